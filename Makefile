@@ -1,0 +1,70 @@
+# One verb per chore. `make run` and `make test` need nothing done before them.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+# Two cores are the least we plan for; pytest-xdist takes what there is.
+WORKERS ?= auto
+# Debian packages whose programs the tests run as peers or tools, as program:package.
+DEBIAN_TOOLS := strace:strace
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test peers style types contracts tests format bench-core soak clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
+
+setup: .venv/.base ## build .venv with what the router needs
+
+.venv/.base: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "headgate needs Python 3.11 or newer on PATH"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "headgate needs Python 3.11 or newer; $(PYTHON) is older (make PYTHON=/path/to/python3.11)"; exit 1; }
+	@test -x $(BIN)/python || { echo "setting up .venv"; $(PYTHON) -m venv .venv; } \
+	  || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/.dev: .venv/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+run: setup ## start the router on loopback, play the scene, serve until Ctrl-C
+	@$(BIN)/headgate demo
+
+test: .venv/.dev style types contracts peers tests ## everything, cheapest first
+
+peers: ## install the Debian packages that tests run, if they are missing
+	@missing=""; for tool in $(DEBIAN_TOOLS); do \
+	  command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool##*:}"; done; \
+	if [ -n "$$missing" ]; then \
+	  if [ "$$(id -u)" = 0 ]; then \
+	    echo "installing$$missing"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
+	  else echo "the tests need:$$missing (as root: apt-get install$$missing)"; exit 1; fi; fi
+
+style: .venv/.dev ## ruff: format and lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: .venv/.dev ## mypy --strict
+	$(BIN)/mypy
+
+contracts: .venv/.dev ## who may import whom
+	$(BIN)/lint-imports
+
+tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
+	$(BIN)/pytest -n $(WORKERS) -m "not serial" --cov --cov-report=
+	$(BIN)/pytest -m serial --cov --cov-append --cov-report=term
+
+format: .venv/.dev ## rewrite the code in the house's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench-core: .venv/.dev ## cost of the core: publish path, objects, group commit
+	$(BIN)/python -m bench.core
+
+soak: .venv/.dev ## the long counts: 200 kills; writes docs/soak.md
+	$(BIN)/python -m tests.crash.soak
+
+clean: ## forget the environment and what was run
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* var

@@ -1,0 +1,194 @@
+"""What a session may ask, whatever its protocol. `ref` comes back in the reply."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from headgate.core.domain import Domain
+from headgate.core.gate import Window
+from headgate.core.message import Message
+from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Ref, ServiceId, SessionId
+from headgate.core.tally import Tally
+from headgate.core.values import value
+
+
+@value
+class Create:
+    """Make an exclusive queue and, if asked, subscribe to it.
+
+    In a service's session the queue is the service's from the beginning.
+    """
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    subscribe: bool = False
+    service: ServiceId | None = None
+
+
+@value
+class Delete:
+    """Remove an exclusive queue and its messages."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+
+
+@value
+class Subscribe:
+    """Become the subscriber of an exclusive queue, displacing whoever is."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    service: ServiceId | None = None
+    """The identity of the session, if it has one: the queue becomes the service's."""
+
+
+@value
+class Get:
+    """Read the head of an exclusive queue without subscribing to it."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+
+
+@value
+class Send:
+    """Put a message into a queue."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    message: Message
+
+
+@value
+class Confirm:
+    """The session is done with deliveries. No message at all asks for the head once more."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    messages: tuple[MessageId, ...]
+    app: AppId = WHOLE
+
+
+@value
+class SubscribeService:
+    """Become the subscriber of all queues of a service."""
+
+    session: SessionId
+    ref: Ref
+    service: ServiceId
+    expected: Tally | None = None
+    """What the session believes its queues to be."""
+
+
+@value
+class Sweep:
+    """Go on through a service's queues after the given one. The core asks this of itself."""
+
+    session: SessionId
+    service: ServiceId
+    after: QueueId
+    tie: object
+    """The subscription it belongs to: a later one of the same session sweeps by itself."""
+
+
+@value
+class Interest:
+    """One subscription of a consumer. Without an expression it is for every message."""
+
+    expression: str | None = None
+    priority: int = 0
+    window: Window = Window(1000, 32 * 1024 * 1024)
+
+
+@value
+class Open:
+    """Open a shared queue for reading, writing or both; it is made if it is not there."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    app: AppId = WHOLE
+    read: bool = True
+    write: bool = False
+    interests: tuple[Interest, ...] = ()
+
+
+@value
+class Configure:
+    """Replace the subscriptions of an open queue; none at all stops its deliveries."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    interests: tuple[Interest, ...]
+    app: AppId = WHOLE
+
+
+@value
+class Close:
+    """Close a shared queue; what was not confirmed is delivered again, to somebody else."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    app: AppId = WHOLE
+
+
+@value
+class Reconfigure:
+    """A domain has new settings. Its mode stays."""
+
+    domain: Domain
+
+
+@value
+class Drained:
+    """The mailbox of a session has room again."""
+
+    session: SessionId
+
+
+@value
+class Disconnect:
+    """A session is gone. `lost` means without saying goodbye."""
+
+    session: SessionId
+    lost: bool = True
+
+
+@value
+class Tick:
+    """Time passed: expire messages, look for stuck queues."""
+
+
+Command: TypeAlias = (
+    Create
+    | Delete
+    | Subscribe
+    | Get
+    | Send
+    | Confirm
+    | SubscribeService
+    | Sweep
+    | Open
+    | Configure
+    | Close
+    | Reconfigure
+    | Drained
+    | Disconnect
+    | Tick
+)
+
+Request: TypeAlias = (
+    Create | Delete | Subscribe | Get | Send | Confirm | SubscribeService | Open | Configure | Close
+)
+"""The commands that a session waits for the answer of."""

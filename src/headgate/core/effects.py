@@ -1,0 +1,120 @@
+"""What the core asks a shell to do: replies, deliveries and events for one session each."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from headgate.core.message import Message
+from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Ref, ServiceId, SessionId
+from headgate.core.tally import Tally
+from headgate.core.values import value
+from headgate.errors import HeadgateError
+
+
+@value
+class Done:
+    """The request was carried out, and there is no more to say."""
+
+    session: SessionId
+    ref: Ref
+
+
+@value
+class Failed:
+    """The request was not carried out, and left no trace."""
+
+    session: SessionId
+    ref: Ref
+    error: HeadgateError
+
+
+@value
+class Granted:
+    """The session is the subscriber of the queue, by itself or as its service."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    service: ServiceId | None = None
+
+
+@value
+class Receipt:
+    """The router has the message; it survives a crash from here on."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    message: MessageId
+
+
+@value
+class Deliver:
+    """One message handed to one subscription. `ref` is set when it answers a request."""
+
+    session: SessionId
+    queue: QueueId
+    message: Message
+    ref: Ref | None = None
+    app: AppId = WHOLE
+    interests: tuple[int, ...] = ()
+    """Which of the consumer's subscriptions it is for, by their place in its list."""
+    attempts: int = 0
+    """How often a consumer was lost with this message in its hands."""
+
+
+@value
+class End:
+    """Another session is the subscriber of the queue now."""
+
+    session: SessionId
+    queue: QueueId
+
+
+@value
+class Deleted:
+    """The queue was deleted by another session."""
+
+    session: SessionId
+    queue: QueueId
+
+
+@value
+class ServiceGranted:
+    """The session is the subscriber of the service; the tally is the router's own."""
+
+    session: SessionId
+    ref: Ref
+    service: ServiceId
+    tally: Tally
+
+
+@value
+class ServiceEnd:
+    """Another session is the subscriber of the service now; the tally is what was lost."""
+
+    session: SessionId
+    service: ServiceId
+    tally: Tally
+
+
+@value
+class SweepDone:
+    """Everything that waited when the service was subscribed has been delivered."""
+
+    session: SessionId
+    service: ServiceId
+
+
+Effect: TypeAlias = (
+    Done
+    | Failed
+    | Granted
+    | Receipt
+    | Deliver
+    | End
+    | Deleted
+    | ServiceGranted
+    | ServiceEnd
+    | SweepDone
+)

@@ -1,0 +1,312 @@
+"""What happened: the vocabulary of journal, metrics and log. A docstring is the documentation.
+
+Facts carry no bodies and no secrets. `at` is the time of the turn, in seconds.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, get_args
+
+from headgate.core.names import AppId, MessageId, QueueId, ServiceId, SessionId
+from headgate.core.values import value
+
+
+@value
+class SessionOpened:
+    """A session began."""
+
+    at: float
+    session: SessionId
+    wire: str
+    name: str
+
+
+@value
+class SessionClosed:
+    """A session ended, and why."""
+
+    at: float
+    session: SessionId
+    wire: str
+    name: str
+    reason: str
+
+
+@value
+class QueueCreated:
+    """A queue was made."""
+
+    at: float
+    queue: QueueId
+    domain: str
+
+
+@value
+class QueueDeleted:
+    """A queue was removed with this many messages in it."""
+
+    at: float
+    queue: QueueId
+    messages: int
+
+
+@value
+class Subscribed:
+    """A session became a subscriber of a queue."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    session: SessionId
+
+
+@value
+class Unsubscribed:
+    """A session is no longer a subscriber of a queue."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    session: SessionId
+
+
+@value
+class Displaced:
+    """A new session took over an exclusive queue."""
+
+    at: float
+    queue: QueueId
+    session: SessionId
+    by: SessionId
+
+
+@value
+class Accepted:
+    """The router has a message of a sender."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+    size: int
+
+
+@value
+class Refused:
+    """A request was refused."""
+
+    at: float
+    queue: QueueId
+    reason: str
+
+
+@value
+class Repeated:
+    """A message came again with an id that is still remembered; it was not stored again."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+
+
+@value
+class AutoConfirmed:
+    """A message was confirmed for an app because none of the app's expressions is true."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+
+
+@value
+class Delivered:
+    """A message was handed to a session."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    session: SessionId
+    attempts: int
+
+
+@value
+class Confirmed:
+    """A session is done with a message; it took `seconds` since the delivery."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    session: SessionId
+    seconds: float
+
+
+@value
+class PutAside:
+    """No subscription of the app is true for a message, or those that are have no room."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    matched: bool
+
+
+@value
+class Returned:
+    """A delivery was not confirmed before its session closed the queue or was lost."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    session: SessionId
+    lost: bool
+
+
+@value
+class Poisoned:
+    """A message was dropped for an app because too many sessions were lost with it."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    attempts: int
+
+
+@value
+class Expired:
+    """A message was removed because its time was over."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+    seconds: float
+
+
+@value
+class ServiceSubscribed:
+    """A session became the subscriber of a service; drift says how its tally differed."""
+
+    at: float
+    service: ServiceId
+    session: SessionId
+    count: int
+    drift: str
+
+
+@value
+class ServiceDisplaced:
+    """A new session took over a service with this many queues."""
+
+    at: float
+    service: ServiceId
+    session: SessionId
+    by: SessionId
+    count: int
+
+
+@value
+class Associated:
+    """A queue became a service's, or nobody's."""
+
+    at: float
+    queue: QueueId
+    service: ServiceId | None
+
+
+@value
+class SweepEnded:
+    """A service's queues have all been looked at."""
+
+    at: float
+    service: ServiceId
+    session: SessionId
+
+
+@value
+class LimitReached:
+    """A bound of the router was reached."""
+
+    at: float
+    name: str
+    limit: int
+    session: SessionId
+
+
+@value
+class CapacityChanged:
+    """A queue or a domain crossed a mark on its way up or down: normal, high or full.
+
+    `detail` says where the messages are: what was put aside and is being redelivered in each
+    app, the expressions of its subscriptions, and the oldest message that was put aside.
+    """
+
+    at: float
+    scope: str
+    name: str
+    state: str
+    detail: str
+
+
+@value
+class QueueStuck:
+    """An app of a queue has undelivered messages and made no progress for `seconds`."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    seconds: float
+    detail: str
+
+
+@value
+class QueueMoved:
+    """A stuck app of a queue made progress again."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+
+
+@value
+class TurnFailed:
+    """The store refused a turn; none of its commands happened."""
+
+    at: float
+    commands: int
+    reason: str
+
+
+Fact: TypeAlias = (
+    SessionOpened
+    | SessionClosed
+    | QueueCreated
+    | QueueDeleted
+    | Subscribed
+    | Unsubscribed
+    | Displaced
+    | Accepted
+    | Refused
+    | Repeated
+    | AutoConfirmed
+    | Delivered
+    | Confirmed
+    | PutAside
+    | Returned
+    | Poisoned
+    | Expired
+    | ServiceSubscribed
+    | ServiceDisplaced
+    | Associated
+    | SweepEnded
+    | LimitReached
+    | CapacityChanged
+    | QueueStuck
+    | QueueMoved
+    | TurnFailed
+)
+
+KINDS: tuple[type[Fact], ...] = get_args(Fact)

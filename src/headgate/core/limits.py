@@ -1,0 +1,106 @@
+"""Every bound of the router, named, with its unit and its reason."""
+
+from __future__ import annotations
+
+from headgate.core.values import value
+
+KiB = 1024
+MiB = 1024 * KiB
+
+
+@value
+class Limits:
+    """Reaching one makes a `LimitReached` fact and an error that names it."""
+
+    turn_commands: int = 4096
+    """A turn takes at most this many commands; the rest is the next turn. With a distant
+    store a small cap wastes the round trip: 512 gave a quarter of the throughput."""
+
+    turn_bytes: int = 8 * MiB
+    """A turn takes at most about this many bytes of bodies, so that a transaction, and the
+    memory it needs, stays small. A single larger message is a turn of its own."""
+
+    inbox_commands: int = 65_536
+    """Commands waiting for their turn in one shard. Above it a session is refused, since
+    what the store cannot keep up with would otherwise pile up in memory."""
+
+    inbox_bytes: int = 128 * MiB
+    """Bytes of bodies waiting for their turn in one shard."""
+
+    sessions: int = 100_000
+    """Sessions in all."""
+
+    body_bytes: int = 16 * MiB
+    """The body of one message. Larger data belongs beside the router, its name in a message."""
+
+    message_properties: int = 255
+    """Properties of one message, as BlazingMQ has it."""
+
+    properties_bytes: int = 64 * KiB
+    """Names and values of the properties of one message."""
+
+    queues_per_session: int = 1_000_000
+    """Queues one session may subscribe to one by one."""
+
+    channels_per_session: int = 100_000
+    """Channels one session may subscribe to."""
+
+    channels: int = 1_000_000
+    """Channels with a subscriber, in all."""
+
+    subscriptions_per_app: int = 100_000
+    """Subscriptions of all sessions to one app of a queue."""
+
+    expressions_per_app: int = 100_000
+    """Distinct expressions in one app of a queue: each costs at least one test per message."""
+
+    expression_bytes: int = 128
+    """UTF-8 bytes of one expression, as in BlazingMQ."""
+
+    expression_operators: int = 64
+    """Operators of one expression. A property reference is not an operator."""
+
+    backlogs: int = 100_000
+    """Exclusive queues whose record and first messages are kept in memory."""
+
+    heads: int = 8
+    """First messages kept in memory of an exclusive queue."""
+
+    heads_bytes: int = 64 * KiB
+    """Bytes of those; the very first is kept whatever its size."""
+
+    remembered_ids: int = 100_000
+    """Message ids that one shared queue remembers to recognise a repeated one."""
+
+    bodies_bytes: int = 64 * MiB
+    """Bodies of shared queues kept in memory; others are read when they are delivered."""
+
+    sweep_queues: int = 500
+    """Queues that one turn handles of a service's sweep."""
+
+    expiries: int = 1000
+    """Messages that one turn removes because their time is over."""
+
+    mailbox_bytes_soft: int = 8 * MiB
+    """Above it a session is slow, and its clock starts."""
+
+    mailbox_bytes_hard: int = 32 * MiB
+    """Above it those who publish to the session wait."""
+
+    budget_bytes: int = 128 * MiB
+    """Bytes in all mailboxes; above it those who publish to slow sessions wait."""
+
+    dispatch_quota: int = 100
+    """Control items in a row before one of the data lane gets its turn."""
+
+    publish_frames: int = 1000
+    """Frames that the publish log joins before it is flushed early."""
+
+    publish_bytes: int = 1 * MiB
+    """Bytes that the publish log joins before it is flushed early."""
+
+    log_lines_per_second: int = 200
+    """Log lines of one kind in one second; the rest is counted and said once."""
+
+    status_rows: int = 1000
+    """Rows of one list in /status.json."""

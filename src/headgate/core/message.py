@@ -1,0 +1,89 @@
+"""A message: an immutable body with an id and typed properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from headgate.core.limits import Limits
+from headgate.core.names import AppId, MessageId, QueueId, Seq
+from headgate.core.values import EMPTY, value
+from headgate.errors import BadMessage, LimitReached
+
+PropertyValue: TypeAlias = bool | int | str | bytes
+"""A boolean, a signed 64-bit integer, text, or bytes (which no expression can use)."""
+
+Properties: TypeAlias = Mapping[str, PropertyValue]
+
+NO_PROPERTIES: Properties = EMPTY
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+@value
+class Message:
+    id: MessageId
+    body: bytes
+    arrived: float
+    """Seconds since the epoch, by the router's clock."""
+    properties: Properties = NO_PROPERTIES
+
+    @property
+    def size(self) -> int:
+        """Bytes of application data: the body and the properties."""
+        return len(self.body) + properties_size(self.properties)
+
+
+@value
+class Stored:
+    """A message in its place in a queue."""
+
+    seq: Seq
+    queue: QueueId
+    message: Message
+    apps: tuple[AppId, ...]
+    """The apps that have not confirmed it."""
+
+
+@value
+class Entry:
+    """What the core remembers of a stored message without its body."""
+
+    seq: Seq
+    id: MessageId
+    arrived: float
+    size: int
+    properties: Properties
+    apps: tuple[AppId, ...]
+
+
+def properties_size(properties: Properties) -> int:
+    size = 0
+    for name, item in properties.items():
+        size += len(name)
+        size += len(item) if isinstance(item, str | bytes) else 8
+    return size
+
+
+def check(message: Message, limits: Limits) -> None:
+    """Raise if no queue could take the message, whatever its state."""
+    if len(message.body) > limits.body_bytes:
+        raise LimitReached("body_bytes", limits.body_bytes)
+    if not message.properties:
+        return
+    if len(message.properties) > limits.message_properties:
+        raise LimitReached("message_properties", limits.message_properties)
+    for name, item in message.properties.items():
+        _check_property(name, item)
+    if properties_size(message.properties) > limits.properties_bytes:
+        raise LimitReached("properties_bytes", limits.properties_bytes)
+
+
+def _check_property(name: str, item: PropertyValue) -> None:
+    try:
+        name.encode()
+        if isinstance(item, str):
+            item.encode()
+    except UnicodeEncodeError:
+        raise BadMessage(f"property {name!a} is not valid UTF-8") from None
+    if isinstance(item, int) and not INT64_MIN <= item <= INT64_MAX:
+        raise BadMessage(f"property {name!r} is outside the signed 64-bit range")

@@ -1,0 +1,354 @@
+"""Exclusive queues: one subscriber, displaced by the next, one message unconfirmed at a time.
+
+Subscribe, confirm and send are the three triggers of a delivery, and all come down to
+`offer`: the head goes to the subscriber of the moment if nothing is in flight to it. A send
+offers only when it finds the queue empty: behind a head that was not taken, later messages
+wait. A confirm is answered with the next message itself.
+"""
+
+from __future__ import annotations
+
+from headgate.core.backlogs import Backlog, Backlogs
+from headgate.core.commands import Confirm, Create, Delete, Get, Send, Subscribe
+from headgate.core.domain import Domain, Mode
+from headgate.core.effects import Deleted, Deliver, End, Granted, Receipt
+from headgate.core.facts import (
+    Accepted,
+    Confirmed,
+    Delivered,
+    Displaced,
+    QueueCreated,
+    QueueDeleted,
+    Subscribed,
+    Unsubscribed,
+)
+from headgate.core.gate import ONE, Gate
+from headgate.core.limits import Limits
+from headgate.core.message import Stored, check
+from headgate.core.names import WHOLE, MessageId, QueueId, Ref, ServiceId, SessionId
+from headgate.core.numbers import Numbers
+from headgate.core.registry import Registry
+from headgate.core.seats import Seat, Seats
+from headgate.core.services import Services
+from headgate.core.steps import QueueRecord
+from headgate.core.turn import Turn
+from headgate.errors import (
+    HeadgateError,
+    LimitReached,
+    NoMessage,
+    NoSuchQueue,
+    Prohibited,
+    QueueExists,
+    QuotaReached,
+)
+
+
+class Queues:
+    def __init__(
+        self,
+        domains: dict[str, Domain],
+        seats: Seats,
+        services: Services,
+        backlogs: Backlogs,
+        numbers: Numbers,
+        limits: Limits,
+    ) -> None:
+        self._domains = domains
+        self._seats = seats
+        self._services = services
+        self._backlogs = backlogs
+        self._numbers = numbers
+        self._limits = limits
+        self.subscribers: Registry[QueueId, bool] = Registry(exclusive=True)
+        """Who subscribed to a queue by itself; a service's subscriber is in `Services`."""
+
+    # What a session asks.
+
+    def create(self, command: Create, turn: Turn) -> None:
+        session, queue = command.session, command.queue
+        domain = self._domains.get(command.domain)
+        error: HeadgateError | None = None
+        if domain is None or domain.mode is not Mode.EXCLUSIVE:
+            error = Prohibited(f"{command.domain} has no exclusive queues")
+        elif self._backlogs.find(queue) is not None:
+            error = QueueExists(queue)
+        if error is not None:
+            turn.fail(session, command.ref, queue, error)
+            return
+        record = QueueRecord(queue, command.domain, command.service)
+        turn.batch.create[queue] = record
+        backlog = self._backlogs.make(record, turn.undo)
+        turn.facts.append(QueueCreated(turn.now, queue, command.domain))
+        seat = self._seats.take(session, turn.undo)
+        if seat is not None and command.subscribe:
+            if command.service is None:
+                self._register(session, seat, backlog, turn)
+            else:
+                self._services.join(session, seat, command.service, queue, turn)
+        if command.service is not None:
+            self._services.count(queue, None, command.service, turn)
+        turn.effects.append(Granted(session, command.ref, queue, command.service))
+
+    def delete(self, command: Delete, turn: Turn) -> None:
+        session, queue = command.session, command.queue
+        backlog = self._backlogs.find(queue)
+        if backlog is None:
+            turn.fail(session, command.ref, queue, NoSuchQueue(queue))
+            return
+        holder = self._holder(backlog.record)
+        if holder is not None:
+            self._release(holder, queue, turn)
+            if holder != session:
+                turn.effects.append(Deleted(holder, queue))
+        service = backlog.record.service
+        if service is not None:
+            self._services.count(queue, service, None, turn)
+            self._services.uncount(queue, service, turn)
+        turn.batch.remove.add(queue)
+        self._backlogs.forget(queue, turn.undo)
+        turn.facts.append(QueueDeleted(turn.now, queue, backlog.messages))
+        turn.done(session, command.ref)
+
+    def subscribe(self, command: Subscribe, turn: Turn) -> None:
+        """The four cases of who asks and whose the queue is; see `Services`."""
+        session, queue, service = command.session, command.queue, command.service
+        backlog = self._backlogs.find(queue)
+        if backlog is None:
+            turn.fail(session, command.ref, queue, NoSuchQueue(queue))
+            return
+        seat = self._seats.take(session, turn.undo)
+        if seat is None:
+            # It hung up while the command waited: it is not registered, and yet whoever
+            # was subscribed is told, for its place was asked for.
+            self._end_holder(backlog.record, session, turn)
+            return
+        error: HeadgateError | None = None
+        if queue in seat.getting:
+            error = Prohibited("the session reads this queue with GET")
+        elif (
+            service is None
+            and queue not in seat.queues
+            and len(seat.queues) >= self._limits.queues_per_session
+        ):
+            error = LimitReached("queues_per_session", self._limits.queues_per_session)
+        if error is not None:
+            turn.fail(session, command.ref, queue, error)
+            return
+        moves = backlog.record.service != service
+        if moves:
+            self._end_holder(backlog.record, session, turn)
+        if service is None:
+            self._register(session, seat, backlog, turn)
+        else:
+            self._services.join(session, seat, service, queue, turn)
+        if moves:
+            self._associate(backlog, service, turn)
+        turn.effects.append(Granted(session, command.ref, queue, service))
+        # Subscribing again asks for the head again, confirmed or not.
+        turn.undo.pop(seat.gates, queue)
+        self.offer(session, seat, backlog, turn)
+
+    def get(self, command: Get, turn: Turn) -> None:
+        """Reading without a subscription displaces nobody and is never pushed to."""
+        session, queue = command.session, command.queue
+        backlog = self._backlogs.find(queue)
+        seat = self._seats.take(session, turn.undo)
+        if seat is None:
+            return
+        if backlog is None:
+            turn.fail(session, command.ref, queue, NoSuchQueue(queue))
+        elif self._holder(backlog.record) == session:
+            error = Prohibited("the session is subscribed to this queue")
+            turn.fail(session, command.ref, queue, error)
+        else:
+            head = backlog.head
+            turn.undo.put(seat.getting, queue, head.message.id if head else None)
+            if head is None:
+                turn.done(session, command.ref)
+            else:
+                turn.effects.append(Deliver(session, queue, head.message, command.ref))
+                self._delivered(session, queue, head, turn)
+
+    def send(self, command: Send, turn: Turn) -> None:
+        session, queue, message = command.session, command.queue, command.message
+        backlog = self._backlogs.find(queue)
+        if backlog is None:
+            turn.fail(session, command.ref, queue, NoSuchQueue(queue))
+            return
+        quota = self._domains[backlog.record.domain].max_messages
+        try:
+            check(message, self._limits)
+            if quota is not None and backlog.messages >= quota:
+                raise QuotaReached("queue", "messages", quota)
+        except HeadgateError as error:
+            turn.fail(session, command.ref, queue, error)
+            return
+        was_empty = not backlog.messages
+        stored = Stored(self._numbers.next(), queue, message, (WHOLE,))
+        turn.batch.append[stored.seq] = stored
+        backlog.append(stored, turn.undo)
+        turn.effects.append(Receipt(session, command.ref, queue, message.id))
+        turn.facts.append(Accepted(turn.now, queue, message.id, message.size))
+        if was_empty:
+            self._offer_to_holder(backlog, turn)
+
+    def confirm(self, command: Confirm, turn: Turn) -> None:
+        session, queue = command.session, command.queue
+        backlog = self._backlogs.find(queue)
+        seat = self._seats.take(session, turn.undo)
+        if seat is None:
+            return
+        if backlog is None:
+            turn.fail(session, command.ref, queue, NoSuchQueue(queue))
+        elif queue in seat.getting:
+            self._confirm_got(command, seat, backlog, turn)
+        else:
+            self._confirm_delivered(command, seat, backlog, turn)
+
+    # Delivery.
+
+    def offer(
+        self, session: SessionId, seat: Seat, backlog: Backlog, turn: Turn, ref: Ref | None = None
+    ) -> bool:
+        """Hand the head to a session if there is one, nothing is in flight, and there is room.
+
+        Without room the queue is noted and looked at again when the mailbox has drained. An
+        answer to a request is always given: the peer waits for it.
+        """
+        queue = backlog.record.queue
+        head = backlog.head
+        if head is None or queue in seat.gates:
+            return False
+        if ref is None and not self._seats.sessions.has_room(session):
+            turn.undo.put(seat.waiting, queue, None)
+            return False
+        turn.undo.pop(seat.waiting, queue)
+        gate: Gate[MessageId] = Gate(ONE)
+        gate.admit(head.message.id, head.message.size, turn.now)
+        turn.undo.put(seat.gates, queue, gate)
+        if ref is not None:
+            turn.effects.append(Deliver(session, queue, head.message, ref))
+            self._delivered(session, queue, head, turn)
+        elif turn.push(Deliver(session, queue, head.message)):
+            self._delivered(session, queue, head, turn)
+        return True
+
+    def drained(self, session: SessionId, seat: Seat, turn: Turn) -> None:
+        """The mailbox has room: offer what waited for it, if it is still this session's."""
+        for queue in list(seat.waiting):
+            backlog = self._backlogs.find(queue)
+            turn.undo.pop(seat.waiting, queue)
+            if backlog is not None and self._holder(backlog.record) == session:
+                self.offer(session, seat, backlog, turn)
+
+    def disconnect(self, session: SessionId, seat: Seat, turn: Turn) -> None:
+        """Only where it still is the subscriber: a newer session keeps its subscription."""
+        for queue in seat.queues:
+            self._unregister(session, queue, turn)
+
+    # Who is subscribed.
+
+    def _holder(self, record: QueueRecord) -> SessionId | None:
+        if record.service is not None:
+            return self._services.holder(record.service)
+        return next(iter(self.subscribers.roster(record.queue)), None)
+
+    def _register(self, session: SessionId, seat: Seat, backlog: Backlog, turn: Turn) -> None:
+        queue = backlog.record.queue
+        before = self.subscribers.roster(queue)
+        displaced = self.subscribers.subscribe(queue, session, True)
+        turn.undo.note(self.subscribers.restore, queue, before)
+        turn.undo.add(seat.queues, queue)
+        for other in displaced:
+            self._end(other, queue, session, turn)
+        if session not in before:
+            turn.facts.append(Subscribed(turn.now, queue, WHOLE, session))
+
+    def _unregister(self, session: SessionId, queue: QueueId, turn: Turn) -> None:
+        before = self.subscribers.roster(queue)
+        if self.subscribers.unsubscribe(queue, session):
+            turn.undo.note(self.subscribers.restore, queue, before)
+            turn.facts.append(Unsubscribed(turn.now, queue, WHOLE, session))
+
+    def _associate(self, backlog: Backlog, service: ServiceId | None, turn: Turn) -> None:
+        record = backlog.record
+        after = QueueRecord(record.queue, record.domain, service)
+        turn.batch.associate[record.queue] = after.service
+        turn.undo.assign(backlog, "record", after)
+        self._services.count(record.queue, record.service, after.service, turn)
+        if record.service is not None:
+            self._services.uncount(record.queue, record.service, turn)
+
+    def _end_holder(self, record: QueueRecord, by: SessionId, turn: Turn) -> None:
+        """Take the queue from whoever holds it; tell them, unless it is the one who asks."""
+        holder = self._holder(record)
+        if holder is None:
+            return
+        if holder == by:
+            self._release(holder, record.queue, turn)
+        else:
+            self._end(holder, record.queue, by, turn)
+
+    def _end(self, holder: SessionId, queue: QueueId, by: SessionId, turn: Turn) -> None:
+        self._release(holder, queue, turn)
+        turn.effects.append(End(holder, queue))
+        turn.facts.append(Displaced(turn.now, queue, holder, by))
+
+    def _release(self, session: SessionId, queue: QueueId, turn: Turn) -> None:
+        """The session has nothing of the queue any more, from here on."""
+        self._unregister(session, queue, turn)
+        seat = self._seats.find(session)
+        if seat is not None:
+            turn.undo.discard(seat.queues, queue)
+            turn.undo.pop(seat.gates, queue)
+            turn.undo.pop(seat.waiting, queue)
+
+    def _offer_to_holder(self, backlog: Backlog, turn: Turn) -> None:
+        holder = self._holder(backlog.record)
+        if holder is None:
+            return
+        seat = self._seats.take(holder, turn.undo)
+        if seat is not None:
+            self.offer(holder, seat, backlog, turn)
+
+    # Confirming.
+
+    def _confirm_got(self, command: Confirm, seat: Seat, backlog: Backlog, turn: Turn) -> None:
+        """After a `Get`: never answered with a message, and fine if the head went meanwhile."""
+        queue = command.queue
+        if not command.messages or command.messages[0] != seat.getting[queue]:
+            turn.fail(command.session, command.ref, queue, NoMessage(queue))
+            return
+        turn.undo.put(seat.getting, queue, None)
+        self._delete_head(command.session, command.messages[0], backlog, 0.0, turn)
+        turn.done(command.session, command.ref)
+
+    def _confirm_delivered(
+        self, command: Confirm, seat: Seat, backlog: Backlog, turn: Turn
+    ) -> None:
+        session, queue = command.session, command.queue
+        gate = seat.gates.get(queue)
+        if gate is None or (command.messages and command.messages[0] not in gate.outstanding):
+            turn.fail(session, command.ref, queue, NoMessage(queue))
+            return
+        turn.undo.pop(seat.gates, queue)
+        if command.messages:
+            at = gate.outstanding[command.messages[0]][1]
+            self._delete_head(session, command.messages[0], backlog, turn.now - at, turn)
+        if not self.offer(session, seat, backlog, turn, command.ref):
+            turn.done(session, command.ref)
+
+    def _delete_head(
+        self, session: SessionId, message: MessageId, backlog: Backlog, seconds: float, turn: Turn
+    ) -> None:
+        """Remove the head, unless it is another message: somebody else confirmed this one."""
+        head = backlog.head
+        if head is None or head.message.id != message:
+            return
+        backlog.pop(turn.undo)
+        turn.batch.delete.add(head.seq)
+        queue = backlog.record.queue
+        turn.facts.append(Confirmed(turn.now, queue, WHOLE, message, session, seconds))
+
+    def _delivered(self, session: SessionId, queue: QueueId, head: Stored, turn: Turn) -> None:
+        turn.facts.append(Delivered(turn.now, queue, WHOLE, head.message.id, session, 0))

@@ -1,0 +1,281 @@
+"""A shard: durable queues and their turns.
+
+A shard takes one turn at a time. A turn is a batch of commands: it loads what is not in
+memory, decides everything in memory as if the commands came one by one, applies all changes
+in one transaction, and only then lets anybody know. Whatever arrives meanwhile is the next
+turn, so a slow store makes larger batches, not longer queues of statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from headgate.core.backlogs import Backlog, Backlogs
+from headgate.core.commands import (
+    Close,
+    Command,
+    Configure,
+    Confirm,
+    Create,
+    Delete,
+    Disconnect,
+    Drained,
+    Get,
+    Open,
+    Reconfigure,
+    Request,
+    Send,
+    Subscribe,
+    SubscribeService,
+    Sweep,
+    Tick,
+)
+from headgate.core.domain import Domain
+from headgate.core.effects import Deliver, Effect, Failed, SweepDone
+from headgate.core.facts import SweepEnded, TurnFailed
+from headgate.core.limits import Limits
+from headgate.core.message import Message
+from headgate.core.names import Seq
+from headgate.core.numbers import Numbers
+from headgate.core.queues import Queues
+from headgate.core.seats import Seats
+from headgate.core.services import Services
+from headgate.core.sessions import Sessions
+from headgate.core.sharing import Sharing
+from headgate.core.statistics import Statistics
+from headgate.core.steps import Load, Loaded, Outcome, Page, Step
+from headgate.core.turn import Turn
+from headgate.errors import HeadgateError, StoreError
+
+
+class Shard:
+    def __init__(
+        self,
+        sessions: Sessions,
+        domains: Mapping[str, Domain],
+        limits: Limits,
+        last: Seq,
+    ) -> None:
+        self.limits = limits
+        self.domains = dict(domains)
+        self.seats = Seats(sessions)
+        self.backlogs = Backlogs(limits)
+        self.services = Services(self.seats)
+        numbers = Numbers(last)
+        self.queues = Queues(
+            self.domains, self.seats, self.services, self.backlogs, numbers, limits
+        )
+        self.sharing = Sharing(self.domains, self.seats, numbers, limits)
+        self.statistics = Statistics()
+        self._handlers: dict[type[Any], Callable[[Any, Turn], None]] = {
+            Create: self.queues.create,
+            Delete: self.queues.delete,
+            Subscribe: self.queues.subscribe,
+            Get: self.queues.get,
+            Send: self._send,
+            Confirm: self._confirm,
+            SubscribeService: self.services.subscribe,
+            Sweep: self._sweep,
+            Open: self.sharing.open,
+            Configure: self.sharing.configure,
+            Close: self.sharing.close,
+            Reconfigure: self.sharing.reconfigure,
+            Drained: self._drained,
+            Disconnect: self._disconnect,
+            Tick: self._tick,
+        }
+        self._needs: dict[type[Any], Callable[[Any, Load], None]] = {
+            Create: self._need_record,
+            Delete: self._need_record,
+            Send: self._need_record,
+            Subscribe: self._need_head,
+            Get: self._need_head,
+            Confirm: self._need_next,
+            SubscribeService: self._need_tally,
+            Sweep: self._need_page,
+            Open: self.sharing.missing,
+            Drained: self._need_waiting,
+        }
+
+    def turn(self, commands: Sequence[Command], now: float) -> Step:
+        """Carry out a batch of commands: all of it, or, if the store fails, none of it."""
+        turn = Turn(now)
+        try:
+            load = self._missing(commands)
+            if load:
+                turn.loaded = _answer((yield load))
+                self._adopt(turn)
+            for command in commands:
+                self._handlers[type(command)](command, turn)
+            self.sharing.offer(turn)
+            if turn.bodiless:
+                bodies = _answer((yield Load(bodies={seq for _, seq in turn.bodiless})))
+                self._fill_in(bodies, turn)
+            if turn.batch:
+                yield turn.batch
+        except StoreError as error:
+            self._take_back(turn)
+            return self.failed(commands, error, now)
+        except BaseException:
+            self._take_back(turn)
+            raise
+        self._settle(commands, turn)
+        return Outcome(turn.effects, turn.facts, turn.again)
+
+    @staticmethod
+    def failed(commands: Sequence[Command], error: HeadgateError, now: float) -> Outcome:
+        """The outcome of a turn that did not happen: every request is answered with the
+        error, and what nobody waits for is tried again."""
+        effects: list[Effect] = []
+        again: list[Command] = []
+        for command in commands:
+            if not isinstance(command, Request):
+                again.append(command)
+            elif command.ref is not None:
+                effects.append(Failed(command.session, command.ref, error))
+        return Outcome(effects, [TurnFailed(now, len(commands), str(error))], again)
+
+    # What the turn needs to know first.
+
+    def _missing(self, commands: Sequence[Command]) -> Load:
+        load = Load()
+        for command in commands:
+            need = self._needs.get(type(command))
+            if need is not None:
+                need(command, load)
+        load.heads = {q: n for q, n in load.heads.items() if self.backlogs.lacks(q, n)}
+        return load
+
+    def _need_record(self, command: Create | Delete | Send, load: Load) -> None:
+        if command.queue not in self.sharing.queues:
+            load.heads.setdefault(command.queue, 0)
+
+    def _need_head(self, command: Subscribe | Get, load: Load) -> None:
+        load.heads[command.queue] = max(load.heads.get(command.queue, 0), 1)
+
+    def _need_next(self, command: Confirm, load: Load) -> None:
+        """One more than is confirmed: the answer to a confirm is the next head."""
+        if command.queue not in self.sharing.queues:
+            load.heads[command.queue] = max(load.heads.get(command.queue, 0), 1) + 1
+
+    def _need_tally(self, command: SubscribeService, load: Load) -> None:
+        load.services.add(command.service)
+
+    def _need_page(self, command: Sweep, load: Load) -> None:
+        if self.services.is_sweeping(command):
+            load.pages.add(self._page(command))
+
+    def _need_waiting(self, command: Drained, load: Load) -> None:
+        seat = self.seats.find(command.session)
+        for queue in seat.waiting if seat is not None else ():
+            load.heads[queue] = max(load.heads.get(queue, 0), 1)
+
+    def _adopt(self, turn: Turn) -> None:
+        for head in turn.loaded.heads.values():
+            self.backlogs.adopt(head)
+        self.sharing.adopt(turn.loaded, turn)
+
+    # Commands that concern more than one part.
+
+    def _send(self, command: Send, turn: Turn) -> None:
+        if command.queue in self.sharing.queues:
+            self.sharing.send(command, turn)
+        else:
+            self.queues.send(command, turn)
+
+    def _confirm(self, command: Confirm, turn: Turn) -> None:
+        if command.queue in self.sharing.queues:
+            self.sharing.confirm(command, turn)
+        else:
+            self.queues.confirm(command, turn)
+
+    def _sweep(self, command: Sweep, turn: Turn) -> None:
+        """One page of a service's queues. The rest is another turn, so that others get theirs
+        in between; a sweep that was displaced meanwhile delivers nothing more."""
+        session, service = command.session, command.service
+        seat = self.seats.find(session)
+        page = turn.loaded.pages.get(self._page(command))
+        if seat is None or page is None or not self.services.is_sweeping(command):
+            return
+        for head in page:
+            # What this turn has changed already is in the backlogs.
+            backlog = self.backlogs.find(head.record.queue) or Backlog(head)
+            if backlog.record.service == service and head.record.queue not in turn.batch.remove:
+                self.queues.offer(session, seat, backlog, turn)
+        after = page[-1].record.queue if page else command.after
+        rest = Sweep(session, service, after, command.tie)
+        if seat.waiting:
+            turn.undo.assign(seat, "sweep", rest)
+        elif len(page) == self.limits.sweep_queues:
+            turn.again.append(rest)
+        else:
+            turn.effects.append(SweepDone(session, service))
+            turn.facts.append(SweepEnded(turn.now, service, session))
+
+    def _drained(self, command: Drained, turn: Turn) -> None:
+        seat = self.seats.find(command.session)
+        if seat is None:
+            return
+        self.queues.drained(command.session, seat, turn)
+        if seat.sweep is not None and not seat.waiting:
+            turn.again.append(seat.sweep)
+            turn.undo.assign(seat, "sweep", None)
+
+    def _disconnect(self, command: Disconnect, turn: Turn) -> None:
+        seat = self.seats.leave(command.session, turn.undo)
+        if seat is None:
+            return
+        self.queues.disconnect(command.session, seat, turn)
+        self.services.disconnect(command.session, seat, turn)
+        self.sharing.disconnect(command.session, seat, command.lost, turn)
+
+    def _tick(self, command: Tick, turn: Turn) -> None:
+        self.sharing.tick(turn)
+
+    def _page(self, command: Sweep) -> Page:
+        return Page(command.service, command.after, self.limits.sweep_queues)
+
+    # The end of a turn.
+
+    def _fill_in(self, loaded: Loaded, turn: Turn) -> None:
+        for place, seq in turn.bodiless:
+            delivery = turn.effects[place]
+            assert isinstance(delivery, Deliver), "only deliveries lack a body"
+            body = loaded.bodies.get(seq)
+            if body is None:
+                raise StoreError(f"message {seq} is not in the store")
+            empty = delivery.message
+            message = Message(empty.id, body, empty.arrived, empty.properties)
+            turn.effects[place] = Deliver(
+                delivery.session,
+                delivery.queue,
+                message,
+                app=delivery.app,
+                interests=delivery.interests,
+                attempts=delivery.attempts,
+            )
+            self.sharing.bodies.keep(seq, body)
+
+    def _take_back(self, turn: Turn) -> None:
+        self.sharing.abandon()
+        turn.undo.take_back()
+
+    def _settle(self, commands: Sequence[Command], turn: Turn) -> None:
+        """The turn has happened: keep the caches true and within their bounds."""
+        for seq, stored in turn.batch.append.items():
+            if stored.queue in self.sharing.queues and seq not in turn.batch.delete:
+                self.sharing.bodies.keep(seq, stored.message.body)
+        for seq in turn.batch.delete:
+            self.sharing.bodies.forget(seq)
+        touched = {c.queue: None for c in commands if isinstance(c, _WITH_BACKLOG)}
+        self.backlogs.settle(list(touched))
+        self.statistics.observe(turn.facts)
+
+
+_WITH_BACKLOG = (Create, Delete, Subscribe, Get, Send, Confirm)
+
+
+def _answer(loaded: Loaded | None) -> Loaded:
+    assert loaded is not None, "a Load is answered with what was loaded"
+    return loaded

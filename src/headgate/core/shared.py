@@ -1,0 +1,153 @@
+"""A shared queue in memory: its entries, its apps, and how much it may hold.
+
+Of a queue that somebody has open everything but the bodies is in memory, bounded by the
+quota of its domain; bodies are read from the store when they are delivered and not in the
+cache.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from headgate.core.apps import App
+from headgate.core.domain import Domain
+from headgate.core.message import Entry
+from headgate.core.names import AppId, MessageId, QueueId, Seq, SessionId
+from headgate.core.steps import Usage
+from headgate.core.undo import Undo
+from headgate.errors import QuotaReached
+
+HIGH_MARK = 0.8
+"""The share of a quota from which on it is called high."""
+
+
+class Capacity(Enum):
+    NORMAL = "normal"
+    HIGH = "high"
+    FULL = "full"
+
+
+class Meter:
+    """How much something holds, against what it may hold."""
+
+    __slots__ = ("bytes", "capacity", "messages", "scope")
+
+    def __init__(self, scope: str, messages: int = 0, bytes: int = 0) -> None:
+        self.scope = scope
+        self.messages = messages
+        self.bytes = bytes
+        self.capacity = Capacity.NORMAL
+
+    def check(self, size: int, messages_max: int | None, bytes_max: int | None) -> None:
+        """Raise unless there is room for one more message of this size."""
+        if messages_max is not None and self.messages >= messages_max:
+            raise QuotaReached(self.scope, "messages", messages_max)
+        if bytes_max is not None and self.bytes + size > bytes_max:
+            raise QuotaReached(self.scope, "bytes", bytes_max)
+
+    def change(self, messages: int, bytes: int, undo: Undo) -> None:
+        undo.assign(self, "messages", self.messages + messages)
+        undo.assign(self, "bytes", self.bytes + bytes)
+
+    def judge(self, messages_max: int | None, bytes_max: int | None) -> Capacity:
+        share = max(_share(self.messages, messages_max), _share(self.bytes, bytes_max))
+        if share >= 1:
+            return Capacity.FULL
+        return Capacity.HIGH if share >= HIGH_MARK else Capacity.NORMAL
+
+
+def _share(amount: int, limit: int | None) -> float:
+    if limit is None:
+        return 0.0
+    return amount / limit if limit else 1.0
+
+
+class DomainState:
+    """A domain, and what its queues hold in all."""
+
+    __slots__ = ("domain", "meter", "queues")
+
+    def __init__(self, domain: Domain, usage: Usage) -> None:
+        self.domain = domain
+        self.queues = usage.queues
+        self.meter = Meter("domain", usage.messages, usage.bytes)
+
+
+class SharedQueue:
+    __slots__ = (
+        "apps",
+        "by_id",
+        "entries",
+        "id",
+        "meter",
+        "producers",
+        "remembered",
+        "state",
+    )
+
+    def __init__(self, id: QueueId, state: DomainState, now: float) -> None:
+        self.id = id
+        self.state = state
+        self.apps: dict[AppId, App] = {app: App(app, now) for app in state.domain.apps}
+        self.entries: dict[Seq, Entry] = {}
+        """In order of arrival."""
+        self.by_id: dict[MessageId, Seq] = {}
+        self.remembered: dict[MessageId, float] = {}
+        """Ids of accepted messages and when, oldest first, to recognise a repeated one."""
+        self.producers: set[SessionId] = set()
+        self.meter = Meter("queue")
+
+    @property
+    def domain(self) -> Domain:
+        return self.state.domain
+
+    def readers(self) -> set[SessionId]:
+        return {session for app in self.apps.values() for session in app.consumers}
+
+    def add(self, entry: Entry, undo: Undo) -> None:
+        """An entry of the queue, counted, and in line in each of its apps."""
+        undo.put(self.entries, entry.seq, entry)
+        undo.put(self.by_id, entry.id, entry.seq)
+        self.meter.change(1, entry.size, undo)
+        for app in entry.apps:
+            fresh = self.apps[app].fresh
+            fresh.append(entry.seq)
+            undo.note(fresh.pop)
+
+    def remove(self, entry: Entry, undo: Undo) -> None:
+        undo.pop(self.entries, entry.seq)
+        undo.pop(self.by_id, entry.id)
+        self.meter.change(-1, -entry.size, undo)
+        self.state.meter.change(-1, -entry.size, undo)
+
+    def remembers(self, message: MessageId, now: float) -> bool:
+        at = self.remembered.get(message)
+        return at is not None and now - at <= self.domain.deduplication_time
+
+    def forget_ids(self, now: float, keep: int) -> None:
+        """Forget ids whose time is over, and the oldest beyond the bound."""
+        while self.remembered:
+            oldest = next(iter(self.remembered))
+            is_over = now - self.remembered[oldest] > self.domain.deduplication_time
+            if not is_over and len(self.remembered) <= keep:
+                return
+            del self.remembered[oldest]
+
+    def detail(self) -> str:
+        """Where the undelivered messages are, for whoever is called because of them."""
+        lines = []
+        for app in self.apps.values():
+            name = app.id or "the only app"
+            texts = sorted({sub.text or "everything" for sub in app.subscriptions()})
+            lines.append(
+                f"{name}: {app.put_aside()} put aside, {len(app.returned)} to be redelivered,"
+                f" {len(app.outstanding)} unconfirmed; subscriptions:"
+                f" {', '.join(texts[:10]) or 'none'}"
+            )
+            if app.put_aside() and (oldest := app.oldest()) is not None:
+                names = ", ".join(sorted(self.entries[oldest].properties)[:10])
+                lines.append(
+                    f"oldest put aside: {self.entries[oldest].id.hex()} with properties"
+                    f" {names or 'none'}"
+                )
+        return "; ".join(lines)

@@ -1,0 +1,598 @@
+"""Shared queues: apps, consumers that take turns, and messages that wait for the right one.
+
+A message is looked at by each of its apps on its own. What nobody wants is put aside and does
+not hold up what comes after it; what those who want it have no room for waits for them.
+"""
+
+from __future__ import annotations
+
+from headgate.core.apps import App
+from headgate.core.bodies import Bodies
+from headgate.core.commands import (
+    Close,
+    Configure,
+    Confirm,
+    Interest,
+    Open,
+    Reconfigure,
+    Send,
+)
+from headgate.core.dispatch import Group, Subscription, by_priority, everybody
+from headgate.core.domain import Domain, Mode
+from headgate.core.effects import Deliver, Receipt
+from headgate.core.facts import (
+    Accepted,
+    AutoConfirmed,
+    CapacityChanged,
+    Confirmed,
+    Delivered,
+    Expired,
+    Poisoned,
+    PutAside,
+    QueueCreated,
+    QueueMoved,
+    QueueStuck,
+    Repeated,
+    Returned,
+    Subscribed,
+    Unsubscribed,
+)
+from headgate.core.gate import Gate
+from headgate.core.limits import Limits
+from headgate.core.message import Entry, Message, Stored, check
+from headgate.core.names import WHOLE, AppId, QueueId, Seq, SessionId
+from headgate.core.numbers import Numbers
+from headgate.core.seats import Seat, Seats
+from headgate.core.shared import Capacity, DomainState, Meter, SharedQueue
+from headgate.core.steps import Load, Loaded, QueueRecord, Usage
+from headgate.core.turn import Turn
+from headgate.errors import (
+    BadSubscription,
+    ExpressionError,
+    HeadgateError,
+    LimitReached,
+    NoSuchQueue,
+    Prohibited,
+)
+from headgate.expr.parser import ExpressionLimits
+from headgate.expr.predicate import Predicate, compile_expression
+
+
+class Sharing:
+    def __init__(
+        self,
+        domains: dict[str, Domain],
+        seats: Seats,
+        numbers: Numbers,
+        limits: Limits,
+    ) -> None:
+        self._domains = domains
+        self._seats = seats
+        self._numbers = numbers
+        self._limits = limits
+        self._expression_limits = ExpressionLimits(
+            bytes=limits.expression_bytes, operators=limits.expression_operators
+        )
+        self.states: dict[str, DomainState] = {}
+        self.queues: dict[QueueId, SharedQueue] = {}
+        self.bodies = Bodies(limits.bodies_bytes)
+        self._touched: dict[tuple[QueueId, AppId], list[Group]] = {}
+        """Apps to be offered something in this turn, with the groups that got room."""
+
+    # What a session asks.
+
+    def open(self, command: Open, turn: Turn) -> None:
+        session = command.session
+        seat = self._seats.take(session, turn.undo)
+        if seat is None:
+            return
+        try:
+            interests = command.interests if command.read else ()
+            wanted = self._subscriptions(session, interests, ())
+            queue = self._admit(command, seat, wanted) or self._make(command, turn)
+        except HeadgateError as error:
+            turn.fail(session, command.ref, command.queue, error)
+            return
+        turn.undo.put(seat.opened, (command.queue, command.app), None)
+        if command.write:
+            turn.undo.add(queue.producers, session)
+        if command.read:
+            if command.app not in queue.apps:
+                turn.undo.put(queue.apps, command.app, App(command.app, turn.now))
+            self._subscribe(queue, queue.apps[command.app], session, wanted, turn)
+            turn.facts.append(Subscribed(turn.now, command.queue, command.app, session))
+        turn.done(session, command.ref)
+
+    def configure(self, command: Configure, turn: Turn) -> None:
+        session = command.session
+        try:
+            queue, app = self._reading(session, command.queue, command.app)
+            before = app.consumers[session]
+            wanted = self._subscriptions(session, command.interests, before)
+            self._check_subscriptions(app, session, wanted)
+        except HeadgateError as error:
+            turn.fail(session, command.ref, command.queue, error)
+            return
+        self.offer(turn)
+        for index, interest in enumerate(command.interests):
+            turn.undo.assign(wanted[index], "index", index)
+            turn.undo.assign(wanted[index], "priority", interest.priority)
+            app.resize(wanted[index], interest.window, turn.undo)
+        self._subscribe(queue, app, session, wanted, turn)
+        turn.done(session, command.ref)
+
+    def close(self, command: Close, turn: Turn) -> None:
+        session = command.session
+        seat = self._seats.find(session)
+        key = (command.queue, command.app)
+        if seat is None or key not in seat.opened:
+            turn.fail(session, command.ref, command.queue, NoSuchQueue(command.queue))
+            return
+        turn.undo.pop(seat.opened, key)
+        still_open = any(queue == command.queue for queue, _ in seat.opened)
+        self._leave(session, command.queue, command.app, still_open, lost=False, turn=turn)
+        turn.done(session, command.ref)
+
+    def send(self, command: Send, turn: Turn) -> None:
+        session, message = command.session, command.message
+        queue = self.queues[command.queue]
+        try:
+            if session not in queue.producers:
+                raise Prohibited("the queue is not open for writing")
+            check(message, self._limits)
+            if queue.remembers(message.id, turn.now):
+                turn.facts.append(Repeated(turn.now, queue.id, message.id))
+            else:
+                self._accept(queue, message, turn)
+        except HeadgateError as error:
+            turn.fail(session, command.ref, queue.id, error)
+            return
+        if command.ref is not None:
+            turn.effects.append(Receipt(session, command.ref, queue.id, message.id))
+
+    def confirm(self, command: Confirm, turn: Turn) -> None:
+        """What is not in the session's hands is ignored: it expired, or was given back."""
+        queue = self.queues[command.queue]
+        app = queue.apps.get(command.app)
+        for message in command.messages if app is not None else ():
+            seq = queue.by_id.get(message)
+            held = app.outstanding.get(seq) if app is not None and seq is not None else None
+            if app is None or seq is None or held is None or held.session != command.session:
+                continue
+            entry = queue.entries[seq]
+            seconds = turn.now - self._take_back(queue, app, seq, turn)
+            turn.facts.append(
+                Confirmed(turn.now, queue.id, app.id, message, command.session, seconds)
+            )
+            self._dereference(queue, entry, app, turn)
+        turn.done(command.session, command.ref)
+
+    def reconfigure(self, command: Reconfigure, turn: Turn) -> None:
+        """New settings hold at once, for what is stored too; filters only for new messages."""
+        domain = command.domain
+        before = self._domains.get(domain.name)
+        if before is not None and before.mode is not domain.mode:
+            return
+        turn.undo.put(self._domains, domain.name, domain)
+        state = self.states.get(domain.name)
+        if state is None:
+            return
+        turn.undo.assign(state, "domain", domain)
+        for queue in [q for q in self.queues.values() if q.state is state]:
+            for name in domain.apps:
+                if name not in queue.apps:
+                    turn.undo.put(queue.apps, name, App(name, turn.now))
+            for app in [a for a in queue.apps.values() if a.id not in domain.apps]:
+                self._drop_app(queue, app, turn)
+            self._judge(queue, turn)
+
+    # Time.
+
+    def tick(self, turn: Turn) -> None:
+        left = self._limits.expiries
+        for queue in self.queues.values():
+            queue.forget_ids(turn.now, self._limits.remembered_ids)
+            left -= self._expire(queue, left, turn)
+            if queue.domain.max_idle_time and queue.domain.mode is not Mode.BROADCAST:
+                for app in queue.apps.values():
+                    self._look_for_stuck(queue, app, turn)
+
+    def disconnect(self, session: SessionId, seat: Seat, lost: bool, turn: Turn) -> None:
+        for queue, app in seat.opened:
+            self._leave(session, queue, app, still_open=False, lost=lost, turn=turn)
+
+    # Loading.
+
+    def missing(self, command: Open, load: Load) -> None:
+        if command.queue not in self.queues:
+            load.backlogs.add(command.queue)
+        if command.domain not in self.states:
+            load.usage.add(command.domain)
+
+    def adopt(self, loaded: Loaded, turn: Turn) -> None:
+        """Take what the store said. Apps that the domain no longer has let go of it all; if
+        the turn fails, the queue is loaded anew."""
+        for name, usage in loaded.usage.items():
+            domain = self._domains.get(name)
+            if domain is not None and name not in self.states:
+                turn.undo.put(self.states, name, DomainState(domain, usage))
+        for queue_id, (record, entries) in loaded.backlogs.items():
+            state = self.states.get(record.domain)
+            if state is None or queue_id in self.queues:
+                continue
+            queue = SharedQueue(queue_id, state, turn.now)
+            turn.undo.put(self.queues, queue_id, queue)
+            for entry in entries:
+                apps = tuple(app for app in entry.apps if app in queue.apps)
+                kept = Entry(entry.seq, entry.id, entry.arrived, entry.size, entry.properties, apps)
+                queue.add(kept, turn.undo)
+                queue.remembered[entry.id] = entry.arrived
+                if not apps:
+                    self._delete(queue, kept, turn)
+
+    # Delivery.
+
+    def offer(self, turn: Turn) -> None:
+        """Everything that was touched is looked at; called before a change and at the end."""
+        while self._touched:
+            (queue_id, app_id), roomy = self._touched.popitem()
+            queue = self.queues[queue_id]
+            if app_id in queue.apps:
+                self._offer(queue, queue.apps[app_id], roomy, turn)
+
+    def abandon(self) -> None:
+        """The turn did not happen."""
+        self._touched.clear()
+
+    def _offer(self, queue: SharedQueue, app: App, roomy: list[Group], turn: Turn) -> None:
+        while app.open and app.again:
+            seq = app.again.popleft()
+            turn.undo.note(app.again.appendleft, seq)
+            self._look_at(queue, app, seq, turn)
+        for group in roomy:
+            self._offer_waiting(queue, app, group, turn)
+        while app.open and app.fresh:
+            seq = app.fresh.popleft()
+            turn.undo.note(app.fresh.appendleft, seq)
+            self._look_at(queue, app, seq, turn)
+
+    def _look_at(self, queue: SharedQueue, app: App, seq: Seq, turn: Turn) -> None:
+        entry = queue.entries.get(seq)
+        if entry is None or app.id not in entry.apps:
+            return
+        taker, full = by_priority(entry.properties, app.levels)
+        if taker is not None:
+            self._deliver(queue, app, entry, taker, turn)
+            return
+        if full:
+            turn.undo.put(app.waiting, seq, tuple(full))
+            for group in full:
+                group.waiting.append(seq)
+                turn.undo.note(group.waiting.pop)
+        else:
+            turn.undo.put(app.aside, seq, None)
+        turn.facts.append(PutAside(turn.now, queue.id, app.id, entry.id, bool(full)))
+
+    def _offer_waiting(self, queue: SharedQueue, app: App, group: Group, turn: Turn) -> None:
+        while group.waiting and (taker := group.next_open()) is not None:
+            seq = group.waiting.popleft()
+            turn.undo.note(group.waiting.appendleft, seq)
+            if seq in app.waiting:
+                turn.undo.pop(app.waiting, seq)
+                self._deliver(queue, app, queue.entries[seq], taker, turn)
+
+    def _deliver(
+        self, queue: SharedQueue, app: App, entry: Entry, taker: Subscription, turn: Turn
+    ) -> None:
+        app.admit(taker, entry.seq, entry.size, turn.now, turn.undo)
+        if taker.group is not None:
+            taker.group.rotate(taker, turn.undo)
+        turn.undo.discard(app.returned, entry.seq)
+        turn.undo.assign(app, "moved", turn.now)
+        if app.stuck:
+            turn.undo.assign(app, "stuck", False)
+            turn.facts.append(QueueMoved(turn.now, queue.id, app.id))
+        appended = turn.batch.append.get(entry.seq)
+        body = appended.message.body if appended is not None else self.bodies.find(entry.seq)
+        if body is None:
+            turn.bodiless.append((len(turn.effects), entry.seq))
+        self._say(queue, app, entry, taker, body or b"", turn)
+
+    def _say(
+        self,
+        queue: SharedQueue,
+        app: App,
+        entry: Entry,
+        taker: Subscription,
+        body: bytes,
+        turn: Turn,
+    ) -> None:
+        attempts = app.attempts.get(entry.seq, 0)
+        turn.effects.append(
+            Deliver(
+                taker.session,
+                queue.id,
+                Message(entry.id, body, entry.arrived, entry.properties),
+                app=app.id,
+                interests=(taker.index,),
+                attempts=attempts,
+            )
+        )
+        turn.facts.append(Delivered(turn.now, queue.id, app.id, entry.id, taker.session, attempts))
+
+    def _accept(self, queue: SharedQueue, message: Message, turn: Turn) -> None:
+        """Evaluate the apps' filters, once; store for those that want it."""
+        domain = queue.domain
+        apps = tuple(app for app in domain.apps if domain.wants(app, message.properties))
+        seq = self._numbers.next()
+        entry = Entry(seq, message.id, message.arrived, message.size, message.properties, apps)
+        if domain.mode is Mode.BROADCAST:
+            if apps:
+                self._broadcast(queue, entry, message.body, turn)
+        elif apps:
+            meter = queue.state.meter
+            queue.meter.check(entry.size, domain.max_messages, domain.max_bytes)
+            meter.check(entry.size, domain.domain_max_messages, domain.domain_max_bytes)
+            turn.batch.append[seq] = Stored(seq, queue.id, message, apps)
+            queue.add(entry, turn.undo)
+            meter.change(1, entry.size, turn.undo)
+            for app in apps:
+                self._touch(queue, queue.apps[app])
+            self._judge(queue, turn)
+        turn.undo.put(queue.remembered, message.id, turn.now)
+        turn.facts.append(Accepted(turn.now, queue.id, message.id, entry.size))
+        turn.facts.extend(
+            AutoConfirmed(turn.now, queue.id, app, message.id)
+            for app in domain.apps
+            if app not in apps
+        )
+
+    def _broadcast(self, queue: SharedQueue, entry: Entry, body: bytes, turn: Turn) -> None:
+        """To whoever is there now. Nothing is stored, held or confirmed."""
+        app = queue.apps[WHOLE]
+        for taker in everybody(entry.properties, app.levels):
+            self._say(queue, app, entry, taker, body, turn)
+
+    # Consumers.
+
+    def _admit(
+        self, command: Open, seat: Seat, wanted: tuple[Subscription, ...]
+    ) -> SharedQueue | None:
+        """Raise if the queue may not be opened like this; else the queue, if it is there."""
+        domain = self._domains.get(command.domain)
+        if domain is None or domain.mode is Mode.EXCLUSIVE:
+            raise Prohibited(f"no domain {command.domain} with shared queues")
+        if (command.queue, command.app) in seat.opened:
+            raise Prohibited("the session has the queue open already")
+        if domain.mode is not Mode.FANOUT and command.app != WHOLE:
+            raise Prohibited(f"a {domain.mode.value} queue has no apps")
+        if domain.mode is Mode.FANOUT and command.read and command.app == WHOLE:
+            raise Prohibited("a fanout queue is read through one of its apps")
+        queue = self.queues.get(command.queue)
+        if queue is not None and queue.domain.name != command.domain:
+            raise Prohibited("the queue belongs to another domain")
+        readers = queue.readers() if queue is not None and domain.max_consumers else set()
+        producers = queue.producers if queue is not None else set()
+        if command.read:
+            _check_one_more("max_consumers", domain.max_consumers, readers, command.session)
+            app = queue.apps.get(command.app) if queue is not None else None
+            self._check_subscriptions(app, command.session, wanted)
+        if command.write:
+            _check_one_more("max_producers", domain.max_producers, producers, command.session)
+        return queue
+
+    def _make(self, command: Open, turn: Turn) -> SharedQueue:
+        domain = self._domains[command.domain]
+        state = self.states.get(command.domain)
+        if state is None:
+            state = DomainState(domain, Usage())
+            turn.undo.put(self.states, command.domain, state)
+        if domain.max_queues and state.queues >= domain.max_queues:
+            raise LimitReached("max_queues", domain.max_queues)
+        queue = SharedQueue(command.queue, state, turn.now)
+        turn.undo.put(self.queues, command.queue, queue)
+        turn.undo.assign(state, "queues", state.queues + 1)
+        turn.batch.create[command.queue] = QueueRecord(command.queue, command.domain)
+        turn.facts.append(QueueCreated(turn.now, command.queue, command.domain))
+        return queue
+
+    def _check_subscriptions(
+        self, app: App | None, session: SessionId, wanted: tuple[Subscription, ...]
+    ) -> None:
+        others = [s for s in app.subscriptions() if s.session != session] if app else []
+        if len(others) + len(wanted) > self._limits.subscriptions_per_app:
+            raise LimitReached("subscriptions_per_app", self._limits.subscriptions_per_app)
+        texts = {s.text for s in others} | {s.text for s in wanted}
+        if len(texts) > self._limits.expressions_per_app:
+            raise LimitReached("expressions_per_app", self._limits.expressions_per_app)
+
+    def _reading(
+        self, session: SessionId, queue_id: QueueId, app_id: AppId
+    ) -> tuple[SharedQueue, App]:
+        queue = self.queues.get(queue_id)
+        app = queue.apps.get(app_id) if queue is not None else None
+        if queue is None or app is None or session not in app.consumers:
+            raise NoSuchQueue(queue_id)
+        return queue, app
+
+    def _subscriptions(
+        self,
+        session: SessionId,
+        interests: tuple[Interest, ...],
+        before: tuple[Subscription, ...],
+    ) -> tuple[Subscription, ...]:
+        """A consumer's subscriptions, compiled. One with the text of an earlier one is the
+        earlier one, and goes on with its gate, so that what is outstanding counts."""
+        known: dict[str | None, list[Subscription]] = {}
+        for subscription in before:
+            known.setdefault(subscription.text, []).append(subscription)
+        wanted = []
+        for index, interest in enumerate(interests):
+            kept = known.get(interest.expression)
+            if kept:
+                wanted.append(kept.pop(0))
+                continue
+            predicate = self._predicate(interest.expression)
+            gate: Gate[Seq] = Gate(interest.window)
+            wanted.append(Subscription(session, index, predicate, interest.priority, gate))
+        return tuple(wanted)
+
+    def _predicate(self, text: str | None) -> Predicate | None:
+        if text is None:
+            return None
+        try:
+            return compile_expression(text, self._expression_limits)
+        except ExpressionError as error:
+            raise BadSubscription(error) from error
+
+    def _subscribe(
+        self,
+        queue: SharedQueue,
+        app: App,
+        session: SessionId,
+        subscriptions: tuple[Subscription, ...] | None,
+        turn: Turn,
+    ) -> None:
+        """Replace a session's subscriptions. What was accepted before is delivered under the
+        old ones first, as if commands were carried out one by one."""
+        self.offer(turn)
+        app.subscribe(session, subscriptions, turn.undo)
+        self._touch(queue, app)
+
+    def _leave(
+        self,
+        session: SessionId,
+        queue_id: QueueId,
+        app_id: AppId,
+        still_open: bool,
+        *,
+        lost: bool,
+        turn: Turn,
+    ) -> None:
+        """A session gives up an app of a queue; others get what it did not confirm."""
+        queue = self.queues[queue_id]
+        if not still_open:
+            turn.undo.discard(queue.producers, session)
+        app = queue.apps.get(app_id)
+        if app is None or session not in app.consumers:
+            return
+        self._subscribe(queue, app, session, None, turn)
+        turn.facts.append(Unsubscribed(turn.now, queue_id, app_id, session))
+        returned = [s for s, held in app.outstanding.items() if held.session == session]
+        for seq in returned:
+            self._take_back(queue, app, seq, turn)
+            entry = queue.entries[seq]
+            turn.facts.append(Returned(turn.now, queue_id, app_id, entry.id, session, lost))
+            turn.undo.add(app.returned, seq)
+            if lost:
+                self._blame(queue, app, entry, turn)
+        app.look_again((s for s in returned if s in queue.entries), turn.undo)
+        if not app.consumers and app.id not in queue.domain.apps:
+            turn.undo.pop(queue.apps, app.id)
+
+    def _blame(self, queue: SharedQueue, app: App, entry: Entry, turn: Turn) -> None:
+        """A consumer was lost with this message in its hands; it may have been the cause."""
+        attempts = app.attempts.get(entry.seq, 0) + 1
+        turn.undo.put(app.attempts, entry.seq, attempts)
+        most = queue.domain.max_delivery_attempts
+        if most and attempts >= most:
+            turn.facts.append(Poisoned(turn.now, queue.id, app.id, entry.id, attempts))
+            self._dereference(queue, entry, app, turn)
+
+    # Letting go of messages.
+
+    def _take_back(self, queue: SharedQueue, app: App, seq: Seq, turn: Turn) -> float:
+        """Take a message out of a consumer's hands; return when it was delivered."""
+        released = app.release(seq, turn.undo)
+        assert released is not None, "only what is outstanding is taken back"
+        _, at, roomy = released
+        turn.undo.assign(app, "moved", turn.now)
+        self._touch(queue, app, roomy)
+        return at
+
+    def _dereference(self, queue: SharedQueue, entry: Entry, app: App, turn: Turn) -> None:
+        """An app is done with a message; the last one deletes it."""
+        apps = tuple(name for name in entry.apps if name != app.id)
+        app.forget(entry.seq, turn.undo)
+        if not apps:
+            self._delete(queue, entry, turn)
+            return
+        kept = Entry(entry.seq, entry.id, entry.arrived, entry.size, entry.properties, apps)
+        turn.undo.put(queue.entries, entry.seq, kept)
+        turn.batch.hold[entry.seq] = apps
+
+    def _delete(self, queue: SharedQueue, entry: Entry, turn: Turn) -> None:
+        queue.remove(entry, turn.undo)
+        turn.batch.hold.pop(entry.seq, None)
+        turn.batch.delete.add(entry.seq)
+        self._judge(queue, turn)
+
+    def _drop_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:
+        """The domain no longer has this app. Its consumers stay, and receive nothing."""
+        for entry in [e for e in queue.entries.values() if app.id in e.apps]:
+            if entry.seq in app.outstanding:
+                self._take_back(queue, app, entry.seq, turn)
+            self._dereference(queue, entry, app, turn)
+        app.prune(queue.entries, turn.undo)
+
+    def _expire(self, queue: SharedQueue, most: int, turn: Turn) -> int:
+        """Remove what is older than the domain allows, delivered or not, oldest first."""
+        ttl = queue.domain.message_ttl
+        if ttl is None:
+            return 0
+        expired = 0
+        while expired < most and queue.entries:
+            entry = next(iter(queue.entries.values()))
+            if turn.now - entry.arrived <= ttl:
+                break
+            for name in entry.apps:
+                app = queue.apps[name]
+                if entry.seq in app.outstanding:
+                    self._take_back(queue, app, entry.seq, turn)
+                app.forget(entry.seq, turn.undo)
+            self._delete(queue, entry, turn)
+            turn.facts.append(Expired(turn.now, queue.id, entry.id, turn.now - entry.arrived))
+            expired += 1
+        if expired:
+            for app in queue.apps.values():
+                app.prune(queue.entries, turn.undo)
+        return expired
+
+    # Watching.
+
+    def _touch(self, queue: SharedQueue, app: App, roomy: Group | None = None) -> None:
+        groups = self._touched.setdefault((queue.id, app.id), [])
+        if roomy is not None and roomy not in groups:
+            groups.append(roomy)
+
+    def _judge(self, queue: SharedQueue, turn: Turn) -> None:
+        """Say when a queue or its domain crosses a mark, once each way."""
+        domain, meter, whole = queue.domain, queue.meter, queue.state.meter
+        capacity = meter.judge(domain.max_messages, domain.max_bytes)
+        if capacity is not meter.capacity:
+            name = queue.id.decode(errors="backslashreplace")
+            self._crossed(meter, name, capacity, queue, turn)
+        capacity = whole.judge(domain.domain_max_messages, domain.domain_max_bytes)
+        if capacity is not whole.capacity:
+            self._crossed(whole, domain.name, capacity, queue, turn)
+
+    def _crossed(
+        self, meter: Meter, name: str, capacity: Capacity, queue: SharedQueue, turn: Turn
+    ) -> None:
+        detail = queue.detail() if capacity is not Capacity.NORMAL else ""
+        turn.undo.assign(meter, "capacity", capacity)
+        turn.facts.append(CapacityChanged(turn.now, meter.scope, name, capacity.value, detail))
+
+    def _look_for_stuck(self, queue: SharedQueue, app: App, turn: Turn) -> None:
+        oldest = app.oldest()
+        if app.stuck or oldest is None or oldest not in queue.entries:
+            return
+        idle = turn.now - max(app.moved, queue.entries[oldest].arrived)
+        if idle > queue.domain.max_idle_time:
+            turn.undo.assign(app, "stuck", True)
+            turn.facts.append(QueueStuck(turn.now, queue.id, app.id, idle, queue.detail()))
+
+
+def _check_one_more(name: str, limit: int, members: set[SessionId], session: SessionId) -> None:
+    if limit and session not in members and len(members) >= limit:
+        raise LimitReached(name, limit)

@@ -1,0 +1,138 @@
+"""How a turn asks the store: load what is not in memory, then apply one batch.
+
+A turn is a generator. It yields a `Load` or a `Batch` and is sent the answer, and never
+learns who answered: a thread with SQLite, a dictionary, or a simulator that fails on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from headgate.core.commands import Command
+from headgate.core.effects import Effect
+from headgate.core.facts import Fact
+from headgate.core.message import Entry, Stored
+from headgate.core.names import AppId, QueueId, Seq, ServiceId
+from headgate.core.tally import Tally
+from headgate.core.values import value
+
+
+@value
+class QueueRecord:
+    """What the store keeps of a queue besides its messages."""
+
+    queue: QueueId
+    domain: str
+    service: ServiceId | None = None
+
+
+@value
+class Page:
+    """A service's queues in the order of their ids, after one of them."""
+
+    service: ServiceId
+    after: QueueId
+    limit: int
+
+
+@dataclass(slots=True)
+class Load:
+    """What a turn needs to know before it decides. Reads only."""
+
+    heads: dict[QueueId, int] = field(default_factory=dict)
+    """Record, number of messages and so many first messages of these queues."""
+
+    backlogs: set[QueueId] = field(default_factory=set)
+    """Record and all entries of these queues."""
+
+    bodies: set[Seq] = field(default_factory=set)
+    """Bodies of these messages."""
+
+    services: set[ServiceId] = field(default_factory=set)
+    """Tallies of these services."""
+
+    pages: set[Page] = field(default_factory=set)
+    """Queues of a service, with the first message of each."""
+
+    usage: set[str] = field(default_factory=set)
+    """How much these domains hold."""
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.heads or self.backlogs or self.bodies or self.services or self.pages or self.usage
+        )
+
+
+@value
+class Usage:
+    """What the queues of a domain hold in all."""
+
+    queues: int = 0
+    messages: int = 0
+    bytes: int = 0
+
+
+@value
+class Head:
+    """A queue that has messages, or none."""
+
+    record: QueueRecord
+    messages: int
+    """How many the queue has in all."""
+    first: tuple[Stored, ...]
+
+
+@dataclass(slots=True)
+class Loaded:
+    """The answer to a `Load`. A queue that is absent does not exist."""
+
+    heads: dict[QueueId, Head] = field(default_factory=dict)
+    backlogs: dict[QueueId, tuple[QueueRecord, list[Entry]]] = field(default_factory=dict)
+    bodies: dict[Seq, bytes] = field(default_factory=dict)
+    services: dict[ServiceId, Tally] = field(default_factory=dict)
+    pages: dict[Page, list[Head]] = field(default_factory=dict)
+    """At most one message each."""
+    usage: dict[str, Usage] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Batch:
+    """What a turn changes, all of it or nothing, in this order."""
+
+    create: dict[QueueId, QueueRecord] = field(default_factory=dict)
+    append: dict[Seq, Stored] = field(default_factory=dict)
+    hold: dict[Seq, tuple[AppId, ...]] = field(default_factory=dict)
+    """The apps that are left of messages that some, but not all, have confirmed."""
+    delete: set[Seq] = field(default_factory=set)
+    associate: dict[QueueId, ServiceId | None] = field(default_factory=dict)
+    tallies: dict[ServiceId, Tally] = field(default_factory=dict)
+    """What to join to the tally of each service: counts add up and may be negative, hashes
+    XOR. So a turn need not know the tally of the service that a queue was taken from."""
+    remove: set[QueueId] = field(default_factory=set)
+    """Queues, with all that is in them."""
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.create
+            or self.append
+            or self.hold
+            or self.delete
+            or self.associate
+            or self.tallies
+            or self.remove
+        )
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a turn comes to."""
+
+    effects: list[Effect]
+    facts: list[Fact]
+    again: list[Command]
+    """Commands that the core puts back at the end of the inbox."""
+
+
+Step: TypeAlias = Generator[Load | Batch, Loaded | None, Outcome]

@@ -1,0 +1,54 @@
+"""One turn under way: what it knows, what it changed, what it will say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headgate.core.commands import Command
+from headgate.core.effects import Deliver, Done, Effect, Failed
+from headgate.core.facts import Fact
+from headgate.core.facts import LimitReached as LimitReachedFact
+from headgate.core.facts import Refused as RefusedFact
+from headgate.core.names import MessageId, QueueId, Ref, Seq, SessionId
+from headgate.core.steps import Batch, Loaded
+from headgate.core.undo import Undo
+from headgate.errors import HeadgateError, LimitReached
+
+
+@dataclass(slots=True)
+class Turn:
+    """Handed to every part of a shard that has a say in the turn."""
+
+    now: float
+    loaded: Loaded = field(default_factory=Loaded)
+    batch: Batch = field(default_factory=Batch)
+    undo: Undo = field(default_factory=Undo)
+    effects: list[Effect] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+    again: list[Command] = field(default_factory=list)
+    bodiless: list[tuple[int, Seq]] = field(default_factory=list)
+    """Deliveries, by their place among the effects, whose body is still to be read."""
+    _pushed: dict[tuple[SessionId, QueueId], MessageId] = field(default_factory=dict)
+
+    def push(self, delivery: Deliver) -> bool:
+        """Say a delivery that nobody asked for, unless this turn has said it already.
+
+        Two subscribes of one queue in one turn each deliver its head; the peer needs it once.
+        """
+        key = (delivery.session, delivery.queue)
+        if self._pushed.get(key) == delivery.message.id:
+            return False
+        self._pushed[key] = delivery.message.id
+        self.effects.append(delivery)
+        return True
+
+    def done(self, session: SessionId, ref: Ref) -> None:
+        if ref is not None:
+            self.effects.append(Done(session, ref))
+
+    def fail(self, session: SessionId, ref: Ref, queue: QueueId, error: HeadgateError) -> None:
+        self.effects.append(Failed(session, ref, error))
+        if isinstance(error, LimitReached):
+            self.facts.append(LimitReachedFact(self.now, error.name, error.limit, session))
+        else:
+            self.facts.append(RefusedFact(self.now, queue, type(error).__name__))

@@ -1,0 +1,228 @@
+"""The running router without its listeners: broker, store and turns in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from headgate.core.broker import Broker
+from headgate.core.commands import Command, Disconnect, Reconfigure, Tick
+from headgate.core.domain import Domain
+from headgate.core.effects import Effect
+from headgate.core.facts import Fact
+from headgate.core.limits import Limits
+from headgate.core.names import SessionId
+from headgate.core.steps import Outcome
+from headgate.server.turns import Turns
+from headgate.store.base import Store
+
+Outlet = Callable[[Sequence[Effect]], None]
+"""Where a session's effects go."""
+
+TICK_SECONDS = 1.0
+
+
+class Router:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        domains: Mapping[str, Domain],
+        limits: Limits,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.store = store
+        self.limits = limits
+        self.clock = clock
+        self._domains = dict(domains)
+        self._watchers: list[Callable[[Sequence[Fact]], None]] = []
+        self._outlets: dict[SessionId, Outlet] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._broker: Broker | None = None
+        self._turns: Turns | None = None
+
+    @property
+    def broker(self) -> Broker:
+        assert self._broker is not None, "the router was not started"
+        return self._broker
+
+    @property
+    def turns(self) -> Turns:
+        assert self._turns is not None, "the router was not started"
+        return self._turns
+
+    async def start(self) -> None:
+        """Open the store and take turns from here on."""
+        last = await self.store.open()
+        self._broker = Broker(self._domains, self.limits, last)
+        self._turns = Turns(self._broker.shard, self.store, self.limits, self.clock, self._settle)
+        self._tasks = [
+            asyncio.create_task(self._turns.run(), name="turns"),
+            asyncio.create_task(self._tick(), name="tick"),
+        ]
+
+    async def stop(self) -> None:
+        """Finish the turns that were asked for, then close the store."""
+        if self._turns is not None:
+            turning, ticking = self._tasks
+            ticking.cancel()
+            self._turns.stop()
+            with contextlib.suppress(asyncio.CancelledError):
+                await ticking
+            await turning
+        await self.store.close()
+
+    def watch(self, callback: Callable[[Sequence[Fact]], None]) -> None:
+        """Have a callback told the facts of each turn, after it is committed."""
+        self._watchers.append(callback)
+
+    # Sessions.
+
+    def connect(self, wire: str, name: str, outlet: Outlet) -> SessionId:
+        session, fact = self.broker.open_session(wire, name, self.clock())
+        self._outlets[session.id] = outlet
+        self._tell([fact])
+        return session.id
+
+    def submit(self, commands: Sequence[Command]) -> None:
+        self.turns.submit(commands)
+
+    def disconnect(self, session: SessionId, reason: str, *, lost: bool = True) -> None:
+        fact = self.broker.close_session(session, reason, self.clock())
+        if fact is not None:
+            del self._outlets[session]
+            self._tell([fact])
+            self.turns.insist([Disconnect(session, lost)])
+
+    def reconfigure(self, domains: Mapping[str, Domain]) -> None:
+        """Give domains new settings. One that is no longer named keeps what it had."""
+        self.turns.insist([Reconfigure(domain) for domain in domains.values()])
+
+    # What others ask about it.
+
+    def problems(self) -> list[str]:
+        """What keeps the router from being ready; nothing when it is."""
+        if self._turns is None:
+            return ["not started"]
+        if self._turns.problem is not None:
+            return [f"store: {self._turns.problem}"]
+        return []
+
+    def gauges(self) -> dict[str, float]:
+        """Numbers that the core keeps as it goes; the store is not asked."""
+        broker, shard = self.broker, self.broker.shard
+        states = shard.sharing.states.values()
+        in_flight = sum(len(seat.gates) for _, seat in shard.seats.items())
+        in_flight += sum(
+            len(app.outstanding)
+            for queue in shard.sharing.queues.values()
+            for app in queue.apps.values()
+        )
+        return {
+            "sessions": len(broker.sessions),
+            "queues_subscribed": len(shard.queues.subscribers),
+            "services_subscribed": len(shard.services.subscribers),
+            "channels": len(broker.channels),
+            "backlog_messages": sum(state.meter.messages for state in states),
+            "backlog_bytes": sum(state.meter.bytes for state in states),
+            "inbox_commands": len(self.turns),
+            "deliveries_unconfirmed": in_flight,
+            "mailbox_bytes": broker.budget.bytes,
+            "turns": self.turns.count,
+            "turn_commands": self.turns.commands,
+            "turn_seconds": self.turns.seconds,
+            "store_statements": getattr(self.store, "statements", 0),
+        }
+
+    def status(self) -> dict[str, object]:
+        """Plain data for people and programs."""
+        broker, shard = self.broker, self.broker.shard
+        return {
+            "sessions": [
+                {
+                    "session": session.id,
+                    "wire": session.wire,
+                    "name": session.name,
+                    "opened": session.opened,
+                    "mailbox_bytes": session.mailbox.bytes,
+                    "pressure": session.mailbox.pressure.name.lower(),
+                }
+                for session in broker.sessions
+            ],
+            "closed": [
+                {
+                    "session": fact.session,
+                    "wire": fact.wire,
+                    "name": fact.name,
+                    "reason": fact.reason,
+                    "at": fact.at,
+                }
+                for fact in reversed(broker.closed)
+            ],
+            "domains": [
+                {
+                    "domain": domain.name,
+                    "mode": domain.mode.value,
+                    "queues": state.queues if state else 0,
+                    "messages": state.meter.messages if state else 0,
+                    "bytes": state.meter.bytes if state else 0,
+                    "capacity": state.meter.capacity.value if state else "normal",
+                }
+                for domain in shard.domains.values()
+                for state in [shard.sharing.states.get(domain.name)]
+            ],
+            "queues": [
+                {
+                    "queue": queue.id.decode(errors="backslashreplace"),
+                    "domain": queue.domain.name,
+                    "messages": queue.meter.messages,
+                    "bytes": queue.meter.bytes,
+                    "capacity": queue.meter.capacity.value,
+                    "counts": shard.statistics.of(queue.id),
+                    "apps": [
+                        {
+                            "app": app.id,
+                            "consumers": len(app.consumers),
+                            "undelivered": app.undelivered(),
+                            "put_aside": app.put_aside(),
+                            "unconfirmed": len(app.outstanding),
+                            "stuck": app.stuck,
+                            "counts": shard.statistics.of(queue.id, app.id),
+                        }
+                        for app in queue.apps.values()
+                    ],
+                }
+                for queue in shard.sharing.queues.values()
+            ],
+            "turns": {
+                "count": self.turns.count,
+                "commands": self.turns.commands,
+                "inbox": len(self.turns),
+                "problem": self.turns.problem,
+            },
+            "store": {"kind": self.store.kind},
+        }
+
+    # Inside.
+
+    def _settle(self, outcome: Outcome) -> None:
+        by_session: dict[SessionId, list[Effect]] = {}
+        for effect in outcome.effects:
+            by_session.setdefault(effect.session, []).append(effect)
+        for session, effects in by_session.items():
+            outlet = self._outlets.get(session)
+            if outlet is not None:
+                outlet(effects)
+        self._tell(outcome.facts)
+
+    def _tell(self, facts: Sequence[Fact]) -> None:
+        for watcher in self._watchers:
+            watcher(facts)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            if self.broker.shard.sharing.queues:
+                self.turns.insist([Tick()])
