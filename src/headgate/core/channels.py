@@ -96,22 +96,25 @@ class Channels:
         """Publish a run of messages; return the number of receivers of each."""
         heard_of = self._heard.get
         log = self._log
-        receivers = []
+        log_bytes = 0
+        counts = []
         for channel, body in pairs:
             heard = heard_of(channel) or self._hear(channel)
             heard.published += 1
-            receivers.append(heard.receivers)
-            if heard.receivers:
+            receivers = heard.receivers
+            counts.append(receivers)
+            if receivers:
                 frame = encode(channel, body)
                 log.append((heard.bit, frame))
-                self._log_bytes += len(frame)
+                log_bytes += len(frame)
+        self._log_bytes += log_bytes
         if (
             len(log) > self._limits.publish_frames
             or self._log_bytes > self._limits.publish_bytes
             or len(self._heard) > self._limits.publish_frames
         ):
             self.flush()
-        return receivers
+        return counts
 
     def flush(self) -> None:
         """Join what was logged into one blob per audience, to be taken by the shell."""

@@ -1,0 +1,213 @@
+"""Rosters: copied on change, exclusive or shared."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core.names import Channel, QueueId, SessionId
+from headgate.core.registry import NOBODY, Registry
+
+A, B, C = SessionId(1), SessionId(2), SessionId(3)
+NEWS = Channel(b"news")
+QUEUE = QueueId(b"queue")
+
+
+def shared(shards: int = 16) -> Registry[Channel, str]:
+    return Registry(shards=shards)
+
+
+def exclusive() -> Registry[QueueId, str]:
+    return Registry(exclusive=True)
+
+
+def test_a_roster_is_a_moment_that_later_changes_do_not_touch() -> None:
+    """S002-2, S002-12: a reader goes on with the roster it has."""
+    registry = shared()
+    registry.subscribe(NEWS, A, "a")
+    before = registry.roster(NEWS)
+    registry.subscribe(NEWS, B, "b")
+    assert dict(before) == {A: "a"}
+    assert dict(registry.roster(NEWS)) == {A: "a", B: "b"}
+
+
+def test_an_old_roster_goes_with_its_last_reader() -> None:
+    """S002-15: nothing but the reader keeps it."""
+    import gc
+    import weakref
+
+    registry: Registry[QueueId, str] = Registry(exclusive=True)
+
+    class Watched(str):
+        __slots__ = ("__weakref__",)
+
+    subscription = Watched("a")
+    gone = weakref.ref(subscription)
+    registry.subscribe(QUEUE, A, subscription)
+    reader = registry.roster(QUEUE)
+    del subscription
+    registry.subscribe(QUEUE, B, "b")
+    gc.collect()
+    assert gone() is not None
+    del reader
+    gc.collect()
+    assert gone() is None
+
+
+def test_unchanged_channels_keep_their_very_roster() -> None:
+    """S002-13: changing one channel replaces one roster."""
+    registry = shared(shards=1)
+    other = Channel(b"other")
+    registry.subscribe(other, A, "a")
+    before = registry.roster(other)
+    registry.subscribe(NEWS, B, "b")
+    assert registry.roster(other) is before
+
+
+def test_the_first_subscriber_inserts_a_channel_and_the_last_erases_it() -> None:
+    """S002-14, S002-20, S002-21."""
+    registry = shared()
+    registry.subscribe(NEWS, A, "a")
+    registry.subscribe(NEWS, B, "b")
+    assert len(registry) == 1
+    registry.unsubscribe(NEWS, A)
+    assert dict(registry.roster(NEWS)) == {B: "b"}
+    registry.unsubscribe(NEWS, B)
+    assert len(registry) == 0
+    assert registry.roster(NEWS) is NOBODY
+
+
+def test_a_repeated_add_changes_nothing() -> None:
+    """S002-18."""
+    registry = shared()
+    registry.subscribe(NEWS, A, "a")
+    registry.subscribe(NEWS, A, "a")
+    assert dict(registry.roster(NEWS)) == {A: "a"}
+
+
+def test_removing_what_is_not_there_changes_nothing() -> None:
+    """S002-22, S002-19."""
+    registry = shared()
+    assert not registry.unsubscribe(NEWS, A)
+    registry.subscribe(NEWS, A, "a")
+    assert not registry.unsubscribe(NEWS, B)
+    assert dict(registry.roster(NEWS)) == {A: "a"}
+
+
+def test_an_exclusive_address_has_one_session_and_says_whom_it_displaced() -> None:
+    """S000-1."""
+    registry = exclusive()
+    assert not registry.subscribe(QUEUE, A, "a")
+    assert dict(registry.subscribe(QUEUE, B, "b")) == {A: "a"}
+    assert dict(registry.roster(QUEUE)) == {B: "b"}
+
+
+def test_subscribing_again_displaces_nobody() -> None:
+    """S000-14."""
+    registry = exclusive()
+    registry.subscribe(QUEUE, A, "a")
+    assert not registry.subscribe(QUEUE, A, "again")
+    assert dict(registry.roster(QUEUE)) == {A: "again"}
+
+
+def test_a_removal_names_its_session_so_a_newer_one_stays() -> None:
+    """S000-4, S000-77: the clean-up of an old session runs late."""
+    registry = exclusive()
+    registry.subscribe(QUEUE, A, "a")
+    registry.subscribe(QUEUE, B, "b")
+    assert not registry.unsubscribe(QUEUE, A)
+    assert dict(registry.roster(QUEUE)) == {B: "b"}
+
+
+def test_one_batch_of_changes_makes_one_copy_per_address() -> None:
+    """S002-16: a name that comes twice in one command is changed once."""
+    copies = []
+    registry = shared()
+    replace = registry._replace
+
+    def counted(address: Channel, roster: dict[SessionId, str]) -> None:
+        copies.append(address)
+        replace(address, roster)
+
+    registry._replace = counted  # type: ignore[method-assign]
+    other = Channel(b"other")
+    registry.change(A, add=[(NEWS, "a"), (other, "a"), (NEWS, "a")])
+    assert sorted(copies) == [NEWS, other]
+
+
+def test_adding_wins_over_removing_in_one_batch() -> None:
+    registry = shared()
+    registry.change(A, add=[(NEWS, "a")], remove=[NEWS])
+    assert dict(registry.roster(NEWS)) == {A: "a"}
+
+
+def test_clearing_addresses_says_who_was_there() -> None:
+    registry = shared()
+    registry.subscribe(NEWS, A, "a")
+    cleared = registry.clear([NEWS, Channel(b"nobody")])
+    assert {address: dict(roster) for address, roster in cleared.items()} == {NEWS: {A: "a"}}
+    assert len(registry) == 0
+
+
+def test_every_change_is_announced_before_it_is_made() -> None:
+    seen: list[int] = []
+    registry: Registry[Channel, str] = Registry(
+        before_change=lambda: seen.append(len(registry.roster(NEWS)))
+    )
+    registry.subscribe(NEWS, A, "a")
+    registry.subscribe(NEWS, B, "b")
+    registry.unsubscribe(NEWS, A)
+    registry.restore(NEWS, NOBODY)  # type: ignore[arg-type]
+    registry.clear([NEWS])
+    assert seen == [0, 1, 2, 1, 0]
+
+
+def test_an_exclusive_roster_reads_like_any_other() -> None:
+    registry = exclusive()
+    registry.subscribe(QUEUE, A, "a")
+    roster = registry.roster(QUEUE)
+    assert list(roster) == [A]
+    assert len(roster) == 1
+    assert roster.get(B) is None
+    assert A in roster
+
+
+addresses = st.sampled_from([Channel(b"%d" % n) for n in range(5)])
+sessions = st.sampled_from([A, B, C])
+changes = st.lists(
+    st.tuples(
+        sessions,
+        st.lists(st.tuples(addresses, st.text(max_size=2)), max_size=4),
+        st.lists(addresses, max_size=4),
+    ),
+    max_size=20,
+)
+
+
+@given(changes, st.booleans(), st.sampled_from([1, 3, 16]))
+def test_any_interleaving_of_changes_equals_a_dictionary(
+    interleaving: list[tuple[SessionId, list[tuple[Channel, str]], list[Channel]]],
+    is_exclusive: bool,
+    shards: int,
+) -> None:
+    """S000-1, S002-7: whatever the number of shards."""
+    registry: Registry[Channel, str] = Registry(exclusive=is_exclusive, shards=shards)
+    model: dict[Channel, dict[SessionId, str]] = {}
+    for session, add, remove in interleaving:
+        displaced = registry.change(session, add=add, remove=remove)
+        expected: dict[Channel, dict[SessionId, str]] = {}
+        for address in dict.fromkeys(remove):
+            if address not in dict(add):
+                model.get(address, {}).pop(session, None)
+        for address, subscription in dict(add).items():
+            roster = model.setdefault(address, {})
+            if is_exclusive and session not in roster:
+                if roster:
+                    expected[address] = dict(roster)
+                roster.clear()
+            roster[session] = subscription
+        assert {a: dict(r) for a, r in displaced.items()} == expected
+        for address in [Channel(b"%d" % n) for n in range(5)]:
+            assert dict(registry.roster(address)) == model.get(address, {})
+        assert set(registry) == {address for address, roster in model.items() if roster}
+        assert len(registry) == len(set(registry))
