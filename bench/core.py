@@ -19,7 +19,7 @@ import sysconfig
 import tempfile
 import time
 import timeit
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from headgate.core.commands import Confirm, Create, Send
@@ -27,7 +27,7 @@ from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Receipt
 from headgate.core.limits import Limits
 from headgate.core.message import Message
-from headgate.core.names import MessageId, QueueId, Ref, SessionId
+from headgate.core.names import MessageId, QueueId
 from headgate.server.local import LocalSession
 from headgate.server.router import Router
 from headgate.store.sqlite import SqliteStore
@@ -217,15 +217,15 @@ async def _cycles(folder: Path, clients: int, seconds: float) -> tuple[float, fl
     async def client(number: int) -> int:
         queue = QueueId(b"queue %d" % number)
         session = LocalSession(router, "")
-        await session.ask(lambda s, r: Create(s, r, queue, "bench", subscribe=True))
+        await session.ask(Create, queue, "bench", subscribe=True)
         cycles = 0
         while (began := time.perf_counter()) < end:
             message = Message(MessageId(b"%d" % cycles), BODY, began)
-            receipt = await session.ask(_sending(queue, message))
+            receipt = await session.ask(Send, queue, message)
             assert isinstance(receipt, Receipt)
             receipts.append(time.perf_counter() - began)
             delivery = await session.delivery()
-            await session.ask(_confirming(queue, delivery.message.id))
+            await session.ask(Confirm, queue, (delivery.message.id,))
             cycles += 1
         return cycles
 
@@ -244,23 +244,15 @@ async def _sends(folder: Path, together: int, seconds: float) -> float:
     await router.start()
     session = LocalSession(router, "")
     queue = QueueId(b"queue")
-    await session.ask(lambda s, r: Create(s, r, queue, "bench"))
+    await session.ask(Create, queue, "bench")
     began, sent = time.perf_counter(), 0
     while time.perf_counter() - began < seconds:
         messages = [Message(MessageId(b"%d" % (sent + n)), BODY, began) for n in range(together)]
-        await asyncio.gather(*(session.ask(_sending(queue, message)) for message in messages))
+        await asyncio.gather(*(session.ask(Send, queue, message) for message in messages))
         sent += together
     rate = sent / (time.perf_counter() - began)
     await router.stop()
     return rate
-
-
-def _sending(queue: QueueId, message: Message) -> Callable[[SessionId, Ref], Send]:
-    return lambda session, ref: Send(session, ref, queue, message)
-
-
-def _confirming(queue: QueueId, message: MessageId) -> Callable[[SessionId, Ref], Confirm]:
-    return lambda session, ref: Confirm(session, ref, queue, (message,))
 
 
 if __name__ == "__main__":

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
+from typing import Concatenate, ParamSpec
 
 from headgate.core.commands import Command
 from headgate.core.effects import Deliver, Effect, Failed
 from headgate.core.names import Ref, SessionId
 from headgate.server.router import Router
+
+P = ParamSpec("P")
 
 
 class LocalSession:
@@ -23,13 +26,18 @@ class LocalSession:
         """Deliveries and events that are not an answer, in order."""
         self.id: SessionId = router.connect("local", name, self._receive)
 
-    def ask(self, make: Callable[[SessionId, Ref], Command]) -> asyncio.Future[Effect]:
-        """Submit the command that `make` builds; the future has its answer or its error."""
+    def ask(
+        self,
+        kind: Callable[Concatenate[SessionId, Ref, P], Command],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> asyncio.Future[Effect]:
+        """Submit a command of this kind; the future has its answer or its error."""
         ref = next(self._refs)
         answer: asyncio.Future[Effect] = asyncio.get_running_loop().create_future()
         self._waiting[ref] = answer
         try:
-            self._router.submit([make(self.id, ref)])
+            self._router.submit([kind(self.id, ref, *args, **kwargs)])
         except BaseException:
             del self._waiting[ref]
             raise

@@ -153,4 +153,4 @@ class Turns:
 
 
 def _size(command: Command) -> int:
-    return command.message.size if isinstance(command, Send) else 0
+    return len(command.message.body) if isinstance(command, Send) else 0

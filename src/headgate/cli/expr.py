@@ -1,0 +1,261 @@
+"""``headgate expr``: look at expressions without a router."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO, NoReturn
+
+import click
+
+from headgate.errors import ExpressionError
+from headgate.expr.explain import Explanation, caret, drawn, explain, hint
+from headgate.expr.nodes import Binary, Tree, Unary, text_of
+from headgate.expr.predicate import Failure, compile_expression
+from headgate.expr.values import Value
+
+BATCH_LINE_BYTES = 1024 * 1024
+"""A longer line of ``--batch`` is an error; it is skipped without being kept."""
+
+INTEGER_BITS = {"char": 8, "short": 16, "int32": 32, "int64": 64}
+TYPES = ("bool", *INTEGER_BITS, "string", "binary")
+FORM = f"write NAME:TYPE=VALUE, where TYPE is one of {', '.join(TYPES)}; for example x:int32=42"
+
+PROPERTY = re.compile(r"(?P<name>[^:=]+):(?P<type>[a-z0-9]+)=(?P<value>.*)", re.DOTALL)
+INTEGER = re.compile(r"-?[0-9]{1,40}")
+
+EXPLAINED = {
+    Failure.NAME: "the message lacks a property that was needed",
+    Failure.TYPE: "a value is of a type that does not fit",
+    Failure.ARITHMETIC: "division by zero, or an integer of more than 64 bits",
+}
+
+
+@click.group()
+def expr() -> None:
+    """Check and try subscription expressions.
+
+    An expression that begins with a minus goes after a double dash: -- "-x < 5".
+    """
+
+
+@expr.command()
+@click.argument("expression", metavar="EXPR")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check(expression: str, as_json: bool) -> None:
+    """Show how an expression is read, what it needs, and what looks wrong.
+
+    Exits with 0 if the expression can be used, else with 1.
+    """
+    try:
+        explanation = explain(expression)
+    except ExpressionError as error:
+        if as_json:
+            _say(json.dumps(_error_object(error)))
+        else:
+            click.echo(caret(error), err=True)
+        sys.exit(1)
+    _say(json.dumps(_object(explanation)) if as_json else _report(explanation))
+
+
+@expr.command()
+@click.argument("expression", metavar="[EXPR]", required=False)
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME:TYPE=VALUE",
+    help=f"A property of the message, any number of times. TYPE: {', '.join(TYPES)} (hex).",
+)
+@click.option(
+    "--batch",
+    is_flag=True,
+    help="Read JSON lines from standard input, write one JSON line for each.",
+)
+def test(expression: str | None, properties: tuple[str, ...], batch: bool) -> None:
+    """Evaluate an expression for a message with the given properties.
+
+    Exits with 0 if the message matches, 1 if it does not, 2 if the expression or a property
+    is wrong. With --batch: 0 if every line could be read, else 1.
+    """
+    if batch:
+        if expression is not None or properties:
+            raise click.UsageError("--batch takes expressions and properties from its lines")
+        sys.exit(_run_batch(sys.stdin.buffer))
+    if expression is None:
+        raise click.UsageError("give an expression, or --batch")
+    message = dict(parse_property(text) for text in properties)
+    try:
+        result = compile_expression(expression).evaluate(message)
+    except ExpressionError as error:
+        click.echo(caret(error), err=True)
+        sys.exit(2)
+    if isinstance(result, Failure):
+        _say(f"no match: {result} ({EXPLAINED[result]})")
+    else:
+        _say("match" if result else "no match: the expression is false")
+    sys.exit(0 if result is True else 1)
+
+
+def parse_property(text: str) -> tuple[str, Value]:
+    """The name and the value of ``NAME:TYPE=VALUE``."""
+    found = PROPERTY.fullmatch(text)
+    if found is None:
+        _refuse(text, FORM)
+    name, type_name, value = found["name"], found["type"], found["value"]
+    try:
+        return name, property_value(type_name, _from_text(type_name, value))
+    except ValueError as error:
+        _refuse(text, str(error))
+
+
+def _refuse(text: str, reason: str) -> NoReturn:
+    raise click.BadParameter(f"{text!a}: {reason}", param_hint="--property")
+
+
+def _from_text(type_name: str, text: str) -> object:
+    """The JSON value that a text on the command line stands for."""
+    if type_name == "bool" and text in ("true", "false"):
+        return text == "true"
+    if type_name in INTEGER_BITS and INTEGER.fullmatch(text):
+        return int(text)
+    return text
+
+
+def property_value(type_name: object, value: object) -> Value:
+    """The value of a property of a type; a ValueError says what is wrong."""
+    if type_name == "bool":
+        if isinstance(value, bool):
+            return value
+        raise ValueError("a bool is true or false")
+    if type_name == "string" and isinstance(value, str):
+        try:
+            return value.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ValueError("a string is UTF-8 text, without lone surrogates") from None
+    if type_name == "binary" and isinstance(value, str):
+        try:
+            return bytes.fromhex(value)
+        except ValueError:
+            raise ValueError("a binary value is written in hex, two digits per byte") from None
+    if type_name in ("string", "binary"):
+        raise ValueError(f"a {type_name} value is a text")
+    if isinstance(type_name, str) and type_name in INTEGER_BITS:
+        return _integer(type_name, value)
+    raise ValueError(f"the type is one of {', '.join(TYPES)}")
+
+
+def _integer(type_name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{type_name} is an integer, written in decimal digits")
+    high = 2 ** (INTEGER_BITS[type_name] - 1)
+    if not -high <= value < high:
+        raise ValueError(f"{type_name} is from {-high} to {high - 1}")
+    return value
+
+
+def _run_batch(stream: BinaryIO) -> int:
+    code = 0
+    for line in _lines(stream):
+        try:
+            answer = _answer(line)
+        except ValueError as error:
+            answer = {"error": str(error)}
+            code = 1
+        _say(json.dumps(answer))
+    return code
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """The lines; of one that is too long, a piece that is still too long."""
+    while line := stream.readline(BATCH_LINE_BYTES + 1):
+        rest = line
+        while len(rest) > BATCH_LINE_BYTES and not rest.endswith(b"\n"):
+            rest = stream.readline(BATCH_LINE_BYTES + 1)
+        yield line.removesuffix(b"\n")
+
+
+def _answer(line: bytes) -> dict[str, object]:
+    if len(line) > BATCH_LINE_BYTES:
+        raise ValueError(f"the line is longer than {BATCH_LINE_BYTES} bytes")
+    try:
+        request = json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the line is not JSON: {error}") from None
+    if not isinstance(request, dict) or not isinstance(request.get("expr"), str):
+        raise ValueError('the line is not an object with a text "expr"')
+    message = _message(request.get("properties", {}))
+    try:
+        predicate = compile_expression(request["expr"])
+    except ExpressionError as error:
+        return {"compile": error.code, "result": None, "matches": None}
+    return {
+        "compile": "ok",
+        "result": predicate.evaluate(message),
+        "matches": predicate.matches(message),
+    }
+
+
+def _message(properties: object) -> dict[str, Value]:
+    if not isinstance(properties, dict):
+        raise ValueError('"properties" is not an object')
+    message = {}
+    for name, item in properties.items():
+        if not isinstance(item, dict) or "type" not in item or "value" not in item:
+            raise ValueError(f'property {name!a} is not an object with "type" and "value"')
+        try:
+            message[name] = property_value(item["type"], item["value"])
+        except ValueError as error:
+            raise ValueError(f"property {name!a}: {error}") from None
+    return message
+
+
+def _report(explanation: Explanation) -> str:
+    lines = [drawn(explanation.tree), "", "a message matches only if:"]
+    if explanation.keys is None:
+        lines.append("  (nothing is known before evaluation)")
+    elif not explanation.keys:
+        lines.append("  (never)")
+    else:
+        lines += [f"  {'or ' if n else ''}{key}" for n, key in enumerate(explanation.keys)]
+    lines += [f"\nwarning: {text}" for text in explanation.warnings]
+    return "\n".join(lines)
+
+
+def _object(explanation: Explanation) -> dict[str, object]:
+    keys = explanation.keys
+    return {
+        "ok": True,
+        "text": explanation.text,
+        "tree": _nested(explanation.tree),
+        "keys": None if keys is None else [str(key) for key in keys],
+        "warnings": explanation.warnings,
+    }
+
+
+def _nested(tree: Tree) -> object:
+    """An operator with its operands as a list, anything else as its text."""
+    match tree:
+        case Unary(op, operand):
+            return [op, _nested(operand)]
+        case Binary(op, left, right):
+            return [op, _nested(left), _nested(right)]
+        case _:
+            return text_of(tree)
+
+
+def _error_object(error: ExpressionError) -> dict[str, object]:
+    return {
+        "ok": False,
+        "code": error.code,
+        "message": error.message,
+        "offset": error.offset,
+        "hint": hint(error),
+    }
+
+
+def _say(text: str) -> None:
+    """Print, also what came from the command line and is not UTF-8."""
+    click.echo(text.encode("utf-8", "backslashreplace").decode())

@@ -1,0 +1,163 @@
+"""What an expression means, for people: its tree, its keys, warnings, and where it is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headgate.errors import ExpressionError
+from headgate.expr.keys import Key, keys_of
+from headgate.expr.nodes import (
+    ARITHMETIC,
+    EQUALITY,
+    JUNCTION,
+    ORDER,
+    Binary,
+    Property,
+    Tree,
+    Unary,
+    kind_of,
+    text_of,
+    walk,
+)
+from headgate.expr.parser import DEFAULT_LIMITS, ExpressionLimits, Reading, read
+from headgate.expr.values import Kind
+
+WORDS = {b"and": "&&", b"or": "||", b"not": "!", b"AND": "&&", b"OR": "||", b"NOT": "!"}
+WORD = re.compile(rb"[a-zA-Z][a-zA-Z0-9_.]*")
+LAST_WORD = re.compile(rb"([a-zA-Z][a-zA-Z0-9_.]*)[ \t\n]*\Z")
+BOOLEANS = ("true", "false")
+HINT_BYTES = 16
+"""Looked at before the place of an error; a longer text would make the search quadratic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    text: str
+    tree: Tree
+    keys: tuple[Key, ...] | None
+    warnings: tuple[str, ...]
+
+
+def explain(text: str | bytes, limits: ExpressionLimits = DEFAULT_LIMITS) -> Explanation:
+    """Explain an expression; raises `ExpressionError` if there is none."""
+    reading = read(text, limits)
+    keys = keys_of(reading.tree)
+    warnings = list(_warnings(reading))
+    if keys == () and not warnings:
+        warnings.append("no message can match")
+    return Explanation(reading.text, reading.tree, keys, tuple(warnings))
+
+
+def drawn(tree: Tree) -> str:
+    """The tree, one line per node."""
+    return "\n".join(_lines(tree, "", ""))
+
+
+def _lines(tree: Tree, first: str, rest: str) -> Iterator[str]:
+    match tree:
+        case Unary(op, operand):
+            yield first + op
+            yield from _lines(operand, f"{rest}└─ ", f"{rest}   ")
+        case Binary(op, left, right):
+            yield first + op
+            yield from _lines(left, f"{rest}├─ ", f"{rest}│  ")
+            yield from _lines(right, f"{rest}└─ ", f"{rest}   ")
+        case _:
+            yield first + text_of(tree)
+
+
+def _warnings(reading: Reading) -> Iterator[str]:
+    for chain in reading.chains:
+        yield _chain(chain)
+    for part in walk(reading.tree):
+        match part:
+            case Property(name) if name.lower() in BOOLEANS:
+                yield f"{name} is a property name; the literal is {name.lower()}"
+            case Binary(op, Property(left), Property(right)) if (
+                op in EQUALITY and right.lower() not in BOOLEANS
+            ):
+                yield (
+                    f"{left} and {right} are both property names; "
+                    f'quotes make a text: {left} {op} "{right}"'
+                )
+            case Unary() | Binary() if part not in reading.chains:
+                yield from _wrong_types(part)
+    kind = kind_of(reading.tree)
+    if kind not in (None, Kind.BOOLEAN):
+        yield f"the result is {_a(kind)}, not a boolean: no message can match"
+
+
+def _chain(chain: Binary) -> str:
+    assert isinstance(chain.left, Binary), "the left side of a chain is a comparison"
+    first = text_of(chain.left)
+    second = text_of(Binary(chain.op, chain.left.right, chain.right))
+    return (
+        f"{text_of(chain)} compares the result of {first}, a boolean; "
+        f"did you mean {first} && {second}?"
+    )
+
+
+def _wrong_types(part: Unary | Binary) -> Iterator[str]:
+    """Operands whose type is known to be wrong before any message is seen."""
+    match part:
+        case Binary(op, left, right) if op in EQUALITY | ORDER:
+            kinds = kind_of(left), kind_of(right)
+            if None not in kinds and kinds[0] != kinds[1]:
+                yield (
+                    f"{text_of(part)} compares {_a(kinds[0])} with {_a(kinds[1])}: "
+                    "always a TYPE error, which never matches"
+                )
+            elif op in ORDER and Kind.BOOLEAN in kinds:
+                yield f"{text_of(part)} orders booleans: always a TYPE error, which never matches"
+        case Unary(op, _) | Binary(op, _, _):
+            logical = op in JUNCTION or op == "!"
+            assert logical or op in ARITHMETIC, "the comparisons were handled above"
+            wanted = Kind.BOOLEAN if logical else Kind.INTEGER
+            operands = (part.operand,) if isinstance(part, Unary) else (part.left, part.right)
+            for operand in operands:
+                if kind_of(operand) not in (None, wanted):
+                    yield (
+                        f"{op} needs {_a(wanted)}, and {text_of(operand)} is "
+                        f"{_a(kind_of(operand))}: a TYPE error, which never matches"
+                    )
+
+
+def _a(kind: Kind | None) -> str:
+    return f"an {kind}" if kind is Kind.INTEGER else f"a {kind}"
+
+
+def caret(error: ExpressionError) -> str:
+    """The expression on one line, a caret under the place, and what is wrong there."""
+    shown = "".join(char if char.isprintable() else " " for char in error.text)
+    column = len(_source(error)[: error.offset].decode("utf-8", "ignore"))
+    lines = [shown, " " * column + "^", str(error)]
+    advice = hint(error)
+    return "\n".join(lines if advice is None else [*lines, f"hint: {advice}"])
+
+
+def hint(error: ExpressionError) -> str | None:
+    """What was probably meant, for the habits of other languages."""
+    if error.code != "SYNTAX":
+        return None
+    source = _source(error)
+    here, before = source[error.offset :], source[: error.offset]
+    if here[:1] == b"=" and here[:2] != b"==":
+        return "use == to compare"
+    if here[:1] == b">" and before[-1:] == b"<":
+        return "use != for unequal"
+    if here[:1] in (b"&", b"|"):
+        return f"use {here[:1].decode() * 2}"
+    if here[:1] == b"'":
+        return 'use " for text'
+    word, last = WORD.match(here), LAST_WORD.search(before[-HINT_BYTES:])
+    for found in (word and word[0], last and last[1]):
+        if found in WORDS:
+            return f"use {WORDS[found]}"
+    return None
+
+
+def _source(error: ExpressionError) -> bytes:
+    """The bytes that the offset counts: a surrogate, which stands for a byte, is one."""
+    return error.text.encode("utf-8", "replace")

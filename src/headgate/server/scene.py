@@ -1,0 +1,148 @@
+"""A short play with the router in the lead: what each subscriber receives, and why.
+
+It shows the three ways to subscribe that the core has today, each in an act of its own, with
+sessions inside the router's process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+
+from headgate.core.commands import Confirm, Create, Delete, Interest, Open, Send, Subscribe
+from headgate.core.domain import Domain, Mode
+from headgate.core.effects import Deliver, End
+from headgate.core.gate import Window
+from headgate.core.message import Message, Properties
+from headgate.core.names import Channel, MessageId, QueueId, SessionId
+from headgate.core.values import EMPTY
+from headgate.expr.predicate import compile_expression
+from headgate.server.local import LocalSession
+from headgate.server.router import Router
+
+LINE = "scene.line"
+ORDERS = "scene.orders"
+ORDERS_QUEUE = QueueId(b"bmq://scene.orders/incoming")
+
+DOMAINS: Mapping[str, Domain] = {
+    LINE: Domain(LINE, Mode.EXCLUSIVE, max_messages=128),
+    ORDERS: Domain(
+        ORDERS,
+        Mode.FANOUT,
+        apps=("shipping", "audit"),
+        filters={"audit": (compile_expression("amount >= 1000"),)},
+        message_ttl=3600.0,
+    ),
+}
+"""What the scene needs beside the domains of the configuration."""
+
+SECONDS_MAX = 10.0
+"""The scene is over in a moment; if it is not, something is wrong and it says so."""
+
+Say = Callable[[str], None]
+
+
+async def play(router: Router, say: Say) -> None:
+    async with asyncio.timeout(SECONDS_MAX):
+        await a_queue(router, say)
+        fan_out(router, say)
+        await orders(router, say)
+
+
+async def a_queue(router: Router, say: Say) -> None:
+    """Durable, one subscriber at a time, one message unconfirmed."""
+    say("A queue: durable, one subscriber at a time, one message unconfirmed")
+    queue = QueueId(secrets.token_bytes(24))
+    alice, phone, tablet = (LocalSession(router, name) for name in ("alice", "phone", "tablet"))
+    await phone.ask(Create, queue, LINE, subscribe=True)
+    for text in ("see you at six", "bring the tickets"):
+        await alice.ask(Send, queue, _message(router, text))
+        say(f"  alice sent       {text!r}; the receipt came after it was on disk")
+    first = await phone.delivery()
+    say(f"  phone received   {_text(first)!r}: it is the subscriber and nothing was in flight")
+    await tablet.ask(Subscribe, queue)
+    ended = await phone.events.get()
+    assert isinstance(ended, End), "the phone is told that it is no longer the subscriber"
+    say("  phone received   END: the tablet subscribed, and a queue has one subscriber")
+    again = await tablet.delivery()
+    say(f"  tablet received  {_text(again)!r}: the phone had not confirmed it")
+    following = await tablet.ask(Confirm, queue, (again.message.id,))
+    assert isinstance(following, Deliver), "a confirm is answered with the next message"
+    say(f"  tablet received  {_text(following)!r}: the answer to its confirm")
+    await tablet.ask(Confirm, queue, (following.message.id,))
+    await tablet.ask(Delete, queue)
+    _close(alice, phone, tablet)
+
+
+def fan_out(router: Router, say: Say) -> None:
+    """Ephemeral: whoever is subscribed now receives, and nothing is kept."""
+    say("A fan-out: whoever is subscribed now receives, nothing is kept")
+    channels = router.broker.channels
+    names: dict[SessionId, str] = {}
+    sessions = []
+    for name, wanted in (("anna", b"news"), ("ben", b"news"), ("carl", b"sport")):
+        session = LocalSession(router, name)
+        sessions.append(session)
+        names[session.id] = name
+        channels.subscribe(session.id, [Channel(wanted)])
+    published = [(Channel(b"news"), b"rain tomorrow"), (Channel(b"sport"), b"two to one")]
+    for (channel, body), receivers in zip(
+        published, channels.publish(published, lambda c, b: b"%s on %s" % (b, c)), strict=True
+    ):
+        say(f"  published        {body.decode()!r} on {channel.decode()}: {receivers} receivers")
+    for blob, receivers_of in channels.take():
+        for receiver in receivers_of:
+            say(f"  {names[receiver]:<5}received    {blob.decode()!r}")
+    _close(*sessions)
+
+
+async def orders(router: Router, say: Say) -> None:
+    """Expressions over properties filter per app and route per consumer."""
+    say("Routed orders: expressions decide which app, and which consumer of it, gets a message")
+    say("  audit            wants only amount >= 1000; what it does not want is confirmed for it")
+    shop = LocalSession(router, "shop")
+    await shop.ask(Open, ORDERS_QUEUE, ORDERS, read=False, write=True)
+    consumers = []
+    for name, app, expression, priority in (
+        ("express", "shipping", 'kind == "express"', 10),
+        ("bulk", "shipping", None, 1),
+        ("auditor", "audit", None, 0),
+    ):
+        consumer = LocalSession(router, name)
+        interest = Interest(expression, priority, Window(10))
+        await consumer.ask(Open, ORDERS_QUEUE, ORDERS, app, interests=(interest,))
+        consumers.append((name, app, expression, priority, consumer))
+        say(f"  {name:<16} reads {app} with {expression or 'no expression'}, priority {priority}")
+    posts: tuple[tuple[str, Properties], ...] = (
+        ("one book", {"kind": "standard", "amount": 20}),
+        ("one kidney", {"kind": "express", "amount": 90}),
+        ("a piano", {"kind": "standard", "amount": 4000}),
+    )
+    for text, properties in posts:
+        await shop.ask(Send, ORDERS_QUEUE, _message(router, text, properties))
+        shown = ", ".join(f"{name}={item!r}" for name, item in properties.items())
+        say(f"  shop posted      {text!r} with {shown}")
+    for name, app, expression, _, consumer in consumers:
+        why = f"{expression} is true" if expression else "nobody with a higher priority wants it"
+        if app == "audit":
+            why = "amount >= 1000 is true"
+        while not consumer.events.empty():
+            delivery = await consumer.delivery()
+            say(f"  {name:<8}received {_text(delivery)!r}: {why}")
+            await consumer.ask(Confirm, ORDERS_QUEUE, (delivery.message.id,), app)
+    _close(shop, *(consumer for *_, consumer in consumers))
+
+
+def _message(router: Router, text: str, properties: Properties = EMPTY) -> Message:
+    identity = MessageId(secrets.token_bytes(16))
+    return Message(identity, text.encode(), router.clock(), properties)
+
+
+def _text(delivery: Deliver) -> str:
+    return delivery.message.body.decode()
+
+
+def _close(*sessions: LocalSession) -> None:
+    for session in sessions:
+        session.close()

@@ -1,0 +1,26 @@
+"""An accepted message survives kill -9."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.crash.rounds import Ledger, play
+
+ROUNDS = 10
+
+
+@pytest.mark.serial
+def test_no_receipt_is_lost_and_nothing_confirmed_comes_back_when_the_router_is_killed(
+    tmp_path: Path,
+) -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    ledger = Ledger()
+    for number in range(ROUNDS):
+        result = play(tmp_path, ledger, seed + number)
+        assert result.lost == []
+        assert result.risen == []
+    assert len(ledger.receipts) > 100, "the rounds were too quiet to say anything"

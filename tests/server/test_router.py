@@ -1,0 +1,135 @@
+"""Sessions of the router, and what it says about itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from headgate.core.commands import Confirm, Create, Interest, Open, Send
+from headgate.core.domain import Domain, Mode
+from headgate.core.facts import Expired, Fact, SessionClosed
+from headgate.core.limits import Limits
+from headgate.core.message import Message
+from headgate.core.names import MessageId, QueueId
+from headgate.errors import LimitReached
+from headgate.server import router as router_module
+from headgate.server.local import LocalSession
+from headgate.server.router import Router
+from headgate.store.memory import MemoryStore
+
+LINE = Domain("line", Mode.EXCLUSIVE)
+WORK = Domain("work", Mode.PRIORITY, message_ttl=10.0)
+QUEUE, JOBS = QueueId(b"queue"), QueueId(b"bmq://work/jobs")
+
+
+def make(limits: Limits | None = None, **options: object) -> Router:
+    domains = {"line": LINE, "work": WORK}
+    return Router(store=MemoryStore(), domains=domains, limits=limits or Limits(), **options)  # type: ignore[arg-type]
+
+
+async def test_a_router_that_was_not_started_is_not_ready() -> None:
+    router = make()
+    assert router.problems() == ["not started"]
+    await router.stop()
+
+
+async def test_sessions_have_a_limit() -> None:
+    """The limit sessions, at and one above."""
+    router = make(Limits(sessions=2))
+    await router.start()
+    LocalSession(router, "a")
+    second = LocalSession(router, "b")
+    with pytest.raises(LimitReached, match="sessions"):
+        LocalSession(router, "c")
+    second.close()
+    LocalSession(router, "c")
+    await router.stop()
+
+
+async def test_the_reason_of_a_close_stays_visible() -> None:
+    router = make()
+    facts: list[Fact] = []
+    router.watch(facts.extend)
+    await router.start()
+    session = LocalSession(router, "phone")
+    session.close(lost=True)
+    session.close()
+    await router.stop()
+    [closed] = [fact for fact in facts if isinstance(fact, SessionClosed)]
+    assert (closed.name, closed.reason) == ("phone", "lost")
+    shown = router.status()["closed"]
+    assert isinstance(shown, list)
+    assert shown[0]["reason"] == "lost"
+
+
+async def test_status_and_gauges_are_plain_data_that_add_up() -> None:
+    router = make()
+    await router.start()
+    session = LocalSession(router, "phone")
+    await session.ask(Create, QUEUE, "line", subscribe=True)
+    await session.ask(Send, QUEUE, Message(MessageId(b"1"), b"hi", 0.0))
+    await session.ask(Open, JOBS, "work", write=True, interests=(Interest("x == 1"),))
+    for number in (1, 2):
+        body = Message(MessageId(b"j%d" % number), b"job", router.clock(), {"x": number})
+        await session.ask(Send, JOBS, body)
+    gauges = router.gauges()
+    assert gauges["sessions"] == 1
+    assert gauges["queues_subscribed"] == 1
+    assert gauges["deliveries_unconfirmed"] == 2
+    assert gauges["backlog_messages"] == 2
+    status = json.loads(json.dumps(router.status()))
+    assert status["sessions"][0]["name"] == "phone"
+    [queue] = status["queues"]
+    assert queue["queue"] == "bmq://work/jobs"
+    assert queue["counts"] == {"accepted": 2, "delivered": 1, "put_aside": 1}
+    assert queue["apps"][0]["put_aside"] == 1
+    assert {domain["domain"] for domain in status["domains"]} == {"line", "work"}
+    await router.stop()
+
+
+async def test_time_passes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(router_module, "TICK_SECONDS", 0.001)
+    now = 1000.0
+    router = make(clock=lambda: now)
+    expired = asyncio.Event()
+
+    def watch(facts: list[Fact]) -> None:
+        if any(isinstance(fact, Expired) for fact in facts):
+            expired.set()
+
+    router.watch(watch)  # type: ignore[arg-type]
+    await router.start()
+    session = LocalSession(router, "s")
+    await session.ask(Open, JOBS, "work", read=False, write=True)
+    await session.ask(Send, JOBS, Message(MessageId(b"1"), b"", now))
+    now += 11
+    async with asyncio.timeout(5):
+        await expired.wait()
+    await router.stop()
+
+
+async def test_new_settings_of_a_domain_hold_without_a_restart() -> None:
+    router = make()
+    await router.start()
+    session = LocalSession(router, "s")
+    await session.ask(Open, JOBS, "work", read=False, write=True)
+    router.reconfigure({"work": Domain("work", Mode.PRIORITY, max_messages=1)})
+    await session.ask(Send, JOBS, Message(MessageId(b"1"), b"", router.clock()))
+    with pytest.raises(Exception, match="limit of 1 messages"):
+        await session.ask(Send, JOBS, Message(MessageId(b"2"), b"", router.clock()))
+    await router.stop()
+
+
+async def test_answers_to_a_session_that_gave_up_waiting_go_nowhere() -> None:
+    router = make()
+    await router.start()
+    session = LocalSession(router, "s")
+    answer = session.ask(Create, QUEUE, "line")
+    answer.cancel()
+    await session.ask(Create, QueueId(b"other"), "line")
+    with pytest.raises(Exception, match="no message"):
+        await session.ask(Confirm, QUEUE, (MessageId(b"x"),))
+    session.close()
+    await router.stop()
