@@ -80,10 +80,13 @@ class App:
     ) -> None:
         """Replace a consumer's subscriptions, or remove the consumer. Rotation begins anew,
         and whatever was put aside is looked at again, before newer messages."""
+        # A new dictionary, since putting an item back would not put it back in its place.
+        consumers = dict(self.consumers)
         if subscriptions is None:
-            undo.pop(self.consumers, session)
+            del consumers[session]
         else:
-            undo.put(self.consumers, session, subscriptions)
+            consumers[session] = subscriptions
+        undo.assign(self, "consumers", consumers)
         levels = levels_of(self.subscriptions())
         _mark(self.levels, levels)
         undo.note(_mark, levels, self.levels)
@@ -94,8 +97,10 @@ class App:
         undo.assign(self, "waiting", {})
 
     def look_again(self, seqs: Iterable[Seq], undo: Undo) -> None:
-        """Put messages back in line, in the order in which they arrived."""
-        undo.assign(self, "again", deque(sorted({*self.again, *seqs})))
+        """Put messages back in line: what a consumer gave back first, then in the order in
+        which they arrived."""
+        line = sorted({*self.again, *seqs}, key=lambda seq: (seq not in self.returned, seq))
+        undo.assign(self, "again", deque(line))
 
     def admit(
         self, subscription: Subscription, seq: Seq, size: int, now: float, undo: Undo

@@ -33,6 +33,12 @@ class Backlog:
         assert self.first, "the head was not loaded"
         return self.first[0]
 
+    def supply(self, head: Head) -> None:
+        """Take the first messages that a sweep read, if none are here. Then nothing was
+        confirmed in this turn, so they are still the first."""
+        if not self.first:
+            self.first.extend(head.first)
+
     def append(self, stored: Stored, undo: Undo) -> None:
         if self.is_complete:
             self.first.append(stored)

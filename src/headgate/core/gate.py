@@ -58,9 +58,10 @@ class Gate(Generic[K]):
         self.size -= found[0]
         if self.full:
             bytes_ = self.window.bytes
-            self.full = not (
-                len(self.outstanding) <= _low(self.window.messages)
-                and (bytes_ is None or self.size <= _low(bytes_))
+            self.full = (
+                self._is_full()
+                or len(self.outstanding) > _low(self.window.messages)
+                or (bytes_ is not None and self.size > _low(bytes_))
             )
         return True
 

@@ -30,7 +30,8 @@ class Message:
     @property
     def size(self) -> int:
         """Bytes of application data: the body and the properties."""
-        return len(self.body) + properties_size(self.properties)
+        size = len(self.body)
+        return size + properties_size(self.properties) if self.properties else size
 
 
 @value
@@ -57,10 +58,14 @@ class Entry:
 
 
 def properties_size(properties: Properties) -> int:
+    """Bytes of names and values, text as UTF-8 and numbers as eight."""
     size = 0
     for name, item in properties.items():
-        size += len(name)
-        size += len(item) if isinstance(item, str | bytes) else 8
+        size += len(name) if name.isascii() else len(name.encode())
+        if isinstance(item, str):
+            size += len(item) if item.isascii() else len(item.encode())
+        else:
+            size += len(item) if isinstance(item, bytes) else 8
     return size
 
 

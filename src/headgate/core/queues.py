@@ -30,7 +30,7 @@ from headgate.core.numbers import Numbers
 from headgate.core.registry import Registry
 from headgate.core.seats import Seat, Seats
 from headgate.core.services import Services
-from headgate.core.steps import QueueRecord
+from headgate.core.steps import Batch, QueueRecord
 from headgate.core.turn import Turn
 from headgate.errors import (
     HeadgateError,
@@ -70,8 +70,13 @@ class Queues:
         error: HeadgateError | None = None
         if domain is None or domain.mode is not Mode.EXCLUSIVE:
             error = Prohibited(f"{command.domain} has no exclusive queues")
+        elif not queue:
+            error = Prohibited("a queue needs an id")
         elif self._backlogs.find(queue) is not None:
             error = QueueExists(queue)
+        seat = self._seats.take(session, turn.undo)
+        if error is None and seat is not None and command.subscribe and command.service is None:
+            error = self._no_more_queues(seat)
         if error is not None:
             turn.fail(session, command.ref, queue, error)
             return
@@ -79,7 +84,6 @@ class Queues:
         turn.batch.create[queue] = record
         backlog = self._backlogs.make(record, turn.undo)
         turn.facts.append(QueueCreated(turn.now, queue, command.domain))
-        seat = self._seats.take(session, turn.undo)
         if seat is not None and command.subscribe:
             if command.service is None:
                 self._register(session, seat, backlog, turn)
@@ -104,7 +108,7 @@ class Queues:
         if service is not None:
             self._services.count(queue, service, None, turn)
             self._services.uncount(queue, service, turn)
-        turn.batch.remove.add(queue)
+        self._drop(queue, turn.batch)
         self._backlogs.forget(queue, turn.undo)
         turn.facts.append(QueueDeleted(turn.now, queue, backlog.messages))
         turn.done(session, command.ref)
@@ -118,19 +122,13 @@ class Queues:
             return
         seat = self._seats.take(session, turn.undo)
         if seat is None:
-            # It hung up while the command waited: it is not registered, and yet whoever
-            # was subscribed is told, for its place was asked for.
-            self._end_holder(backlog.record, session, turn)
+            self._subscribe_nobody(backlog, command, turn)
             return
         error: HeadgateError | None = None
         if queue in seat.getting:
             error = Prohibited("the session reads this queue with GET")
-        elif (
-            service is None
-            and queue not in seat.queues
-            and len(seat.queues) >= self._limits.queues_per_session
-        ):
-            error = LimitReached("queues_per_session", self._limits.queues_per_session)
+        elif service is None and queue not in seat.queues:
+            error = self._no_more_queues(seat)
         if error is not None:
             turn.fail(session, command.ref, queue, error)
             return
@@ -157,7 +155,7 @@ class Queues:
             return
         if backlog is None:
             turn.fail(session, command.ref, queue, NoSuchQueue(queue))
-        elif self._holder(backlog.record) == session:
+        elif queue not in seat.getting and self._holder(backlog.record) == session:
             error = Prohibited("the session is subscribed to this queue")
             turn.fail(session, command.ref, queue, error)
         else:
@@ -217,7 +215,7 @@ class Queues:
         """
         queue = backlog.record.queue
         head = backlog.head
-        if head is None or queue in seat.gates:
+        if head is None or queue in seat.gates or queue in seat.getting:
             return False
         if ref is None and not self._seats.sessions.has_room(session):
             turn.undo.put(seat.waiting, queue, None)
@@ -252,6 +250,19 @@ class Queues:
         if record.service is not None:
             return self._services.holder(record.service)
         return next(iter(self.subscribers.roster(record.queue)), None)
+
+    def _subscribe_nobody(self, backlog: Backlog, command: Subscribe, turn: Turn) -> None:
+        """The session hung up while its command waited. It is not registered, and yet whoever
+        was subscribed is told, as if it had hung up a moment later."""
+        moves = backlog.record.service != command.service
+        if moves or command.service is None:
+            self._end_holder(backlog.record, command.session, turn)
+        if moves:
+            self._associate(backlog, command.service, turn)
+
+    def _no_more_queues(self, seat: Seat) -> LimitReached | None:
+        limit = self._limits.queues_per_session
+        return LimitReached("queues_per_session", limit) if len(seat.queues) >= limit else None
 
     def _register(self, session: SessionId, seat: Seat, backlog: Backlog, turn: Turn) -> None:
         queue = backlog.record.queue
@@ -303,6 +314,15 @@ class Queues:
             turn.undo.pop(seat.gates, queue)
             turn.undo.pop(seat.waiting, queue)
 
+    @staticmethod
+    def _drop(queue: QueueId, batch: Batch) -> None:
+        """Remove a queue from the store, and what this turn was about to do to it."""
+        if batch.create.pop(queue, None) is None:
+            batch.remove.add(queue)
+        batch.associate.pop(queue, None)
+        for seq in [seq for seq, stored in batch.append.items() if stored.queue == queue]:
+            del batch.append[seq]
+
     def _offer_to_holder(self, backlog: Backlog, turn: Turn) -> None:
         holder = self._holder(backlog.record)
         if holder is None:
@@ -316,11 +336,13 @@ class Queues:
     def _confirm_got(self, command: Confirm, seat: Seat, backlog: Backlog, turn: Turn) -> None:
         """After a `Get`: never answered with a message, and fine if the head went meanwhile."""
         queue = command.queue
-        if not command.messages or command.messages[0] != seat.getting[queue]:
+        got = seat.getting[queue]
+        if got is None or (command.messages and command.messages[0] != got):
             turn.fail(command.session, command.ref, queue, NoMessage(queue))
             return
         turn.undo.put(seat.getting, queue, None)
-        self._delete_head(command.session, command.messages[0], backlog, 0.0, turn)
+        if command.messages:
+            self._delete_head(command.session, got, backlog, 0.0, turn)
         turn.done(command.session, command.ref)
 
     def _confirm_delivered(

@@ -201,6 +201,7 @@ class Shard:
         for head in page:
             # What this turn has changed already is in the backlogs.
             backlog = self.backlogs.find(head.record.queue) or Backlog(head)
+            backlog.supply(head)
             if backlog.record.service == service and head.record.queue not in turn.batch.remove:
                 self.queues.offer(session, seat, backlog, turn)
         after = page[-1].record.queue if page else command.after

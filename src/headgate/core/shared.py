@@ -115,12 +115,18 @@ class SharedQueue:
             undo.note(fresh.pop)
 
     def remove(self, entry: Entry, undo: Undo) -> None:
-        undo.pop(self.entries, entry.seq)
+        undo.pop_in_order(self.entries, entry.seq)
         undo.pop(self.by_id, entry.id)
         self.meter.change(-1, -entry.size, undo)
         self.state.meter.change(-1, -entry.size, undo)
 
+    def oldest(self) -> Entry | None:
+        return next(iter(self.entries.values()), None)
+
     def remembers(self, message: MessageId, now: float) -> bool:
+        """Whether the id is that of a message that is here, or was lately."""
+        if message in self.by_id:
+            return True
         at = self.remembered.get(message)
         return at is not None and now - at <= self.domain.deduplication_time
 

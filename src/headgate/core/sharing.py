@@ -37,6 +37,7 @@ from headgate.core.facts import (
     Subscribed,
     Unsubscribed,
 )
+from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.gate import Gate
 from headgate.core.limits import Limits
 from headgate.core.message import Entry, Message, Stored, check
@@ -56,6 +57,9 @@ from headgate.errors import (
 )
 from headgate.expr.parser import ExpressionLimits
 from headgate.expr.predicate import Predicate, compile_expression
+
+LIMIT_OF = {"TOO_LONG": "expression_bytes", "TOO_COMPLEX": "expression_operators"}
+"""The limits that an expression can reach, by the code of the error."""
 
 
 class Sharing:
@@ -91,7 +95,7 @@ class Sharing:
             wanted = self._subscriptions(session, interests, ())
             queue = self._admit(command, seat, wanted) or self._make(command, turn)
         except HeadgateError as error:
-            turn.fail(session, command.ref, command.queue, error)
+            self._refuse(command, error, turn)
             return
         turn.undo.put(seat.opened, (command.queue, command.app), None)
         if command.write:
@@ -111,7 +115,7 @@ class Sharing:
             wanted = self._subscriptions(session, command.interests, before)
             self._check_subscriptions(app, session, wanted)
         except HeadgateError as error:
-            turn.fail(session, command.ref, command.queue, error)
+            self._refuse(command, error, turn)
             return
         self.offer(turn)
         for index, interest in enumerate(command.interests):
@@ -355,6 +359,13 @@ class Sharing:
 
     # Consumers.
 
+    def _refuse(self, command: Open | Configure, error: HeadgateError, turn: Turn) -> None:
+        turn.fail(command.session, command.ref, command.queue, error)
+        name = LIMIT_OF.get(error.error.code) if isinstance(error, BadSubscription) else None
+        if name is not None:
+            limit = getattr(self._limits, name)
+            turn.facts.append(LimitReachedFact(turn.now, name, limit, command.session))
+
     def _admit(
         self, command: Open, seat: Seat, wanted: tuple[Subscription, ...]
     ) -> SharedQueue | None:
@@ -541,8 +552,7 @@ class Sharing:
         if ttl is None:
             return 0
         expired = 0
-        while expired < most and queue.entries:
-            entry = next(iter(queue.entries.values()))
+        while expired < most and (entry := queue.oldest()) is not None:
             if turn.now - entry.arrived <= ttl:
                 break
             for name in entry.apps:

@@ -101,6 +101,9 @@ class Loaded:
 class Batch:
     """What a turn changes, all of it or nothing, in this order."""
 
+    remove: set[QueueId] = field(default_factory=set)
+    """Queues that the store has, with all that is in them. First, so that a queue may be made
+    anew in the same turn."""
     create: dict[QueueId, QueueRecord] = field(default_factory=dict)
     append: dict[Seq, Stored] = field(default_factory=dict)
     hold: dict[Seq, tuple[AppId, ...]] = field(default_factory=dict)
@@ -110,18 +113,16 @@ class Batch:
     tallies: dict[ServiceId, Tally] = field(default_factory=dict)
     """What to join to the tally of each service: counts add up and may be negative, hashes
     XOR. So a turn need not know the tally of the service that a queue was taken from."""
-    remove: set[QueueId] = field(default_factory=set)
-    """Queues, with all that is in them."""
 
     def __bool__(self) -> bool:
         return bool(
-            self.create
+            self.remove
+            or self.create
             or self.append
             or self.hold
             or self.delete
             or self.associate
             or self.tallies
-            or self.remove
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+N = TypeVar("N", bound=int)
 
 
 class Undo:
@@ -18,9 +19,10 @@ class Undo:
     what is touched, costs a copy of a queue's backlog per turn.
     """
 
-    __slots__ = ("_steps",)
+    __slots__ = ("_sorted", "_steps")
 
     def __init__(self) -> None:
+        self._sorted: set[int] = set()
         self._steps: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 
     def note(self, action: Callable[..., Any], *args: Any) -> None:  # noqa: ANN401
@@ -41,6 +43,14 @@ class Undo:
         self._steps.append((mapping.__setitem__, (key, item)))
         return item
 
+    def pop_in_order(self, mapping: dict[N, V], key: N) -> V | None:
+        """Like `pop`, for a dictionary whose keys ascend: what is put back is last, so the
+        dictionary is sorted again, once, after all of it is back."""
+        if key in mapping and id(mapping) not in self._sorted:
+            self._sorted.add(id(mapping))
+            self._steps.append((_sort, (mapping,)))
+        return self.pop(mapping, key)
+
     def add(self, members: MutableSet[K], member: K) -> None:
         if member not in members:
             members.add(member)
@@ -59,3 +69,9 @@ class Undo:
         while self._steps:
             action, args = self._steps.pop()
             action(*args)
+
+
+def _sort(mapping: dict[N, V]) -> None:
+    items = sorted(mapping.items())
+    mapping.clear()
+    mapping.update(items)

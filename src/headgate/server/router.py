@@ -133,7 +133,7 @@ class Router:
             "turns": self.turns.count,
             "turn_commands": self.turns.commands,
             "turn_seconds": self.turns.seconds,
-            "store_statements": getattr(self.store, "statements", 0),
+            "store_statements": self.store.statements,
         }
 
     def status(self) -> dict[str, object]:

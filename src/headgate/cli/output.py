@@ -1,0 +1,28 @@
+"""How commands print: for people by default, one JSON object per line with ``--json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(command: F) -> F:
+    """Add ``--json`` to a command, as the argument `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")(
+        command
+    )
+
+
+def emit(
+    rows: Iterable[Mapping[str, object]],
+    plain: Callable[[Mapping[str, object]], str],
+    as_json: bool,
+) -> None:
+    """Print rows as they come, each on a line of its own."""
+    for row in rows:
+        click.echo(json.dumps(row, ensure_ascii=False) if as_json else plain(row))

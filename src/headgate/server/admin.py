@@ -1,0 +1,250 @@
+"""Health, readiness, metrics and status over HTTP, in the router's own event loop.
+
+``/healthz`` says that the process answers, ``/readyz`` whether it can do its work. Nothing here
+touches the store: all answers come from numbers that the core keeps. The server is small on
+purpose: so many connections and no more, and a connection that does not get to a request is
+closed, so that nobody can take file descriptors away from the sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+import socket
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from headgate.errors import ConfigError
+from headgate.server.metrics import CONTENT_TYPE
+
+CONNECTIONS = 64
+"""Open connections of the admin port."""
+
+IDLE_SECONDS = 10.0
+"""A connection without a request for this long is closed."""
+
+PATHS = ("/healthz", "/readyz", "/metrics", "/status.json")
+
+
+def make_app(
+    *,
+    problems: Callable[[], list[str]],
+    status: Callable[[], Mapping[str, object]],
+    metrics: Callable[[], bytes],
+    rows: int,
+    token: str | None = None,
+) -> Starlette:
+    """The application. `rows` bounds each list of the status."""
+
+    async def healthz(request: Request) -> Response:
+        return answer({"status": "ok"})
+
+    async def readyz(request: Request) -> Response:
+        found = problems()
+        return answer(found, 503 if found else 200)
+
+    async def scrape(request: Request) -> Response:
+        return Response(metrics(), headers={"content-type": CONTENT_TYPE})
+
+    async def status_json(request: Request) -> Response:
+        return answer(page(status(), request.query_params, rows))
+
+    endpoints = (healthz, readyz, scrape, status_json)
+    return Starlette(
+        routes=[Route(path, e) for path, e in zip(PATHS, endpoints, strict=True)],
+        middleware=[] if token is None else [Middleware(TokenNeeded, token=token)],
+        exception_handlers={HTTPException: _http_error, Exception: _failure},
+    )
+
+
+def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    data = msgspec.json.encode(value) + b"\n"
+    return Response(data, status, headers, media_type="application/json")
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException), "registered for this class"
+    detail: dict[str, object] = {"error": error.detail}
+    if error.status_code == 404:
+        detail = {"error": "no such path", "paths": PATHS}
+    return answer(detail, error.status_code, error.headers)
+
+
+async def _failure(request: Request, error: Exception) -> Response:
+    return answer({"error": "the router failed to answer; its log says why"}, 500)
+
+
+class TokenNeeded:
+    """Lets through who knows the token, and everybody to ``/healthz``."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self.app = app
+        self.expected = b"Bearer " + token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] != "/healthz":
+            given = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(given, self.expected):
+                refusal = answer(
+                    {"error": "say Authorization: Bearer TOKEN, with admin.token"},
+                    401,
+                    {"www-authenticate": "Bearer"},
+                )
+                await refusal(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+
+# The status, in pages.
+
+
+def page(status: Mapping[str, object], query: Mapping[str, str], rows: int) -> dict[str, object]:
+    """The status with every list cut to a page; ``total`` says how long the lists are."""
+    unknown = set(query) - {"limit", "offset", "sort"}
+    if unknown:
+        raise HTTPException(400, "known parameters are limit, offset and sort")
+    limit = _number(query, "limit", 1, rows, rows)
+    offset = _number(query, "offset", 0, 10**9, 0)
+    sort = query.get("sort")
+    if sort is not None and not re.fullmatch("-?[a-z_]{1,64}", sort):
+        raise HTTPException(400, "sort is the name of a field, with a - in front for descending")
+    total: dict[str, int] = {}
+    fields: set[str] = set()
+
+    def cut(name: str, value: object, deep: int = 0) -> object:
+        if isinstance(value, dict) and not deep:
+            return {k: cut(f"{name}.{k}", v, deep + 1) for k, v in value.items()}
+        if not isinstance(value, list):
+            return value
+        total[name] = len(value)
+        for row in value[:1]:
+            fields.update(row if isinstance(row, dict) else ())
+        chosen = value if sort is None else _sorted(value, sort)
+        return chosen[offset : offset + limit]
+
+    paged: dict[str, object] = {name: cut(name, value) for name, value in status.items()}
+    if sort is not None and fields and sort.removeprefix("-") not in fields:
+        raise HTTPException(400, f"no list can be sorted by that; by {', '.join(sorted(fields))}")
+    paged["page"] = {"limit": limit, "offset": offset, "sort": sort, "total": total}
+    return paged
+
+
+def _number(query: Mapping[str, str], name: str, least: int, most: int, default: int) -> int:
+    text = query.get(name)
+    if text is None:
+        return default
+    if not re.fullmatch("[0-9]{1,10}", text) or not least <= int(text) <= most:
+        raise HTTPException(400, f"{name} is a whole number from {least} to {most}")
+    return int(text)
+
+
+def _sorted(rows: list[Any], sort: str) -> list[Any]:
+    name = sort.removeprefix("-")
+    if not all(isinstance(row, dict) and name in row for row in rows):
+        return rows
+
+    def rank(row: dict[str, Any]) -> tuple[bool, float, str]:
+        value = row[name]
+        if isinstance(value, int | float):
+            return False, value, ""
+        return True, 0, str(value)
+
+    return sorted(rows, key=rank, reverse=sort.startswith("-"))
+
+
+# The server.
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens, or one line about why there is none."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(
+            f"cannot listen on {host} port {port}: {reason}; change [admin] host or port"
+        ) from error
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP/1.1 on a connection that is closed when there are too many or it does nothing."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > CONNECTIONS:
+            transport.abort()
+        self._look_again()
+
+    def _look_again(self) -> None:
+        self._idle = self.loop.call_later(IDLE_SECONDS, self._close_if_idle, self.cycle)
+
+    def _close_if_idle(self, cycle: object) -> None:
+        # The same request as last time, and it is over: nothing happened since.
+        if self.cycle is cycle and (self.cycle is None or self.cycle.response_complete):
+            self.transport.abort()
+        else:
+            self._look_again()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._idle.cancel()
+        super().connection_lost(exc)
+
+
+class QuietServer(uvicorn.Server):
+    """Leaves the signals to `serve.py`, which owns the order of the shutdown."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+
+@asynccontextmanager
+async def serving(app: ASGIApp, listening: socket.socket) -> AsyncIterator[asyncio.Task[None]]:
+    """Serve an application on a socket. The task ends early only if the server fails."""
+    config = uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTIONS + 1,
+        timeout_keep_alive=5,
+        timeout_graceful_shutdown=1,
+    )
+    server = QuietServer(config)
+    task = asyncio.create_task(server.serve(sockets=[listening]), name="admin")
+    starting = asyncio.create_task(server.listening.wait())
+    try:
+        await asyncio.wait([task, starting], return_when=asyncio.FIRST_COMPLETED)
+        yield task
+    finally:
+        starting.cancel()
+        server.should_exit = True
+        await asyncio.wait([task])

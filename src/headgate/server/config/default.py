@@ -1,0 +1,87 @@
+"""The commented default file."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+
+from headgate.server.config.kinds import Choice, Unlimited
+from headgate.server.config.sections import DOMAIN, DOMAIN_DOCS, KNOWN, Group, Key, Path_
+
+HEAD = """\
+# The configuration of Headgate. Every key is shown with its default, behind a #.
+#
+# An environment variable is stronger than the file: HEADGATE_ADMIN__PORT is port in [admin],
+# with two underscores per level. A key of a domain in the file is named the same way, with
+# underscores for whatever is neither letter nor digit.
+#
+# Sizes are bytes or texts: "8 MiB" is 8 * 1024 * 1024, "8 MB" is 8 * 1000 * 1000.
+# Durations are seconds or texts: "500ms", "60s", "5 minutes", "2 hours", "7 days".
+# A secret may be "file:PATH", relative to this file, for the text in a file.
+"""
+
+
+def default_text() -> str:
+    """What ``headgate config default`` prints."""
+    lines = [
+        HEAD,
+        "# The state directory, relative to this file.",
+        '#directory = "var"',
+        "",
+    ]
+    for name, member in KNOWN.items():
+        if isinstance(member, Group):
+            lines += _section((name,), member)
+    lines += [
+        "# A domain: the mode and the bounds that its queues share. Any number of them.",
+        '#[domains."example"]',
+        *_keys(DOMAIN),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _section(path: Path_, group: Group) -> Iterator[str]:
+    keys = [m for m in group.members.values() if isinstance(m, Key)]
+    if keys:
+        assert group.source, "a group with keys has a class"
+        yield from _comment(inspect.getdoc(group.source) or "")
+        yield f"{'#' if group.optional else ''}[{'.'.join(path)}]"
+        yield from _keys(group)
+    for name, member in group.members.items():
+        if isinstance(member, Group):
+            yield from _section((*path, name), member)
+
+
+def _keys(group: Group) -> Iterator[str]:
+    assert group.source, "a group with keys has a class"
+    docs = attribute_docs(group.source) | (DOMAIN_DOCS if group is DOMAIN else {})
+    for name, member in group.members.items():
+        if isinstance(member, Key):
+            yield from _comment(docs[name])
+            if member.default is None and not isinstance(member.kind, Unlimited):
+                yield f'#{name} = "file:{name}.txt"  # not set'
+            else:
+                note = "" if not isinstance(member.kind, Choice) else f"  # {member.kind.form}"
+                yield f"#{name} = {member.kind.show(member.default)}{note}"
+    yield ""
+
+
+def _comment(text: str) -> Iterator[str]:
+    return (f"# {line}" for line in textwrap.wrap(" ".join(text.split()), 96))
+
+
+def attribute_docs(cls: type) -> dict[str, str]:
+    """The texts under the attributes of a class, which Python itself does not keep."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    assert isinstance(body, ast.ClassDef), "the source of a class is a class"
+    docs = {}
+    for statement, after in zip(body.body, body.body[1:], strict=False):
+        match statement, after:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                docs[name] = " ".join(text.split())
+    return docs

@@ -1,0 +1,288 @@
+"""How values of the configuration are written: sizes, durations, choices, secrets."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from headgate.core.limits import KiB, MiB
+from headgate.core.names import AppId
+
+
+class Secret:
+    """A text that is not shown: not by repr, not in a log, not by ``config show``."""
+
+    __slots__ = ("_text", "shown")
+
+    def __init__(self, text: str, shown: str = "(hidden)") -> None:
+        self._text = text
+        self.shown = shown
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Secret({self.shown})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+# How values are written. A kind reads what TOML gives (`read`) or the text of an environment
+# variable (`parse`), raises ValueError if that is not its `form`, and writes a value as TOML.
+
+
+class Kind:
+    form: str
+
+    def read(self, raw: object) -> Any:  # noqa: ANN401  each kind has its own type
+        raise NotImplementedError
+
+    def parse(self, text: str) -> Any:  # noqa: ANN401
+        return self.read(text)
+
+    def show(self, value: Any) -> str:  # noqa: ANN401
+        return quoted(value) if isinstance(value, str) else str(value)
+
+    @property
+    def secret(self) -> bool:
+        return False
+
+
+class Text(Kind):
+    def __init__(self, form: str = "a text", pattern: str = r"[^\x00-\x1f\x7f\ud800-\udfff]+"):
+        self.form = form
+        self.pattern = re.compile(pattern)
+
+    def read(self, raw: object) -> str:
+        if not isinstance(raw, str) or not self.pattern.fullmatch(raw) or len(raw) > 4096:
+            raise ValueError
+        return raw
+
+
+class Choice(Kind):
+    def __init__(self, *words: str) -> None:
+        self.words = words
+        self.form = "one of " + ", ".join(map(quoted, words))
+
+    def read(self, raw: object) -> str:
+        if not isinstance(raw, str) or raw not in self.words:
+            raise ValueError
+        return raw
+
+
+class Flag(Kind):
+    form = "true or false"
+
+    def read(self, raw: object) -> bool:
+        if not isinstance(raw, bool):
+            raise ValueError
+        return raw
+
+    def parse(self, text: str) -> bool:
+        return {"true": True, "false": False}[text] if text in ("true", "false") else self.read("")
+
+    def show(self, value: bool) -> str:
+        return str(value).lower()
+
+
+class Whole(Kind):
+    def __init__(self, least: int = 0, most: int = 2**53) -> None:
+        self.least, self.most = least, most
+        to = f" to {most}" if most < 2**53 else ""
+        self.form = f"a whole number from {least}{to or ' on'}"
+
+    def read(self, raw: object) -> int:
+        if isinstance(raw, bool) or not isinstance(raw, int) or not self.least <= raw <= self.most:
+            raise ValueError
+        return raw
+
+    def parse(self, text: str) -> int:
+        return self.read(int(text) if re.fullmatch("[0-9]{1,17}", text) else None)
+
+
+class Part(Kind):
+    form = "a number from 0 to 1"
+
+    def read(self, raw: object) -> float:
+        if isinstance(raw, bool) or not isinstance(raw, int | float) or not 0 <= raw <= 1:
+            raise ValueError
+        return float(raw)
+
+    def parse(self, text: str) -> float:
+        return self.read(float(text) if re.fullmatch(r"[0-9.]{1,17}", text) else None)
+
+
+class Quantity(Kind):
+    """A number with a unit, or without one for the base unit."""
+
+    units: ClassVar[Mapping[str, float]]
+    most: ClassVar[float]
+
+    def amount(self, raw: object) -> float:
+        if isinstance(raw, str):
+            found = re.fullmatch(r"([0-9]{1,17}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", raw.strip())
+            if not found or found[2].lower() not in self.units:
+                raise ValueError
+            raw = float(found[1]) * self.units[found[2].lower()]
+        # NaN is not between any two numbers.
+        if isinstance(raw, bool) or not isinstance(raw, int | float) or not 0 <= raw <= self.most:
+            raise ValueError
+        return raw
+
+
+class Size(Quantity):
+    form = 'a size, such as 65536, "64 KiB" or "8 MiB"'
+    units: ClassVar[Mapping[str, float]] = {"": 1, "b": 1} | {
+        f"{prefix}{unit}": base**power
+        for power, prefix in enumerate("kmgt", 1)
+        for unit, base in (("b", 1000), ("ib", 1024))
+    }
+    most = 2.0**53
+
+    def __init__(self, least: int = 0) -> None:
+        self.least = least
+
+    def read(self, raw: object) -> int:
+        amount = self.amount(raw)
+        if amount != int(amount) or amount < self.least:
+            raise ValueError
+        return int(amount)
+
+    def show(self, value: int) -> str:
+        for unit, size in (("GiB", 1024 * MiB), ("MiB", MiB), ("KiB", KiB)):
+            if value and value % size == 0:
+                return f'"{value // size} {unit}"'
+        return str(value)
+
+
+class Duration(Quantity):
+    form = 'a duration, such as 30, "500ms", "60s" or "7 days"'
+    units: ClassVar[Mapping[str, float]] = {
+        unit: seconds
+        for seconds, names in (
+            (0.001, ("ms",)),
+            (1.0, ("", "s", "sec", "second", "seconds")),
+            (60.0, ("m", "min", "minute", "minutes")),
+            (3600.0, ("h", "hour", "hours")),
+            (86_400.0, ("d", "day", "days")),
+            (604_800.0, ("w", "week", "weeks")),
+        )
+        for unit in names
+    }
+    most = 36_500 * 86_400.0
+
+    def read(self, raw: object) -> float:
+        return float(self.amount(raw))
+
+    def show(self, value: float) -> str:
+        for unit, seconds in ((" days", 86_400), (" hours", 3600), (" minutes", 60), ("s", 1)):
+            if value and value % seconds == 0:
+                count = int(value // seconds)
+                return f'"{count}{unit.removesuffix("s") if count == 1 and seconds > 1 else unit}"'
+        milliseconds = value * 1000
+        if value and milliseconds == math.floor(milliseconds):
+            return f'"{int(milliseconds)}ms"'
+        return str(value) if value else "0"
+
+
+class Unlimited(Kind):
+    """Another kind, or the word none."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.form = f'{kind.form}, or "none"'
+
+    def read(self, raw: object) -> Any:  # noqa: ANN401
+        return None if raw == "none" else self.kind.read(raw)
+
+    def parse(self, text: str) -> Any:  # noqa: ANN401
+        return None if text == "none" else self.kind.parse(text)
+
+    def show(self, value: Any) -> str:  # noqa: ANN401
+        return '"none"' if value is None else self.kind.show(value)
+
+
+class SecretText(Kind):
+    form = 'a text, or "file:PATH" for the text in a file'
+
+    def read(self, raw: object) -> Secret:
+        text = Text().read(raw)
+        return Secret(text, text if text.startswith("file:") else "(hidden)")
+
+    def show(self, value: Secret) -> str:
+        return quoted(value.shown)
+
+    @property
+    def secret(self) -> bool:
+        return True
+
+
+class StoreUrl(Text):
+    """Not echoed when wrong: addresses of databases have passwords in them."""
+
+    def __init__(self) -> None:
+        super().__init__('"memory:" or "sqlite:FILE"', r"memory:|sqlite:[^\x00-\x1f\ud800-\udfff]+")
+
+    @property
+    def secret(self) -> bool:
+        return True
+
+
+class Texts(Kind):
+    form = 'a list of different texts, such as ["billing", "audit"]'
+
+    def read(self, raw: object) -> tuple[str, ...]:
+        if not isinstance(raw, list) or len(raw) > 1000:
+            raise ValueError
+        texts = tuple(map(Text().read, raw))
+        if len(set(texts)) < len(texts):
+            raise ValueError
+        return texts
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        return self.read(toml_value(text))
+
+    def show(self, value: Iterable[str]) -> str:
+        return f"[{', '.join(map(quoted, value))}]"
+
+
+class Subscriptions(Kind):
+    form = 'a table of lists of expressions by app, such as { "" = ["price > 10"] }'
+
+    def read(self, raw: object) -> dict[AppId, tuple[str, ...]]:
+        if not isinstance(raw, dict):
+            raise ValueError
+        for expressions in raw.values():
+            if not isinstance(expressions, list):
+                raise ValueError
+            for expression in expressions:
+                if not isinstance(expression, str):
+                    raise ValueError
+                expression.encode()  # a lone surrogate is a ValueError too
+        return {app: tuple(expressions) for app, expressions in raw.items()}
+
+    def parse(self, text: str) -> dict[AppId, tuple[str, ...]]:
+        return self.read(toml_value(text))
+
+    def show(self, value: Mapping[AppId, Iterable[str]]) -> str:
+        inside = ", ".join(f"{quoted(app)} = {Texts().show(e)}" for app, e in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+
+
+def toml_value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError, KeyError):
+        raise ValueError from None
+
+
+def quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,143 @@
+"""Facts to structured lines: ``key=value`` on a terminal, JSON elsewhere.
+
+A line is for something that an operator may want to act on: sessions, displacement, limits,
+queues that fill or stop. What happens for every message is counted (`metrics.py`) and not
+written. Ids are shortened, and what a peer chose is quoted and cut: a session's name cannot
+make a second line.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import IO
+
+from headgate.core import facts as f
+from headgate.core.facts import Fact
+
+LEVELS: Mapping[type[Fact], int] = {
+    f.SessionOpened: logging.INFO,
+    f.SessionClosed: logging.INFO,
+    f.Displaced: logging.INFO,
+    f.ServiceSubscribed: logging.INFO,
+    f.ServiceDisplaced: logging.INFO,
+    f.LimitReached: logging.WARNING,
+    f.CapacityChanged: logging.WARNING,
+    f.QueueStuck: logging.WARNING,
+    f.QueueMoved: logging.INFO,
+    f.Poisoned: logging.WARNING,
+    f.TurnFailed: logging.ERROR,
+}
+"""The facts that are lines, and how important they are."""
+
+NO_DRIFT = ("none", "unknown")
+"""The service and the router agree, or the service did not say what it expects."""
+
+ID_BYTES = 4
+TEXT_CHARS = 64
+DETAIL_CHARS = 2000
+
+logger = logging.getLogger("headgate")
+
+
+class FactLog:
+    """Writes facts as log lines, at most so many of a kind in one second."""
+
+    def __init__(self, lines_per_second: int, clock: Callable[[], float]) -> None:
+        self.lines_per_second = lines_per_second
+        self.clock = clock
+        self._second = 0
+        self._lines: dict[type[Fact], int] = {}
+
+    def observe(self, facts: Sequence[Fact]) -> None:
+        for fact in facts:
+            level = LEVELS.get(type(fact))
+            if level is not None and logger.isEnabledFor(level):
+                self._write(fact, level)
+
+    def flush(self) -> None:
+        """Say what was left out of a second that is over. To be called now and then."""
+        second = int(self.clock())
+        if second == self._second:
+            return
+        lines, self._second, self._lines = self._lines, second, {}
+        for kind, count in lines.items():
+            left_out = count - self.lines_per_second
+            if left_out > 0:
+                told = {"kind": kind.__name__, "left_out": left_out}
+                logger.warning("LinesLeftOut", extra={"fields": told})
+
+    def _write(self, fact: Fact, level: int) -> None:
+        if isinstance(fact, f.ServiceSubscribed) and fact.drift in NO_DRIFT:
+            return  # only a service that disagrees is worth a line
+        self.flush()
+        kind = type(fact)
+        count = self._lines.get(kind, 0) + 1
+        self._lines[kind] = count
+        if count <= self.lines_per_second:
+            logger.log(level, kind.__name__, extra={"fields": fields_of(fact)})
+
+
+def fields_of(fact: Fact) -> dict[str, object]:
+    """The fields of a fact as they may be written."""
+    told: dict[str, object] = {}
+    for item in fields(fact):
+        value = getattr(fact, item.name)
+        match value:
+            case _ if item.name == "at":
+                continue
+            case bytes():
+                told[item.name] = value[:ID_BYTES].hex() + ("…" if len(value) > ID_BYTES else "")
+            case str():
+                most = DETAIL_CHARS if item.name in ("detail", "reason") else TEXT_CHARS
+                told[item.name] = value if len(value) <= most else value[:most] + "…"
+            case float():
+                told[item.name] = round(value, 3)
+            case _:
+                told[item.name] = value
+    return told
+
+
+class Formatter(logging.Formatter):
+    """One record, one line, whatever is in it."""
+
+    def __init__(self, as_json: bool) -> None:
+        super().__init__()
+        self.as_json = as_json
+
+    def format(self, record: logging.LogRecord) -> str:
+        told: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.name != logger.name:
+            told["logger"] = record.name
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        if self.as_json:
+            return json.dumps(told, default=str)
+        at, level, event = told.pop("at"), told.pop("level"), told.pop("event")
+        pairs = "".join(f" {key}={_plain(value)}" for key, value in told.items())
+        return f"{at} {level:<7} {_plain(event, ' ')}{pairs}"
+
+
+def _plain(value: object, also: str = "") -> str:
+    """A value as it is, or quoted if it has anything that could be taken for something else."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    harmless = text and all(c.isprintable() and c not in '" =' for c in text.replace(also, ""))
+    return text if harmless else json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def set_up(level: str, form: str, stream: IO[str] | None = None) -> None:
+    """Send every log line of the process to standard error, once, in one form."""
+    target = sys.stderr if stream is None else stream
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(Formatter(form == "json" or (form == "auto" and not target.isatty())))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    logger.setLevel(level.upper())

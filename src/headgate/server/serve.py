@@ -1,0 +1,291 @@
+"""Open everything, run until a signal, close in reverse.
+
+The admin port opens first and closes last: ``/readyz`` then says that the router is starting,
+or stopping, instead of refusing the connection. The ready file is written when everything
+listens and removed when the router stops cleanly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import logging
+import os
+import resource
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
+from pathlib import Path
+
+import headgate.store
+from headgate.core.domain import Domain
+from headgate.core.values import EMPTY
+from headgate.errors import ConfigError, HeadgateError
+from headgate.server import admin, log
+from headgate.server.config import Config, Listen, load_config
+from headgate.server.metrics import Metrics
+from headgate.server.router import Router
+from headgate.store.base import Store
+
+STOP_SECONDS = 10.0
+"""How long the turn under way may take to end."""
+
+DESCRIPTORS_RESERVED = 128
+"""File descriptors for other things than sessions: the store, the admin port, the log."""
+
+logger = logging.getLogger("headgate")
+
+
+Play = Callable[[Router, str], Awaitable[bool]]
+"""Something to do once the router serves, told the address of its admin port; whether to go on
+serving after it."""
+
+
+def serve(
+    config: Config,
+    ready_file: Path | None,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    domains: Mapping[str, Domain] = EMPTY,
+    play: Play | None = None,
+) -> None:
+    """Run the router of a configuration, with more domains if given, until SIGTERM or SIGINT."""
+    log.set_up(config.log.level, config.log.format)
+    asyncio.run(_Service(config, ready_file, environ, domains, play).run())
+
+
+def open_store(config: Config) -> Store:
+    """The store of a configuration, not opened yet."""
+    return headgate.store.open_store(config.store.url, config.directory)
+
+
+def database(config: Config) -> Path | None:
+    """The file of the store, if it has one."""
+    kind, _, name = config.store.url.partition(":")
+    return config.directory / name if kind == "sqlite" else None
+
+
+def is_running(config: Config) -> bool:
+    """Whether a router holds the lock beside the database."""
+    path = database(config)
+    if path is None:
+        return False
+    try:
+        lock = os.open(path.with_name(path.name + ".lock"), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def make_directory(config: Config) -> None:
+    """Make the state directory, and see whether it can be written."""
+    folder = config.directory
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"the state directory {folder} cannot be written: {error.strerror};"
+            " change its rights, or set directory in the configuration"
+        ) from error
+
+
+def file_descriptors(config: Config) -> tuple[int, int]:
+    """How many this process may have at most, and how many the sessions could need."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    listens = config.listen != Listen()
+    needed = DESCRIPTORS_RESERVED + (config.limits.sessions if listens else 0)
+    return (needed if most == resource.RLIM_INFINITY else most), needed
+
+
+class _Service:
+    def __init__(
+        self,
+        config: Config,
+        ready_file: Path | None,
+        environ: Mapping[str, str],
+        domains: Mapping[str, Domain],
+        play: Play | None,
+    ) -> None:
+        self.config = config
+        self.play = play
+        self.ready_file = ready_file
+        self.environ = environ
+        self.router = Router(
+            store=open_store(config),
+            domains={**config.all_domains(), **domains},
+            limits=config.limits,
+        )
+        self.stage = "starting"
+        self.metrics = Metrics(self.gauges)
+        self.lines = log.FactLog(config.limits.log_lines_per_second, time.monotonic)
+
+    # What the admin port asks.
+
+    def problems(self) -> list[str]:
+        return [f"router: {self.stage}"] if self.stage else self.router.problems()
+
+    def gauges(self) -> Mapping[str, float]:
+        return {} if self.stage else self.router.gauges()
+
+    def status(self) -> Mapping[str, object]:
+        return {"stage": self.stage} if self.stage else self.router.status()
+
+    async def run(self) -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        with _signals(loop, stop, self.reload):
+            async with AsyncExitStack() as stack:
+                await self._open(stack, stop)
+                self.stage = "stopping"
+                notify("STOPPING=1")
+                logger.info("stopping")
+        logger.info("stopped")
+
+    async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
+        config = self.config
+        if self.ready_file is not None and not is_running(config):
+            with suppress(OSError):  # writing it will fail too, and say why
+                self.ready_file.unlink(missing_ok=True)  # of a router that was killed
+        for warning in config.warnings:
+            logger.warning("configuration", extra={"fields": {"warning": warning}})
+        if config.store.url != "memory:":
+            make_directory(config)
+        raise_descriptors(config)
+        listening = stack.enter_context(admin.bind(config.admin.host, config.admin.port))
+        token = config.admin.token
+        app = admin.make_app(
+            problems=self.problems,
+            status=self.status,
+            metrics=self.metrics.exposition,
+            rows=config.limits.status_rows,
+            token=None if token is None else token.reveal(),
+        )
+        host, port = listening.getsockname()[:2]
+        served = await stack.enter_async_context(admin.serving(app, listening))
+        self.router.watch(self.metrics.observe)
+        self.router.watch(self.lines.observe)
+        await self.router.start()
+        stack.push_async_callback(self._stop_router)
+        self.stage = ""
+        if self.ready_file is not None:
+            stack.enter_context(_ready(self.ready_file, {"admin": {"host": host, "port": port}}))
+        notify("READY=1")
+        address = f"http://{host}:{port}"
+        told = {"admin": address, "store": config.store.url, **self._counts()}
+        logger.info("serving", extra={"fields": told})
+        if self.play is None or await self.play(self.router, address):
+            await self._until(stop, served)
+
+    def _counts(self) -> dict[str, object]:
+        return {"domains": len(self.config.domains), "directory": str(self.config.directory)}
+
+    async def _until(self, stop: asyncio.Event, served: asyncio.Task[None]) -> None:
+        while not stop.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await stop.wait()
+            self.lines.flush()
+            if served.done() and not stop.is_set():
+                raise HeadgateError("the admin port failed; the log says why")
+
+    async def _stop_router(self) -> None:
+        self.stage = "stopping"
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await self.router.stop()
+        except TimeoutError:
+            logger.error("the turn under way did not end", extra={"fields": {"s": STOP_SECONDS}})
+
+    def reload(self) -> None:
+        """Take the domains and the log level of the file as it is now."""
+        if self.stage:
+            logger.warning("configuration not reloaded", extra={"fields": {"router": self.stage}})
+            return
+        old = self.config
+        try:
+            new = load_config(old.source, self.environ)
+            self.router.reconfigure(new.all_domains())
+        except HeadgateError as error:
+            told = {"error": str(error), "kept": "the old one"}
+            logger.error("configuration not reloaded", extra={"fields": told})
+            return
+        self.config = new
+        logger.setLevel(new.log.level.upper())
+        for warning in new.warnings:
+            logger.warning("configuration", extra={"fields": {"warning": warning}})
+        changed = {e.key for e in set(new.entries) ^ set(old.entries)}
+        later = sorted(k for k in changed if not k.startswith(("domains.", "log.level")))
+        later += sorted(f"domains.{name}" for name in old.domains.keys() - new.domains.keys())
+        counts = self._counts() | ({"after_restart": " ".join(later)} if later else {})
+        logger.info("configuration reloaded", extra={"fields": counts})
+
+
+@contextmanager
+def _signals(
+    loop: asyncio.AbstractEventLoop, stop: asyncio.Event, reload: Callable[[], None]
+) -> Iterator[None]:
+    def end(number: signal.Signals) -> None:
+        if stop.is_set():  # asked twice: do not wait any longer
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end, number)
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.remove_signal_handler(number)
+
+
+@contextmanager
+def _ready(path: Path, content: object) -> Iterator[None]:
+    """A file that is there, whole, while the router is ready."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(json.dumps(content) + "\n")
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise ConfigError(f"the ready file {path} cannot be written: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def raise_descriptors(config: Config) -> None:
+    """Allow as many file descriptors as the sessions could need, or say that there are fewer."""
+    most, needed = file_descriptors(config)
+    now, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if now != resource.RLIM_INFINITY and now < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, needed), hard))
+    if most < needed:
+        told = {"allowed": most, "needed": needed}
+        logger.warning("too few file descriptors for limits.sessions", extra={"fields": told})
+
+
+def notify(state: str) -> None:
+    """Tell systemd, if it started us."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.connect(address)
+        channel.sendall(state.encode())

@@ -1,0 +1,48 @@
+"""The port behind which batches are applied."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headgate.core.names import Seq
+from headgate.core.steps import Batch, Load, Loaded
+
+
+class Store(Protocol):
+    """A place where turns leave what must outlive them.
+
+    Many is the normal case: there is no way to read or write one queue, and the number of
+    statements does not depend on how many queues, messages or services a call names. Every
+    failure is a `StoreError`, and a failed `apply` changed nothing.
+    """
+
+    kind: str
+    """What it is called in metrics and messages: memory, sqlite."""
+
+    statements: int
+    """How many were executed so far; 0 where there is no such thing."""
+
+    async def open(self) -> Seq:
+        """Make ready, bring the schema up to date; return the largest number of a message
+        that is still there, or 0."""
+
+    async def load(self, load: Load) -> Loaded:
+        """Read what a turn needs.
+
+        Unknown queues, services and bodies are absent from the answer. A queue that exists
+        has a head even when it is empty: nobody has to ask a second time. Every page and
+        every domain that was asked for is there, with nothing in it if nothing is known.
+        """
+
+    async def apply(self, batch: Batch) -> None:
+        """Do the whole batch in one transaction. When this returns, the batch survives a
+        crash of the process and of the machine, as far as the store promises that at all.
+
+        It fails if it creates a queue that exists, appends under a number that is taken or
+        to a queue that does not exist, or associates a queue that does not exist. To hold or
+        delete a message, or remove a queue, that is not there is no failure. A caller that is
+        cancelled while it waits does not know whether the batch was done; half of it never is.
+        """
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of every resource. May be called twice."""

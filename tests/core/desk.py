@@ -1,0 +1,359 @@
+"""A desk to test exclusive queues at: short commands, and what came of them as lines of text.
+
+A line begins with the name of the session. A star marks what nobody asked for: `a SOK q` is the
+answer to a request of a, `a * END q` an event for a. `a MSG q m1` answers a confirm or a get,
+`a * MSG q m1` is pushed.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from itertools import count
+from types import FrameType
+from typing import Any, get_args
+
+from headgate.core import effects as e
+from headgate.core.broker import Broker
+from headgate.core.commands import (
+    Command,
+    Confirm,
+    Create,
+    Delete,
+    Disconnect,
+    Drained,
+    Get,
+    Request,
+    Send,
+    Subscribe,
+    SubscribeService,
+)
+from headgate.core.domain import Domain, Mode
+from headgate.core.limits import Limits
+from headgate.core.message import Message
+from headgate.core.names import MessageId, QueueId, Seq, ServiceId, SessionId
+from headgate.core.steps import Batch, Head, Load, Outcome, Page
+from headgate.core.tally import NOTHING, Tally
+from headgate.errors import StoreError
+from headgate.store.base import Store
+from headgate.testing.rig import Rig, at_once
+
+SMP = Domain("smp", Mode.EXCLUSIVE, max_messages=128)
+Q, Q1, Q2, Q3, Q4 = (QueueId(name) for name in (b"q", b"q1", b"q2", b"q3", b"q4"))
+S, T = ServiceId(b"S"), ServiceId(b"T")
+
+_refs = count(1)
+
+
+# The words of SMP, as commands of the core.
+
+
+def new(
+    session: SessionId, queue: QueueId, *, subscribe: bool = False, service: ServiceId | None = None
+) -> Create:
+    return Create(session, next(_refs), queue, "smp", subscribe, service)
+
+
+def sub(session: SessionId, queue: QueueId, service: ServiceId | None = None) -> Subscribe:
+    return Subscribe(session, next(_refs), queue, service)
+
+
+def get(session: SessionId, queue: QueueId) -> Get:
+    return Get(session, next(_refs), queue)
+
+
+def send(session: SessionId, queue: QueueId, message: str, body: bytes | None = None) -> Send:
+    content = message.encode() if body is None else body
+    return Send(session, next(_refs), queue, Message(mid(message), content, 1000.0))
+
+
+def ack(session: SessionId, queue: QueueId, message: str = "") -> Confirm:
+    """Without a message it is the ACK with an empty id."""
+    return Confirm(session, next(_refs), queue, (mid(message),) if message else ())
+
+
+def delete(session: SessionId, queue: QueueId) -> Delete:
+    return Delete(session, next(_refs), queue)
+
+
+def subs(session: SessionId, service: ServiceId, expected: Tally | None = None) -> SubscribeService:
+    return SubscribeService(session, next(_refs), service, expected)
+
+
+def mid(message: str) -> MessageId:
+    return MessageId(message.encode())
+
+
+def queues(number: int, prefix: str = "n") -> list[QueueId]:
+    return [QueueId(f"{prefix}{i:05}".encode()) for i in range(number)]
+
+
+class Desk(Rig):
+    """A rig for SMP that speaks in lines and checks that every request is answered once."""
+
+    def __init__(
+        self, *, limits: Limits | None = None, store: Store | None = None, domain: Domain = SMP
+    ) -> None:
+        super().__init__(domain, limits=limits, store=store)
+        self.names: dict[SessionId, str] = {}
+
+    def session(self, name: str = "") -> SessionId:
+        session = super().session(name)
+        self.names[session] = name or f"session{session}"
+        return session
+
+    def sessions(self, names: str) -> list[SessionId]:
+        return [self.session(name) for name in names.split()]
+
+    def restarted(self) -> Desk:
+        """Another router on the same store."""
+        return Desk(limits=self.broker.limits, store=self.store)
+
+    # Doing.
+
+    def say(self, *commands: Command) -> list[str]:
+        """One turn, and those that the core asks for itself."""
+        effects = self.do(*commands)
+        self._check_replies(commands, effects)
+        return self.lines(effects)
+
+    def say_one(self, *commands: Command) -> tuple[list[str], list[Command]]:
+        """Exactly one turn, and what the core would like to do next."""
+        outcome = self.turn(list(commands))
+        self._check_replies(commands, outcome.effects)
+        return self.lines(outcome.effects), outcome.again
+
+    def hang_up(self, session: SessionId) -> None:
+        """The connection is gone; its clean-up has not run yet."""
+        fact = self.broker.close_session(session, "x", self.now)
+        if fact is not None:
+            self.facts.append(fact)
+
+    def clean_up(self, session: SessionId) -> list[str]:
+        return self.say(Disconnect(session))
+
+    def fill(self, session: SessionId) -> None:
+        """Leave no room in the mailbox of a session."""
+        alive = self.broker.sessions.get(session)
+        assert alive is not None, "only a session that is alive has a mailbox"
+        alive.mailbox.offer("stuff", self.broker.limits.mailbox_bytes_soft + 1, self.now)
+
+    def drain(self, session: SessionId) -> None:
+        """Make room in the mailbox, without telling the shard."""
+        alive = self.broker.sessions.get(session)
+        assert alive is not None, "only a session that is alive has a mailbox"
+        while alive.mailbox.take(self.now) is not None:
+            pass
+
+    def drained(self, session: SessionId) -> list[str]:
+        """Make room and tell the shard."""
+        self.drain(session)
+        return self.say(Drained(session))
+
+    # Looking.
+
+    def lines(self, effects: Iterable[e.Effect]) -> list[str]:
+        return [self.line(effect) for effect in effects]
+
+    def line(self, effect: e.Effect) -> str:
+        return f"{self.names[effect.session]} {_words(effect)}"
+
+    def heard_by(self, session: SessionId, lines: Iterable[str]) -> list[str]:
+        """What one session heard, without its name."""
+        name = self.names[session] + " "
+        return [line.removeprefix(name) for line in lines if line.startswith(name)]
+
+    def stored_head(self, queue: QueueId) -> Head | None:
+        return at_once(self.store.load(Load(heads={queue: 10_000}))).heads.get(queue)
+
+    def stored(self, queue: QueueId) -> list[str]:
+        """The ids of the messages in the store."""
+        head = self.stored_head(queue)
+        assert head is not None, "the queue exists"
+        assert head.messages == len(head.first)
+        return [stored.message.id.decode() for stored in head.first]
+
+    def associated(self, queue: QueueId) -> ServiceId | None:
+        head = self.stored_head(queue)
+        assert head is not None, "the queue exists"
+        return head.record.service
+
+    def tally(self, service: ServiceId) -> Tally:
+        """The tally that the store keeps."""
+        return at_once(self.store.load(Load(services={service}))).services.get(service, NOTHING)
+
+    def recount(self, service: ServiceId) -> Tally:
+        """The tally of the queues that the store says are the service's."""
+        page = Page(service, QueueId(b""), 100_000)
+        found = at_once(self.store.load(Load(pages={page}))).pages[page]
+        return Tally.of(head.record.queue for head in found)
+
+    def share(self, session: SessionId) -> Tally:
+        """The queues a session is counted for as its service's subscriber."""
+        for other, seat in self.shard.seats.items():
+            if other == session and seat.tie is not None:
+                return seat.tie.tally
+        return NOTHING
+
+    def total(self) -> int:
+        """Service-subscribed queues in the whole router."""
+        return sum(
+            seat.tie.tally.count for _, seat in self.shard.seats.items() if seat.tie is not None
+        )
+
+    def subscriber(self, queue: QueueId) -> list[SessionId]:
+        """Who subscribed the queue by itself."""
+        return list(self.shard.queues.subscribers.roster(queue))
+
+    def service_subscriber(self, service: ServiceId) -> list[SessionId]:
+        return list(self.shard.services.subscribers.roster(service))
+
+    def trips(self, *commands: Command) -> list[Load | Batch]:
+        """What one turn with these commands asks of the store."""
+        before = len(self.asked)
+        self.turn(list(commands))
+        return self.asked[before:]
+
+    def _check_replies(self, commands: Iterable[Command], effects: Iterable[e.Effect]) -> None:
+        """Every request of a living session is answered once, in the order it was asked."""
+        asked: dict[SessionId, list[object]] = {}
+        for command in commands:
+            if isinstance(command, get_args(Request)):
+                request: Any = command
+                if request.session in self.broker.sessions:
+                    asked.setdefault(request.session, []).append(request.ref)
+        answered: dict[SessionId, list[object]] = {}
+        for effect in effects:
+            ref = getattr(effect, "ref", None)
+            if ref is not None and effect.session in self.broker.sessions:
+                answered.setdefault(effect.session, []).append(ref)
+        assert answered == asked, "every request is answered once, from front to back"
+
+
+def _words(effect: e.Effect) -> str:
+    match effect:
+        case e.Done():
+            return "OK"
+        case e.Failed(error=error):
+            return f"ERR {type(error).__name__}"
+        case e.Granted(queue=queue, service=None):
+            return f"SOK {queue.decode()}"
+        case e.Granted(queue=queue, service=service):
+            return f"SOK {queue.decode()} as {(service or b'').decode()}"
+        case e.Receipt(queue=queue, message=message):
+            return f"RECEIPT {queue.decode()} {message.decode()}"
+        case e.Deliver(queue=queue, message=message, ref=ref):
+            star = "* " if ref is None else ""
+            return f"{star}MSG {queue.decode()} {message.id.decode()}"
+        case e.End(queue=queue):
+            return f"* END {queue.decode()}"
+        case e.Deleted(queue=queue):
+            return f"* DELD {queue.decode()}"
+        case e.ServiceGranted(service=service, tally=tally):
+            return f"SOKS {service.decode()} {tally.count} {tally.hash.hex()}"
+        case e.ServiceEnd(service=service, tally=tally):
+            return f"* ENDS {service.decode()} {tally.count} {tally.hash.hex()}"
+        case e.SweepDone(service=service):
+            return f"* ALLS {service.decode()}"
+
+
+def soks(service: ServiceId, *members: QueueId) -> str:
+    return f"SOKS {service.decode()} {hashed(*members)}"
+
+
+def ends(service: ServiceId, *members: QueueId) -> str:
+    return f"* ENDS {service.decode()} {hashed(*members)}"
+
+
+def hashed(*members: QueueId) -> str:
+    """Count and hash of these queues, as they are written in a line."""
+    tally = Tally.of(members)
+    return f"{tally.count} {tally.hash.hex()}"
+
+
+# Cost, without a clock.
+
+
+def calls(action: Callable[[], object]) -> int:
+    """How many functions were called, those of the interpreter included: a measure of work
+    that is the same on every machine."""
+    counted: Counter[str] = Counter()
+
+    def see(frame: FrameType, event: str, argument: object) -> None:
+        counted[event] += 1
+
+    before = sys.getprofile()
+    gc.disable()  # a collection in between calls back into others
+    sys.setprofile(see)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+        gc.enable()
+    return counted["call"] + counted["c_call"]
+
+
+async def drive(broker: Broker, store: Store, commands: list[Command], now: float) -> Outcome:
+    """One turn with a store that has to be waited for."""
+    step = broker.shard.turn(commands, now)
+    try:
+        asked = next(step)
+        while True:
+            try:
+                if isinstance(asked, Load):
+                    loaded = await store.load(asked)
+                else:
+                    await store.apply(asked)
+                    loaded = None
+            except StoreError as error:
+                asked = step.throw(error)
+            else:
+                asked = step.send(loaded)
+    except StopIteration as done:
+        outcome: Outcome = done.value
+        return outcome
+
+
+def broker_of(last: Seq, limits: Limits | None = None) -> Broker:
+    return Broker({SMP.name: SMP}, limits or Limits(), last)
+
+
+# Everything that is in an object.
+
+
+def snapshot(root: object, leave_out: tuple[type[Any], ...] = ()) -> object:
+    """A picture of an object and all it holds, to be compared with a later one.
+
+    Caches are left out by their type; functions, and what is met on the way to itself, are only
+    named. The order of dictionaries and sets does not count.
+    """
+    return _picture(root, leave_out, ())
+
+
+def _picture(item: object, leave_out: tuple[type[Any], ...], above: tuple[int, ...]) -> object:
+    if item is None or isinstance(item, bool | int | float | str | bytes):
+        return item
+    if isinstance(item, leave_out) or id(item) in above:
+        return f"<{type(item).__name__}>"
+    above = (*above, id(item))
+    if isinstance(item, dict):
+        return (
+            type(item).__name__,
+            {repr(k): _picture(v, leave_out, above) for k, v in item.items()},
+        )
+    if isinstance(item, set | frozenset):
+        return (type(item).__name__, sorted(repr(member) for member in item))
+    if isinstance(item, list | tuple | deque):
+        return (type(item).__name__, [_picture(member, leave_out, above) for member in item])
+    if callable(item):
+        return f"<{getattr(item, '__qualname__', type(item).__name__)}>"
+    fields: dict[str, object] = dict(getattr(item, "__dict__", {}))
+    for cls in type(item).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(item, name):
+                fields[name] = getattr(item, name)
+    pictured = {name: _picture(field, leave_out, above) for name, field in fields.items()}
+    return (type(item).__name__, pictured)

@@ -1,0 +1,426 @@
+"""Turns: all of a batch or nothing, each command seeing what came before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+import pytest
+
+from headgate.core import facts as f
+from headgate.core.backlogs import Backlogs
+from headgate.core.bodies import Bodies
+from headgate.core.commands import Command, Disconnect, Drained, Request, Sweep, Tick
+from headgate.core.effects import Deliver, Failed
+from headgate.core.limits import Limits
+from headgate.core.message import Message
+from headgate.core.names import MessageId, QueueId, SessionId
+from headgate.core.numbers import Numbers
+from headgate.core.statistics import Statistics
+from headgate.core.steps import Batch, Load, Page
+from headgate.errors import StoreError
+from headgate.testing.rig import at_once
+from tests.core.desk import (
+    Q1,
+    Q2,
+    Q3,
+    Q4,
+    Desk,
+    Q,
+    S,
+    T,
+    ack,
+    delete,
+    get,
+    new,
+    queues,
+    send,
+    snapshot,
+    soks,
+    sub,
+    subs,
+)
+
+CACHES = (Backlogs, Bodies, Statistics, Numbers)
+"""What a failed turn may leave behind: what is in the store anyway, and numbers not used."""
+
+QUEUES = (Q, Q1, Q2, Q3, Q4, QueueId(b"n1"), QueueId(b"n2"), QueueId(b"n3"))
+
+
+def kept(desk: Desk) -> object:
+    """Everything that the store has, but for the numbers of the messages: a failed turn leaves
+    its own unused."""
+    pages = {service: Page(service, QueueId(b""), 1000) for service in (S, T)}
+    wanted = Load(heads=dict.fromkeys(QUEUES, 1000), services=set(pages), pages=set(pages.values()))
+    loaded = at_once(desk.store.load(wanted))
+    return (
+        {q: (h.record, [s.message for s in h.first]) for q, h in loaded.heads.items()},
+        {service: loaded.services.get(service) for service in pages},
+        {service: [h.record for h in loaded.pages[page]] for service, page in pages.items()},
+    )
+
+
+def memory(desk: Desk) -> object:
+    return snapshot(desk.shard, CACHES)
+
+
+# A store that fails.
+
+
+def workshop(limits: Limits | None = None) -> Desk:
+    """Plain and service queues, subscribers, a getter, messages in flight and waiting for room;
+    sessions a, b (plain), s, t (of service S) and x, of which none is in memory more than need
+    be: the router has just started."""
+    desk = Desk(limits=limits)
+    s, x = desk.sessions("s x")
+    desk.do(
+        *(new(x, queue) for queue in (Q, Q1, Q2)), *(new(s, queue, service=S) for queue in (Q3, Q4))
+    )
+    desk.do(*(send(x, queue, f"m{k}") for queue in (Q, Q1, Q3, Q4) for k in (1, 2, 3)))
+    desk = desk.restarted()
+    a, b, s, *_ = desk.sessions("a b s t x")
+    desk.do(sub(a, Q), sub(a, Q2), get(b, Q1), sub(s, Q3, S))
+    return desk
+
+
+def named_sessions(desk: Desk) -> list[SessionId]:
+    by_name = {name: session for session, name in desk.names.items()}
+    return [by_name[name] for name in "abstx"]
+
+
+def named(desk: Desk, story: Callable[..., list[Command]]) -> list[Command]:
+    return story(*named_sessions(desk))
+
+
+STORIES: dict[str, Callable[..., list[Command]]] = {
+    "create": lambda a, b, s, t, x: [
+        new(a, QueueId(b"n1"), subscribe=True),
+        new(s, QueueId(b"n2"), subscribe=True, service=S),
+        new(t, QueueId(b"n3"), subscribe=True, service=S),
+    ],
+    "delete": lambda a, b, s, t, x: [delete(x, Q), delete(a, Q2), delete(x, Q3), delete(x, Q4)],
+    "subscribe": lambda a, b, s, t, x: [sub(b, Q), sub(a, Q1), sub(x, Q3), sub(a, Q1), sub(a, Q)],
+    "subscribe as a service": lambda a, b, s, t, x: [sub(s, Q, S), sub(s, Q4, S), sub(t, Q1, S)],
+    "subscribe as another service": lambda a, b, s, t, x: [sub(x, Q3, T), sub(x, Q, T)],
+    "take back from a service": lambda a, b, s, t, x: [sub(a, Q3), sub(a, Q4)],
+    "subscribe all": lambda a, b, s, t, x: [subs(s, S), subs(t, S)],
+    "get": lambda a, b, s, t, x: [get(x, Q), get(x, Q1), get(x, Q4), get(b, Q1), get(a, Q)],
+    "send": lambda a, b, s, t, x: [send(x, queue, "new") for queue in (Q, Q1, Q2, Q3, Q4)],
+    "confirm": lambda a, b, s, t, x: [
+        ack(a, Q, "m1"),
+        ack(b, Q1, "m1"),
+        ack(s, Q3, "m1"),
+        ack(s, Q3, "m2"),
+        ack(s, Q3, "wrong"),
+        ack(a, Q),
+    ],
+    "mixed": lambda a, b, s, t, x: [
+        send(x, Q2, "new"),
+        ack(a, Q2, "new"),
+        sub(b, Q2),
+        delete(x, Q2),
+        new(x, QueueId(b"n1")),
+        sub(t, QueueId(b"n1"), S),
+        send(x, QueueId(b"n1"), "m1"),
+        sub(t, Q4, S),
+        ack(t, Q4, "m1"),
+        sub(b, Q),
+        ack(a, Q, "m1"),
+        ack(b, Q, "m1"),
+        subs(s, S),
+    ],
+}
+
+
+@pytest.mark.parametrize("limits", [None, Limits(heads=1, backlogs=1)], ids=["roomy", "tiny"])
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
+def test_a_failure_at_any_call_to_the_store_leaves_no_trace(
+    story: Callable[..., list[Command]], limits: Limits | None
+) -> None:
+    """S004-36, S001-35: memory and store are as before, every request is answered with the
+    error, and the same commands work when they are asked again. The only trace of it is a fact:
+    how many commands did not happen, and why."""
+    untroubled = workshop(limits)
+    expected = untroubled.lines(untroubled.turn(named(untroubled, story)).effects)
+    call = 0
+    while True:
+        desk = workshop(limits)
+        commands = named(desk, story)
+        before = memory(desk), kept(desk)
+        desk.fail_at = call
+        outcome = desk.turn(commands)
+        if desk.fail_at is not None:
+            break
+        assert [type(effect) for effect in outcome.effects] == [Failed] * len(commands)
+        for effect, command in zip(outcome.effects, commands, strict=True):
+            assert isinstance(effect, Failed)
+            assert isinstance(command, get_args(Request))
+            assert (effect.session, effect.ref) == (command.session, command.ref)
+            assert isinstance(effect.error, StoreError)
+        assert outcome.again == []
+        assert outcome.facts == [f.TurnFailed(desk.now, len(commands), "on purpose")]
+        assert (memory(desk), kept(desk)) == before
+        assert desk.lines(desk.turn(commands).effects) == expected
+        assert kept(desk) == kept(untroubled)
+        assert memory(desk) == memory(untroubled)
+        call += 1
+    assert call > 0, "the story asks the store for something"
+
+
+def test_a_disconnect_whose_turn_fails_is_put_back_and_works_later() -> None:
+    """S000-75: nobody waits for its answer, so it is tried again, and the others are told."""
+    desk = workshop()
+    a, _b, _s, _t, x = named_sessions(desk)
+    desk.hang_up(a)
+    goodbye = Disconnect(a)
+    before = memory(desk)
+    desk.fail_at = 0
+    outcome = desk.turn([goodbye, send(x, Q1, "new")])
+    assert desk.lines(outcome.effects) == ["x ERR StoreError"]
+    assert outcome.again == [goodbye]
+    assert memory(desk) == before
+    assert desk.subscriber(Q) == [a]
+    desk.turn(outcome.again)
+    assert desk.subscriber(Q) == []
+    assert a not in dict(desk.shard.seats.items())
+
+
+def test_a_drained_mailbox_whose_turn_fails_is_not_forgotten() -> None:
+    """S000-43, S000-46: what waited for room is delivered by the turn that happens."""
+    desk = workshop(Limits(backlogs=1))
+    a, _b, _s, _t, x = named_sessions(desk)
+    desk.fill(a)
+    desk.do(send(x, Q2, "new"))
+    desk.do(get(x, Q1))
+    desk.drain(a)
+    before = memory(desk)
+    desk.fail_at = 0
+    outcome = desk.turn([Drained(a), send(x, Q1, "more")])
+    assert outcome.again == [Drained(a)]
+    assert memory(desk) == before
+    assert desk.say(*outcome.again) == ["a * MSG q2 new"]
+
+
+@pytest.mark.parametrize("failing", range(3))
+def test_a_sweep_whose_turn_fails_goes_on_where_it_was(failing: int) -> None:
+    """S000-97, S000-98, S001-47: no queue is skipped, none is swept twice, one ALLS."""
+    names = queues(5)
+    desk = Desk(limits=Limits(sweep_queues=2))
+    owner, x = desk.sessions("owner x")
+    desk.do(*(new(owner, name, service=S) for name in names))
+    desk.do(*(send(x, name, "m1") for name in names))
+    desk = desk.restarted()
+    a = desk.session("a")
+    lines, again = desk.say_one(subs(a, S))
+    for _ in range(failing):
+        more, again = desk.say_one(*again)
+        lines += more
+    before = memory(desk)
+    desk.fail_at = 0
+    outcome = desk.turn(again)
+    assert outcome.effects == []
+    assert all(isinstance(command, Sweep) for command in outcome.again)
+    assert outcome.again == again
+    assert memory(desk) == before
+    lines += desk.say(*outcome.again)
+    assert lines == [
+        "a " + soks(S, *names),
+        *(f"a * MSG {name.decode()} m1" for name in names),
+        "a * ALLS S",
+    ]
+
+
+def test_requests_and_clean_up_of_one_failed_turn_go_their_own_ways() -> None:
+    """Requests are answered with the error; what nobody waits for comes again, in its order."""
+    desk = workshop()
+    a, b, _s, _t, x = named_sessions(desk)
+    desk.hang_up(a)
+    commands: list[Command] = [Drained(b), send(x, Q1, "new"), Disconnect(a), Tick()]
+    desk.fail_at = 0
+    outcome = desk.turn(commands)
+    assert desk.lines(outcome.effects) == ["x ERR StoreError"]
+    assert outcome.again == [commands[0], commands[2], commands[3]]
+
+
+def test_a_store_that_recovers_finds_the_message_numbers_in_order() -> None:
+    """R17: numbers of a failed turn stay unused; the order is that of what was accepted."""
+    desk = Desk()
+    a, x = desk.sessions("a x")
+    desk.do(new(x, Q))
+    desk.do(send(x, Q, "m1"))
+    desk.fail_at = 0
+    desk.do(send(x, Q, "lost"), send(x, Q, "too"))
+    desk.do(send(x, Q, "m2"))
+    desk = desk.restarted()
+    a, x = desk.sessions("a x")
+    desk.do(send(x, Q, "m3"))
+    assert desk.stored(Q) == ["m1", "m2", "m3"]
+    assert desk.say(sub(a, Q), ack(a, Q, "m1"), ack(a, Q, "m2")) == [
+        "a SOK q",
+        "a * MSG q m1",
+        "a MSG q m2",
+        "a MSG q m3",
+    ]
+
+
+# One turn.
+
+
+def test_a_turn_sees_its_own_earlier_commands() -> None:
+    """S004-43: made, filled, read, confirmed, deleted and gone, within one turn."""
+    desk = Desk()
+    a, x = desk.sessions("a x")
+    assert desk.say(
+        sub(a, Q),
+        new(a, Q),
+        new(x, Q),
+        send(x, Q, "m1"),
+        sub(a, Q),
+        send(x, Q, "m2"),
+        ack(a, Q, "m1"),
+        get(x, Q),
+        ack(x, Q, "m2"),
+        ack(a, Q, "m2"),
+        send(x, Q, "m3"),
+        delete(x, Q),
+        send(x, Q, "m4"),
+        ack(a, Q, "m3"),
+    ) == [
+        "a ERR NoSuchQueue",
+        "a SOK q",
+        "x ERR QueueExists",
+        "x RECEIPT q m1",
+        "a SOK q",
+        "a * MSG q m1",
+        "x RECEIPT q m2",
+        "a MSG q m2",
+        "x MSG q m2",
+        "x OK",
+        "a OK",
+        "x RECEIPT q m3",
+        "a * MSG q m3",
+        "a * DELD q",
+        "x OK",
+        "x ERR NoSuchQueue",
+        "a ERR NoSuchQueue",
+    ]
+    assert desk.stored_head(Q) is None
+
+
+def test_a_message_sent_and_confirmed_in_one_turn_is_not_left_in_the_store() -> None:
+    """Batch order: appended, then deleted."""
+    desk = Desk()
+    a, x = desk.sessions("a x")
+    desk.do(new(a, Q, subscribe=True))
+    desk.do(send(x, Q, "m1"), ack(a, Q, "m1"), send(x, Q, "m2"))
+    assert desk.stored(Q) == ["m2"]
+
+
+def test_a_turn_is_at_most_one_load_and_one_batch() -> None:
+    """R21, R22: whatever is in it."""
+    desk = workshop(Limits(heads=1, backlogs=1))
+    for story in STORIES.values():
+        kinds = [type(trip) for trip in desk.trips(*named(desk, story))]
+        assert kinds in ([], [Load], [Batch], [Load, Batch])
+
+
+def test_a_turn_of_only_reads_applies_no_batch() -> None:
+    """Nothing changed, nothing to write: SUB, GET, an ACK without an id, and what is refused."""
+    desk = workshop()
+    a, b, s, _t, x = named_sessions(desk)
+    trips = desk.trips(
+        sub(b, Q),
+        sub(x, Q2),
+        get(x, Q1),
+        ack(a, Q, "m1"),
+        ack(b, Q),
+        sub(s, Q3, S),
+        subs(s, S),
+        send(x, QueueId(b"unknown"), "m"),
+        delete(x, QueueId(b"unknown")),
+        new(x, Q),
+    )
+    assert [type(trip) for trip in trips] in ([], [Load])
+    desk.hang_up(a)
+    trips = desk.trips(Disconnect(a), Drained(b), Drained(a))
+    assert not any(isinstance(trip, Batch) for trip in trips)
+
+
+def test_an_empty_turn_does_nothing() -> None:
+    desk = workshop()
+    before = memory(desk)
+    assert desk.trips() == []
+    assert memory(desk) == before
+
+
+def test_nothing_leaves_a_turn_before_the_store_has_it() -> None:
+    """A receipt means that the message survives: the effects come after the batch."""
+    desk = workshop()
+    *_, x = named_sessions(desk)
+    step = desk.shard.turn([send(x, Q2, "new")], desk.now)
+    asked: Load | Batch | None = next(step)
+    while isinstance(asked, Load):
+        asked = step.send(at_once(desk.store.load(asked)))
+    assert isinstance(asked, Batch)
+    assert [stored.message.id for stored in asked.append.values()] == [b"new"]
+    at_once(desk.store.apply(asked))
+    with pytest.raises(StopIteration) as done:
+        step.send(None)
+    assert desk.lines(done.value.value.effects)[0] == "x RECEIPT q2 new"
+
+
+def test_a_turn_that_breaks_takes_back_what_it_did() -> None:
+    """Not only the store's own errors: a shell that is cancelled closes the turn."""
+    desk = workshop()
+    _a, b, _s, _t, x = named_sessions(desk)
+    before = memory(desk), kept(desk)
+    step = desk.shard.turn([sub(b, Q), send(x, Q2, "new"), delete(x, Q3)], desk.now)
+    asked: Load | Batch | None = next(step)
+    while isinstance(asked, Load):
+        asked = step.send(at_once(desk.store.load(asked)))
+    step.close()
+    assert (memory(desk), kept(desk)) == before
+
+
+def test_the_body_and_the_time_of_a_message_come_back_as_they_were_sent() -> None:
+    """S000-50 in the core: the same message delivered again is equal."""
+    desk = Desk()
+    a, x = desk.sessions("a x")
+    body = bytes(range(256))
+    desk.do(new(x, Q), send(x, Q, "m1", body))
+    desk.now = 2000.0
+    desk = desk.restarted()
+    a = desk.session("a")
+    expected = Message(MessageId(b"m1"), body, 1000.0)
+    for command in (sub(a, Q), sub(a, Q), ack(a, Q)):
+        effects = desk.do(command)
+        assert [e.message for e in effects if isinstance(e, Deliver)] == [expected]
+
+
+def test_a_session_id_is_never_used_again() -> None:
+    """S000-4: also when sessions end at once, in any order."""
+    desk = Desk()
+    seen = set()
+    alive = []
+    for number in range(100):
+        session = desk.session()
+        assert session not in seen
+        seen.add(session)
+        alive.append(session)
+        if number % 3:
+            desk.leave(alive.pop(number % len(alive)))
+
+
+def test_a_late_command_of_an_old_session_does_not_reach_a_new_one() -> None:
+    """S000-4, S000-74: its confirm opens nobody's gate, and it is not given a seat again."""
+    desk = Desk()
+    a, x = desk.sessions("a x")
+    desk.do(new(a, Q, subscribe=True), send(x, Q, "m1"), send(x, Q, "m2"))
+    desk.leave(a)
+    b = desk.session("b")
+    desk.do(sub(b, Q))
+    lines = desk.say(ack(a, Q, "m1"), get(a, Q), sub(a, Q1), Drained(a), Disconnect(a))
+    assert desk.heard_by(b, lines) == []
+    assert desk.stored(Q) == ["m1", "m2"]
+    assert a not in dict(desk.shard.seats.items())
+    assert desk.say(ack(b, Q, "m1")) == ["b MSG q m2"]

@@ -1,0 +1,263 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message
+
+from headgate.errors import ConfigError
+from headgate.server import admin
+from headgate.server.admin import PATHS, bind, make_app, page, serving
+
+STATUS: dict[str, object] = {
+    "sessions": [{"session": n, "name": f"s{n % 3}", "age": None} for n in range(10)],
+    "queues": {"rows": [{"queue": "q", "messages": 2}], "total": 1},
+    "turns": {"count": 5},
+}
+
+
+def app(
+    problems: Callable[[], list[str]] = list,
+    status: Callable[[], Mapping[str, object]] = lambda: STATUS,
+    token: str | None = None,
+) -> ASGIApp:
+    return make_app(problems=problems, status=status, metrics=lambda: b"x 1\n", rows=5, token=token)
+
+
+class Answer:
+    def __init__(self, status: int, headers: dict[bytes, bytes], body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body
+
+    def json(self) -> Any:  # noqa: ANN401
+        return json.loads(self.body)
+
+
+async def get(
+    app: ASGIApp, path: str, query: str = "", token: bytes | None = None, method: str = "GET"
+) -> Answer:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "scheme": "http",
+        "query_string": query.encode(),
+        "headers": [] if token is None else [(b"authorization", token)],
+        "client": None,
+        "server": None,
+    }
+    await app(scope, receive, send)
+    body = b"".join(m.get("body", b"") for m in sent[1:])
+    return Answer(sent[0]["status"], dict(sent[0]["headers"]), body)
+
+
+async def test_the_process_answers() -> None:
+    answer = await get(app(), "/healthz")
+    assert (answer.status, answer.json()) == (200, {"status": "ok"})
+
+
+async def test_a_router_with_problems_is_not_ready() -> None:
+    assert (await get(app(), "/readyz")).status == 200
+    answer = await get(app(lambda: ["store: disk full"]), "/readyz")
+    assert (answer.status, answer.json()) == (503, ["store: disk full"])
+
+
+async def test_metrics_are_text() -> None:
+    answer = await get(app(), "/metrics")
+    assert answer.body == b"x 1\n"
+    assert answer.headers[b"content-type"].startswith(b"text/plain; version=0.0.4")
+
+
+async def test_an_unknown_path_names_the_known_ones() -> None:
+    answer = await get(app(), "/")
+    assert answer.status == 404
+    assert answer.json() == {"error": "no such path", "paths": list(PATHS)}
+
+
+async def test_another_method_is_refused_in_json() -> None:
+    answer = await get(app(), "/healthz", method="POST")
+    assert answer.status == 405
+    assert answer.json() == {"error": "Method Not Allowed"}
+
+
+async def test_a_failure_inside_says_nothing_about_itself() -> None:
+    def broken() -> dict[str, object]:
+        raise RuntimeError("secret")
+
+    listening = bind("127.0.0.1", 0)
+    request = CLOSING.replace(b"/healthz", b"/status.json")
+    async with serving(app(status=broken), listening):
+        answer = await ask(listening.getsockname()[1], request)
+    assert answer.startswith(b"HTTP/1.1 500")
+    assert b"the router failed to answer" in answer
+    assert b"secret" not in answer
+
+
+async def test_the_status_is_cut_to_a_page() -> None:
+    first = (await get(app(), "/status.json")).json()
+    assert [row["session"] for row in first["sessions"]] == [0, 1, 2, 3, 4]
+    assert first["turns"] == {"count": 5}
+    assert first["page"]["total"] == {"sessions": 10, "queues.rows": 1}
+    second = (await get(app(), "/status.json", "limit=3&offset=8")).json()
+    assert [row["session"] for row in second["sessions"]] == [8, 9]
+    assert second["queues"] == {"rows": [], "total": 1}
+
+
+async def test_the_status_is_sorted_by_a_field() -> None:
+    answer = (await get(app(), "/status.json", "sort=-session&limit=2")).json()
+    assert [row["session"] for row in answer["sessions"]] == [9, 8]
+    answer = (await get(app(), "/status.json", "sort=name&limit=5")).json()
+    assert [row["session"] for row in answer["sessions"]] == [0, 3, 6, 9, 1]
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("limit=0", "limit is a whole number from 1 to 5"),
+        ("limit=6", "limit is a whole number from 1 to 5"),
+        ("limit=x", "limit is a whole number from 1 to 5"),
+        ("limit=", "limit is a whole number from 1 to 5"),
+        ("offset=-1", "offset is a whole number from 0 to 1000000000"),
+        ("offset=99999999999999999999", "offset is a whole number from 0 to 1000000000"),
+        ("limit=%D9%A3", "limit is a whole number from 1 to 5"),
+        ("sort=", "sort is the name of a field, with a - in front for descending"),
+        ("sort=nope", "no list can be sorted by that; by age, messages, name, queue, session"),
+        ("order=1", "known parameters are limit, offset and sort"),
+    ],
+)
+async def test_a_wrong_parameter_is_a_400(query: str, error: str) -> None:
+    answer = await get(app(), "/status.json", query)
+    assert (answer.status, answer.json()) == (400, {"error": error})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["limit", "offset", "sort", "x"]),
+        st.text(max_size=5) | st.integers(-2, 20).map(str) | st.sampled_from(["session", "-age"]),
+    )
+)
+def test_any_parameters_are_a_page_or_a_400(query: dict[str, str]) -> None:
+    try:
+        rows = page(STATUS, query, 5)["sessions"]
+    except HTTPException as refusal:
+        rows = [] if refusal.status_code == 400 else None
+    assert isinstance(rows, list)
+    assert len(rows) <= 5
+
+
+async def test_a_token_is_needed_for_everything_but_health() -> None:
+    guarded = app(token="open sesame")
+    assert (await get(guarded, "/healthz")).status == 200
+    for path in ("/readyz", "/metrics", "/status.json", "/nope"):
+        for token in (None, b"", b"open sesame", b"Bearer open", b"Bearer \xff", b"Bearer "):
+            answer = await get(guarded, path, token=token)
+            assert answer.status == 401
+            assert answer.headers[b"www-authenticate"] == b"Bearer"
+    assert (await get(guarded, "/readyz", token=b"Bearer open sesame")).status == 200
+
+
+def test_a_port_that_is_taken_is_said_in_one_line() -> None:
+    with bind("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1 port {port}: Address"):
+            bind("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid", "1.2.3.4"])
+def test_a_host_that_is_not_ours_is_said_in_one_line(host: str) -> None:
+    with pytest.raises(ConfigError, match="cannot listen on"):
+        bind(host, 0)
+
+
+async def ask(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    answer = b""
+    with suppress(ConnectionResetError):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+CLOSING = b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+
+
+async def test_the_server_has_no_banner() -> None:
+    listening = bind("127.0.0.1", 0)
+    async with serving(app(), listening):
+        answer = await ask(listening.getsockname()[1], CLOSING)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"server:" not in answer
+
+
+async def test_a_connection_too_many_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin, "CONNECTIONS", 2)
+    listening = bind("127.0.0.1", 0)
+    port = listening.getsockname()[1]
+    async with serving(app(), listening):
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        assert await ask(port, CLOSING) == b""
+        for _, writer in held:
+            writer.close()
+            await writer.wait_closed()
+        await asyncio.sleep(0.05)
+        assert (await ask(port, CLOSING)).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin, "IDLE_SECONDS", 0.05)
+    listening = bind("127.0.0.1", 0)
+    port = listening.getsockname()[1]
+    async with serving(app(), listening):
+        async with asyncio.timeout(5):
+            assert await ask(port, b"") == b""
+            assert await ask(port, b"GET /healthz HTTP/1.1\r\nhost:") == b""
+            answered = await ask(port, CLOSING.replace(b"close", b"keep-alive"))
+            assert answered.startswith(b"HTTP/1.1 200")
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.binary(min_size=1, max_size=100))
+def test_any_bytes_on_the_port_leave_the_server_working(data: bytes) -> None:
+    async def scene() -> None:
+        listening = bind("127.0.0.1", 0)
+        port = listening.getsockname()[1]
+        async with serving(app(), listening):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(data)
+            await asyncio.sleep(0)
+            writer.close()
+            assert (await ask(port, CLOSING)).startswith(b"HTTP/1.1 200")
+
+    asyncio.run(scene())
+
+
+async def test_an_open_connection_does_not_hold_the_stop() -> None:
+    listening = bind("127.0.0.1", 0)
+    loop = asyncio.get_running_loop()
+    async with serving(app(), listening) as task:
+        _, writer = await asyncio.open_connection("127.0.0.1", listening.getsockname()[1])
+        writer.write(b"GET /metrics HTTP/1.1\r\n")
+        await asyncio.sleep(0.05)
+        before = loop.time()
+    assert loop.time() - before < 2
+    assert task.done()
+    writer.close()

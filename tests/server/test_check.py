@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from headgate.server.check import Finding, findings
+from headgate.server.config import Config, load_config
+from headgate.server.serve import open_store
+
+
+def config_in(folder: Path, text: str = "", directory: str = "state", port: int = 0) -> Config:
+    path = folder / "headgate.toml"
+    path.write_text(f'directory = "{directory}"\n[admin]\nport = {port}\n{text}')
+    return load_config(path, {})
+
+
+def found(config: Config) -> dict[str, Finding]:
+    return {finding.name: finding for finding in findings(config)}
+
+
+@contextmanager
+def running(config: Config) -> Iterator[None]:
+    """A router's lock on the store."""
+    with asyncio.Runner() as runner:
+        store = open_store(config)
+        runner.run(store.open())
+        try:
+            yield
+        finally:
+            runner.run(store.close())
+
+
+def test_a_new_folder_is_fine_and_stays_empty(tmp_path: Path) -> None:
+    report = found(config_in(tmp_path))
+    assert all(finding.ok for finding in report.values())
+    assert report["store"].text == "sqlite:queues.db (will be made)"
+    assert report["directory"].text.endswith("state (will be made)")
+    assert report["certificate"].text == "not needed"
+    assert [p.name for p in tmp_path.iterdir()] == ["headgate.toml"]
+
+
+def test_a_store_is_opened_and_counted(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    with running(config):
+        pass
+    assert found(config)["store"] == Finding("store", True, "sqlite:queues.db (0 queues)")
+
+
+def test_a_store_in_use_is_only_read(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    with running(config):
+        store = found(config)["store"]
+    assert store.ok
+    assert "a router is running" in store.text
+
+
+def test_a_store_that_is_no_database_fails(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    config.directory.mkdir()
+    (config.directory / "queues.db").write_bytes(b"not a database" * 1000)
+    store = found(config)["store"]
+    assert not store.ok
+    assert "not an SQLite database" in store.text
+
+
+def test_a_memory_store_needs_nothing(tmp_path: Path) -> None:
+    report = found(config_in(tmp_path, '[store]\nurl = "memory:"'))
+    assert report["directory"].text == "not needed"
+    assert "forgets" in report["store"].text
+
+
+def test_a_state_directory_that_is_a_file_fails(tmp_path: Path) -> None:
+    config = config_in(tmp_path)
+    config.directory.write_text("")
+    directory = found(config)["directory"]
+    assert not directory.ok
+    assert "set directory in the configuration" in directory.text
+
+
+def test_a_state_directory_below_a_file_fails(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    directory = found(config_in(tmp_path, directory="file/state"))["directory"]
+    assert not directory.ok
+    assert "cannot be made in" in directory.text
+
+
+def test_a_taken_port_fails_unless_a_router_runs(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config = config_in(tmp_path, port=taken.getsockname()[1])
+        assert not found(config)["admin"].ok
+        with running(config):
+            admin = found(config)["admin"]
+    assert admin.ok
+    assert "a router is running" in admin.text
+
+
+def test_a_port_that_nobody_answers_on_fails_even_if_a_router_runs(tmp_path: Path) -> None:
+    with socket.socket() as bound:  # and not listening: neither free nor answering
+        bound.bind(("127.0.0.1", 0))
+        config = config_in(tmp_path, port=bound.getsockname()[1])
+        with running(config):
+            assert not found(config)["admin"].ok
+
+
+def test_file_descriptors_are_compared_with_the_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (100, 500))
+    few = found(config_in(tmp_path, "[listen.smp]\n[limits]\nsessions = 1000"))["files"]
+    assert not few.ok
+    assert "500 file descriptors are allowed and 1128 could be needed" in few.text
+    assert found(config_in(tmp_path, "[listen.smp]\n[limits]\nsessions = 300"))["files"].ok
+    assert found(config_in(tmp_path, "[limits]\nsessions = 1000"))["files"].ok
+
+
+def test_warnings_are_in_the_line_of_the_configuration(tmp_path: Path) -> None:
+    config = found(config_in(tmp_path, "[domains.d]\nsubscriptions = { a = ['b > 1'] }"))["config"]
+    assert "(1 domain); warning: domains.d.subscriptions.a: ignored" in config.text

@@ -1,0 +1,509 @@
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from headgate.core.domain import Domain, Mode
+from headgate.core.limits import KiB, Limits, MiB
+from headgate.errors import ConfigError
+from headgate.server.config import (
+    Config,
+    attribute_docs,
+    default_text,
+    is_loopback,
+    load_config,
+)
+from headgate.server.config.kinds import Duration, Size
+from headgate.server.config.reader import FILE_BYTES
+from headgate.server.config.sections import DOMAIN_KINDS, KNOWN, Group
+
+Load: TypeAlias = Callable[..., Config]
+
+HERE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def load(text: str | bytes = "", **environ: str) -> Config:
+        path = tmp_path / "headgate.toml"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return load_config(path, environ)
+
+    return load
+
+
+def origins(config: Config) -> dict[str, str]:
+    return {entry.key: entry.origin for entry in config.entries}
+
+
+def test_without_a_file_everything_is_the_default() -> None:
+    config = load_config(None, {"PATH": "/bin"})
+    assert config.directory == Path.cwd() / "var"
+    assert config.store.url == "sqlite:queues.db"
+    assert config.admin.host == "127.0.0.1"
+    assert config.admin.port == 8222
+    assert config.limits == Limits()
+    assert config.domains == {}
+    assert config.listen.smp is None
+    assert set(origins(config).values()) == {"default"}
+
+
+def test_paths_are_relative_to_the_folder_of_the_file(load: Load, tmp_path: Path) -> None:
+    assert load('directory = "state"').directory == tmp_path / "state"
+
+
+def test_the_environment_is_stronger_than_the_file(load: Load) -> None:
+    config = load("[admin]\nport = 1", HEADGATE_ADMIN__PORT="2", HEADGATE_DIRECTORY="/state")
+    assert config.admin.port == 2
+    assert config.directory == Path("/state")
+    assert origins(config)["admin.port"] == "environment HEADGATE_ADMIN__PORT"
+
+
+def test_a_variable_makes_a_section_that_the_file_does_not_have(load: Load) -> None:
+    config = load("", HEADGATE_LISTEN__SMP__PORT="5223", HEADGATE_LISTEN__SMP__TLS__KEY="k.pem")
+    assert config.listen.smp is not None
+    assert config.listen.smp.port == 5223
+    assert config.listen.smp.tls is not None
+    assert config.listen.smp.tls.key == "k.pem"
+
+
+def test_a_variable_changes_a_domain_of_the_file(load: Load) -> None:
+    text = '[domains."my.orders"]\nmode = "fanout"\napps = ["a"]'
+    config = load(
+        text,
+        HEADGATE_DOMAINS__MY_ORDERS__MAX_MESSAGES="7",
+        HEADGATE_DOMAINS__MY_ORDERS__APPS='["a", "b"]',
+        HEADGATE_DOMAINS__MY_ORDERS__JOURNAL_BODIES="true",
+        HEADGATE_DOMAINS__MY_ORDERS__SUBSCRIPTIONS='{ b = ["x > 1"] }',
+    )
+    domain = config.domains["my.orders"]
+    assert domain.max_messages == 7
+    assert domain.apps == ("a", "b")
+    assert domain.journal_bodies
+    assert [p.text for p in domain.filters["b"]] == ["x > 1"]
+
+
+def test_every_section_and_key_that_is_documented_can_be_written(
+    load: Load, tmp_path: Path
+) -> None:
+    for name in ("password", "create_password", "token"):
+        (tmp_path / f"{name}.txt").write_text("secret\n")
+    uncommented = re.sub(r"^#(?! )", "", default_text(), flags=re.MULTILINE)
+    config = load(uncommented)
+    plain = load_config(None, {})
+    assert config.listen.resp is not None
+    assert config.listen.resp.password is not None
+    assert config.listen.resp.password.reveal() == "secret"
+    assert config.journal is not None
+    assert config.domains == {"example": Domain(name="example", mode=Mode.PRIORITY)}
+    assert config.limits == plain.limits
+    assert config.store == plain.store
+    assert config.smp.queue_quota == plain.smp.queue_quota
+    assert len(config.entries) == len(re.findall("^[a-z_]+ = ", uncommented, re.MULTILINE))
+
+
+def test_the_default_file_changes_nothing(load: Load) -> None:
+    assert [e.origin for e in load(default_text()).entries if e.origin != "default"] == []
+
+
+def test_a_domain_gets_its_mode_its_bounds_and_its_predicates(load: Load) -> None:
+    config = load(
+        """
+        [domains.orders]
+        mode = "fanout"
+        apps = ["billing", "audit"]
+        subscriptions = { billing = ["price > 10", "express"] }
+        max_bytes = "1 MiB"
+        domain_max_messages = "none"
+        message_ttl = "2 hours"
+        max_idle_time = 1.5
+        """
+    )
+    domain = config.domains["orders"]
+    assert domain.mode is Mode.FANOUT
+    assert domain.apps == ("billing", "audit")
+    assert [p.text for p in domain.filters["billing"]] == ["price > 10", "express"]
+    assert domain.max_bytes == MiB
+    assert domain.domain_max_messages is None
+    assert domain.message_ttl == 7200
+    assert domain.max_idle_time == 1.5
+    assert domain.max_queues == 10_000
+    assert not config.warnings
+
+
+def test_a_subscription_of_an_app_that_is_not_there_is_a_warning(load: Load) -> None:
+    config = load('[domains.d]\nsubscriptions = { x = ["a > 1"], "" = ["a > 2"] }')
+    assert config.warnings == ("domains.d.subscriptions.x: ignored, the domain has no such app",)
+    assert set(config.domains["d"].filters) == {""}
+
+
+def test_an_expression_that_is_probably_not_meant_is_a_warning(load: Load) -> None:
+    config = load('[domains.d]\nsubscriptions = { "" = ["1 < a < 2"] }')
+    assert len(config.warnings) == 1
+    assert "1 < a < 2" in config.warnings[0]
+
+
+def test_a_listener_that_does_not_exist_yet_is_accepted_with_a_warning(load: Load) -> None:
+    config = load("[listen.bmq]\nport = 0")
+    assert config.listen.bmq is not None
+    assert "listen.bmq" in config.warnings[0]
+
+
+def test_limits_bound_the_expressions_of_domains(load: Load) -> None:
+    with pytest.raises(ConfigError, match=r"domains\.d\.subscriptions"):
+        load('[limits]\nexpression_bytes = 5\n[domains.d]\nsubscriptions = {"" = ["price > 10"]}')
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[admni]", "admni: unknown section; did you mean admin?"),
+        ("[admin]\nprot = 1", "admin.prot: unknown key; did you mean port?"),
+        ("[limits]\nturn_command = 1", "limits.turn_command: unknown key; did you mean turn_comm"),
+        ("[listen.reps]", "listen.reps: unknown section; did you mean resp?"),
+        ("[domain.x]", "domain: unknown section; did you mean domains?"),
+        ("[domains.x]\nmod = 'priority'", "domains.x.mod: unknown key; did you mean mode?"),
+        ("zzz = 1", "zzz: unknown key; known are admin, directory, domains, "),
+        ("admin = 3", "admin: 3 is not a table"),
+        ("domains = 3", "domains: 3 is not a table"),
+        ("[domains]\nx = 3", "domains.x: 3 is not a table"),
+        ('[domains.""]', 'domains."": a domain\'s name is a text of 1 to 255 characters'),
+        ("[admin]\nport = 65536", "admin.port: 65536 is not a whole number from 0 to 65535"),
+        ("[admin]\nport = -1", "admin.port: -1 is not a whole number from 0 to 65535"),
+        ("[admin]\nport = true", "admin.port: true is not a whole number"),
+        ("[admin]\nport = 1979-05-27", "admin.port: a date or a time is not a whole number"),
+        ("[admin]\nport = [1]", "admin.port: a list is not a whole number"),
+        (f"[admin]\nport = 0x{'f' * 9999}", "admin.port: a huge number is not a whole number"),
+        ('[admin]\nhost = "a b"', 'admin.host: "a b" is not a host name or an address'),
+        ("[smp]\nqueue_quota = 0", "smp.queue_quota: 0 is not a whole number from 1 on"),
+        ("[limits]\nturn_bytes = 0", "limits.turn_bytes: 0 is not a size, such as 65536, "),
+        ('[limits]\nturn_bytes = "8 MiBs"', 'limits.turn_bytes: "8 MiBs" is not a size'),
+        ('[smp]\nend_flush = "1 fortnight"', 'smp.end_flush: "1 fortnight" is not a duration, '),
+        ("[smp]\nend_flush = nan", "smp.end_flush: nan is not a duration"),
+        ("[smp]\nend_flush = inf", "smp.end_flush: inf is not a duration"),
+        ("[journal]\nsample = 2", "journal.sample: 2 is not a number from 0 to 1"),
+        ("[log]\nlevel = 'loud'", 'log.level: "loud" is not one of "debug", "info", '),
+        ("[listen.resp]\ncluster = 1", "listen.resp.cluster: 1 is not true or false"),
+        (
+            '[listen.resp]\nnotify_keyspace_events = "KEA"',
+            'notify_keyspace_events: "KEA" is not "" or',
+        ),
+        ("[listen.resp]\nmailbox_soft = '64 MiB'", "listen.resp.mailbox_soft: is above mailbox_h"),
+        ("[limits]\nmailbox_bytes_soft = '64 MiB'", "limits.mailbox_bytes_soft: is above"),
+        ("[domains.x]\nmode = 'exclusive'", 'domains.x.mode: "exclusive" is not one of "priorit'),
+        ("[domains.x]\nmode = 'fanout'", "domains.x.apps: a fanout domain needs at least one app"),
+        ("[domains.x]\napps = ['a']", "domains.x.apps: a priority domain has no apps"),
+        ("[domains.x]\napps = ['a', 'a']", "domains.x.apps: a list is not a list of different"),
+        ("[domains.x]\napps = ['']", "domains.x.apps: a list is not a list of different texts"),
+        ("[domains.x]\nsubscriptions = 1", "domains.x.subscriptions: 1 is not a table of lists"),
+        ("[domains.x]\nsubscriptions = {a = 1}", "domains.x.subscriptions: a table is not a tabl"),
+        ("[domains.x]\nsubscriptions = {a = [1]}", "domains.x.subscriptions: a table is not a ta"),
+        ('[admin]\nhost = "0.0.0.0"', "admin.host: 0.0.0.0 is beyond loopback, where a token is"),
+        ('[admin]\nhost = "::"', "admin.host: :: is beyond loopback"),
+        ('directory = ""', 'directory: "" is not the path of a folder'),
+        ('directory = "a\\u0000b"', "directory: "),
+        ("a = [", "line 1, column 6: Invalid value"),
+        ("\n\n a = 1 1", "line 3, column 8: "),
+        ("a = 1\na = 2", "line 2, column 6: Cannot overwrite a value"),
+        ("a = " + "9" * 9999, "a number is too long"),
+        ("a = " + "[" * 20_000, "values are nested too deeply"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_path(load: Load, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(text)
+    assert message in str(caught.value)
+    assert "headgate.toml: " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_expression_is_shown_with_a_caret(load: Load) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load('[domains.d]\nsubscriptions = { "" = ["price = 10"] }')
+    lines = str(caught.value).splitlines()
+    assert lines[0].endswith('domains.d.subscriptions."": wrong expression')
+    assert lines[1:3] == ["  price = 10", "        ^"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"HEADGATE_ADMIN__PROT": "1"}, "HEADGATE_ADMIN__PROT; did you mean HEADGATE_ADMIN__PORT?"),
+        ({"HEADGATE_ADMIN": "1"}, "unknown environment variable HEADGATE_ADMIN"),
+        ({"HEADGATE_ADMIN_PORT": "1"}, "did you mean HEADGATE_ADMIN__PORT?"),
+        ({"HEADGATE_DIRECTORY__X": "1"}, "unknown environment variable HEADGATE_DIRECTORY__X"),
+        ({"HEADGATE_": "1"}, "unknown environment variable HEADGATE_"),
+        ({"HEADGATE_DOMAINS": "1"}, "unknown environment variable HEADGATE_DOMAINS"),
+        ({"HEADGATE_DOMAINS__D": "1"}, "unknown environment variable HEADGATE_DOMAINS__D"),
+        ({"HEADGATE_DOMAINS__E__MODE": "1"}, "HEADGATE_DOMAINS__E__MODE names no domain of the"),
+        ({"HEADGATE_DOMAINS__X_Y__MODE": "1"}, "names several domains of the file"),
+        ({"HEADGATE_DOMAINS__D__MOOD": "1"}, "unknown environment variable HEADGATE_DOMAINS__D__"),
+        ({"HEADGATE_ADMIN__PORT": "http"}, 'HEADGATE_ADMIN__PORT: "http" is not a whole number'),
+        ({"HEADGATE_ADMIN__PORT": ""}, 'HEADGATE_ADMIN__PORT: "" is not a whole number'),
+        ({"HEADGATE_DOMAINS__D__JOURNAL_BODIES": "yes"}, '"yes" is not true or false'),
+        ({"HEADGATE_DOMAINS__D__APPS": "a,b"}, '"a,b" is not a list of different texts'),
+        ({"HEADGATE_DOMAINS__D__SUBSCRIPTIONS": "["}, '"[" is not a table of lists'),
+        ({"HEADGATE_JOURNAL__SAMPLE": "1.2.3"}, '"1.2.3" is not a number from 0 to 1'),
+        ({"HEADGATE_DIRECTORY": "\udcff"}, "HEADGATE_DIRECTORY: "),
+    ],
+)
+def test_a_wrong_variable_is_named(load: Load, environ: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load('[domains.d]\n[domains."x.y"]\n[domains.x_y]', **environ)
+
+
+def test_a_variable_leaves_what_the_file_has_wrong_to_the_file(load: Load) -> None:
+    with pytest.raises(ConfigError, match="listen: 3 is not a table"):
+        load("listen = 3", HEADGATE_LISTEN__SMP__PORT="1")
+    with pytest.raises(ConfigError, match="admin: 3 is not a table"):
+        load("admin = 3", HEADGATE_ADMIN__PORT="1")
+
+
+def test_variables_of_the_command_line_are_not_keys(load: Load) -> None:
+    load("", HEADGATE_CONFIG="x.toml", HEADGATE_READY_FILE="r", HEADGATE_DEBUG="1")
+
+
+def test_a_secret_is_shown_nowhere(load: Load) -> None:
+    config = load('[admin]\ntoken = "open sesame"', HEADGATE_SMP__CREATE_PASSWORD="open sesame")
+    assert config.admin.token is not None
+    assert config.admin.token.reveal() == "open sesame"
+    assert "sesame" not in repr(config)
+    assert "sesame" not in repr(config.entries)
+    assert {e.value for e in config.entries if e.origin != "default"} == {'"(hidden)"'}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[admin]\ntoken = ['sesame']",
+        "[admin]\ntoken = 'sesame\\u0000'",
+        "[store]\nurl = 'postgresql://me:sesame@host/db'",
+    ],
+)
+def test_a_wrong_secret_is_not_echoed(load: Load, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(text.replace("'", '"'))
+    assert "sesame" not in str(caught.value)
+
+
+def test_a_secret_may_be_in_a_file_beside_the_configuration(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("open sesame\n")
+    config = load('[admin]\nhost = "0.0.0.0"\ntoken = "file:token"')
+    assert config.admin.token is not None
+    assert config.admin.token.reveal() == "open sesame"
+    assert [e.value for e in config.entries if e.key == "admin.token"] == ['"file:token"']
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n", b"\xff\xff", b"x" * (64 * KiB + 1)])
+def test_a_secret_file_that_has_no_secret_is_an_error(
+    load: Load, tmp_path: Path, content: bytes | None
+) -> None:
+    if content is not None:
+        (tmp_path / "token").write_bytes(content)
+    with pytest.raises(ConfigError, match=r'admin\.token: .*"file:token"'):
+        load('[admin]\ntoken = "file:token"')
+
+
+def test_two_secrets_are_equal_if_their_texts_are(load: Load) -> None:
+    one, two = load('[admin]\ntoken = "a"').admin.token, load('[admin]\ntoken = "a"').admin.token
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != "a"
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.toml: cannot be read: No such file"):
+        load_config(tmp_path / "none.toml", {})
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        load_config(tmp_path, {})
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(Path("a\0b"), {})
+
+
+def test_a_file_that_is_too_large_is_an_error(load: Load) -> None:
+    with pytest.raises(ConfigError, match="is larger than"):
+        load(b"#" * (FILE_BYTES + 1))
+
+
+def test_a_file_that_is_not_utf_8_is_an_error_with_its_place(load: Load) -> None:
+    with pytest.raises(ConfigError, match=r"headgate\.toml: line 2, column 5: not UTF-8"):
+        load(b"a = 1\nb = \xe4")
+
+
+@pytest.mark.parametrize("char", ["[", "{", "a.", "[[", '"', "\0", "a=", "'''"])
+def test_a_megabyte_of_anything_is_an_error(load: Load, char: str) -> None:
+    count = 20_000 if char == "a." else FILE_BYTES // len(char)  # tomllib is slow with those
+    with pytest.raises(ConfigError):
+        load(char * count)
+
+
+@HERE
+@given(data=st.binary(max_size=200))
+def test_any_bytes_are_a_configuration_or_an_error(load: Load, data: bytes) -> None:
+    with suppress(ConfigError):
+        load(data)
+
+
+def _toml(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return '"' + "".join(f"\\U{ord(c):08X}" for c in value) + '"'
+        case list():
+            return f"[{', '.join(map(_toml, value))}]"
+        case dict():
+            return "{" + ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in value.items()) + "}"
+        case _:
+            return str(value)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+VALUES = st.recursive(
+    st.booleans()
+    | st.integers()
+    | st.integers(min_value=10**400, max_value=10**401)
+    | st.floats()
+    | TEXTS
+    | st.sampled_from(["8 MiB", "7 days", "none", "fanout", "file:x", "memory:", "1e5 s", "9 kb"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+PLACES = [
+    "directory",
+    "store.url",
+    "listen.smp",
+    "listen.resp.tls",
+    "listen.resp.slow_timeout",
+    "listen.resp.password",
+    "smp.message_ttl",
+    "admin.host",
+    "admin.token",
+    "journal.max_bytes",
+    "journal.sample",
+    "log.level",
+    "limits.turn_bytes",
+    "limits.sessions",
+    "domains",
+    "domains.d",
+    "domains.d.mode",
+    "domains.d.apps",
+    "domains.d.subscriptions",
+    "domains.d.subscriptions.x",
+    "domains.d.max_bytes",
+]
+
+
+@HERE
+@given(place=st.sampled_from(PLACES), value=VALUES)
+def test_any_value_at_any_place_is_a_configuration_or_an_error(
+    load: Load, place: str, value: object
+) -> None:
+    text = f"{place} = {_toml(value)}"
+    tomllib.loads(text)
+    with suppress(ConfigError):
+        for entry in load(text).entries:
+            tomllib.loads(f"{entry.key} = {entry.value}" if entry.value is not None else "")
+
+
+VARIABLES = st.sampled_from(
+    ["HEADGATE_" + place.replace(".", "__").upper() for place in PLACES]
+) | st.text(st.characters(min_codepoint=32, max_codepoint=126)).map("HEADGATE_".__add__)
+
+
+@HERE
+@given(name=VARIABLES, text=st.text(max_size=12))
+def test_any_variable_is_a_configuration_or_an_error(load: Load, name: str, text: str) -> None:
+    with suppress(ConfigError):
+        load("[domains.d]", **{name: text})
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("64kb", 64_000),
+        ("64 KiB", 65_536),
+        ("8 MiB", 8 * MiB),
+        ("1.5 GiB", 1536 * MiB),
+        ("2TB", 2 * 10**12),
+        ("17", 17),
+        ("17 B", 17),
+        (17, 17),
+        (0, 0),
+    ],
+)
+def test_sizes_are_written_as_people_write_them(text: object, count: int) -> None:
+    assert Size().read(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "MiB", "-1", -1, 1.5, "0.3 B", "8 MiB 2", "9" * 30, None])
+def test_other_texts_are_no_sizes(text: object) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  there is nothing to say here
+        Size().read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("500ms", 0.5),
+        ("60s", 60),
+        ("1 minute", 60),
+        ("7 days", 604_800),
+        ("1w", 604_800),
+        ("1.5h", 5400),
+        ("3", 3),
+        (2, 2),
+        (0.25, 0.25),
+    ],
+)
+def test_durations_are_written_as_people_write_them(text: object, seconds: float) -> None:
+    assert Duration().read(text) == seconds
+
+
+@given(st.integers(0, 2**53))
+def test_a_size_is_shown_as_it_is_read(count: int) -> None:
+    assert Size().read(tomllib.loads(f"a = {Size().show(count)}")["a"]) == count
+
+
+@given(st.floats(0, 1e9) | st.integers(0, 10**6).map(float))
+def test_a_duration_is_shown_as_it_is_read(seconds: float) -> None:
+    shown = tomllib.loads(f"a = {Duration().show(seconds)}")["a"]
+    assert Duration().read(shown) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_loopback_is_this_machine(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", "localhost.org"])
+def test_everything_else_is_beyond_loopback(host: str) -> None:
+    assert not is_loopback(host)
+
+
+def test_every_limit_and_every_bound_of_a_domain_can_be_configured() -> None:
+    limits = KNOWN["limits"]
+    assert isinstance(limits, Group)
+    assert set(limits.members) == {f.name for f in fields(Limits)} == set(attribute_docs(Limits))
+    bounds = {f.name for f in fields(Domain)} - {"name", "filters"}
+    assert set(DOMAIN_KINDS) - {"subscriptions"} == bounds
+
+
+def test_the_queues_of_smp_have_a_domain_of_their_own(load: Load) -> None:
+    domain = load("[smp]\nqueue_quota = 7\nmessage_ttl = '1 day'").all_domains()["smp"]
+    assert (domain.mode, domain.max_messages, domain.message_ttl) == (
+        Mode.EXCLUSIVE,
+        7,
+        86_400.0,
+    )
+    with pytest.raises(ConfigError, match="the domain of the SMP queues"):
+        load('[domains."smp"]\nmode = "priority"')
