@@ -154,6 +154,15 @@ def test_a_queue_made_deleted_and_made_again_in_one_turn_is_there() -> None:
     assert desk.stored(Q) == ["m1"]
 
 
+def test_a_queue_deleted_made_and_deleted_again_in_one_turn_is_gone() -> None:
+    """The results of a block are as if its commands were executed one by one."""
+    desk, (a, *_) = desk_with("old")
+    lines = desk.say(delete(a, Q), new(a, Q), send(a, Q, "m1"), delete(a, Q), sub(a, Q))
+    assert lines == ["a OK", "a SOK q", "a RECEIPT q m1", "a OK", "a ERR NoSuchQueue"]
+    assert desk.stored_head(Q) is None
+    assert desk.say(new(a, Q), sub(a, Q)) == ["a SOK q", "a SOK q"]
+
+
 def test_the_subscriber_of_a_queue_deleted_by_another_is_told_once() -> None:
     """S000-15, R9: DELD, not END, to the subscriber; the one who deletes gets only OK."""
     desk, (a, b, *_) = desk_with("m1")

@@ -821,6 +821,30 @@ def test_a_send_in_the_turn_of_the_sweep_to_a_backlog_that_is_not_in_memory() ->
     assert messages(lines) == ["a * MSG q1 m1"]
 
 
+@pytest.mark.parametrize("cold", [True, False])
+def test_a_sweep_does_not_bring_back_what_its_turn_confirmed(cold: bool) -> None:
+    """S001-47, S004-43: the page was read before the queue was emptied in the same turn; what
+    is sent after the sweep is the head then."""
+    desk, x = desk_of(Q1, pending=1)
+    a, b = desk.sessions("a b")
+    if not cold:
+        desk.say(get(b, Q1))
+    _, again = desk.say_one(subs(a, S))
+    lines = desk.say(get(b, Q1), ack(b, Q1, "m1"), *again, send(x, Q1, "m2"), send(x, Q1, "m3"))
+    assert messages(desk.heard_by(a, lines)) == ["* MSG q1 m2"]
+    assert desk.say(ack(a, Q1, "m2"), ack(a, Q1, "m3")) == ["a MSG q1 m3", "a OK"]
+    assert desk.stored(Q1) == []
+
+
+def test_a_queue_created_again_under_the_id_of_a_refused_one_is_swept() -> None:
+    """S000-97: a NEW of an id that exists reads its record only; the sweep still finds the
+    head."""
+    desk, x = desk_of(Q1, pending=1)
+    a = desk.session("a")
+    assert desk.say(new(x, Q1)) == ["x ERR QueueExists"]
+    assert messages(desk.say(subs(a, S))) == ["a * MSG q1 m1"]
+
+
 def test_all_that_was_pending_comes_before_the_end_of_the_sweep() -> None:
     """S001-51, R31, R37: without room in the mailbox the sweep waits, and so does ALLS."""
     names = queues(5)

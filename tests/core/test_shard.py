@@ -383,7 +383,7 @@ def test_a_turn_that_breaks_takes_back_what_it_did() -> None:
 
 
 def test_the_body_and_the_time_of_a_message_come_back_as_they_were_sent() -> None:
-    """S000-50 in the core: the same message delivered again is equal."""
+    """The same message delivered again is equal, from memory and from the store."""
     desk = Desk()
     a, x = desk.sessions("a x")
     body = bytes(range(256))

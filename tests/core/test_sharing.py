@@ -9,7 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.core.commands import Close, Command, Configure, Confirm, Interest, Open, Send, Tick
+from headgate.core.commands import (
+    Close,
+    Command,
+    Configure,
+    Confirm,
+    Disconnect,
+    Interest,
+    Open,
+    Send,
+    Tick,
+)
 from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Deliver, Done, Failed, Receipt
 from headgate.core.facts import (
@@ -19,10 +29,13 @@ from headgate.core.facts import (
     Expired,
     Poisoned,
     PutAside,
+    QueueCreated,
     QueueMoved,
     QueueStuck,
     Repeated,
     Returned,
+    Subscribed,
+    Unsubscribed,
 )
 from headgate.core.gate import Window
 from headgate.core.message import PropertyValue
@@ -35,6 +48,7 @@ from headgate.errors import (
     Prohibited,
     QuotaReached,
 )
+from headgate.testing.rig import Rig
 from tests.core.orders import (
     BROADCAST,
     FANOUT,
@@ -1644,6 +1658,67 @@ def test_a_reader_cannot_write_and_a_writer_gets_nothing() -> None:
     assert shop.delivered.get((shop.producer(), Q, WHOLE)) is None
 
 
+def test_a_queue_is_opened_once_per_app_of_a_session() -> None:
+    """S003-22: to change subscriptions there is configure; the first open stays as it is."""
+    shop = Shop()
+    a = shop.consumer("x == 1")
+    assert isinstance(a.open("x == 2"), Prohibited)
+    shop.post_each(1, 2)
+    assert a.got() == [1]
+
+
+def test_a_queue_is_opened_in_its_own_domain() -> None:
+    """C75: not in one that is unknown, nor in another than it was made in."""
+    rig = Rig(PRIORITY, Domain("others", Mode.PRIORITY), Domain("smp", Mode.EXCLUSIVE))
+    a, b = rig.session(), rig.session()
+    for domain in ("nowhere", "smp"):
+        [reply] = rig.do(Open(a, 1, Q, domain))
+        assert isinstance(reply, Failed)
+        assert isinstance(reply.error, Prohibited)
+    assert rig.do(Open(a, 2, Q, "orders")) == [Done(a, 2)]
+    [reply] = rig.do(Open(b, 3, Q, "others"))
+    assert isinstance(reply, Failed)
+    assert isinstance(reply.error, Prohibited)
+
+
+def test_closing_one_app_leaves_the_session_what_else_it_opened() -> None:
+    """C72: another app, and the right to write."""
+    shop = Shop(FANOUT)
+    send = shop.sending(1)
+    foo = Consumer(shop, send.session, "foo", Q)
+    bar = Consumer(shop, send.session, "bar", Q)
+    assert foo.open() is None
+    assert bar.open() is None
+    foo.close()
+    assert shop.ask(send) is None
+    assert (foo.got(), bar.got()) == ([], [1])
+
+
+def test_facts_tell_of_queues_and_subscribers() -> None:
+    """C91: made once, subscribed, unsubscribed by close and by loss."""
+    shop = Shop()
+    a, b = shop.consumer(), shop.consumer()
+    a.close()
+    b.crash()
+    [made] = shop.rig.take_facts(QueueCreated)
+    assert (made.queue, made.domain) == (Q, "orders")
+    came = [fact.session for fact in shop.rig.take_facts(Subscribed)]
+    left = [fact.session for fact in shop.rig.take_facts(Unsubscribed)]
+    assert came == left == [a.session, b.session]
+
+
+def test_a_session_that_is_gone_before_its_turn_opens_nothing() -> None:
+    """C51: nothing is delivered to it."""
+    shop = Shop()
+    gone = shop.stranger()
+    opening = Open(gone.session, 1, Q, "orders", WHOLE, True, False, (Interest(None, 9),))
+    shop.rig.broker.close_session(gone.session, "lost", shop.rig.now)
+    shop.do(opening, Disconnect(gone.session))
+    b = shop.consumer()
+    shop.post_many(1)
+    assert (gone.got(), b.got()) == ([], [1])
+
+
 def test_a_writer_that_closed_cannot_write() -> None:
     """S003-21."""
     shop = Shop()
@@ -2046,7 +2121,9 @@ def test_what_is_done_with_leaves_nothing_in_memory() -> None:
         )
     )
     a = shop.consumer("x == 1", window=2)
-    shop.producer()
+    shop.post_each(1)  # the first message makes the groups
+    a.confirm(1)
+    shop.pass_time(51)
     before = snapshot(shop.rig.shard)
     shop.post_each(1, 1, 1, 2, 3)
     assert isinstance(shop.try_post(x=1), QuotaReached)
@@ -2054,10 +2131,10 @@ def test_what_is_done_with_leaves_nothing_in_memory() -> None:
         shop.consumer("x == 2", window=1).crash()
     assert len(shop.rig.take_facts(Poisoned)) == 1
     shop.consumer("x == 3").crash()
-    a.confirm(1)
     a.confirm(2)
+    a.confirm(3)
     shop.pass_time(101)
-    assert sorted(int(fact.message) for fact in shop.rig.take_facts(Expired)) == [3, 5]
+    assert sorted(int(fact.message) for fact in shop.rig.take_facts(Expired)) == [4, 6]
     lines = differences(before, snapshot(shop.rig.shard))
     clocks = ("/moved", "/_last")  # when it last moved, and the number of the last session
     assert [line for line in lines if not any(clock in line for clock in clocks)] == []

@@ -27,12 +27,15 @@ class App:
         "consumers",
         "fresh",
         "id",
+        "is_stale",
         "levels",
         "moved",
         "open",
         "outstanding",
         "returned",
+        "size",
         "stuck",
+        "texts",
         "waiting",
     )
 
@@ -40,7 +43,13 @@ class App:
         self.id = id
         self.consumers: dict[SessionId, tuple[Subscription, ...]] = {}
         """By session, in the order in which they came."""
+        self.size = 0
+        """How many subscriptions all consumers have together."""
+        self.texts: dict[str | None, int] = {}
+        """The different expressions, and how many subscriptions have each."""
         self.levels: list[list[Group]] = []
+        self.is_stale = False
+        """The levels are not those of the consumers any more."""
         self.open = 0
         """Active subscriptions whose gate is open. While there is none, nothing is looked at."""
         self.fresh: deque[Seq] = deque()
@@ -80,6 +89,10 @@ class App:
     ) -> None:
         """Replace a consumer's subscriptions, or remove the consumer. Rotation begins anew,
         and whatever was put aside is looked at again, before newer messages."""
+        for subscription in self.consumers.get(session, ()):
+            self._count(subscription.text, -1, undo)
+        for subscription in subscriptions or ():
+            self._count(subscription.text, +1, undo)
         # A new dictionary, since putting an item back would not put it back in its place.
         consumers = dict(self.consumers)
         if subscriptions is None:
@@ -87,14 +100,36 @@ class App:
         else:
             consumers[session] = subscriptions
         undo.assign(self, "consumers", consumers)
+        undo.assign(self, "is_stale", True)
+        self.look_again((*self.aside, *self.waiting), undo)
+        undo.assign(self, "aside", {})
+        undo.assign(self, "waiting", {})
+
+    def refresh(self, undo: Undo) -> None:
+        """Build the levels of the subscriptions as they are now. It waits until something is
+        in line: consumers that come one after another to an idle queue cost one building."""
+        if not self.is_stale:
+            return
         levels = levels_of(self.subscriptions())
         _mark(self.levels, levels)
         undo.note(_mark, levels, self.levels)
         undo.assign(self, "levels", levels)
         undo.assign(self, "open", self._count_open())
-        self.look_again((*self.aside, *self.waiting), undo)
-        undo.assign(self, "aside", {})
-        undo.assign(self, "waiting", {})
+        undo.assign(self, "is_stale", False)
+
+    def hold(self, session: SessionId, held: bool, undo: Undo) -> list[Group]:
+        """Shut or open all gates of a consumer whose mailbox is full, or has room again.
+        Return the groups that have room by it and messages waiting for that."""
+        roomy = []
+        for subscription in self.consumers.get(session, ()):
+            was_open = subscription.gate.is_open
+            undo.assign(subscription.gate, "held", held)
+            group = subscription.group
+            if group is not None and subscription.gate.is_open != was_open:
+                undo.assign(self, "open", self.open + (1 if was_open is False else -1))
+                if group.waiting and not was_open:
+                    roomy.append(group)
+        return roomy
 
     def look_again(self, seqs: Iterable[Seq], undo: Undo) -> None:
         """Put messages back in line: what a consumer gave back first, then in the order in
@@ -142,6 +177,14 @@ class App:
         undo.pop(self.waiting, seq)
         undo.pop(self.attempts, seq)
         undo.discard(self.returned, seq)
+
+    def _count(self, text: str | None, change: int, undo: Undo) -> None:
+        undo.assign(self, "size", self.size + change)
+        count = self.texts.get(text, 0) + change
+        if count:
+            undo.put(self.texts, text, count)
+        else:
+            undo.pop(self.texts, text)
 
     def prune(self, entries: Container[Seq], undo: Undo) -> None:
         """Drop from the front of the lines what is gone. Without a consumer nobody else would

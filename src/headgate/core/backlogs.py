@@ -34,9 +34,9 @@ class Backlog:
         return self.first[0]
 
     def supply(self, head: Head) -> None:
-        """Take the first messages that a sweep read, if none are here. Then nothing was
-        confirmed in this turn, so they are still the first."""
-        if not self.first:
+        """Take the first messages that a sweep read, if there are some and none are here. Then
+        nothing was confirmed in this turn, so they are still the first."""
+        if self.messages and not self.first:
             self.first.extend(head.first)
 
     def append(self, stored: Stored, undo: Undo) -> None:

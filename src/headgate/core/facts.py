@@ -154,6 +154,16 @@ class PutAside:
 
 
 @value
+class Missed:
+    """A broadcast did not reach a session, because its mailbox had no room."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+    session: SessionId
+
+
+@value
 class Returned:
     """A delivery was not confirmed before its session closed the queue or was lost."""
 
@@ -295,6 +305,7 @@ Fact: TypeAlias = (
     | Delivered
     | Confirmed
     | PutAside
+    | Missed
     | Returned
     | Poisoned
     | Expired

@@ -30,7 +30,7 @@ class Gate(Generic[K]):
     message larger than the window reaches a subscription that has nothing else.
     """
 
-    __slots__ = ("full", "outstanding", "size", "window")
+    __slots__ = ("full", "held", "outstanding", "size", "window")
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -39,10 +39,14 @@ class Gate(Generic[K]):
         self.size = 0
         self.full = False
         """Reached its window, and has not fallen back far enough since."""
+        self.held = False
+        """Shut for another reason: the session's mailbox has no room."""
 
     @property
     def is_open(self) -> bool:
-        return not self.full and self.window.messages > 0 and self.window.bytes != 0
+        return (
+            not self.full and not self.held and self.window.messages > 0 and self.window.bytes != 0
+        )
 
     def admit(self, key: K, size: int, now: float) -> None:
         assert self.is_open, "admit() while the gate is shut"

@@ -59,9 +59,14 @@ class Mailbox(Generic[T]):
 
     @property
     def pressure(self) -> Pressure:
-        if self.bytes > self._limits.mailbox_bytes_hard:
+        return self.pressure_with(0)
+
+    def pressure_with(self, more: int) -> Pressure:
+        """The pressure if so many bytes more were in it."""
+        size = self.bytes + more
+        if size > self._limits.mailbox_bytes_hard:
             return Pressure.HARD
-        return Pressure.SOFT if self.bytes > self._limits.mailbox_bytes_soft else Pressure.EASY
+        return Pressure.SOFT if size > self._limits.mailbox_bytes_soft else Pressure.EASY
 
     def offer(self, item: T, size: int, now: float) -> Pressure:
         """Put an item into the control lane. It is charged before it can be taken."""

@@ -164,7 +164,7 @@ class Queues:
             if head is None:
                 turn.done(session, command.ref)
             else:
-                turn.effects.append(Deliver(session, queue, head.message, command.ref))
+                turn.deliver(Deliver(session, queue, head.message, command.ref))
                 self._delivered(session, queue, head, turn)
 
     def send(self, command: Send, turn: Turn) -> None:
@@ -217,7 +217,7 @@ class Queues:
         head = backlog.head
         if head is None or queue in seat.gates or queue in seat.getting:
             return False
-        if ref is None and not self._seats.sessions.has_room(session):
+        if ref is None and not self._seats.has_room(session, turn):
             turn.undo.put(seat.waiting, queue, None)
             return False
         turn.undo.pop(seat.waiting, queue)
@@ -225,7 +225,7 @@ class Queues:
         gate.admit(head.message.id, head.message.size, turn.now)
         turn.undo.put(seat.gates, queue, gate)
         if ref is not None:
-            turn.effects.append(Deliver(session, queue, head.message, ref))
+            turn.deliver(Deliver(session, queue, head.message, ref))
             self._delivered(session, queue, head, turn)
         elif turn.push(Deliver(session, queue, head.message)):
             self._delivered(session, queue, head, turn)

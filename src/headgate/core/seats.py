@@ -7,6 +7,7 @@ from headgate.core.gate import Gate
 from headgate.core.names import AppId, MessageId, QueueId, ServiceId, SessionId
 from headgate.core.sessions import Sessions
 from headgate.core.tally import NOTHING, Tally
+from headgate.core.turn import Turn
 from headgate.core.undo import Undo
 
 
@@ -55,6 +56,10 @@ class Seats:
         """The seat of a session that is alive, if it has one."""
         return self._seats.get(session) if session in self.sessions else None
 
+    def kept(self, session: SessionId) -> Seat | None:
+        """The seat of a session that may be gone, until its `Disconnect`."""
+        return self._seats.get(session)
+
     def take(self, session: SessionId, undo: Undo) -> Seat | None:
         """The seat of a session, made if need be; none for a session that is gone."""
         if session not in self.sessions:
@@ -64,6 +69,16 @@ class Seats:
             seat = Seat()
             undo.put(self._seats, session, seat)
         return seat
+
+    def has_room(self, session: SessionId, turn: Turn) -> bool:
+        """Whether a delivery may go to a session now: it is alive, and its mailbox is easy and
+        would be with what this turn has for it. If that is why it may not, the session is
+        looked at again in a later turn."""
+        if self.sessions.has_room(session, turn.sent.get(session, 0)):
+            return True
+        if session in self.sessions:
+            turn.look_again(session)
+        return False
 
     def leave(self, session: SessionId, undo: Undo) -> Seat | None:
         """Give up a seat. The session may be gone already, and usually is."""

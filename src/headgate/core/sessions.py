@@ -44,9 +44,10 @@ class Sessions:
     def get(self, session: SessionId) -> Session | None:
         return self._alive.get(session)
 
-    def has_room(self, session: SessionId) -> bool:
-        """Whether a delivery may be put into its mailbox now."""
-        return self._alive[session].mailbox.pressure is Pressure.EASY
+    def has_room(self, session: SessionId, more: int = 0) -> bool:
+        """Whether its mailbox is easy, and would be with so many bytes more."""
+        alive = self._alive.get(session)
+        return alive is not None and alive.mailbox.pressure_with(more) is Pressure.EASY
 
     def __contains__(self, session: object) -> bool:
         return session in self._alive

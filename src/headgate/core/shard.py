@@ -216,9 +216,10 @@ class Shard:
 
     def _drained(self, command: Drained, turn: Turn) -> None:
         seat = self.seats.find(command.session)
-        if seat is None:
+        if seat is None or not self.seats.sessions.has_room(command.session):
             return
         self.queues.drained(command.session, seat, turn)
+        self.sharing.drained(command.session, seat, turn)
         if seat.sweep is not None and not seat.waiting:
             turn.again.append(seat.sweep)
             turn.undo.assign(seat, "sweep", None)

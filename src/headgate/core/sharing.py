@@ -12,25 +12,21 @@ from headgate.core.commands import (
     Close,
     Configure,
     Confirm,
-    Interest,
     Open,
     Reconfigure,
     Send,
 )
-from headgate.core.dispatch import Group, Subscription, by_priority, everybody
+from headgate.core.dispatch import Subscription
 from headgate.core.domain import Domain, Mode
-from headgate.core.effects import Deliver, Receipt
+from headgate.core.effects import Receipt
 from headgate.core.facts import (
     Accepted,
     AutoConfirmed,
     CapacityChanged,
     Confirmed,
-    Delivered,
     Expired,
     Poisoned,
-    PutAside,
     QueueCreated,
-    QueueMoved,
     QueueStuck,
     Repeated,
     Returned,
@@ -38,28 +34,23 @@ from headgate.core.facts import (
     Unsubscribed,
 )
 from headgate.core.facts import LimitReached as LimitReachedFact
-from headgate.core.gate import Gate
+from headgate.core.interests import Interests
 from headgate.core.limits import Limits
 from headgate.core.message import Entry, Message, Stored, check
-from headgate.core.names import WHOLE, AppId, QueueId, Seq, SessionId
+from headgate.core.names import WHOLE, AppId, QueueId, SessionId
 from headgate.core.numbers import Numbers
+from headgate.core.offers import Offers
 from headgate.core.seats import Seat, Seats
 from headgate.core.shared import Capacity, DomainState, Meter, SharedQueue
 from headgate.core.steps import Load, Loaded, QueueRecord, Usage
 from headgate.core.turn import Turn
 from headgate.errors import (
     BadSubscription,
-    ExpressionError,
     HeadgateError,
     LimitReached,
     NoSuchQueue,
     Prohibited,
 )
-from headgate.expr.parser import ExpressionLimits
-from headgate.expr.predicate import Predicate, compile_expression
-
-LIMIT_OF = {"TOO_LONG": "expression_bytes", "TOO_COMPLEX": "expression_operators"}
-"""The limits that an expression can reach, by the code of the error."""
 
 
 class Sharing:
@@ -74,14 +65,11 @@ class Sharing:
         self._seats = seats
         self._numbers = numbers
         self._limits = limits
-        self._expression_limits = ExpressionLimits(
-            bytes=limits.expression_bytes, operators=limits.expression_operators
-        )
+        self._interests = Interests(limits)
         self.states: dict[str, DomainState] = {}
         self.queues: dict[QueueId, SharedQueue] = {}
         self.bodies = Bodies(limits.bodies_bytes)
-        self._touched: dict[tuple[QueueId, AppId], list[Group]] = {}
-        """Apps to be offered something in this turn, with the groups that got room."""
+        self._offers = Offers(self.queues, seats, self.bodies)
 
     # What a session asks.
 
@@ -92,7 +80,7 @@ class Sharing:
             return
         try:
             interests = command.interests if command.read else ()
-            wanted = self._subscriptions(session, interests, ())
+            wanted = self._interests.compile(session, interests, ())
             queue = self._admit(command, seat, wanted) or self._make(command, turn)
         except HeadgateError as error:
             self._refuse(command, error, turn)
@@ -112,12 +100,12 @@ class Sharing:
         try:
             queue, app = self._reading(session, command.queue, command.app)
             before = app.consumers[session]
-            wanted = self._subscriptions(session, command.interests, before)
-            self._check_subscriptions(app, session, wanted)
+            wanted = self._interests.compile(session, command.interests, before)
+            self._interests.check(app, session, wanted)
         except HeadgateError as error:
             self._refuse(command, error, turn)
             return
-        self.offer(turn)
+        self._offers.make(turn)
         for index, interest in enumerate(command.interests):
             turn.undo.assign(wanted[index], "index", index)
             turn.undo.assign(wanted[index], "priority", interest.priority)
@@ -158,13 +146,14 @@ class Sharing:
         """What is not in the session's hands is ignored: it expired, or was given back."""
         queue = self.queues[command.queue]
         app = queue.apps.get(command.app)
-        for message in command.messages if app is not None else ():
+        for message in command.messages:
             seq = queue.by_id.get(message)
-            held = app.outstanding.get(seq) if app is not None and seq is not None else None
-            if app is None or seq is None or held is None or held.session != command.session:
+            if app is None or seq is None or seq not in app.outstanding:
+                continue
+            if app.outstanding[seq].session != command.session:
                 continue
             entry = queue.entries[seq]
-            seconds = turn.now - self._take_back(queue, app, seq, turn)
+            seconds = turn.now - self._offers.take_back(queue, app, seq, turn)
             turn.facts.append(
                 Confirmed(turn.now, queue.id, app.id, message, command.session, seconds)
             )
@@ -205,7 +194,20 @@ class Sharing:
         for queue, app in seat.opened:
             self._leave(session, queue, app, still_open=False, lost=lost, turn=turn)
 
-    # Loading.
+    def drained(self, session: SessionId, seat: Seat, turn: Turn) -> None:
+        """The mailbox has room again."""
+        if seat.opened:
+            self._offers.hold(session, held=False, turn=turn)
+
+    # The course of a turn.
+
+    def offer(self, turn: Turn) -> None:
+        """Look at everything that was touched."""
+        self._offers.make(turn)
+
+    def abandon(self) -> None:
+        """The turn did not happen."""
+        self._offers.abandon()
 
     def missing(self, command: Open, load: Load) -> None:
         if command.queue not in self.queues:
@@ -234,96 +236,6 @@ class Sharing:
                 if not apps:
                     self._delete(queue, kept, turn)
 
-    # Delivery.
-
-    def offer(self, turn: Turn) -> None:
-        """Everything that was touched is looked at; called before a change and at the end."""
-        while self._touched:
-            (queue_id, app_id), roomy = self._touched.popitem()
-            queue = self.queues[queue_id]
-            if app_id in queue.apps:
-                self._offer(queue, queue.apps[app_id], roomy, turn)
-
-    def abandon(self) -> None:
-        """The turn did not happen."""
-        self._touched.clear()
-
-    def _offer(self, queue: SharedQueue, app: App, roomy: list[Group], turn: Turn) -> None:
-        while app.open and app.again:
-            seq = app.again.popleft()
-            turn.undo.note(app.again.appendleft, seq)
-            self._look_at(queue, app, seq, turn)
-        for group in roomy:
-            self._offer_waiting(queue, app, group, turn)
-        while app.open and app.fresh:
-            seq = app.fresh.popleft()
-            turn.undo.note(app.fresh.appendleft, seq)
-            self._look_at(queue, app, seq, turn)
-
-    def _look_at(self, queue: SharedQueue, app: App, seq: Seq, turn: Turn) -> None:
-        entry = queue.entries.get(seq)
-        if entry is None or app.id not in entry.apps:
-            return
-        taker, full = by_priority(entry.properties, app.levels)
-        if taker is not None:
-            self._deliver(queue, app, entry, taker, turn)
-            return
-        if full:
-            turn.undo.put(app.waiting, seq, tuple(full))
-            for group in full:
-                group.waiting.append(seq)
-                turn.undo.note(group.waiting.pop)
-        else:
-            turn.undo.put(app.aside, seq, None)
-        turn.facts.append(PutAside(turn.now, queue.id, app.id, entry.id, bool(full)))
-
-    def _offer_waiting(self, queue: SharedQueue, app: App, group: Group, turn: Turn) -> None:
-        while group.waiting and (taker := group.next_open()) is not None:
-            seq = group.waiting.popleft()
-            turn.undo.note(group.waiting.appendleft, seq)
-            if seq in app.waiting:
-                turn.undo.pop(app.waiting, seq)
-                self._deliver(queue, app, queue.entries[seq], taker, turn)
-
-    def _deliver(
-        self, queue: SharedQueue, app: App, entry: Entry, taker: Subscription, turn: Turn
-    ) -> None:
-        app.admit(taker, entry.seq, entry.size, turn.now, turn.undo)
-        if taker.group is not None:
-            taker.group.rotate(taker, turn.undo)
-        turn.undo.discard(app.returned, entry.seq)
-        turn.undo.assign(app, "moved", turn.now)
-        if app.stuck:
-            turn.undo.assign(app, "stuck", False)
-            turn.facts.append(QueueMoved(turn.now, queue.id, app.id))
-        appended = turn.batch.append.get(entry.seq)
-        body = appended.message.body if appended is not None else self.bodies.find(entry.seq)
-        if body is None:
-            turn.bodiless.append((len(turn.effects), entry.seq))
-        self._say(queue, app, entry, taker, body or b"", turn)
-
-    def _say(
-        self,
-        queue: SharedQueue,
-        app: App,
-        entry: Entry,
-        taker: Subscription,
-        body: bytes,
-        turn: Turn,
-    ) -> None:
-        attempts = app.attempts.get(entry.seq, 0)
-        turn.effects.append(
-            Deliver(
-                taker.session,
-                queue.id,
-                Message(entry.id, body, entry.arrived, entry.properties),
-                app=app.id,
-                interests=(taker.index,),
-                attempts=attempts,
-            )
-        )
-        turn.facts.append(Delivered(turn.now, queue.id, app.id, entry.id, taker.session, attempts))
-
     def _accept(self, queue: SharedQueue, message: Message, turn: Turn) -> None:
         """Evaluate the apps' filters, once; store for those that want it."""
         domain = queue.domain
@@ -332,7 +244,7 @@ class Sharing:
         entry = Entry(seq, message.id, message.arrived, message.size, message.properties, apps)
         if domain.mode is Mode.BROADCAST:
             if apps:
-                self._broadcast(queue, entry, message.body, turn)
+                self._offers.broadcast(queue, entry, message.body, turn)
         elif apps:
             meter = queue.state.meter
             queue.meter.check(entry.size, domain.max_messages, domain.max_bytes)
@@ -341,7 +253,7 @@ class Sharing:
             queue.add(entry, turn.undo)
             meter.change(1, entry.size, turn.undo)
             for app in apps:
-                self._touch(queue, queue.apps[app])
+                self._offers.touch(queue, queue.apps[app])
             self._judge(queue, turn)
         turn.undo.put(queue.remembered, message.id, turn.now)
         turn.facts.append(Accepted(turn.now, queue.id, message.id, entry.size))
@@ -351,20 +263,14 @@ class Sharing:
             if app not in apps
         )
 
-    def _broadcast(self, queue: SharedQueue, entry: Entry, body: bytes, turn: Turn) -> None:
-        """To whoever is there now. Nothing is stored, held or confirmed."""
-        app = queue.apps[WHOLE]
-        for taker in everybody(entry.properties, app.levels):
-            self._say(queue, app, entry, taker, body, turn)
-
     # Consumers.
 
     def _refuse(self, command: Open | Configure, error: HeadgateError, turn: Turn) -> None:
         turn.fail(command.session, command.ref, command.queue, error)
-        name = LIMIT_OF.get(error.error.code) if isinstance(error, BadSubscription) else None
-        if name is not None:
-            limit = getattr(self._limits, name)
-            turn.facts.append(LimitReachedFact(turn.now, name, limit, command.session))
+        limit = self._interests.limit_of(error) if isinstance(error, BadSubscription) else None
+        if limit is not None:
+            fact = LimitReachedFact(turn.now, limit.name, limit.limit, command.session)
+            turn.facts.append(fact)
 
     def _admit(
         self, command: Open, seat: Seat, wanted: tuple[Subscription, ...]
@@ -387,7 +293,7 @@ class Sharing:
         if command.read:
             _check_one_more("max_consumers", domain.max_consumers, readers, command.session)
             app = queue.apps.get(command.app) if queue is not None else None
-            self._check_subscriptions(app, command.session, wanted)
+            self._interests.check(app, command.session, wanted)
         if command.write:
             _check_one_more("max_producers", domain.max_producers, producers, command.session)
         return queue
@@ -407,16 +313,6 @@ class Sharing:
         turn.facts.append(QueueCreated(turn.now, command.queue, command.domain))
         return queue
 
-    def _check_subscriptions(
-        self, app: App | None, session: SessionId, wanted: tuple[Subscription, ...]
-    ) -> None:
-        others = [s for s in app.subscriptions() if s.session != session] if app else []
-        if len(others) + len(wanted) > self._limits.subscriptions_per_app:
-            raise LimitReached("subscriptions_per_app", self._limits.subscriptions_per_app)
-        texts = {s.text for s in others} | {s.text for s in wanted}
-        if len(texts) > self._limits.expressions_per_app:
-            raise LimitReached("expressions_per_app", self._limits.expressions_per_app)
-
     def _reading(
         self, session: SessionId, queue_id: QueueId, app_id: AppId
     ) -> tuple[SharedQueue, App]:
@@ -425,36 +321,6 @@ class Sharing:
         if queue is None or app is None or session not in app.consumers:
             raise NoSuchQueue(queue_id)
         return queue, app
-
-    def _subscriptions(
-        self,
-        session: SessionId,
-        interests: tuple[Interest, ...],
-        before: tuple[Subscription, ...],
-    ) -> tuple[Subscription, ...]:
-        """A consumer's subscriptions, compiled. One with the text of an earlier one is the
-        earlier one, and goes on with its gate, so that what is outstanding counts."""
-        known: dict[str | None, list[Subscription]] = {}
-        for subscription in before:
-            known.setdefault(subscription.text, []).append(subscription)
-        wanted = []
-        for index, interest in enumerate(interests):
-            kept = known.get(interest.expression)
-            if kept:
-                wanted.append(kept.pop(0))
-                continue
-            predicate = self._predicate(interest.expression)
-            gate: Gate[Seq] = Gate(interest.window)
-            wanted.append(Subscription(session, index, predicate, interest.priority, gate))
-        return tuple(wanted)
-
-    def _predicate(self, text: str | None) -> Predicate | None:
-        if text is None:
-            return None
-        try:
-            return compile_expression(text, self._expression_limits)
-        except ExpressionError as error:
-            raise BadSubscription(error) from error
 
     def _subscribe(
         self,
@@ -466,9 +332,9 @@ class Sharing:
     ) -> None:
         """Replace a session's subscriptions. What was accepted before is delivered under the
         old ones first, as if commands were carried out one by one."""
-        self.offer(turn)
+        self._offers.make(turn)
         app.subscribe(session, subscriptions, turn.undo)
-        self._touch(queue, app)
+        self._offers.touch(queue, app)
 
     def _leave(
         self,
@@ -491,7 +357,7 @@ class Sharing:
         turn.facts.append(Unsubscribed(turn.now, queue_id, app_id, session))
         returned = [s for s, held in app.outstanding.items() if held.session == session]
         for seq in returned:
-            self._take_back(queue, app, seq, turn)
+            self._offers.take_back(queue, app, seq, turn)
             entry = queue.entries[seq]
             turn.facts.append(Returned(turn.now, queue_id, app_id, entry.id, session, lost))
             turn.undo.add(app.returned, seq)
@@ -511,15 +377,6 @@ class Sharing:
             self._dereference(queue, entry, app, turn)
 
     # Letting go of messages.
-
-    def _take_back(self, queue: SharedQueue, app: App, seq: Seq, turn: Turn) -> float:
-        """Take a message out of a consumer's hands; return when it was delivered."""
-        released = app.release(seq, turn.undo)
-        assert released is not None, "only what is outstanding is taken back"
-        _, at, roomy = released
-        turn.undo.assign(app, "moved", turn.now)
-        self._touch(queue, app, roomy)
-        return at
 
     def _dereference(self, queue: SharedQueue, entry: Entry, app: App, turn: Turn) -> None:
         """An app is done with a message; the last one deletes it."""
@@ -542,7 +399,7 @@ class Sharing:
         """The domain no longer has this app. Its consumers stay, and receive nothing."""
         for entry in [e for e in queue.entries.values() if app.id in e.apps]:
             if entry.seq in app.outstanding:
-                self._take_back(queue, app, entry.seq, turn)
+                self._offers.take_back(queue, app, entry.seq, turn)
             self._dereference(queue, entry, app, turn)
         app.prune(queue.entries, turn.undo)
 
@@ -558,7 +415,7 @@ class Sharing:
             for name in entry.apps:
                 app = queue.apps[name]
                 if entry.seq in app.outstanding:
-                    self._take_back(queue, app, entry.seq, turn)
+                    self._offers.take_back(queue, app, entry.seq, turn)
                 app.forget(entry.seq, turn.undo)
             self._delete(queue, entry, turn)
             turn.facts.append(Expired(turn.now, queue.id, entry.id, turn.now - entry.arrived))
@@ -569,11 +426,6 @@ class Sharing:
         return expired
 
     # Watching.
-
-    def _touch(self, queue: SharedQueue, app: App, roomy: Group | None = None) -> None:
-        groups = self._touched.setdefault((queue.id, app.id), [])
-        if roomy is not None and roomy not in groups:
-            groups.append(roomy)
 
     def _judge(self, queue: SharedQueue, turn: Turn) -> None:
         """Say when a queue or its domain crosses a mark, once each way."""
@@ -595,7 +447,11 @@ class Sharing:
 
     def _look_for_stuck(self, queue: SharedQueue, app: App, turn: Turn) -> None:
         oldest = app.oldest()
-        if app.stuck or oldest is None or oldest not in queue.entries:
+        if oldest is None or oldest not in queue.entries:
+            if app.stuck:
+                self._offers.unstick(queue, app, turn)
+            return
+        if app.stuck:
             return
         idle = turn.now - max(app.moved, queue.entries[oldest].arrived)
         if idle > queue.domain.max_idle_time:

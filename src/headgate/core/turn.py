@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headgate.core.commands import Command
+from headgate.core.commands import Command, Drained
 from headgate.core.effects import Deliver, Done, Effect, Failed
 from headgate.core.facts import Fact
 from headgate.core.facts import LimitReached as LimitReachedFact
@@ -28,6 +28,9 @@ class Turn:
     again: list[Command] = field(default_factory=list)
     bodiless: list[tuple[int, Seq]] = field(default_factory=list)
     """Deliveries, by their place among the effects, whose body is still to be read."""
+    sent: dict[SessionId, int] = field(default_factory=dict)
+    """Bytes of the deliveries of this turn, by session."""
+    _full: set[SessionId] = field(default_factory=set)
     _pushed: dict[tuple[SessionId, QueueId], MessageId] = field(default_factory=dict)
 
     def push(self, delivery: Deliver) -> bool:
@@ -39,8 +42,18 @@ class Turn:
         if self._pushed.get(key) == delivery.message.id:
             return False
         self._pushed[key] = delivery.message.id
-        self.effects.append(delivery)
+        self.deliver(delivery)
         return True
+
+    def deliver(self, delivery: Deliver) -> None:
+        self.effects.append(delivery)
+        self.sent[delivery.session] = self.sent.get(delivery.session, 0) + delivery.message.size
+
+    def look_again(self, session: SessionId) -> None:
+        """Come back to a session that had no room, once this turn's deliveries are out."""
+        if session not in self._full:
+            self._full.add(session)
+            self.again.append(Drained(session))
 
     def done(self, session: SessionId, ref: Ref) -> None:
         if ref is not None:

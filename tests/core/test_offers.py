@@ -1,0 +1,146 @@
+"""Offering to consumers whose window is larger than their mailbox."""
+
+from __future__ import annotations
+
+from headgate.core.commands import Configure, Confirm, Drained, Interest, Open, Send
+from headgate.core.domain import Domain, Mode
+from headgate.core.facts import Missed, Returned
+from headgate.core.gate import Window
+from headgate.core.limits import Limits
+from headgate.core.message import Message
+from headgate.core.names import MessageId, QueueId, SessionId
+from headgate.core.steps import Outcome
+from headgate.testing.rig import Rig, deliveries
+
+WORK = Domain("work", Mode.PRIORITY)
+NEWS = Domain("news", Mode.BROADCAST)
+JOBS, OTHER = QueueId(b"jobs"), QueueId(b"other")
+LIMITS = Limits(mailbox_bytes_soft=30)
+ALL = (Interest(window=Window(10**9)),)
+
+
+def rig_with_producer(domain: Domain = WORK) -> tuple[Rig, SessionId]:
+    rig = Rig(domain, limits=LIMITS)
+    producer = rig.session("producer")
+    rig.do(Open(producer, 1, JOBS, domain.name, read=False, write=True))
+    return rig, producer
+
+
+def post(rig: Rig, producer: SessionId, count: int, queue: QueueId = JOBS) -> None:
+    for number in range(count):
+        message = Message(MessageId(b"%s-%d" % (queue, number)), b"0123456789", rig.now)
+        rig.do(Send(producer, None, queue, message))
+
+
+def fill(rig: Rig, session: SessionId, size: int = 31) -> None:
+    alive = rig.broker.sessions.get(session)
+    assert alive is not None
+    alive.mailbox.offer("stuck", size, rig.now)
+
+
+def drain(rig: Rig, session: SessionId) -> Outcome:
+    alive = rig.broker.sessions.get(session)
+    assert alive is not None
+    alive.mailbox.take(rig.now)
+    return rig.turn([Drained(session)])
+
+
+def test_a_turn_gives_a_session_no_more_than_its_mailbox_takes() -> None:
+    """However large its window: memory is bounded whatever a consumer asks for."""
+    rig, producer = rig_with_producer()
+    post(rig, producer, 10)
+    reader = rig.session("reader")
+    outcome = rig.turn([Open(reader, 1, JOBS, "work", interests=ALL)])
+    assert len(deliveries(outcome.effects)) == 4  # the check is made before each
+    assert outcome.again == [Drained(reader)]
+    outcome = rig.turn(outcome.again)
+    assert len(deliveries(outcome.effects)) == 4
+    outcome = rig.turn(outcome.again)
+    assert len(deliveries(outcome.effects)) == 2
+    assert outcome.again == []
+
+
+def test_a_session_without_room_gets_nothing_until_it_has_drained() -> None:
+    rig, producer = rig_with_producer()
+    reader = rig.session("reader")
+    rig.do(Open(reader, 1, JOBS, "work", interests=ALL))
+    fill(rig, reader)
+    post(rig, producer, 2)
+    assert deliveries(rig.do(Drained(reader))) == []
+    assert len(deliveries(drain(rig, reader).effects)) == 2
+
+
+def test_others_of_the_group_take_what_a_full_session_cannot() -> None:
+    """C39: a consumer without room in its mailbox is passed over like a full one."""
+    rig, producer = rig_with_producer()
+    full, easy = rig.session("full"), rig.session("easy")
+    for session in (full, easy):
+        rig.do(Open(session, 1, JOBS, "work", interests=ALL))
+    fill(rig, full)
+    message = Message(MessageId(b"m"), b"0123456789", rig.now)
+    effects = rig.do(Send(producer, 1, JOBS, message))
+    assert deliveries(effects, full) == []
+    assert deliveries(effects, easy) == [b"0123456789"]
+
+
+def test_a_full_session_is_held_in_all_its_queues_and_let_go_in_all() -> None:
+    rig, producer = rig_with_producer()
+    rig.do(Open(producer, 1, OTHER, "work", read=False, write=True))
+    reader = rig.session("reader")
+    for queue in (JOBS, OTHER):
+        rig.do(Open(reader, 1, queue, "work", interests=ALL))
+    fill(rig, reader)
+    post(rig, producer, 1)
+    post(rig, producer, 1, OTHER)
+    assert len(deliveries(drain(rig, reader).effects)) == 2
+
+
+def test_what_waited_for_a_held_group_comes_first_when_it_is_let_go() -> None:
+    """S003-32."""
+    rig, producer = rig_with_producer()
+    reader, other = rig.session("reader"), rig.session("other")
+    rig.do(Open(reader, 1, JOBS, "work", interests=(Interest(None, 5, Window(100)),)))
+    rig.do(Open(other, 1, JOBS, "work", interests=(Interest("exists(x)", 5),)))
+    fill(rig, reader)
+    post(rig, producer, 3)
+    effects = drain(rig, reader).effects
+    names = deliveries(effects, reader, lambda message: message.id)
+    assert names == [b"jobs-0", b"jobs-1", b"jobs-2"]
+
+
+def test_a_session_that_is_gone_gets_nothing_before_its_clean_up() -> None:
+    """S000-74: so nothing is returned from it, and nothing counts as an attempt."""
+    rig, producer = rig_with_producer()
+    gone = rig.session("gone")
+    rig.do(Open(gone, 1, JOBS, "work", interests=ALL))
+    rig.broker.close_session(gone, "lost", rig.now)
+    post(rig, producer, 2)
+    rig.leave(gone)
+    assert rig.take_facts(Returned) == []
+    heir = rig.session("heir")
+    assert len(deliveries(rig.do(Open(heir, 1, JOBS, "work", interests=ALL)))) == 2
+
+
+def test_a_held_session_may_still_confirm_and_configure() -> None:
+    rig, producer = rig_with_producer()
+    reader = rig.session("reader")
+    rig.do(Open(reader, 1, JOBS, "work", interests=ALL))
+    post(rig, producer, 1)
+    fill(rig, reader)
+    post(rig, producer, 3)
+    rig.do(Confirm(reader, 2, JOBS, (MessageId(b"jobs-0"),)))
+    rig.do(Configure(reader, 3, JOBS, (Interest("!exists(x)", 0, Window(1)),)))
+    assert len(deliveries(drain(rig, reader).effects)) == 1
+
+
+def test_a_broadcast_that_has_no_room_is_missed_and_said_so() -> None:
+    rig, producer = rig_with_producer(NEWS)
+    slow, easy = rig.session("slow"), rig.session("easy")
+    for session in (slow, easy):
+        rig.do(Open(session, 1, JOBS, "news", interests=ALL))
+    fill(rig, slow)
+    message = Message(MessageId(b"m"), b"0123456789", rig.now)
+    effects = rig.do(Send(producer, 1, JOBS, message))
+    assert deliveries(effects, slow) == []
+    assert deliveries(effects, easy) == [b"0123456789"]
+    assert [fact.session for fact in rig.take_facts(Missed)] == [slow]
