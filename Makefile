@@ -8,7 +8,7 @@ WORKERS ?= auto
 DEBIAN_TOOLS := strace:strace
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test peers style types contracts tests format bench-core soak clean
+.PHONY: help setup run test peers style types contracts tests format bench-core bench-store soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -62,6 +62,9 @@ format: .venv/.dev ## rewrite the code in the house's format
 
 bench-core: .venv/.dev ## cost of the core: publish path, objects, group commit
 	$(BIN)/python -m bench.core
+
+bench-store: .venv/.dev ## cost of the SQLite store: commits by size, the questions of a turn
+	$(BIN)/python -m bench.store
 
 soak: .venv/.dev ## the long counts: 200 kills; writes docs/soak.md
 	$(BIN)/python -m tests.crash.soak

@@ -90,6 +90,43 @@ def test_a_session_that_disconnects_leaves_no_channel_behind() -> None:
     assert len(channels) == 0
 
 
+def test_the_state_of_a_session_comes_with_its_first_channel_and_goes_with_its_last() -> None:
+    """S002-10, S002-23, S002-24."""
+    channels = Channels(Limits())
+    channels.unsubscribe(A, [NEWS])
+    assert channels._by_session == {}
+    channels.subscribe(A, [NEWS, SPORT])
+    assert len(channels.of(A)) == 2
+    channels.unsubscribe(A, [NEWS])
+    channels.unsubscribe(A, [SPORT])
+    assert channels._by_session == {}
+
+
+def test_nothing_published_after_an_unsubscribe_is_delivered() -> None:
+    """S002-25: per channel, also while other subscriptions remain."""
+    channels = Channels(Limits())
+    channels.subscribe(A, [NEWS, SPORT])
+    channels.unsubscribe(A, [NEWS])
+    assert channels.publish([(NEWS, b"1"), (SPORT, b"2")], frame) == [0, 1]
+    assert channels.take() == [(b"sport:2;", (A,))]
+
+
+def test_a_publish_looks_up_its_own_channel_once_and_no_other() -> None:
+    """S002-1, S002-11, S002-34: whatever other channels there are, and nothing waits."""
+    channels = Channels(Limits())
+    channels.subscribe(A, [Channel(b"%d" % n) for n in range(5000)])
+    looked: list[Channel] = []
+    roster = channels._registry.roster
+
+    def counted(channel: Channel) -> object:
+        looked.append(channel)
+        return roster(channel)
+
+    channels._registry.roster = counted  # type: ignore[method-assign,assignment]
+    channels.publish([(NEWS, b"1"), (NEWS, b"2")], frame)
+    assert looked == [NEWS]
+
+
 def test_channels_and_their_subscribers_can_be_asked_for() -> None:
     channels = Channels(Limits())
     channels.subscribe(A, [NEWS])

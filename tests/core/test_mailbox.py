@@ -19,7 +19,7 @@ def mailbox(budget: Budget | None = None, limits: Limits = LIMITS) -> Mailbox[st
 
 
 def test_the_control_lane_goes_first() -> None:
-    """S002-42."""
+    """S002-41: S002-42."""
     box = mailbox()
     box.queue("command")
     box.offer("message", 1, now=0.0)
@@ -104,7 +104,7 @@ def test_only_publishers_to_a_session_over_its_hard_limit_wait() -> None:
 
 
 def test_when_the_budget_is_spent_slow_targets_count_too() -> None:
-    """The limit budget_bytes, at and one above."""
+    """S002-29: The limit budget_bytes, at and one above."""
     budget = Budget(22)
     slow, easy = mailbox(budget), mailbox(budget)
     slow.offer("m", 12, now=0.0)
@@ -132,6 +132,7 @@ def test_every_waiter_that_may_go_on_is_woken_and_nobody_else() -> None:
 
 
 def test_a_target_that_is_gone_keeps_nobody_waiting() -> None:
+    """S002-9."""
     budget = Budget(1000)
     waiting = Waiting()
     waiting.wait(PUBLISHER, [SLOW])

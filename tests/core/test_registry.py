@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.core import registry as registry_module
 from headgate.core.names import Channel, QueueId, SessionId
 from headgate.core.registry import NOBODY, Registry
 
@@ -162,6 +166,29 @@ def test_every_change_is_announced_before_it_is_made() -> None:
     assert seen == [0, 1, 2, 1, 0]
 
 
+def test_the_registry_has_sixteen_shards_unless_told_otherwise() -> None:
+    """S002-7, S002-3: a change of one address touches one shard."""
+    registry: Registry[Channel, str] = Registry()
+    names = [Channel(b"%d" % n) for n in range(200)]
+    registry.change(A, add=[(name, "a") for name in names])
+    assert len(registry._shards) == 16
+    before = [dict(shard) for shard in registry._shards]
+    registry.subscribe(names[0], B, "b")
+    changed = [old != new for old, new in zip(before, registry._shards, strict=True)]
+    assert sum(changed) == 1
+
+
+def test_nobody_but_the_registry_looks_inside_it() -> None:
+    """S000-5: rosters are reached through its methods only."""
+    package = Path(registry_module.__file__).parent.parent
+    inside = {"_shards", "_replace"}
+    for module in package.rglob("*.py"):
+        if module.name == "registry.py":
+            continue
+        for node in ast.walk(ast.parse(module.read_text())):
+            assert not (isinstance(node, ast.Attribute) and node.attr in inside), module
+
+
 def test_an_exclusive_roster_reads_like_any_other() -> None:
     registry = exclusive()
     registry.subscribe(QUEUE, A, "a")
@@ -190,7 +217,8 @@ def test_any_interleaving_of_changes_equals_a_dictionary(
     is_exclusive: bool,
     shards: int,
 ) -> None:
-    """S000-1, S002-7: whatever the number of shards."""
+    """S000-1, S002-17: whatever the number of shards, and with additions, removals, first and
+    last subscribers in one change."""
     registry: Registry[Channel, str] = Registry(exclusive=is_exclusive, shards=shards)
     model: dict[Channel, dict[SessionId, str]] = {}
     for session, add, remove in interleaving:

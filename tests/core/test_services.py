@@ -154,8 +154,8 @@ def test_a_service_counts_each_queue_it_subscribes_until_it_subscribes_them_all(
 
 
 def test_a_service_takes_a_plain_queue() -> None:
-    """S001-30, S004-48, R25: case 2; the association is stored, the session's tally grows, the
-    previous subscriber gets END, and the head is delivered."""
+    """S001-2, S001-30, S004-48, R25: case 2; the association is stored, the session's tally
+    grows, the previous subscriber gets END, and the head is delivered."""
     desk = Desk()
     a, b, x = desk.sessions("a b x")
     desk.do(new(b, Q1, subscribe=True), send(x, Q1, "m1"))
@@ -524,8 +524,8 @@ def test_whoever_is_ended_by_a_session_that_hung_up_gets_nothing_more_of_the_que
 
 
 def test_one_subs_subscribes_all_queues_of_a_service_whatever_their_number() -> None:
-    """S000-91, S000-97, S000-98, S004-13: 3,000 queues, one request; every head once, and one
-    ALLS at the end."""
+    """S000-91, S000-97, S000-98, S001-3, S004-5, S004-13: 3,000 queues, one request; every head
+    once, and one ALLS at the end."""
     desk = Desk()
     owner, x = desk.sessions("owner x")
     names = queues(3000)

@@ -203,7 +203,7 @@ def test_a_drained_mailbox_whose_turn_fails_is_not_forgotten() -> None:
 
 @pytest.mark.parametrize("failing", range(3))
 def test_a_sweep_whose_turn_fails_goes_on_where_it_was(failing: int) -> None:
-    """S000-97, S000-98, S001-47: no queue is skipped, none is swept twice, one ALLS."""
+    """S000-97, S000-98, S001-47, S004-7: no queue is skipped, none is swept twice, one ALLS."""
     names = queues(5)
     desk = Desk(limits=Limits(sweep_queues=2))
     owner, x = desk.sessions("owner x")

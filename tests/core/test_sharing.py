@@ -23,6 +23,7 @@ from headgate.core.commands import (
 from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Deliver, Done, Failed, Receipt
 from headgate.core.facts import (
+    AppUnknown,
     AutoConfirmed,
     CapacityChanged,
     Delivered,
@@ -1337,6 +1338,8 @@ def test_an_unregistered_app_opens_receives_nothing_and_holds_nothing() -> None:
     shop = Shop(replace(FANOUT, apps=("foo",)))
     foo = shop.consumer(app="foo")
     new = shop.consumer(app="new")
+    [alarm] = shop.rig.take_facts(AppUnknown)
+    assert (alarm.app, alarm.session) == ("new", new.session)
     shop.post_many(2)
     foo.confirm(1, 2)
     assert new.got() == []
@@ -1717,6 +1720,22 @@ def test_a_session_that_is_gone_before_its_turn_opens_nothing() -> None:
     b = shop.consumer()
     shop.post_many(1)
     assert (gone.got(), b.got()) == ([], [1])
+
+
+def test_a_session_that_is_gone_gets_nothing_before_its_clean_up() -> None:
+    """C51, C39: posts, confirms and changes between the loss and its `Disconnect`."""
+    for domain in (PRIORITY, BROADCAST):
+        shop = Shop(domain)
+        a = shop.consumer(window=2)
+        b = shop.consumer(window=1)
+        shop.post_many(1)
+        shop.rig.broker.close_session(a.session, "lost", shop.rig.now)
+        shop.post_many(2)
+        b.configure(None, window=9)
+        shop.post_many(1)
+        assert a.got() == [1]
+        shop.do(Disconnect(a.session))
+        assert sorted(b.got()) == [1, 2, 3, 4]
 
 
 def test_a_writer_that_closed_cannot_write() -> None:

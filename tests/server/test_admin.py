@@ -155,6 +155,7 @@ async def test_a_wrong_parameter_is_a_400(query: str, error: str) -> None:
     )
 )
 def test_any_parameters_are_a_page_or_a_400(query: dict[str, str]) -> None:
+    """The limit status_rows: never more, whatever is asked for."""
     try:
         rows = page(STATUS, query, 5)["sessions"]
     except HTTPException as refusal:

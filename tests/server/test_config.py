@@ -227,6 +227,7 @@ def test_what_is_wrong_is_said_with_its_path(load: Load, text: str, message: str
 
 
 def test_a_wrong_expression_is_shown_with_a_caret(load: Load) -> None:
+    """C65: such a domain is not loaded."""
     with pytest.raises(ConfigError) as caught:
         load('[domains.d]\nsubscriptions = { "" = ["price = 10"] }')
     lines = str(caught.value).splitlines()
@@ -496,6 +497,15 @@ def test_every_limit_and_every_bound_of_a_domain_can_be_configured() -> None:
     assert set(limits.members) == {f.name for f in fields(Limits)} == set(attribute_docs(Limits))
     bounds = {f.name for f in fields(Domain)} - {"name", "filters"}
     assert set(DOMAIN_KINDS) - {"subscriptions"} == bounds
+
+
+def test_the_budget_of_publishers_is_128_mib_unless_told_otherwise(load: Load) -> None:
+    """S002-59."""
+    for text, expected in (("", 128 * MiB), ("publish_buffer_limit = '1 MiB'", MiB)):
+        listener = load(f"[listen.resp]\n{text}").listen.resp
+        assert listener is not None
+        assert listener.publish_buffer_limit == expected
+    assert Limits().budget_bytes == 128 * MiB
 
 
 def test_the_queues_of_smp_have_a_domain_of_their_own(load: Load) -> None:

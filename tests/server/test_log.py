@@ -81,6 +81,7 @@ def test_only_a_service_that_disagrees_is_a_line(lines: io.StringIO, clock: Cloc
 
 
 def test_a_flood_of_one_kind_is_cut_and_counted(lines: io.StringIO, clock: Clock) -> None:
+    """The limit log_lines_per_second, at and one above."""
     log = FactLog(3, clock)
     log.observe([DISPLACED] * 10)
     log.observe([f.TurnFailed(0, 5, "disk full")])

@@ -50,6 +50,7 @@ def test_the_time_of_confirms_is_a_histogram() -> None:
 
 
 def test_sessions_displacements_refusals_limits_and_drift_have_labels() -> None:
+    """S004-9: more, fewer or different than expected."""
     metrics = Metrics()
     metrics.observe(
         [

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
 from headgate.core.commands import Confirm, Create, Interest, Open, Send
 from headgate.core.domain import Domain, Mode
 from headgate.core.facts import Expired, Fact, SessionClosed
+from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.limits import Limits
 from headgate.core.message import Message
-from headgate.core.names import MessageId, QueueId
-from headgate.errors import LimitReached
+from headgate.core.names import Channel, MessageId, QueueId
+from headgate.errors import LimitReached, StoreError
 from headgate.server import router as router_module
 from headgate.server.local import LocalSession
 from headgate.server.router import Router
 from headgate.store.memory import MemoryStore
+from headgate.store.sqlite import SqliteStore
 
 LINE = Domain("line", Mode.EXCLUSIVE)
 WORK = Domain("work", Mode.PRIORITY, message_ttl=10.0)
@@ -38,11 +41,16 @@ async def test_a_router_that_was_not_started_is_not_ready() -> None:
 async def test_sessions_have_a_limit() -> None:
     """The limit sessions, at and one above."""
     router = make(Limits(sessions=2))
+    facts: list[Fact] = []
+    router.watch(facts.extend)
     await router.start()
     LocalSession(router, "a")
     second = LocalSession(router, "b")
     with pytest.raises(LimitReached, match="sessions"):
         LocalSession(router, "c")
+    assert [(f.name, f.limit) for f in facts if isinstance(f, LimitReachedFact)] == [
+        ("sessions", 2)
+    ]
     second.close()
     LocalSession(router, "c")
     await router.stop()
@@ -132,4 +140,50 @@ async def test_answers_to_a_session_that_gave_up_waiting_go_nowhere() -> None:
     with pytest.raises(Exception, match="no message"):
         await session.ask(Confirm, QUEUE, (MessageId(b"x"),))
     session.close()
+    await router.stop()
+
+
+async def test_channels_and_the_inbox_tell_their_limits_as_facts() -> None:
+    router = make(Limits(channels_per_session=1, inbox_commands=1))
+    facts: list[Fact] = []
+    router.watch(facts.extend)
+    await router.start()
+    session = LocalSession(router, "s")
+    with pytest.raises(LimitReached):
+        router.subscribe(session.id, [Channel(b"a"), Channel(b"b")])
+    first = session.ask(Create, QUEUE, "line")
+    with pytest.raises(LimitReached):
+        session.ask(Create, QueueId(b"other"), "line")
+    await first
+    reached = [fact for fact in facts if isinstance(fact, LimitReachedFact)]
+    assert [(fact.name, fact.session) for fact in reached] == [
+        ("channels_per_session", session.id),
+        ("inbox_commands", session.id),
+    ]
+    await router.stop()
+
+
+async def test_a_full_disk_fails_the_senders_until_there_is_room(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "q.db")
+    router = Router(store=store, domains={"line": LINE}, limits=Limits())
+    await router.start()
+    session = LocalSession(router, "s")
+    await session.ask(Create, QUEUE, "line", subscribe=True)
+    assert store._db is not None
+
+    async def pages(most: int) -> None:
+        await store._run(lambda db: db.execute(f"PRAGMA max_page_count = {most}").fetchall())
+
+    await pages(1)
+    refused = [
+        session.ask(Send, QUEUE, Message(MessageId(b"%d" % n), bytes(10_000), 0.0))
+        for n in range(3)
+    ]
+    results = await asyncio.gather(*refused, return_exceptions=True)
+    assert [type(result) for result in results] == [StoreError] * 3
+    assert "full" in router.problems()[0]
+    await pages(10**6)
+    await session.ask(Send, QUEUE, Message(MessageId(b"last"), bytes(10_000), 0.0))
+    assert (await session.delivery()).message.id == b"last"
+    assert router.problems() == []
     await router.stop()

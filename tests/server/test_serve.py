@@ -212,12 +212,14 @@ def test_a_hangup_reloads_the_domains(serve: Serve, tmp_path: Path) -> None:
 
 
 def test_a_hangup_with_a_wrong_file_keeps_the_old_one(serve: Serve, tmp_path: Path) -> None:
+    """C65: a bad expression in a domain that is loaded again leaves the old domain in place."""
     served = serve().started()
-    (tmp_path / "headgate.toml").write_text("[domains.orders]\nmode = 'x'")
+    wrong = "[domains.orders]\nsubscriptions = { '' = ['x = 1'] }"
+    (tmp_path / "headgate.toml").write_text(wrong)
     served.process.send_signal(signal.SIGHUP)
     served.until(lambda: bool(served.lines("configuration not reloaded")))
     [line] = served.lines("configuration not reloaded")
-    assert "domains.orders.mode" in str(line["error"])
+    assert "domains.orders.subscriptions" in str(line["error"])
     assert served.get("/readyz")[0] == 200
     assert served.stop() == 0
 

@@ -61,6 +61,16 @@ class Subscribed:
 
 
 @value
+class AppUnknown:
+    """A session reads an app that the domain does not have; until it has, nothing comes."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    session: SessionId
+
+
+@value
 class Unsubscribed:
     """A session is no longer a subscriber of a queue."""
 
@@ -296,6 +306,7 @@ Fact: TypeAlias = (
     | QueueCreated
     | QueueDeleted
     | Subscribed
+    | AppUnknown
     | Unsubscribed
     | Displaced
     | Accepted

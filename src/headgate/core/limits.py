@@ -28,7 +28,7 @@ class Limits:
     """Bytes of bodies waiting for their turn in one shard."""
 
     sessions: int = 100_000
-    """Sessions in all."""
+    """Sessions in all. Each is a file descriptor and some memory."""
 
     body_bytes: int = 16 * MiB
     """The body of one message. Larger data belongs beside the router, its name in a message."""

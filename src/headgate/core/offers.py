@@ -93,6 +93,7 @@ class Offers:
         if self._seats.has_room(taker.session, turn):
             return True
         self.hold(taker.session, held=True, turn=turn)
+        assert not taker.gate.is_open, "a consumer without room is held in every queue"
         return False
 
     def hold(self, session: SessionId, *, held: bool, turn: Turn) -> None:

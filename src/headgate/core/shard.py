@@ -265,11 +265,7 @@ class Shard:
 
     def _settle(self, commands: Sequence[Command], turn: Turn) -> None:
         """The turn has happened: keep the caches true and within their bounds."""
-        for seq, stored in turn.batch.append.items():
-            if stored.queue in self.sharing.queues and seq not in turn.batch.delete:
-                self.sharing.bodies.keep(seq, stored.message.body)
-        for seq in turn.batch.delete:
-            self.sharing.bodies.forget(seq)
+        self.sharing.settle(turn)
         touched = {c.queue: None for c in commands if isinstance(c, _WITH_BACKLOG)}
         self.backlogs.settle(list(touched))
         self.statistics.observe(turn.facts)

@@ -146,7 +146,8 @@ class SharedQueue:
             name = app.id or "the only app"
             texts = sorted({sub.text or "everything" for sub in app.subscriptions()})
             lines.append(
-                f"{name}: {app.put_aside()} put aside, {len(app.returned)} to be redelivered,"
+                f"{name}: {len(app.again) + len(app.fresh)} in line,"
+                f" {app.put_aside()} put aside, {len(app.returned)} to be redelivered,"
                 f" {len(app.outstanding)} unconfirmed; subscriptions:"
                 f" {', '.join(texts[:10]) or 'none'}"
             )

@@ -21,6 +21,7 @@ from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Receipt
 from headgate.core.facts import (
     Accepted,
+    AppUnknown,
     AutoConfirmed,
     CapacityChanged,
     Confirmed,
@@ -93,6 +94,8 @@ class Sharing:
                 turn.undo.put(queue.apps, command.app, App(command.app, turn.now))
             self._subscribe(queue, queue.apps[command.app], session, wanted, turn)
             turn.facts.append(Subscribed(turn.now, command.queue, command.app, session))
+            if command.app not in queue.domain.apps:
+                turn.facts.append(AppUnknown(turn.now, command.queue, command.app, session))
         turn.done(session, command.ref)
 
     def configure(self, command: Configure, turn: Turn) -> None:
@@ -184,7 +187,7 @@ class Sharing:
     def tick(self, turn: Turn) -> None:
         left = self._limits.expiries
         for queue in self.queues.values():
-            queue.forget_ids(turn.now, self._limits.remembered_ids)
+            queue.forget_ids(turn.now, self._limits.remembered_ids)  # for queues at rest
             left -= self._expire(queue, left, turn)
             if queue.domain.max_idle_time and queue.domain.mode is not Mode.BROADCAST:
                 for app in queue.apps.values():
@@ -204,6 +207,20 @@ class Sharing:
     def offer(self, turn: Turn) -> None:
         """Look at everything that was touched."""
         self._offers.make(turn)
+
+    def settle(self, turn: Turn) -> None:
+        """The turn has happened: keep bodies and remembered ids true and within their bounds."""
+        if not self.queues:
+            return
+        for seq, stored in turn.batch.append.items():
+            if stored.queue in self.queues and seq not in turn.batch.delete:
+                self.bodies.keep(seq, stored.message.body)
+        for seq in turn.batch.delete:
+            self.bodies.forget(seq)
+        for queue_id in {fact.queue for fact in turn.facts if type(fact) is Accepted}:
+            queue = self.queues.get(queue_id)
+            if queue is not None:
+                queue.forget_ids(turn.now, self._limits.remembered_ids)
 
     def abandon(self) -> None:
         """The turn did not happen."""

@@ -37,7 +37,7 @@ class LocalSession:
         answer: asyncio.Future[Effect] = asyncio.get_running_loop().create_future()
         self._waiting[ref] = answer
         try:
-            self._router.submit([kind(self.id, ref, *args, **kwargs)])
+            self._router.submit(self.id, [kind(self.id, ref, *args, **kwargs)])
         except BaseException:
             del self._waiting[ref]
             raise

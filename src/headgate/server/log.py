@@ -25,6 +25,7 @@ LEVELS: Mapping[type[Fact], int] = {
     f.Displaced: logging.INFO,
     f.ServiceSubscribed: logging.INFO,
     f.ServiceDisplaced: logging.INFO,
+    f.AppUnknown: logging.WARNING,
     f.LimitReached: logging.WARNING,
     f.CapacityChanged: logging.WARNING,
     f.QueueStuck: logging.WARNING,

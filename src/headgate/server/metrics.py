@@ -62,6 +62,12 @@ COUNTED: Mapping[type[Fact], Described] = {
     f.PutAside: Described(
         "messages_put_aside", "Messages that wait because no subscription could take them."
     ),
+    f.AppUnknown: Described(
+        "apps_unknown", "Sessions that read an app which the domain does not have."
+    ),
+    f.Missed: Described(
+        "broadcasts_missed", "Broadcasts that a session had no room for in its mailbox."
+    ),
     f.Returned: Described(
         "deliveries_returned", "Deliveries not confirmed before their session closed or was lost."
     ),

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from headgate.core.broker import Broker
 from headgate.core.commands import Command, Disconnect, Reconfigure, Tick
 from headgate.core.domain import Domain
 from headgate.core.effects import Effect
 from headgate.core.facts import Fact
+from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.limits import Limits
-from headgate.core.names import SessionId
+from headgate.core.names import Channel, SessionId
 from headgate.core.steps import Outcome
+from headgate.errors import LimitReached
 from headgate.server.turns import Turns
 from headgate.store.base import Store
+
+NOBODY = SessionId(0)
+"""Stands in a fact for a session that did not come to be."""
 
 Outlet = Callable[[Sequence[Effect]], None]
 """Where a session's effects go."""
@@ -81,13 +87,21 @@ class Router:
     # Sessions.
 
     def connect(self, wire: str, name: str, outlet: Outlet) -> SessionId:
-        session, fact = self.broker.open_session(wire, name, self.clock())
+        with self._telling_limits(NOBODY):
+            session, fact = self.broker.open_session(wire, name, self.clock())
         self._outlets[session.id] = outlet
         self._tell([fact])
         return session.id
 
-    def submit(self, commands: Sequence[Command]) -> None:
-        self.turns.submit(commands)
+    def submit(self, session: SessionId, commands: Sequence[Command]) -> None:
+        """Put a session's commands in line for the next turn."""
+        with self._telling_limits(session):
+            self.turns.submit(commands)
+
+    def subscribe(self, session: SessionId, channels: Iterable[Channel]) -> None:
+        """Subscribe a session to channels: at once, without a turn."""
+        with self._telling_limits(session):
+            self.broker.channels.subscribe(session, channels)
 
     def disconnect(self, session: SessionId, reason: str, *, lost: bool = True) -> None:
         fact = self.broker.close_session(session, reason, self.clock())
@@ -216,6 +230,16 @@ class Router:
             if outlet is not None:
                 outlet(effects)
         self._tell(outcome.facts)
+
+    @contextmanager
+    def _telling_limits(self, session: SessionId) -> Iterator[None]:
+        """A limit that a session reaches outside of a turn is a fact as well."""
+        try:
+            yield
+        except LimitReached as error:
+            fact = LimitReachedFact(self.clock(), error.name, error.limit, session)
+            self._tell([fact])
+            raise
 
     def _tell(self, facts: Sequence[Fact]) -> None:
         for watcher in self._watchers:

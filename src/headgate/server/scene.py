@@ -85,7 +85,7 @@ def fan_out(router: Router, say: Say) -> None:
         session = LocalSession(router, name)
         sessions.append(session)
         names[session.id] = name
-        channels.subscribe(session.id, [Channel(wanted)])
+        router.subscribe(session.id, [Channel(wanted)])
     published = [(Channel(b"news"), b"rain tomorrow"), (Channel(b"sport"), b"two to one")]
     for (channel, body), receivers in zip(
         published, channels.publish(published, lambda c, b: b"%s on %s" % (b, c)), strict=True
