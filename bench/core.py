@@ -53,7 +53,7 @@ def publish() -> None:
     )
     print(f"{'subscribers':>12} {'inline us':>10} {'core us':>10} {'ratio':>7}")
     ratios = []
-    for subscribers, messages in ((1, 200_000), (10, 100_000), (100, 30_000)):
+    for subscribers, messages in ((1, 400_000), (10, 150_000), (100, 40_000)):
         costs: dict[str, list[float]] = {"inline": [], "core": []}
         for _ in range(ROUNDS):
             for variant, seen in costs.items():
@@ -162,6 +162,16 @@ OBJECTS = {
     "a command: Send": (
         "from headgate.core.commands import Send as V",
         "V(7, 1, b'q', None)",
+    ),
+    "matching x == 42": (
+        "from headgate.expr.predicate import compile_expression as c\n"
+        "m = c('x == 42').matches\np = {'x': 42}",
+        "m(p)",
+    ),
+    "matching two terms": (
+        "from headgate.expr.predicate import compile_expression as c\n"
+        "m = c('false || (i == 42 && s == \"foo\")').matches\np = {'i': 42, 's': 'foo'}",
+        "m(p)",
     ),
     "undo: note": (
         "from headgate.core.undo import Undo\nu = Undo()\nn = u.note\nf = print",

@@ -24,13 +24,15 @@ from headgate.core.gate import Window
 from headgate.core.limits import Limits
 from headgate.core.message import Message
 from headgate.core.names import MessageId, QueueId
-from headgate.errors import NoMessage, NoSuchQueue, QueueExists
+from headgate.errors import NoMessage, NoSuchQueue, QueueExists, QuotaReached
 from headgate.server.local import LocalSession
 from headgate.server.router import Router
 from headgate.store.sqlite import SqliteStore
 
-EXCLUSIVE = Domain("line", Mode.EXCLUSIVE, max_messages=None)
-FANOUT = Domain("fan", Mode.FANOUT, apps=("a", "b"), max_messages=None, max_bytes=None)
+# Full queues make senders wait, or the backlog would grow from round to round until a router
+# spends its short life reading it.
+EXCLUSIVE = Domain("line", Mode.EXCLUSIVE, max_messages=200)
+FANOUT = Domain("fan", Mode.FANOUT, apps=("a", "b"), max_messages=1000)
 DOMAINS = {domain.name: domain for domain in (EXCLUSIVE, FANOUT)}
 LINES = tuple(QueueId(b"line%d" % n) for n in range(5))
 FAN = QueueId(b"fan")
@@ -67,8 +69,12 @@ async def send(router: Router, queue: QueueId, seed: int) -> None:
         number += 1
         message = MessageId(b"%b-%d-%d" % (queue, seed, number))
         body = bytes(draw.randrange(2000))
-        await session.ask(Send, queue, Message(message, body, router.clock()))
-        say("R", queue, message)
+        try:
+            await session.ask(Send, queue, Message(message, body, router.clock()))
+        except QuotaReached:
+            await asyncio.sleep(0.005)
+        else:
+            say("R", queue, message)
 
     while True:
         await asyncio.gather(*(one() for _ in range(draw.randrange(1, 30))))
