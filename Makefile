@@ -8,7 +8,7 @@ WORKERS ?= auto
 DEBIAN_TOOLS := strace:strace
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test peers style types contracts tests format bench-core bench-store soak clean
+.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -55,6 +55,10 @@ contracts: .venv/.dev ## who may import whom
 tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
 	$(BIN)/pytest -n $(WORKERS) -m "not serial" --cov --cov-report=
 	$(BIN)/pytest -m serial --cov --cov-append --cov-report=term
+
+docs: .venv/.dev ## write the generated pages anew: reference and requirements
+	$(BIN)/python -m tests.cli.reference
+	$(BIN)/python -m tests.requirements
 
 format: .venv/.dev ## rewrite the code in the house's format
 	$(BIN)/ruff format .
