@@ -5,10 +5,10 @@ BIN := .venv/bin
 # Two cores are the least we plan for; pytest-xdist takes what there is.
 WORKERS ?= auto
 # Debian packages whose programs the tests run as peers or tools, as program:package.
-DEBIAN_TOOLS := strace:strace
+DEBIAN_TOOLS := strace:strace redis-server:redis-server
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store soak clean
+.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -69,6 +69,15 @@ bench-core: .venv/.dev ## cost of the core: publish path, objects, group commit
 
 bench-store: .venv/.dev ## cost of the SQLite store: commits by size, the questions of a turn
 	$(BIN)/python -m bench.store
+
+bench-journal: .venv/.dev ## cost of the journal: the outbox in the turn, sealing
+	$(BIN)/python -m bench.journal
+
+bench-match: .venv/.dev ## routing by predicate index against linear evaluation
+	$(BIN)/python -m bench.match
+
+bench-patterns: .venv/.dev ## pattern index against a scan
+	$(BIN)/python -m bench.patterns
 
 soak: .venv/.dev ## the long counts: 200 kills; writes docs/soak.md
 	$(BIN)/python -m tests.crash.soak

@@ -101,8 +101,9 @@ class Inline(asyncio.Protocol):
                 heard = all_heard.get(channel)
                 if heard is None:
                     targets = tuple(floor.subscribers.get(channel, ()))
-                    heard = all_heard[channel] = [1 << len(all_heard), targets, len(targets), 0]
+                    heard = all_heard[channel] = [1 << len(all_heard), targets, len(targets), 0, 0]
                 heard[3] += 1
+                heard[4] += len(body)
                 receivers = heard[2]
                 if receivers:
                     encoded = frame(channel, body)

@@ -9,6 +9,7 @@ import pytest
 
 from headgate.core.message import NO_PROPERTIES, Message, Properties, Stored
 from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
+from headgate.core.outbox import OutboxRow
 from headgate.core.steps import Batch, Head, Load, Page, QueueRecord, Usage
 from headgate.core.tally import Tally
 from headgate.errors import StoreError
@@ -344,6 +345,26 @@ class StoreConformance:
         loaded = await store.load(Load(heads={Q1: 0}, services={S1, S2}))
         assert loaded.heads[Q1].record.service == S1
         assert loaded.services == {S1: Tally.of([Q1])}
+
+    async def test_facts_stay_until_they_are_sealed(self, store: Store) -> None:
+        assert await store.unsealed() == (0, 0)
+        told = [("SessionOpened", 1.0, 7, "wire", "name")]
+        await store.apply(Batch(outbox=OutboxRow(1, told * 3, 30)))
+        await store.apply(Batch(outbox=OutboxRow(6, told, 10)))
+        last, size = await store.unsealed()
+        assert last == 6
+        assert size > 0
+        await store.apply(Batch(sealed=3))
+        assert 0 < (await store.unsealed())[1] < size
+        await store.apply(Batch(sealed=6))
+        assert await store.unsealed() == (0, 0)
+
+    async def test_facts_of_a_batch_that_fails_are_not_kept(self, store: Store) -> None:
+        await store.apply(creating(record(Q1)))
+        told = [("QueueCreated", 1.0, b"q", "d")]
+        with pytest.raises(StoreError):
+            await store.apply(Batch(create={Q1: record(Q1)}, outbox=OutboxRow(1, told, 10)))
+        assert await store.unsealed() == (0, 0)
 
     async def test_pages_go_through_a_service_in_the_order_of_ids(self, store: Store) -> None:
         queues = [QueueId(bytes([n, 255 - n])) for n in range(1, 24)]

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from headgate.core.steps import Load
+from headgate.store import reading
+from headgate.store.sealer import Bounds, Sealer
 from headgate.store.sqlite import SqliteStore
 from tests.crash.worker import FAN, LINES
 
@@ -43,6 +45,8 @@ class Round:
     """Receipted, never asked to be confirmed by everybody, and not in the store."""
     risen: list[str] = field(default_factory=list)
     """Confirmed by everybody, answered, and still in the store."""
+    untold: list[str] = field(default_factory=list)
+    """What the facts of the journal say differs from what the store has."""
 
 
 def play(folder: Path, ledger: Ledger, seed: int) -> Round:
@@ -75,7 +79,37 @@ def play(folder: Path, ledger: Ledger, seed: int) -> Round:
                 result.lost.append(message)
         elif ledger.done[message] >= everybody:
             result.risen.append(message)
+    result.untold = _compare_facts(folder, ledger, stored)
     return result
+
+
+def _compare_facts(folder: Path, ledger: Ledger, stored: set[str]) -> list[str]:
+    """Seal what is left, as a new sealer would, and play the facts back."""
+    sealer = Sealer(folder / "queues.db", folder / "journal", Bounds())
+    while sealer.seal(2**62):
+        pass
+    sealer.close()
+    wrong = []
+    numbers: set[int] = set()
+    left: dict[str, set[str]] = {}
+    for fact in reading.facts(folder / "journal"):
+        if fact["number"] in numbers:
+            wrong.append(f"number {fact['number']} is there twice")
+        numbers.add(fact["number"])
+        message = fact.get("message", b"").decode()
+        if fact["kind"] == "Accepted":
+            if message in left:
+                wrong.append(f"{message} was accepted twice")
+            left[message] = set(APPS if message.startswith(FAN.decode()) else {""})
+        elif fact["kind"] == "Confirmed":
+            if fact["app"] not in left.get(message, ()):
+                wrong.append(f"{message} was confirmed without need")
+            else:
+                left[message].discard(fact["app"])
+    wrong += [f"{m} has a receipt and no fact" for m in ledger.receipts - left.keys()]
+    told = {message for message, apps in left.items() if apps}
+    wrong += [f"{m} is stored or told, not both" for m in told ^ stored]
+    return wrong
 
 
 async def _stored(folder: Path) -> set[str]:

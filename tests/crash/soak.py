@@ -27,11 +27,13 @@ What `make soak` found when it was last run. CI runs {ci} rounds of the same.
 | confirms answered | {confirms} |
 | receipts lost | {lost} |
 | confirmed messages that came back | {risen} |
+| facts that differ from the store, or are there twice | {untold} |
 | seconds | {seconds:.0f} |
 
 A round starts a router on SQLite (WAL, synchronous=FULL) with five exclusive queues and one
-fanout queue under load, kills it at a random moment, reopens the database and compares it
-with every receipt and every answered confirm of all rounds so far.
+fanout queue under load, kills its sealer now and then and itself at a random moment, reopens the
+database and compares it with every receipt and every answered confirm of all rounds so far, and
+with what the facts of the journal say.
 """
 
 
@@ -42,13 +44,14 @@ def main() -> int:
     parser.add_argument("--report", type=Path, default=Path("docs/soak.md"))
     options = parser.parse_args()
     ledger = Ledger()
-    confirms, lost, risen = 0, 0, 0
+    confirms, lost, risen, untold = 0, 0, 0, 0
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for number in range(options.rounds):
             result = play(Path(folder), ledger, options.seed + number)
             confirms += result.confirms
             lost, risen = lost + len(result.lost), risen + len(result.risen)
+            untold += len(result.untold)
             print(
                 f"round {number + 1}/{options.rounds} seed {options.seed + number}:"
                 f" {result.receipts} receipts, {len(result.lost)} lost",
@@ -66,10 +69,11 @@ def main() -> int:
             confirms=confirms,
             lost=lost,
             risen=risen,
+            untold=untold,
             seconds=time.monotonic() - began,
         )
     )
-    return 1 if lost or risen else 0
+    return 1 if lost or risen or untold else 0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ ROUNDS = 10
 
 
 @pytest.mark.serial
-def test_no_receipt_is_lost_and_nothing_confirmed_comes_back_when_the_router_is_killed(
+def test_no_receipt_is_lost_nothing_confirmed_comes_back_and_facts_equal_the_store_after_a_kill(
     tmp_path: Path,
 ) -> None:
     seed = random.randrange(10**6)
@@ -23,4 +23,5 @@ def test_no_receipt_is_lost_and_nothing_confirmed_comes_back_when_the_router_is_
         result = play(tmp_path, ledger, seed + number)
         assert result.lost == []
         assert result.risen == []
+        assert result.untold == []
     assert len(ledger.receipts) > 100, "the rounds were too quiet to say anything"

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import os
 import random
+import signal
 import sys
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from headgate.core.limits import Limits
 from headgate.core.message import Message
 from headgate.core.names import MessageId, QueueId
 from headgate.errors import NoMessage, NoSuchQueue, QueueExists, QuotaReached
+from headgate.server.journal import JournalSettings
 from headgate.server.local import LocalSession
 from headgate.server.router import Router
 from headgate.store.sqlite import SqliteStore
@@ -44,14 +46,29 @@ def say(kind: str, queue: QueueId, message: MessageId) -> None:
 
 
 async def main(folder: Path, seed: int) -> None:
-    router = Router(store=SqliteStore(folder / "queues.db"), domains=DOMAINS, limits=Limits())
+    router = Router(
+        store=SqliteStore(folder / "queues.db"),
+        domains=DOMAINS,
+        limits=Limits(),
+        journal=JournalSettings(folder / "journal", 1_000_000, None, None),
+    )
     await router.start()
-    tasks = []
+    tasks = [kill_sealers(router, seed)]
     for queue in LINES:
         tasks += [send(router, queue, seed), receive(router, queue, seed)]
     tasks += [send(router, FAN, seed), read(router, "a", seed), read(router, "b", seed)]
     os.write(1, b"ready\n")
     await asyncio.gather(*tasks)
+
+
+async def kill_sealers(router: Router, seed: int) -> None:
+    """The sealer dies now and then too."""
+    draw = random.Random(f"sealer {seed}")
+    while True:
+        await asyncio.sleep(draw.uniform(0.05, 0.5))
+        if router.journal is not None and router.journal.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(router.journal.process.pid, signal.SIGKILL)
 
 
 async def send(router: Router, queue: QueueId, seed: int) -> None:

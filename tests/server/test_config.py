@@ -103,7 +103,6 @@ def test_every_section_and_key_that_is_documented_can_be_written(
     assert config.listen.resp is not None
     assert config.listen.resp.password is not None
     assert config.listen.resp.password.reveal() == "secret"
-    assert config.journal is not None
     assert config.domains == {"example": Domain(name="example", mode=Mode.PRIORITY)}
     assert config.limits == plain.limits
     assert config.store == plain.store

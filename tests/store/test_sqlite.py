@@ -548,7 +548,7 @@ def schema(path: Path) -> tuple[int, set[str]]:
         return version, {name for (name,) in tables}
 
 
-TABLES = {"queues", "messages", "holds", "services"}
+TABLES = {"queues", "messages", "holds", "outbox", "services"}
 
 
 async def test_a_fresh_file_gets_the_newest_schema(store: SqliteStore, path: Path) -> None:

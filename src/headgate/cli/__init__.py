@@ -53,6 +53,7 @@ class LazyGroup(click.Group):
         "check": "headgate.cli.serve",
         "config": "headgate.cli.config",
         "expr": "headgate.cli.expr",
+        "journal": "headgate.cli.journal",
         "demo": "headgate.cli.demo",
     },
     context_settings={"max_content_width": 100},

@@ -8,15 +8,17 @@ from headgate.core.limits import Limits
 from headgate.core.message import Stored
 from headgate.core.names import QueueId
 from headgate.core.steps import Head, QueueRecord
+from headgate.core.tally import name_of
 from headgate.core.undo import Undo
 
 
 class Backlog:
     """A queue's record, how many messages it has, and the first few of them."""
 
-    __slots__ = ("first", "messages", "record")
+    __slots__ = ("first", "messages", "name", "record")
 
     def __init__(self, head: Head) -> None:
+        self.name = name_of(head.record.queue)
         self.record: QueueRecord = head.record
         self.messages = head.messages
         self.first: deque[Stored] = deque(head.first)
@@ -70,6 +72,11 @@ class Backlogs:
 
     def find(self, queue: QueueId) -> Backlog | None:
         return self._backlogs.get(queue)
+
+    def name_of(self, queue: QueueId) -> bytes:
+        """What the queue is called in the journal."""
+        backlog = self._backlogs.get(queue)
+        return backlog.name if backlog is not None else name_of(queue)
 
     def lacks(self, queue: QueueId, first: int) -> bool:
         """Whether a turn that needs so many first messages has to load them."""

@@ -20,12 +20,20 @@ CLOSED_KEPT = 100
 
 
 class Broker:
-    def __init__(self, domains: Mapping[str, Domain], limits: Limits, last: Seq) -> None:
+    def __init__(
+        self,
+        domains: Mapping[str, Domain],
+        limits: Limits,
+        last: Seq,
+        last_fact: int = 0,
+        *,
+        journal: bool = False,
+    ) -> None:
         self.limits = limits
         self.sessions = Sessions()
         self.budget = Budget(limits.budget_bytes)
         self.channels = Channels(limits)
-        self.shard = Shard(self.sessions, domains, limits, last)
+        self.shard = Shard(self.sessions, domains, limits, last, last_fact, journal=journal)
         self.closed: deque[SessionClosed] = deque(maxlen=CLOSED_KEPT)
 
     def open_session(self, wire: str, name: str, now: float) -> tuple[Session, SessionOpened]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from headgate.core.facts import ChannelCounted
 from headgate.core.limits import Limits
 from headgate.core.names import Channel, SessionId
 from headgate.core.registry import Registry
@@ -24,12 +25,19 @@ from headgate.errors import LimitReached
 Encode = Callable[[Channel, bytes], bytes]
 
 
+OTHER = Channel(b"*other*")
+COUNTED_MOST = 10
+"""Channels that are counted apart, as a multiple of those that are told by name: room to find
+the busiest among, and a bound."""
+
+
 class Heard:
     """A channel in this pass: who hears it, and how much was said."""
 
-    __slots__ = ("bit", "published", "receivers", "targets")
+    __slots__ = ("bit", "published", "receivers", "size", "targets")
 
     def __init__(self, bit: int, targets: tuple[SessionId, ...]) -> None:
+        self.size = 0
         self.bit = bit
         self.targets = targets
         self.receivers = len(targets)
@@ -46,6 +54,8 @@ class Channels:
         """Channels of this pass that somebody hears; each has a bit."""
         self._log: list[tuple[int, bytes]] = []
         self._log_bytes = 0
+        self._counts: dict[Channel, list[int]] = {}
+        """Since they were last told: messages, bytes, deliveries, most receivers."""
         self._ready: list[tuple[bytes, Sequence[SessionId]]] = []
         self.published = 0
         """Messages published to somebody or nobody, since the start."""
@@ -101,6 +111,7 @@ class Channels:
         for channel, body in pairs:
             heard = heard_of(channel) or self._hear(channel)
             heard.published += 1
+            heard.size += len(body)
             receivers = heard.receivers
             counts.append(receivers)
             if receivers:
@@ -121,9 +132,10 @@ class Channels:
         if not self._heard:
             return
         audible = [heard for heard in self._heard.values() if heard.receivers]
-        for heard in self._heard.values():
+        for channel, heard in self._heard.items():
             self.published += heard.published
             self.deliveries += heard.published * heard.receivers
+            self._count(channel, heard)
         if len(audible) == 1:
             frames = [frame for _, frame in self._log]
             self._ready.append((b"".join(frames), audible[0].targets))
@@ -133,6 +145,29 @@ class Channels:
         self._audible = 0
         self._log.clear()
         self._log_bytes = 0
+
+    def counted(self, at: float) -> list[ChannelCounted]:
+        """What was published since the last time, by channel: the busiest by name, the rest in
+        one. Facts are made of this, once a second, and never of a single message."""
+        self.flush()
+        counts, self._counts = self._counts, {}
+        rest = [counts.pop(OTHER)] if OTHER in counts else []
+        most = self._limits.journal_channels_per_second
+        busiest = sorted(counts.items(), key=lambda item: -item[1][0])
+        told = [_told(at, channel, [count]) for channel, count in busiest[:most]]
+        rest += [count for _, count in busiest[most:]]
+        return [*told, _told(at, OTHER, rest)] if rest else told
+
+    def _count(self, channel: Channel, heard: Heard) -> None:
+        count = self._counts.get(channel)
+        if count is None:
+            if len(self._counts) >= COUNTED_MOST * self._limits.journal_channels_per_second:
+                channel = OTHER
+            count = self._counts.setdefault(channel, [0, 0, 0, 0])
+        count[0] += heard.published
+        count[1] += heard.size
+        count[2] += heard.published * heard.receivers
+        count[3] = max(count[3], heard.receivers)
 
     def take(self) -> list[tuple[bytes, Sequence[SessionId]]]:
         """What is to be written: a blob and the sessions that get it, in this order."""
@@ -159,3 +194,10 @@ class Channels:
         for mask, sessions in audiences.items():
             blob = b"".join([frame for bit, frame in self._log if bit & mask])
             self._ready.append((blob, sessions))
+
+
+def _told(at: float, channel: Channel, counts: list[list[int]]) -> ChannelCounted:
+    published, size, deliveries, receivers = zip(*counts, strict=True)
+    return ChannelCounted(
+        at, channel, len(counts), sum(published), sum(size), sum(deliveries), max(receivers)
+    )

@@ -166,6 +166,13 @@ class Disconnect:
 
 
 @value
+class Sealed:
+    """The journal has every fact up to this number in a segment."""
+
+    last: int
+
+
+@value
 class Tick:
     """Time passed: expire messages, look for stuck queues."""
 
@@ -185,6 +192,7 @@ Command: TypeAlias = (
     | Reconfigure
     | Drained
     | Disconnect
+    | Sealed
     | Tick
 )
 

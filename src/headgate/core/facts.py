@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TypeAlias, get_args
 
+from headgate.core.message import Properties
 from headgate.core.names import AppId, MessageId, QueueId, ServiceId, SessionId
-from headgate.core.values import value
+from headgate.core.values import EMPTY, value
 
 
 @value
@@ -92,12 +93,15 @@ class Displaced:
 
 @value
 class Accepted:
-    """The router has a message of a sender."""
+    """The router has a message of a sender. Its properties are told for shared queues, its body
+    only where the domain says so."""
 
     at: float
     queue: QueueId
     message: MessageId
     size: int
+    properties: Properties = EMPTY
+    body: bytes | None = None
 
 
 @value
@@ -292,6 +296,38 @@ class QueueMoved:
 
 
 @value
+class ChannelCounted:
+    """What was published on a channel in the second up to `at`. The busiest are told by name;
+    `*other*` are the rest, and `channels` says how many they were."""
+
+    at: float
+    channel: bytes
+    channels: int
+    published: int
+    size: int
+    deliveries: int
+    receivers_max: int
+
+
+@value
+class FactsCounted:
+    """So many more facts of a kind came in one second than are told one by one."""
+
+    at: float
+    fact: str
+    count: int
+
+
+@value
+class SegmentsExpired:
+    """The oldest facts of the journal, up to this number, were removed to keep its bounds."""
+
+    at: float
+    last: int
+    size: int
+
+
+@value
 class TurnFailed:
     """The store refused a turn; none of its commands happened."""
 
@@ -328,6 +364,9 @@ Fact: TypeAlias = (
     | CapacityChanged
     | QueueStuck
     | QueueMoved
+    | ChannelCounted
+    | FactsCounted
+    | SegmentsExpired
     | TurnFailed
 )
 

@@ -99,6 +99,17 @@ class Limits:
     publish_bytes: int = 1 * MiB
     """Bytes that the publish log joins before it is flushed early."""
 
+    outbox_bytes: int = 256 * MiB
+    """Facts in the store that are not sealed into the journal yet, about. Above it messages
+    are refused, since they could not be accounted for."""
+
+    journal_facts_per_second: int = 1000
+    """Facts of one rare kind in one second that the journal tells one by one; the rest is
+    counted."""
+
+    journal_channels_per_second: int = 1000
+    """Channels that the journal counts by name in one second; the rest is one row."""
+
     log_lines_per_second: int = 200
     """Log lines of one kind in one second; the rest is counted and said once."""
 

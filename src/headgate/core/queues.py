@@ -176,6 +176,8 @@ class Queues:
         quota = self._domains[backlog.record.domain].max_messages
         try:
             check(message, self._limits)
+            if turn.outbox_is_full:
+                raise LimitReached("outbox_bytes", self._limits.outbox_bytes)
             if quota is not None and backlog.messages >= quota:
                 raise QuotaReached("queue", "messages", quota)
         except HeadgateError as error:

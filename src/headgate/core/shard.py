@@ -25,6 +25,7 @@ from headgate.core.commands import (
     Open,
     Reconfigure,
     Request,
+    Sealed,
     Send,
     Subscribe,
     SubscribeService,
@@ -33,11 +34,12 @@ from headgate.core.commands import (
 )
 from headgate.core.domain import Domain
 from headgate.core.effects import Deliver, Effect, Failed, SweepDone
-from headgate.core.facts import SweepEnded, TurnFailed
+from headgate.core.facts import Fact, SweepEnded, TurnFailed
 from headgate.core.limits import Limits
 from headgate.core.message import Message
 from headgate.core.names import Seq
 from headgate.core.numbers import Numbers
+from headgate.core.outbox import Outbox
 from headgate.core.queues import Queues
 from headgate.core.seats import Seats
 from headgate.core.services import Services
@@ -56,6 +58,9 @@ class Shard:
         domains: Mapping[str, Domain],
         limits: Limits,
         last: Seq,
+        last_fact: int = 0,
+        *,
+        journal: bool = False,
     ) -> None:
         self.limits = limits
         self.domains = dict(domains)
@@ -68,6 +73,9 @@ class Shard:
         )
         self.sharing = Sharing(self.domains, self.seats, numbers, limits)
         self.statistics = Statistics()
+        self.journal = journal
+        """Whether facts go to the outbox."""
+        self.outbox = Outbox(last_fact, limits, self.backlogs.name_of, self.sharing.queues)
         self._handlers: dict[type[Any], Callable[[Any, Turn], None]] = {
             Create: self.queues.create,
             Delete: self.queues.delete,
@@ -83,6 +91,7 @@ class Shard:
             Reconfigure: self.sharing.reconfigure,
             Drained: self._drained,
             Disconnect: self._disconnect,
+            Sealed: self._sealed,
             Tick: self._tick,
         }
         self._needs: dict[type[Any], Callable[[Any, Load], None]] = {
@@ -100,7 +109,7 @@ class Shard:
 
     def turn(self, commands: Sequence[Command], now: float) -> Step:
         """Carry out a batch of commands: all of it, or, if the store fails, none of it."""
-        turn = Turn(now)
+        turn = Turn(now, self.outbox.is_full)
         try:
             load = self._missing(commands)
             if load:
@@ -112,6 +121,7 @@ class Shard:
             if turn.bodiless:
                 bodies = _answer((yield Load(bodies={seq for _, seq in turn.bodiless})))
                 self._fill_in(bodies, turn)
+            self._journal(commands, turn)
             if turn.batch:
                 yield turn.batch
         except StoreError as error:
@@ -135,6 +145,11 @@ class Shard:
             elif command.ref is not None:
                 effects.append(Failed(command.session, command.ref, error))
         return Outcome(effects, [TurnFailed(now, len(commands), str(error))], again)
+
+    def tell(self, facts: Sequence[Fact]) -> None:
+        """Facts from outside of a turn, for the journal."""
+        if self.journal:
+            self.outbox.tell(facts)
 
     # What the turn needs to know first.
 
@@ -235,10 +250,21 @@ class Shard:
     def _tick(self, command: Tick, turn: Turn) -> None:
         self.sharing.tick(turn)
 
+    def _sealed(self, command: Sealed, turn: Turn) -> None:
+        turn.batch.sealed = command.last
+
     def _page(self, command: Sweep) -> Page:
         return Page(command.service, command.after, self.limits.sweep_queues)
 
     # The end of a turn.
+
+    def _journal(self, commands: Sequence[Command], turn: Turn) -> None:
+        """The facts of a turn with stored changes go with them. Without, they wait for such a
+        turn, or for the next tick: a subscribe alone is not worth a transaction."""
+        if not self.journal:
+            return
+        if turn.batch or any(type(command) is Tick for command in commands):
+            turn.batch.outbox = self.outbox.row(turn.facts)
 
     def _fill_in(self, loaded: Loaded, turn: Turn) -> None:
         for place, seq in turn.bodiless:
@@ -266,6 +292,12 @@ class Shard:
     def _settle(self, commands: Sequence[Command], turn: Turn) -> None:
         """The turn has happened: keep the caches true and within their bounds."""
         self.sharing.settle(turn)
+        if turn.batch.outbox is not None:
+            self.outbox.committed(turn.batch.outbox)
+        elif self.journal:
+            self.outbox.tell(turn.facts)
+        if turn.batch.sealed is not None:
+            self.outbox.sealed(turn.batch.sealed)
         touched = {c.queue: None for c in commands if isinstance(c, _WITH_BACKLOG)}
         self.backlogs.settle(list(touched))
         self.statistics.observe(turn.facts)

@@ -135,6 +135,8 @@ class Sharing:
             if session not in queue.producers:
                 raise Prohibited("the queue is not open for writing")
             check(message, self._limits)
+            if turn.outbox_is_full:
+                raise LimitReached("outbox_bytes", self._limits.outbox_bytes)
             if queue.remembers(message.id, turn.now):
                 turn.facts.append(Repeated(turn.now, queue.id, message.id))
             else:
@@ -273,7 +275,10 @@ class Sharing:
                 self._offers.touch(queue, queue.apps[app])
             self._judge(queue, turn)
         turn.undo.put(queue.remembered, message.id, turn.now)
-        turn.facts.append(Accepted(turn.now, queue.id, message.id, entry.size))
+        body = message.body if domain.journal_bodies else None
+        turn.facts.append(
+            Accepted(turn.now, queue.id, message.id, entry.size, message.properties, body)
+        )
         turn.facts.extend(
             AutoConfirmed(turn.now, queue.id, app, message.id)
             for app in domain.apps

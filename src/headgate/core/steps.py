@@ -15,6 +15,7 @@ from headgate.core.effects import Effect
 from headgate.core.facts import Fact
 from headgate.core.message import Entry, Stored
 from headgate.core.names import AppId, QueueId, Seq, ServiceId
+from headgate.core.outbox import OutboxRow
 from headgate.core.tally import Tally
 from headgate.core.values import value
 
@@ -114,9 +115,16 @@ class Batch:
     """What to join to the tally of each service: counts add up and may be negative, hashes
     XOR. So a turn need not know the tally of the service that a queue was taken from."""
 
+    outbox: OutboxRow | None = None
+    """The facts of the turn, for the journal."""
+    sealed: int | None = None
+    """Facts up to this number are in a segment, and leave the outbox."""
+
     def __bool__(self) -> bool:
         return bool(
-            self.remove
+            self.outbox is not None
+            or self.sealed is not None
+            or self.remove
             or self.create
             or self.append
             or self.hold

@@ -20,6 +20,8 @@ class Turn:
     """Handed to every part of a shard that has a say in the turn."""
 
     now: float
+    outbox_is_full: bool = False
+    """The journal does not keep up: messages are refused, as on a full disk."""
     loaded: Loaded = field(default_factory=Loaded)
     batch: Batch = field(default_factory=Batch)
     undo: Undo = field(default_factory=Undo)

@@ -14,6 +14,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,13 +23,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headgate.errors import ConfigError
 from headgate.server.metrics import CONTENT_TYPE
+from headgate.store.segments import NAME, segments
 
 CONNECTIONS = 64
 """Open connections of the admin port."""
@@ -36,7 +38,7 @@ CONNECTIONS = 64
 IDLE_SECONDS = 10.0
 """A connection without a request for this long is closed."""
 
-PATHS = ("/healthz", "/readyz", "/metrics", "/status.json")
+PATHS = ("/healthz", "/readyz", "/metrics", "/status.json", "/journal/segments")
 
 
 def make_app(
@@ -45,6 +47,7 @@ def make_app(
     status: Callable[[], Mapping[str, object]],
     metrics: Callable[[], bytes],
     rows: int,
+    journal: Path | None = None,
     token: str | None = None,
 ) -> Starlette:
     """The application. `rows` bounds each list of the status."""
@@ -62,9 +65,28 @@ def make_app(
     async def status_json(request: Request) -> Response:
         return answer(page(status(), request.query_params, rows))
 
-    endpoints = (healthz, readyz, scrape, status_json)
+    async def listing(request: Request) -> Response:
+        """The segments that can be downloaded: each fact is in exactly one of them."""
+        found = [] if journal is None else await asyncio.to_thread(segments, journal)
+        return answer(
+            [
+                {"name": s.path.name, "first": s.first, "last": s.last, "bytes": s.bytes}
+                for s in found
+            ]
+        )
+
+    async def download(request: Request) -> Response:
+        name = request.path_params["name"]
+        if journal is None or not NAME.fullmatch(name) or not (journal / name).is_file():
+            raise HTTPException(404, "no such segment")
+        return FileResponse(journal / name, media_type="application/vnd.apache.parquet")
+
+    endpoints = (healthz, readyz, scrape, status_json, listing)
     return Starlette(
-        routes=[Route(path, e) for path, e in zip(PATHS, endpoints, strict=True)],
+        routes=[
+            *(Route(path, e) for path, e in zip(PATHS, endpoints, strict=True)),
+            Route("/journal/segments/{name}", download),
+        ],
         middleware=[] if token is None else [Middleware(TokenNeeded, token=token)],
         exception_handlers={HTTPException: _http_error, Exception: _failure},
     )

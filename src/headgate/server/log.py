@@ -31,6 +31,7 @@ LEVELS: Mapping[type[Fact], int] = {
     f.QueueStuck: logging.WARNING,
     f.QueueMoved: logging.INFO,
     f.Poisoned: logging.WARNING,
+    f.SegmentsExpired: logging.INFO,
     f.TurnFailed: logging.ERROR,
 }
 """The facts that are lines, and how important they are."""

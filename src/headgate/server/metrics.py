@@ -84,6 +84,11 @@ COUNTED: Mapping[type[Fact], Described] = {
     f.SweepEnded: Described("service_sweeps", "Services whose queues have all been looked at."),
     f.QueueStuck: Described("queues_stuck", "Apps of queues that stopped making progress."),
     f.QueueMoved: Described("queues_moved", "Stuck apps of queues that made progress again."),
+    f.ChannelCounted: Described(
+        "channel_counts", "Rows that count what was published on a channel in a second."
+    ),
+    f.FactsCounted: Described("facts_counted", "Floods of facts that were counted, not told."),
+    f.SegmentsExpired: Described("journal_expirations", "Times old segments were removed."),
     f.TurnFailed: Described("turn_failures", "Turns that the store refused."),
 }
 """Counters that are the number of facts of a kind."""
@@ -127,6 +132,9 @@ GAUGES: Mapping[str, Described] = {
     "deliveries_unconfirmed": Described(
         "deliveries_unconfirmed", "Deliveries that wait for their confirm."
     ),
+    "outbox_bytes": Described("outbox_bytes", "Bytes of facts that are not sealed yet, about."),
+    "journal_number": Described("journal_number", "The largest number of a sealed fact."),
+    "journal_lag": Described("journal_lag", "Numbers of facts committed and not sealed."),
     "mailbox_bytes": Described("mailbox_bytes", "Bytes in the mailboxes of all sessions."),
 }
 """Numbers that the core keeps and that go up and down."""

@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from headgate.core.broker import Broker
-from headgate.core.commands import Command, Disconnect, Reconfigure, Tick
+from headgate.core.commands import Command, Disconnect, Reconfigure, Sealed, Tick
 from headgate.core.domain import Domain
 from headgate.core.effects import Effect
-from headgate.core.facts import Fact
+from headgate.core.facts import Fact, SegmentsExpired, TurnFailed
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.limits import Limits
-from headgate.core.names import Channel, SessionId
+from headgate.core.names import Channel, Seq, SessionId
 from headgate.core.steps import Outcome
 from headgate.errors import LimitReached
+from headgate.server.journal import Journal, JournalSettings
 from headgate.server.turns import Turns
 from headgate.store.base import Store
 
@@ -37,6 +38,7 @@ class Router:
         store: Store,
         domains: Mapping[str, Domain],
         limits: Limits,
+        journal: JournalSettings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
@@ -46,6 +48,8 @@ class Router:
         self._watchers: list[Callable[[Sequence[Fact]], None]] = []
         self._outlets: dict[SessionId, Outlet] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._journal_settings = journal
+        self.journal: Journal | None = None
         self._broker: Broker | None = None
         self._turns: Turns | None = None
 
@@ -62,22 +66,49 @@ class Router:
     async def start(self) -> None:
         """Open the store and take turns from here on."""
         last = await self.store.open()
-        self._broker = Broker(self._domains, self.limits, last)
+        self._broker = await self._make_broker(last)
         self._turns = Turns(self._broker.shard, self.store, self.limits, self.clock, self._settle)
         self._tasks = [
             asyncio.create_task(self._turns.run(), name="turns"),
             asyncio.create_task(self._tick(), name="tick"),
         ]
+        if self.journal is not None:
+            self.journal.start()
+
+    async def _make_broker(self, last: Seq) -> Broker:
+        """With a journal, numbers go on after whatever is in the outbox or in a segment."""
+        path = getattr(self.store, "path", None)
+        if self._journal_settings is None or path is None:
+            return Broker(self._domains, self.limits, last)
+        last_fact, size = await self.store.unsealed()
+        self.journal = Journal(
+            path,
+            self._journal_settings,
+            watermark=lambda: self.broker.shard.outbox.watermark,
+            sealed=lambda number: self.turns.insist([Sealed(number)]),
+            expired=self._segments_expired,
+        )
+        number = max(last_fact, self.journal.last)
+        broker = Broker(self._domains, self.limits, last, number, journal=True)
+        if size:
+            broker.shard.outbox.found(number, size)
+        return broker
+
+    def _segments_expired(self, last: int, size: int) -> None:
+        self._announce([SegmentsExpired(self.clock(), last, size)])
 
     async def stop(self) -> None:
         """Finish the turns that were asked for, then close the store."""
         if self._turns is not None:
             turning, ticking = self._tasks
             ticking.cancel()
+            self._pass_time()  # facts that wait for a transaction get one
             self._turns.stop()
             with contextlib.suppress(asyncio.CancelledError):
                 await ticking
             await turning
+        if self.journal is not None:
+            await self.journal.stop()
         await self.store.close()
 
     def watch(self, callback: Callable[[Sequence[Fact]], None]) -> None:
@@ -90,7 +121,7 @@ class Router:
         with self._telling_limits(NOBODY):
             session, fact = self.broker.open_session(wire, name, self.clock())
         self._outlets[session.id] = outlet
-        self._tell([fact])
+        self._announce([fact])
         return session.id
 
     def submit(self, session: SessionId, commands: Sequence[Command]) -> None:
@@ -107,7 +138,7 @@ class Router:
         fact = self.broker.close_session(session, reason, self.clock())
         if fact is not None:
             del self._outlets[session]
-            self._tell([fact])
+            self._announce([fact])
             self.turns.insist([Disconnect(session, lost)])
 
     def reconfigure(self, domains: Mapping[str, Domain]) -> None:
@@ -144,6 +175,9 @@ class Router:
             "inbox_commands": len(self.turns),
             "deliveries_unconfirmed": in_flight,
             "mailbox_bytes": broker.budget.bytes,
+            "outbox_bytes": shard.outbox.bytes,
+            "journal_number": self.journal.last if self.journal is not None else 0,
+            "journal_lag": self.journal.lag if self.journal is not None else 0,
             "turns": self.turns.count,
             "turn_commands": self.turns.commands,
             "turn_seconds": self.turns.seconds,
@@ -217,6 +251,15 @@ class Router:
                 "problem": self.turns.problem,
             },
             "store": {"kind": self.store.kind},
+            "journal": {
+                "directory": str(self.journal.directory),
+                "sealed": self.journal.last,
+                "lag": self.journal.lag,
+                "outbox_bytes": shard.outbox.bytes,
+                "sealer_starts": self.journal.starts,
+            }
+            if self.journal is not None
+            else None,
         }
 
     # Inside.
@@ -229,6 +272,8 @@ class Router:
             outlet = self._outlets.get(session)
             if outlet is not None:
                 outlet(effects)
+        # A turn that failed could not write its own fact.
+        self.broker.shard.tell([f for f in outcome.facts if type(f) is TurnFailed])
         self._tell(outcome.facts)
 
     @contextmanager
@@ -238,8 +283,13 @@ class Router:
             yield
         except LimitReached as error:
             fact = LimitReachedFact(self.clock(), error.name, error.limit, session)
-            self._tell([fact])
+            self._announce([fact])
             raise
+
+    def _announce(self, facts: Sequence[Fact]) -> None:
+        """Facts from outside of a turn."""
+        self.broker.shard.tell(facts)
+        self._tell(facts)
 
     def _tell(self, facts: Sequence[Fact]) -> None:
         for watcher in self._watchers:
@@ -248,5 +298,11 @@ class Router:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            if self.broker.shard.sharing.queues:
-                self.turns.insist([Tick()])
+            self._pass_time()
+
+    def _pass_time(self) -> None:
+        shard = self.broker.shard
+        if self.journal is not None:
+            shard.tell(self.broker.channels.counted(self.clock()))
+        if shard.sharing.queues or self.journal is not None:
+            self.turns.insist([Tick()])

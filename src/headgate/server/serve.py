@@ -27,6 +27,7 @@ from headgate.core.values import EMPTY
 from headgate.errors import ConfigError, HeadgateError
 from headgate.server import admin, log
 from headgate.server.config import Config, Listen, load_config
+from headgate.server.journal import JournalSettings
 from headgate.server.metrics import Metrics
 from headgate.server.router import Router
 from headgate.store.base import Store
@@ -67,6 +68,19 @@ def database(config: Config) -> Path | None:
     """The file of the store, if it has one."""
     kind, _, name = config.store.url.partition(":")
     return config.directory / name if kind == "sqlite" else None
+
+
+def journal_settings(config: Config) -> JournalSettings | None:
+    """Where and how the journal of a configuration is kept, if it is."""
+    journal = config.journal
+    if not journal.enabled or database(config) is None:
+        return None
+    return JournalSettings(
+        directory=config.directory / journal.directory,
+        segment_bytes=journal.segment_size,
+        keep_seconds=journal.keep,
+        keep_bytes=journal.max_bytes,
+    )
 
 
 def is_running(config: Config) -> bool:
@@ -126,6 +140,7 @@ class _Service:
             store=open_store(config),
             domains={**config.all_domains(), **domains},
             limits=config.limits,
+            journal=journal_settings(config),
         )
         self.stage = "starting"
         self.metrics = Metrics(self.gauges)
@@ -165,10 +180,12 @@ class _Service:
         raise_descriptors(config)
         listening = stack.enter_context(admin.bind(config.admin.host, config.admin.port))
         token = config.admin.token
+        journal = journal_settings(config)
         app = admin.make_app(
             problems=self.problems,
             status=self.status,
             metrics=self.metrics.exposition,
+            journal=None if journal is None else journal.directory,
             rows=config.limits.status_rows,
             token=None if token is None else token.reveal(),
         )

@@ -44,5 +44,9 @@ class Store(Protocol):
         cancelled while it waits does not know whether the batch was done; half of it never is.
         """
 
+    async def unsealed(self) -> tuple[int, int]:
+        """The largest number of a fact in the outbox, and how many bytes are there; zeros if
+        it is empty. Asked once, after `open`."""
+
     async def close(self) -> None:
         """Finish what is under way and let go of every resource. May be called twice."""

@@ -9,6 +9,7 @@ from itertools import islice
 
 from headgate.core.message import Entry, Stored
 from headgate.core.names import QueueId, Seq, ServiceId
+from headgate.core.outbox import OutboxRow
 from headgate.core.steps import Batch, Head, Load, Loaded, Page, QueueRecord, Usage
 from headgate.core.tally import NOTHING, Tally
 from headgate.errors import StoreError
@@ -36,9 +37,15 @@ class MemoryStore:
         self._members: defaultdict[ServiceId, list[QueueId]] = defaultdict(list)
         """The queues of a service, sorted."""
         self._tallies: dict[ServiceId, Tally] = {}
+        self.outbox: dict[int, OutboxRow] = {}
+        """Facts that were not sealed, by the number of the first of a row."""
 
     async def open(self) -> Seq:
         return max(self._place, default=Seq(0))
+
+    async def unsealed(self) -> tuple[int, int]:
+        last = max((row.last for row in self.outbox.values()), default=0)
+        return last, sum(row.size for row in self.outbox.values())
 
     async def close(self) -> None:
         self._forget()
@@ -104,6 +111,11 @@ class MemoryStore:
             self._associate(queue, service)
         for service, tally in batch.tallies.items():
             self._tallies[service] = self._tallies.get(service, NOTHING).join(tally)
+        if batch.outbox is not None:
+            self.outbox[batch.outbox.first] = batch.outbox
+        if batch.sealed is not None:
+            for first in [f for f, row in self.outbox.items() if row.last <= batch.sealed]:
+                del self.outbox[first]
 
     def _check(self, batch: Batch) -> None:
         """Raise for whatever could fail, before anything is changed."""
@@ -115,6 +127,8 @@ class MemoryStore:
                 raise StoreError(f"message number {seq} is taken already")
             if not self._will_have(stored.queue, batch):
                 raise StoreError(f"queue {stored.queue!r} of message {seq} does not exist")
+        if batch.outbox is not None and batch.outbox.first in self.outbox:
+            raise StoreError(f"fact number {batch.outbox.first} is taken already")
         for queue in batch.associate:
             if not self._will_have(queue, batch):
                 raise StoreError(f"queue {queue!r} does not exist and cannot be associated")

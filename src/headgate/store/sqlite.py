@@ -40,6 +40,7 @@ from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
 from headgate.core.steps import Batch, Head, Load, Loaded, Page, QueueRecord, Usage
 from headgate.core.tally import NOTHING, Tally
 from headgate.errors import StoreError
+from headgate.store.facts import encode_facts
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -162,6 +163,12 @@ INSERT INTO services (id, count, hash) VALUES (?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET count = excluded.count, hash = excluded.hash
 """
 
+TELL = "INSERT INTO outbox (first, last, facts) VALUES (?, ?, ?)"
+
+SEAL = "DELETE FROM outbox WHERE last <= ?"
+
+UNSEALED = "SELECT coalesce(max(last), 0), coalesce(sum(length(facts)), 0) FROM outbox"
+
 REMOVE = (
     """
     DELETE FROM holds WHERE seq IN (
@@ -231,6 +238,10 @@ class SqliteStore:
     async def apply(self, batch: Batch) -> None:
         if batch:
             await self._run(lambda db: self._apply(db, batch))
+
+    async def unsealed(self) -> tuple[int, int]:
+        [(last, size)] = await self._run(lambda db: self._all(db, UNSEALED))
+        return last, size
 
     async def close(self) -> None:
         executor, self._executor = self._executor, None
@@ -456,6 +467,12 @@ class SqliteStore:
                 kept = self._tallies(db, batch.tallies)
                 joined = ((s, kept.get(s, NOTHING).join(t)) for s, t in batch.tallies.items())
                 self._many(db, TALLY, ((s, t.count, t.hash) for s, t in joined))
+
+            if batch.outbox is not None:
+                row = batch.outbox
+                self._all(db, TELL, (row.first, row.last, encode_facts(row.facts)))
+            if batch.sealed is not None:
+                self._all(db, SEAL, (batch.sealed,))
 
     def _check_file(self) -> None:
         """SQLite goes on writing to a file that was deleted or moved, and a receipt for what is

@@ -161,15 +161,17 @@ class Admin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """The facts on disk. Without the section nothing is written."""
+    """The facts on disk, as Parquet segments. The store "memory:" has no journal."""
 
+    enabled: Switch = True
+    """Whether facts are kept at all."""
     directory: FolderPath = "journal"
     """Relative to the state directory."""
     segment_size: Annotated[int, Size(64 * KiB)] = 64 * MiB
     """A segment is sealed at about this size."""
     keep: Annotated[float | None, Unlimited(Duration())] = 7 * 86_400.0
     """Older segments are removed."""
-    max_bytes: Annotated[int | None, Unlimited(Size())] = None
+    max_bytes: Annotated[int | None, Unlimited(Size())] = 10 * 1024 * MiB
     """Above it the oldest segments are removed."""
     sample: Annotated[float, Part()] = 0.0
     """The part of channel messages that are written whole."""
@@ -204,7 +206,7 @@ class Config:
     listen: Listen = field(default_factory=Listen)
     smp: Smp = field(default_factory=Smp)
     admin: Admin = field(default_factory=Admin)
-    journal: Journal | None = None
+    journal: Journal = field(default_factory=Journal)
     log: Log = field(default_factory=Log)
     limits: Limits = field(default_factory=Limits)
     domains: Mapping[str, Domain] = field(default_factory=dict)
@@ -308,7 +310,7 @@ KNOWN: dict[str, Key | Group] = {
     ),
     "smp": _group(Smp),
     "admin": _group(Admin),
-    "journal": _group(Journal, optional=True),
+    "journal": _group(Journal),
     "log": _group(Log),
     "limits": Group(
         Limits,

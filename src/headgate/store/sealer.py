@@ -1,0 +1,258 @@
+"""The sealer: outbox rows to Parquet segments, in a process of its own.
+
+    python -m headgate.store.sealer DATABASE DIRECTORY [--segment-bytes N] [--keep SECONDS] ...
+
+It is told on standard input up to which number it may seal, a line each: ``seal 4096``. It says
+on standard output what it did: ``sealed LAST``, ``expired LAST BYTES``. It ends when its input
+does. pyarrow is imported here and nowhere in the router.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate.core.facts import KINDS
+from headgate.core.limits import MiB
+from headgate.store.facts import decode_facts
+from headgate.store.segments import PART, Segment, all_files, clean, current, name_of
+
+PROPERTY = pa.struct([("i", pa.int64()), ("s", pa.string()), ("b", pa.bool_())])
+"""Exactly one is not null; a property of bytes is not told."""
+
+FIELD_NAMES: dict[str, list[str]] = {
+    kind.__name__: [field.name for field in fields(kind)] for kind in KINDS
+}
+
+
+def _columns() -> dict[str, pa.DataType]:
+    """A column for each field that any fact has."""
+    types: dict[str, pa.DataType] = {}
+    for kind in KINDS:
+        for name, hint in get_type_hints(kind).items():
+            types.setdefault(name, _type_of(name, str(hint)))
+    return types
+
+
+def _type_of(name: str, hint: str) -> pa.DataType:
+    if name == "properties":
+        return pa.map_(pa.string(), PROPERTY)
+    for word, column in (
+        ("bytes", pa.binary()),
+        ("QueueId", pa.binary()),
+        ("MessageId", pa.binary()),
+        ("ServiceId", pa.binary()),
+        ("SessionId", pa.int64()),
+        ("float", pa.float64()),
+        ("bool", pa.bool_()),
+        ("int", pa.int64()),
+        ("str", pa.string()),
+    ):
+        if word in hint:
+            return column
+    raise AssertionError(f"no column type for {name}: {hint}")
+
+
+COLUMNS = _columns()
+SCHEMA = pa.schema(
+    [("number", pa.int64()), ("kind", pa.dictionary(pa.int32(), pa.string())), *COLUMNS.items()],
+    metadata={"headgate.journal": "1"},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the journal may take, and for how long."""
+
+    segment_bytes: int = 64 * MiB
+    """A batch of rows that is sealed at once, and the size up to which segments are merged."""
+    keep_seconds: float = 7 * 86_400.0
+    keep_bytes: int = 10 * 1024 * MiB
+    merge_files: int = 60
+    """So many small segments become one."""
+    grace_seconds: float = 3600.0
+    """How long replaced files stay, for queries that were planned with them."""
+
+
+class Sealer:
+    """Everything the sealer does, without its pipes. `at_step` is called between the steps of
+    a seal, so that tests can stop exactly there."""
+
+    def __init__(
+        self,
+        database: Path,
+        directory: Path,
+        bounds: Bounds,
+        clock: Callable[[], float] = time.time,
+        at_step: Callable[[str], None] = lambda step: None,
+    ) -> None:
+        self._directory = directory
+        self._bounds = bounds
+        self._clock = clock
+        self._at_step = at_step
+        directory.mkdir(parents=True, exist_ok=True)
+        clean(directory)
+        # Not in the router's process: a read-only connection of our own, whose short reads
+        # do not hold up the log.
+        self._db = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10.0)
+        self.last = max((segment.last for segment in all_files(directory)), default=0)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def seal(self, watermark: int) -> bool:
+        """Seal one segment of what is not sealed, up to the watermark. Whether there was any."""
+        rows = self._rows(watermark)
+        if not rows:
+            return False
+        first, last = rows[0][0], rows[-1][1]
+        self._write(_table(rows), first, last)
+        self.last = last
+        return True
+
+    def merge(self) -> bool:
+        """Make one segment of the oldest run of small ones. Whether there was one."""
+        run: list[Segment] = []
+        for segment in current(all_files(self._directory)):
+            small = segment.bytes < self._bounds.segment_bytes // 4
+            size = sum(s.bytes for s in run) + segment.bytes
+            if small and size <= self._bounds.segment_bytes:
+                run.append(segment)
+                if len(run) == self._bounds.merge_files:
+                    break
+            elif len(run) < self._bounds.merge_files:
+                run = [segment] if small else []
+        if len(run) < self._bounds.merge_files:
+            return False
+        table = pa.concat_tables([pq.read_table(s.path, schema=SCHEMA) for s in run])
+        self._write(table, run[0].first, run[-1].last)
+        return True
+
+    def expire(self) -> tuple[int, int] | None:
+        """Remove what is too old or too much, oldest first, and replaced files after their
+        grace. Return the last number and the bytes of what went for good."""
+        files = all_files(self._directory)
+        kept = current(files)
+        now = self._clock()
+        for replaced in [segment for segment in files if segment not in kept]:
+            if now - replaced.path.stat().st_mtime > self._bounds.grace_seconds:
+                replaced.path.unlink(missing_ok=True)
+        size = sum(segment.bytes for segment in kept)
+        last, removed = 0, 0
+        for segment in kept[:-1]:  # the newest names the last number, and stays
+            is_old = now - segment.path.stat().st_mtime > self._bounds.keep_seconds
+            if not is_old and size <= self._bounds.keep_bytes:
+                break
+            for covered in files:
+                if covered.last <= segment.last:
+                    covered.path.unlink(missing_ok=True)
+            size -= segment.bytes
+            last, removed = segment.last, removed + segment.bytes
+        return (last, removed) if last else None
+
+    def _rows(self, watermark: int) -> list[tuple[int, int, bytes]]:
+        rows, size = [], 0
+        query = "SELECT first, last, facts FROM outbox WHERE first > ? AND last <= ? ORDER BY first"
+        for first, last, facts in self._db.execute(query, (self.last, watermark)):
+            rows.append((first, last, facts))
+            size += len(facts)
+            if size >= self._bounds.segment_bytes:
+                break
+        return rows
+
+    def _write(self, table: pa.Table, first: int, last: int) -> None:
+        """Write under a temporary name, sync, rename, sync the folder: it is there whole, or
+        not at all."""
+        path = self._directory / name_of(first, last)
+        part = path.with_name(path.name + PART)
+        pq.write_table(table, part, compression="zstd")
+        with open(part, "rb") as file:
+            os.fsync(file.fileno())
+        self._at_step("written")
+        part.replace(path)
+        folder = os.open(self._directory, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        self._at_step("renamed")
+
+
+def _table(rows: Iterable[tuple[int, int, bytes]]) -> pa.Table:
+    """Facts to columns. A kind that this version does not know keeps its number and its name."""
+    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
+    for number, fact in _numbered(rows):
+        columns["number"].append(number)
+        columns["kind"].append(fact[0])
+        values = dict(zip(FIELD_NAMES.get(fact[0], ()), fact[1:], strict=False))
+        for name in COLUMNS:
+            columns[name].append(values.get(name))
+    columns["properties"] = [_properties(found) for found in columns["properties"]]
+    arrays = [
+        pa.array(columns[field.name], pa.string()).dictionary_encode()
+        if field.name == "kind"
+        else pa.array(columns[field.name], field.type)
+        for field in SCHEMA
+    ]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def _numbered(rows: Iterable[tuple[int, int, bytes]]) -> Iterator[tuple[int, Sequence[Any]]]:
+    for first, _, blob in rows:
+        yield from enumerate(decode_facts(blob), first)
+
+
+def _properties(found: dict[str, Any] | None) -> list[tuple[str, dict[str, Any]]] | None:
+    if not found:
+        return None
+    told: list[tuple[str, dict[str, Any]]] = []
+    for name, item in found.items():
+        if isinstance(item, bool):
+            told.append((name, {"b": item}))
+        elif isinstance(item, int):
+            told.append((name, {"i": item}))
+        elif isinstance(item, str):
+            told.append((name, {"s": item}))
+    return told
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Seal the outbox of a router into segments.")
+    parser.add_argument("database", type=Path)
+    parser.add_argument("directory", type=Path)
+    defaults = Bounds()
+    parser.add_argument("--segment-bytes", type=int, default=defaults.segment_bytes)
+    parser.add_argument("--keep-seconds", type=float, default=defaults.keep_seconds)
+    parser.add_argument("--keep-bytes", type=int, default=defaults.keep_bytes)
+    options = parser.parse_args()
+    bounds = Bounds(
+        segment_bytes=options.segment_bytes,
+        keep_seconds=options.keep_seconds,
+        keep_bytes=options.keep_bytes,
+    )
+    sealer = Sealer(options.database, options.directory, bounds)
+    print(f"sealed {sealer.last}", flush=True)
+    for line in sys.stdin:
+        watermark = int(line.removeprefix("seal "))
+        while sealer.seal(watermark):
+            print(f"sealed {sealer.last}", flush=True)
+        while sealer.merge():
+            pass
+        expired = sealer.expire()
+        if expired is not None:
+            print(f"expired {expired[0]} {expired[1]}", flush=True)
+    sealer.close()
+
+
+if __name__ == "__main__":
+    main()

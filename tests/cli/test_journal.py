@@ -1,0 +1,103 @@
+"""``headgate journal``, and the segments on the admin port."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from headgate.cli import cli
+from headgate.store.segments import segments
+
+HEADGATE = Path(sys.executable).with_name("headgate")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The state directory of a demo that was played once."""
+    folder = tmp_path_factory.mktemp("journal")
+    environment = {
+        **os.environ,
+        "HEADGATE_DIRECTORY": str(folder),
+        "HEADGATE_ADMIN__PORT": "0",
+    }
+    subprocess.run([HEADGATE, "demo", "--once"], env=environment, check=True, timeout=60)
+    return folder
+
+
+def journal(folder: Path, *arguments: str) -> Result:
+    environment = {"HEADGATE_DIRECTORY": str(folder)}
+    return CliRunner().invoke(cli, ["journal", *arguments], env=environment)
+
+
+def test_tail_prints_facts_from_a_number_on(folder: Path) -> None:
+    done = journal(folder, "tail", "--from", "1", "--count", "3", "--json")
+    facts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [fact["number"] for fact in facts] == [1, 2, 3]
+    assert facts[0]["kind"] == "SessionOpened"
+    plain = journal(folder, "tail", "--from", "1", "--count", "1").stdout
+    assert "SessionOpened" in plain
+    assert "name=alice" in plain
+
+
+def test_tail_without_a_number_prints_the_last_twenty(folder: Path) -> None:
+    assert len(journal(folder, "tail").stdout.splitlines()) == 20
+
+
+def test_stats_count_by_kind(folder: Path) -> None:
+    done = journal(folder, "stats", "--json")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    counts = {row["kind"]: row["facts"] for row in rows}
+    assert counts["Accepted"] == 5
+    assert counts["SessionOpened"] == counts["SessionClosed"] == 10
+
+
+def test_verify_says_which_segment_is_broken(folder: Path, tmp_path: Path) -> None:
+    assert journal(folder, "verify").exit_code == 0
+    copy = tmp_path / "journal"
+    copy.mkdir()
+    for segment in segments(folder / "journal"):
+        (copy / segment.path.name).write_bytes(segment.path.read_bytes()[:100])
+    done = journal(tmp_path, "verify")
+    assert done.exit_code == 1
+    assert "FAIL" in done.stdout
+    assert "move it away" in done.stdout
+
+
+def test_a_configuration_without_a_journal_says_so(folder: Path) -> None:
+    environment = {"HEADGATE_STORE__URL": "memory:"}
+    done = CliRunner().invoke(cli, ["journal", "stats"], env=environment)
+    assert done.exit_code == 1
+    assert "keeps no journal" in done.stderr
+
+
+def test_segments_are_listed_and_downloadable(folder: Path, tmp_path: Path) -> None:
+    ready = tmp_path / "ready.json"
+    environment = {**os.environ, "HEADGATE_DIRECTORY": str(folder), "HEADGATE_ADMIN__PORT": "0"}
+    with subprocess.Popen(
+        [HEADGATE, "serve", "--ready-file", ready], env=environment, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            while not ready.exists():
+                assert process.poll() is None
+            admin = json.loads(ready.read_text())["admin"]
+            address = f"http://{admin['host']}:{admin['port']}/journal/segments"
+            with urllib.request.urlopen(address, timeout=10) as answer:
+                [listed, *_] = json.loads(answer.read())
+            assert listed["first"] == 1
+            with urllib.request.urlopen(f"{address}/{listed['name']}", timeout=10) as answer:
+                table = pq.read_table(io.BytesIO(answer.read()))
+            assert table["number"][0].as_py() == 1
+            for wrong in ("../../queues.db", "%2e%2e%2fqueues.db", "x.parquet"):
+                with pytest.raises(urllib.error.HTTPError, match="404"):
+                    urllib.request.urlopen(f"{address}/{wrong}", timeout=10)
+        finally:
+            process.terminate()

@@ -1,0 +1,269 @@
+"""Outbox rows to segments: each fact once, wherever somebody dies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from headgate.core.facts import KINDS
+from headgate.core.outbox import OutboxRow
+from headgate.core.steps import Batch
+from headgate.store import reading
+from headgate.store.sealer import COLUMNS, SCHEMA, Bounds, Sealer
+from headgate.store.segments import PART, Segment, current, last_number, name_of, segments
+from headgate.store.sqlite import SqliteStore
+
+
+class Died(Exception):
+    pass
+
+
+class Bench:
+    """A database with an outbox, and a folder for its journal."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = folder / "q.db"
+        self.directory = folder / "journal"
+        self.now = 1_000_000.0
+
+    def tell(self, *rows: tuple[int, int], sealed: int | None = None) -> None:
+        async def write() -> None:
+            store = SqliteStore(self.database)
+            await store.open()
+            for first, last in rows:
+                told = [("SessionOpened", 1.5, n, "w", f"n{n}") for n in range(first, last + 1)]
+                await store.apply(Batch(outbox=OutboxRow(first, told, 1)))
+            if sealed is not None:
+                await store.apply(Batch(sealed=sealed))
+            await store.close()
+
+        asyncio.run(write())
+
+    def sealer(self, bounds: Bounds | None = None, dies: str = "") -> Sealer:
+        def at_step(step: str) -> None:
+            if step == dies:
+                raise Died
+
+        return Sealer(self.database, self.directory, bounds or Bounds(), lambda: self.now, at_step)
+
+    def numbers(self) -> list[int]:
+        return [fact["number"] for fact in reading.facts(self.directory)]
+
+    def age(self, seconds: float) -> None:
+        for segment in self.directory.iterdir():
+            os.utime(segment, (self.now - seconds, self.now - seconds))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_rows_become_a_segment_named_by_its_numbers(bench: Bench) -> None:
+    bench.tell((1, 3), (7, 8))
+    sealer = bench.sealer()
+    assert sealer.seal(100)
+    assert not sealer.seal(100)
+    sealer.close()
+    [segment] = segments(bench.directory)
+    assert segment.path.name == f"{1:020}-{8:020}.parquet"
+    assert bench.numbers() == [1, 2, 3, 7, 8]
+    fact = next(reading.facts(bench.directory))
+    assert fact == {
+        "number": 1,
+        "kind": "SessionOpened",
+        "at": 1.5,
+        "session": 1,
+        "wire": "w",
+        "name": "n1",
+    }
+
+
+def test_nothing_beyond_the_watermark_is_sealed(bench: Bench) -> None:
+    bench.tell((1, 3), (4, 6), (7, 9))
+    sealer = bench.sealer()
+    sealer.seal(6)
+    sealer.close()
+    assert bench.numbers() == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("step", ["written", "renamed"])
+def test_a_sealer_that_dies_leaves_each_fact_once(bench: Bench, step: str) -> None:
+    """After the write, after the rename, before the rows are deleted."""
+    bench.tell((1, 3))
+    dying = bench.sealer(dies=step)
+    with pytest.raises(Died):
+        dying.seal(3)
+    dying.close()
+    assert bool(list(bench.directory.glob(f"*{PART}"))) == (step == "written")
+    bench.tell((4, 5))
+    sealer = bench.sealer()
+    sealer.seal(5)
+    sealer.close()
+    assert not list(bench.directory.glob(f"*{PART}"))
+    assert bench.numbers() == [1, 2, 3, 4, 5]
+
+
+def test_rows_that_were_sealed_but_not_deleted_are_not_sealed_again(bench: Bench) -> None:
+    bench.tell((1, 3))
+    sealer = bench.sealer()
+    sealer.seal(3)
+    sealer.close()
+    again = bench.sealer()
+    assert again.last == 3
+    assert not again.seal(3)
+    again.close()
+
+
+def test_a_large_outbox_is_sealed_in_pieces(bench: Bench) -> None:
+    bench.tell(*((n, n) for n in range(1, 11)))
+    sealer = bench.sealer(Bounds(segment_bytes=100))
+    pieces = 0
+    while sealer.seal(10):
+        pieces += 1
+    sealer.close()
+    assert pieces > 1
+    assert bench.numbers() == list(range(1, 11))
+
+
+def test_small_segments_are_merged_and_the_replaced_stay_for_a_while(bench: Bench) -> None:
+    bounds = Bounds(merge_files=3, grace_seconds=100)
+    sealer = None
+    for number in range(1, 5):
+        bench.tell((number, number))
+        sealer = bench.sealer(bounds)
+        sealer.seal(number)
+        sealer.close()
+    sealer = bench.sealer(bounds)
+    assert sealer.merge()
+    assert not sealer.merge()
+    assert bench.numbers() == [1, 2, 3, 4]
+    assert len(segments(bench.directory)) == 2
+    bench.age(50)
+    sealer.expire()
+    assert len(list(bench.directory.iterdir())) == 5
+    bench.age(150)
+    sealer.expire()
+    assert len(list(bench.directory.iterdir())) == 2
+    assert bench.numbers() == [1, 2, 3, 4]
+    sealer.close()
+
+
+def test_a_merge_that_dies_changes_nothing_that_is_read(bench: Bench) -> None:
+    bounds = Bounds(merge_files=2)
+    for number in (1, 2):
+        bench.tell((number, number))
+        sealer = bench.sealer(bounds)
+        sealer.seal(number)
+        sealer.close()
+    for step in ("written", "renamed"):
+        dying = bench.sealer(bounds, dies=step)
+        with pytest.raises(Died):
+            dying.merge()
+        dying.close()
+        assert bench.numbers() == [1, 2]
+
+
+def test_what_is_too_old_or_too_much_goes_oldest_first(bench: Bench) -> None:
+    for number in range(1, 5):
+        bench.tell((number, number))
+        sealer = bench.sealer()
+        sealer.seal(number)
+        sealer.close()
+    size = segments(bench.directory)[0].bytes
+    bench.age(10)
+    roomy = bench.sealer(Bounds(keep_seconds=100, keep_bytes=10 * size))
+    assert roomy.expire() is None
+    roomy.close()
+    tight = bench.sealer(Bounds(keep_seconds=100, keep_bytes=2 * size + size // 2))
+    expired = tight.expire()
+    assert expired is not None
+    assert expired[0] == 2
+    assert bench.numbers() == [3, 4]
+    tight.close()
+    bench.age(200)
+    old = bench.sealer(Bounds(keep_seconds=100))
+    old.expire()
+    old.close()
+    assert bench.numbers() == [4], "the newest names the last number, and stays"
+    assert last_number(bench.directory) == 4
+
+
+def test_an_unknown_kind_and_fewer_fields_are_kept_as_far_as_they_go(bench: Bench) -> None:
+    async def write() -> None:
+        store = SqliteStore(bench.database)
+        await store.open()
+        told: Sequence[tuple[object, ...]] = [("FromTheFuture", 1.0, "x"), ("SessionOpened", 2.0)]
+        await store.apply(Batch(outbox=OutboxRow(1, told, 1)))
+        await store.close()
+
+    asyncio.run(write())
+    sealer = bench.sealer()
+    sealer.seal(2)
+    sealer.close()
+    assert list(reading.facts(bench.directory)) == [
+        {"number": 1, "kind": "FromTheFuture"},
+        {"number": 2, "kind": "SessionOpened", "at": 2.0},
+    ]
+
+
+def test_properties_are_typed_and_bytes_are_left_out(bench: Bench) -> None:
+    async def write() -> None:
+        store = SqliteStore(bench.database)
+        await store.open()
+        properties = {"b": True, "i": -5, "s": "é", "x": b"\xff"}
+        told = [("Accepted", 1.0, b"q", b"m", 3, properties, b"body")]
+        await store.apply(Batch(outbox=OutboxRow(1, told, 1)))
+        await store.close()
+
+    asyncio.run(write())
+    sealer = bench.sealer()
+    sealer.seal(1)
+    sealer.close()
+    [fact] = reading.facts(bench.directory)
+    told = {
+        name: {k: v for k, v in kinds.items() if v is not None}
+        for name, kinds in fact["properties"]
+    }
+    assert told == {"b": {"b": True}, "i": {"i": -5}, "s": {"s": "é"}}
+    assert fact["body"] == b"body"
+
+
+def test_every_fact_has_its_columns(bench: Bench) -> None:
+    for kind in KINDS:
+        assert set(kind.__dataclass_fields__) <= set(COLUMNS)
+    bench.tell((1, 1))
+    sealer = bench.sealer()
+    sealer.seal(1)
+    sealer.close()
+    [segment] = segments(bench.directory)
+    assert pq.read_schema(segment.path).names == SCHEMA.names
+
+
+def test_of_overlapping_segments_the_widest_counts() -> None:
+    def segment(first: int, last: int) -> Segment:
+        return Segment(first, last, Path(name_of(first, last)), 1)
+
+    wide, small, next_one = segment(1, 9), segment(1, 3), segment(10, 12)
+    assert current([wide, small, segment(4, 9), next_one]) == [wide, next_one]
+
+
+def test_a_broken_segment_is_named_and_the_others_are_fine(bench: Bench) -> None:
+    for number in (1, 2, 3):
+        bench.tell((number, number))
+        sealer = bench.sealer()
+        sealer.seal(number)
+        sealer.close()
+    broken = bench.directory / name_of(2, 2)
+    broken.write_bytes(broken.read_bytes()[:-20])
+    (bench.directory / name_of(1, 1)).rename(bench.directory / name_of(0, 1))
+    problems = [finding.problem for finding in reading.verify(bench.directory)]
+    assert problems[0] == "its facts are not those of its name"
+    assert problems[1] is not None
+    assert "cannot be read" in problems[1]
+    assert problems[2] is None
