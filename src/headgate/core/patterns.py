@@ -1,0 +1,289 @@
+"""Which patterns match a channel, without asking each of them.
+
+A pattern is filed under one key: bytes that a channel must have, at its start, at its end or
+somewhere, for the pattern to match. A lookup collects what is filed under the keys that the
+channel has, and the patterns themselves decide. So a key need only be necessary; one that many
+patterns share costs time, never a wrong answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from operator import attrgetter, itemgetter
+from typing import TypeAlias, TypeVar
+
+from headgate.core.glob import Glob, Literals, Test
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+SCAN_MAX = 32
+"""So many patterns are asked one by one: collecting keys would cost more."""
+
+FEW = 1
+"""Asking so many costs no more than remembering what they said."""
+
+ROOM = 8
+"""A prefix or suffix that fewer patterns share is taken at once. Grams are dearer to look up,
+so they are for what has no better key."""
+
+LENGTHS: tuple[int, ...] = (*range(9), 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128)
+"""Of a prefix or suffix the key is as much as one of these allows. A lookup asks once per length
+in use, and must not ask more often the more lengths somebody thinks of."""
+
+FITTING = [max(length for length in LENGTHS if length <= run) for run in range(LENGTHS[-1] + 1)]
+"""The length of the key by the length of what there is."""
+
+GRAMS = (5, 3, 1)
+"""Of inner bytes a gram of the first of these lengths that fits is the key. With 6 instead of 5
+names with four digits fell back to three bytes, and many of them shared a key."""
+
+FEW_GRAMS = 8
+"""So many grams are searched for in the channel, instead of its grams among them."""
+
+GRAMS_COMPARED = 16
+"""Of a long run of bytes only about so many grams are compared."""
+
+CACHE_ENTRIES = 8192
+CACHE_BYTES = 2 * 1024 * 1024
+"""Of the channels and results remembered. Beyond either all are forgotten: those that are
+published to are soon back, and nothing is kept in order for it."""
+
+POINTER_BYTES = 8
+"""What a match adds to a result."""
+
+
+class Snug(dict[K, V]):
+    """A dictionary that gives room back. One that was large stays large otherwise, and is as
+    slow to walk as when it was full."""
+
+    __slots__ = ("_most",)
+
+    def __init__(self) -> None:
+        self._most = 0
+
+    def drop(self, key: K) -> V:
+        self._most = max(self._most, len(self))
+        value = self.pop(key)
+        if len(self) * 4 < self._most:
+            rest = dict(self)
+            self.clear()
+            self.update(rest)
+            self._most = len(rest)
+        return value
+
+
+class Filed:
+    """A pattern in its place."""
+
+    __slots__ = ("drawers", "glob", "key", "number", "place")
+
+    def __init__(self, glob: Glob, number: int, drawers: Drawers, key: bytes) -> None:
+        self.glob = glob
+        self.number = number
+        self.drawers = drawers
+        self.key = key
+        self.place = 0
+
+
+Drawer: TypeAlias = Snug[bytes, list[Filed]]
+"""Patterns by keys of one length."""
+
+
+class Drawers(Snug[int, Drawer]):
+    """Patterns by keys of one kind. There is a drawer for each length in use, and no other."""
+
+    __slots__ = ()
+
+    def load(self, key: bytes) -> int:
+        """How many patterns share a key."""
+        drawer = self.get(len(key))
+        return len(drawer.get(key, ())) if drawer else 0
+
+    def put(self, filed: Filed) -> None:
+        drawer = self.get(len(filed.key))
+        if drawer is None:
+            drawer = self[len(filed.key)] = Snug()
+        shared = drawer.setdefault(filed.key, [])
+        filed.place = len(shared)
+        shared.append(filed)
+
+    def take(self, filed: Filed) -> None:
+        """Remove a pattern. The last one under its key moves to its place: no search."""
+        drawer = self[len(filed.key)]
+        shared = drawer[filed.key]
+        last = shared.pop()
+        if last is not filed:
+            shared[filed.place] = last
+            last.place = filed.place
+        if not shared:
+            drawer.drop(filed.key)
+        if not drawer:
+            self.drop(len(filed.key))
+
+
+class PatternIndex:
+    """Distinct patterns; who subscribes to them, and how many, is the caller's affair."""
+
+    def __init__(self, *, scan_max: int = SCAN_MAX) -> None:
+        self.generation = 0
+        """Another one after every change: who keeps a result can ask whether it still holds."""
+        self._scan_max = scan_max
+        self._filed: Snug[bytes, Filed] = Snug()
+        self._numbers = 0
+        self._wholes = Drawers()
+        self._prefixes = Drawers()
+        """What gives no key is here as well, under the prefix that every channel has."""
+        self._suffixes = Drawers()
+        self._grams = Drawers()
+        self._tests: dict[bytes, list[tuple[bytes, Test]]] = {}
+        """Of a small set, by the first byte of a channel, until it changes."""
+        self._found: dict[bytes, tuple[bytes, ...]] = {}
+        self._found_bytes = 0
+
+    def add(self, pattern: bytes) -> bool:
+        """Add a pattern; false if it is there already."""
+        if pattern in self._filed:
+            return False
+        glob = Glob(pattern)
+        drawers, key = self._key(glob.literals())
+        self._numbers += 1
+        filed = self._filed[pattern] = Filed(glob, self._numbers, drawers, key)
+        drawers.put(filed)
+        self._change()
+        return True
+
+    def remove(self, pattern: bytes) -> bool:
+        """Remove a pattern; false if it is not there."""
+        if pattern not in self._filed:
+            return False
+        filed = self._filed.drop(pattern)
+        filed.drawers.take(filed)
+        self._change()
+        return True
+
+    def matching(self, channel: bytes) -> tuple[bytes, ...]:
+        """The patterns that match a channel, in the order in which they were added."""
+        found = self._found.get(channel)
+        if found is not None:
+            return found
+        if len(self._filed) > self._scan_max:
+            return self._remember(channel, self._find(channel))
+        tests = self._tests.get(channel[:1])
+        if tests is None:
+            tests = self._gather(channel[:1])
+        if not tests:
+            return ()
+        found = tuple(
+            [
+                pattern
+                for pattern, (head, tail, room, rest) in tests
+                if (not head or channel.startswith(head))
+                and (not tail or channel.endswith(tail))
+                and len(channel) >= room
+                and (rest is None or rest(channel))
+            ]
+        )
+        return found if len(tests) <= FEW else self._remember(channel, found)
+
+    def __contains__(self, pattern: bytes) -> bool:
+        return pattern in self._filed
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The patterns, in the order in which they were added."""
+        return iter(self._filed)
+
+    def __len__(self) -> int:
+        return len(self._filed)
+
+    def _change(self) -> None:
+        self.generation += 1
+        self._tests.clear()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._found.clear()
+        self._found_bytes = 0
+
+    def _key(self, literals: Literals) -> tuple[Drawers, bytes]:
+        """The least loaded key that these literals give."""
+        if literals.whole is not None:
+            return self._wholes, literals.whole
+        prefix, suffix = literals.prefix, literals.suffix
+        keys = []
+        for drawers, key in (
+            (self._prefixes, prefix[: _fitting(prefix)]),
+            (self._suffixes, suffix[len(suffix) - _fitting(suffix) :]),
+        ):
+            if key:
+                load = drawers.load(key)
+                if load < ROOM:
+                    return drawers, key
+                keys.append((load, drawers, key))
+        keys += [(self._grams.load(gram), self._grams, gram) for gram in _grams(literals.runs)]
+        if not keys:
+            return self._prefixes, b""
+        _, drawers, key = min(keys, key=itemgetter(0))
+        return drawers, key
+
+    def _find(self, channel: bytes) -> tuple[bytes, ...]:
+        """Ask the patterns that have a key in common with the channel."""
+        matches = [filed for filed in self._candidates(channel) if filed.glob.matches(channel)]
+        if len(matches) > 1:
+            matches.sort(key=attrgetter("number"))
+        return tuple([filed.glob.pattern for filed in matches])
+
+    def _remember(self, channel: bytes, found: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        size = len(channel) + len(found) * POINTER_BYTES
+        if len(self._found) >= CACHE_ENTRIES or self._found_bytes + size > CACHE_BYTES:
+            self._forget()
+        if size <= CACHE_BYTES:
+            self._found[channel] = found
+            self._found_bytes += size
+        return found
+
+    def _gather(self, first: bytes) -> list[tuple[bytes, Test]]:
+        """The tests of a small set that channels with this first byte may pass."""
+        tests = [(pattern, filed.glob.test) for pattern, filed in self._filed.items()]
+        tests = [(pattern, test) for pattern, test in tests if test[0][:1] in (b"", first)]
+        self._tests[first] = tests
+        return tests
+
+    def _candidates(self, channel: bytes) -> list[Filed]:
+        """What is filed under the keys of a channel. Each pattern has one key, and each key is
+        looked up once: nothing comes twice."""
+        length = len(channel)
+        candidates: list[Filed] = []
+        wholes = self._wholes.get(length)
+        if wholes:
+            candidates += wholes.get(channel, ())
+        # A slice beyond the end is the whole channel, which a shorter slice has been already.
+        for size, drawer in self._prefixes.items():
+            if size <= length and (key := channel[:size]) in drawer:
+                candidates += drawer[key]
+        for size, drawer in self._suffixes.items():
+            if size <= length and (key := channel[-size:]) in drawer:
+                candidates += drawer[key]
+        for size, drawer in self._grams.items():
+            if len(drawer) <= FEW_GRAMS:
+                keys = [key for key in drawer if key in channel]
+            else:
+                starts = range(length - size + 1)
+                keys = [key for i in starts if (key := channel[i : i + size]) in drawer]
+            for key in set(keys):
+                candidates += drawer[key]
+        return candidates
+
+
+def _fitting(run: bytes) -> int:
+    return FITTING[min(len(run), LENGTHS[-1])]
+
+
+def _grams(runs: list[bytes]) -> list[bytes]:
+    """Grams of the first length that fits a run; of long runs some."""
+    longest = max(map(len, runs), default=0)
+    if not longest:
+        return []
+    size = next(size for size in GRAMS if size <= longest)
+    step = max(1, sum(map(len, runs)) // GRAMS_COMPARED)
+    return [run[i : i + size] for run in runs for i in range(0, len(run) - size + 1, step)]
