@@ -323,7 +323,16 @@ def interests_of(
 
 # A picture of memory, to see whether a failed turn left a trace.
 
-CACHES = {"backlogs", "_backlogs", "bodies", "_bodies", "statistics", "numbers", "_numbers"}
+CACHES = {
+    "backlogs",
+    "_backlogs",
+    "bodies",
+    "_bodies",
+    "_index",
+    "statistics",
+    "numbers",
+    "_numbers",
+}
 """What may remember a turn that failed: it only saves work, or leaves gaps."""
 
 ORDERED = {"consumers", "entries", "remembered"}

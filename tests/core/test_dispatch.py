@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import groupby
 
-from headgate.core.dispatch import Group, Subscription, by_priority, everybody, levels_of
+from headgate.core import dispatch
+from headgate.core.dispatch import Group, Groups, Subscription
 from headgate.core.gate import Gate, Window
 from headgate.core.message import Properties
 from headgate.core.names import Seq, SessionId
@@ -27,12 +29,38 @@ def sub(
     return Subscription(SessionId(session), index, predicate, priority, gate)
 
 
-def shape(levels: Sequence[Sequence[Group]]) -> list[list[tuple[str | None, list[int]]]]:
+def levels_of(subscriptions: Iterable[Subscription]) -> Groups:
+    """The groups of subscriptions that came in this order."""
+    groups = Groups()
+    by_text: dict[str | None, list[Subscription]] = {}
+    for place, subscription in enumerate(subscriptions):
+        subscription.place = place
+        by_text.setdefault(subscription.text, []).append(subscription)
+    for text, members in by_text.items():
+        groups.replace(text, members, Undo())
+    return groups
+
+
+def by_priority(
+    properties: Properties, groups: Groups
+) -> tuple[Subscription | None, Iterable[Group]]:
+    return dispatch.by_priority(groups.matching(properties))
+
+
+def everybody(properties: Properties, groups: Groups) -> Iterable[Subscription]:
+    return dispatch.everybody(groups.matching(properties))
+
+
+def shape(levels: Groups) -> list[list[tuple[str | None, list[int]]]]:
     """The groups of each level, each with its sessions."""
-    return [[(g.text, [m.session for m in g.rotation]) for g in level] for level in levels]
+    ordered = sorted(levels, key=lambda group: -group.priority)
+    return [
+        [(g.text, [m.session for m in g.rotation]) for g in level]
+        for _, level in groupby(ordered, key=lambda group: group.priority)
+    ]
 
 
-def taken(levels: Sequence[Sequence[Group]], properties: Properties, times: int = 1) -> list[int]:
+def taken(levels: Groups, properties: Properties, times: int = 1) -> list[int]:
     """Who takes so many messages; nothing is confirmed."""
     takers = []
     for number in range(times):
@@ -40,13 +68,13 @@ def taken(levels: Sequence[Sequence[Group]], properties: Properties, times: int 
         if taker is not None:
             taker.gate.admit(Seq(1000 + number + len(taker.gate.outstanding)), 1, 0.0)
             assert taker.predicate is None or taker.predicate(properties)
-            [group] = [g for level in levels for g in level if taker in g.rotation]
+            [group] = [g for g in levels if taker in g.rotation]
             group.rotate(taker, Undo())
             takers.append(int(taker.session))
     return takers
 
 
-def reached(levels: Sequence[Sequence[Group]], properties: Properties) -> list[int]:
+def reached(levels: Groups, properties: Properties) -> list[int]:
     return [int(subscription.session) for subscription in everybody(properties, levels)]
 
 
@@ -55,9 +83,10 @@ def reached(levels: Sequence[Sequence[Group]], properties: Properties) -> list[i
 
 def test_nobody_makes_no_level() -> None:
     """S003-14: and nobody gets anything."""
-    assert levels_of([]) == []
-    assert by_priority({"x": 1}, []) == (None, ())
-    assert reached([], {"x": 1}) == []
+    nobody = levels_of([])
+    assert shape(nobody) == []
+    assert by_priority({"x": 1}, nobody) == (None, [])
+    assert reached(nobody, {"x": 1}) == []
 
 
 def test_equal_texts_are_one_group_and_others_are_not() -> None:
@@ -86,7 +115,8 @@ def test_a_group_that_was_first_at_a_low_priority_stands_where_it_first_came() -
     """C28: attach order is that of the text's first subscription or of the active one; in
     either reading an earlier text at the same priority goes first."""
     levels = levels_of([sub(1, "a==1", 5), sub(2, "b==1", 1), sub(2, "b==1", 5, index=1)])
-    assert [g.text for g in levels[0]] == ["a==1", "b==1"]
+    matching = levels.matching({"a": 1, "b": 1})
+    assert [group.text for group in matching] == ["a==1", "b==1"]
 
 
 def test_a_group_has_the_sum_of_the_windows_of_its_active_members() -> None:
@@ -94,13 +124,13 @@ def test_a_group_has_the_sum_of_the_windows_of_its_active_members() -> None:
     levels = levels_of(
         [sub(1, "x==1", 5, 3, bytes_=100), sub(2, "x==1", 5, 4, bytes_=50), sub(3, "x==1", 1, 9)]
     )
-    assert levels[0][0].capacity == Window(7, 150)
+    assert next(iter(levels)).capacity == Window(7, 150)
 
 
 def test_a_member_without_a_bound_of_bytes_makes_the_sum_unbounded() -> None:
     """S003-39."""
     levels = levels_of([sub(1, "x==1", 0, 3, bytes_=100), sub(2, "x==1", 0, 4)])
-    assert levels[0][0].capacity == Window(7, None)
+    assert next(iter(levels)).capacity == Window(7, None)
 
 
 # By priority.
@@ -155,7 +185,7 @@ def test_a_full_level_ends_the_search_and_tells_the_groups() -> None:
 def test_no_match_is_nobody_and_no_group() -> None:
     """C23, C7: false, a missing property and a wrong type alike."""
     levels = levels_of([sub(1, "x == 1"), sub(2, "y > 0"), sub(3, 'x == "a"', window=0)])
-    assert by_priority({"x": 2}, levels) == (None, ())
+    assert by_priority({"x": 2}, levels) == (None, [])
 
 
 def test_asking_does_not_change_anything() -> None:
@@ -171,7 +201,7 @@ def test_asking_does_not_change_anything() -> None:
 def test_a_turn_can_be_taken_back() -> None:
     """C36: from any place in the line."""
     levels = levels_of([sub(n) for n in (1, 2, 3, 4)])
-    [[group]] = levels
+    [group] = levels
     before = list(group.rotation)
     undo = Undo()
     for place in (2, 0, 3, 1):

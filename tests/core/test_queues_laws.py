@@ -307,6 +307,7 @@ class Model:
             client = self.clients[other]
             client.heard.append(f"* ENDS {service.decode()} {tally.count} {tally.hash.hex()}")
             client.in_flight.clear()
+            self.pushed = {push for push in self.pushed if push[0] != other}
             client.waiting.clear()
             client.counted.clear()
             client.swept = False
@@ -320,6 +321,7 @@ class Model:
         if holder is not None:
             client = self.clients[holder]
             client.in_flight.pop(queue, None)
+            self.pushed = {push for push in self.pushed if push[:2] != (holder, queue)}
             client.counted.discard(queue)
             client.waiting = [q for q in client.waiting if q != queue]
 
@@ -333,7 +335,8 @@ class Model:
             return
         client.waiting = [q for q in client.waiting if q != queue]
         client.in_flight[queue] = messages[0]
-        # The one difference to doing everything one by one: a turn says the same once.
+        # The one difference to doing everything one by one: a turn says the same once, unless
+        # the queue was lost in between.
         if (session, queue, messages[0]) not in self.pushed:
             self.pushed.add((session, queue, messages[0]))
             client.heard.append("* " + self.message(queue))

@@ -25,7 +25,7 @@ from headgate.core.commands import (
     Send,
     Tick,
 )
-from headgate.core.dispatch import Subscription, by_priority, levels_of
+from headgate.core.dispatch import Subscription, by_priority
 from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Deliver, Effect, Failed
 from headgate.core.facts import Confirmed, Expired, Poisoned, Returned, TurnFailed
@@ -50,6 +50,7 @@ from tests.core.orders import (
     number_of,
     snapshot,
 )
+from tests.core.test_dispatch import levels_of
 
 QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -119,9 +120,9 @@ def test_by_priority_is_filter_then_highest_then_rotation(
         gate: Gate[Seq] = Gate(Window(window))
         real.append(Subscription(SessionId(place), 0, predicate, priority, gate))
     levels = levels_of(real)
-    groups = {member: group for level in levels for group in level for member in group.rotation}
+    groups = {member: group for group in levels for member in group.rotation}
     for number, x in enumerate(xs):
-        taker, full = by_priority({"x": x}, levels)
+        taker, full = by_priority(levels.matching({"x": x}))
         assert (taker.session if taker else None, [g.text for g in full]) == model.choose(x)
         if taker is not None:
             taker.gate.admit(Seq(number), 1, 0.0)

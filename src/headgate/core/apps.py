@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 
-from headgate.core.dispatch import Group, Subscription, levels_of
+from headgate.core.commands import Interest
+from headgate.core.dispatch import Group, Groups, Subscription
 from headgate.core.gate import Window
 from headgate.core.names import AppId, Seq, SessionId
 from headgate.core.undo import Undo
@@ -26,16 +27,16 @@ class App:
         "attempts",
         "consumers",
         "fresh",
+        "groups",
         "id",
-        "is_stale",
-        "levels",
+        "last_place",
         "moved",
         "open",
         "outstanding",
+        "places",
         "returned",
         "size",
         "stuck",
-        "texts",
         "waiting",
     )
 
@@ -45,11 +46,10 @@ class App:
         """By session, in the order in which they came."""
         self.size = 0
         """How many subscriptions all consumers have together."""
-        self.texts: dict[str | None, int] = {}
-        """The different expressions, and how many subscriptions have each."""
-        self.levels: list[list[Group]] = []
-        self.is_stale = False
-        """The levels are not those of the consumers any more."""
+        self.places: dict[SessionId, int] = {}
+        self.last_place = 0
+        """Who came first: of two that match, the earlier is asked first."""
+        self.groups = Groups()
         self.open = 0
         """Active subscriptions whose gate is open. While there is none, nothing is looked at."""
         self.fresh: deque[Seq] = deque()
@@ -85,37 +85,67 @@ class App:
         return None
 
     def subscribe(
-        self, session: SessionId, subscriptions: tuple[Subscription, ...] | None, undo: Undo
+        self,
+        session: SessionId,
+        subscriptions: tuple[Subscription, ...] | None,
+        interests: Sequence[Interest],
+        undo: Undo,
     ) -> None:
-        """Replace a consumer's subscriptions, or remove the consumer. Rotation begins anew,
-        and whatever was put aside is looked at again, before newer messages."""
-        for subscription in self.consumers.get(session, ()):
-            self._count(subscription.text, -1, undo)
+        """Replace a consumer's subscriptions, or remove the consumer. Rotation begins anew in
+        the groups it was or is in, and whatever was put aside is looked at again, before newer
+        messages. A subscription that stays takes on what its interest says now."""
+        wanted: dict[str | None, list[Subscription]] = {
+            old.text: [] for old in self.consumers.get(session, ())
+        }
         for subscription in subscriptions or ():
-            self._count(subscription.text, +1, undo)
+            wanted.setdefault(subscription.text, []).append(subscription)
+        groups = [self.groups.find(text) for text in wanted]
+        undo.assign(self, "open", self.open - sum(map(_open_in, groups)))
+        place = self._place_of(session, undo)
+        pairs = zip(subscriptions or (), interests, strict=True)
+        for index, (subscription, interest) in enumerate(pairs):
+            undo.assign(subscription, "place", place)
+            undo.assign(subscription, "index", index)
+            undo.assign(subscription, "priority", interest.priority)
+            self._resize(subscription, interest.window, undo)
+        for text, members in wanted.items():
+            self._regroup(session, text, members, undo)
         # A new dictionary, since putting an item back would not put it back in its place.
         consumers = dict(self.consumers)
         if subscriptions is None:
             del consumers[session]
+            undo.pop(self.places, session)
         else:
             consumers[session] = subscriptions
         undo.assign(self, "consumers", consumers)
-        undo.assign(self, "is_stale", True)
+        self._look_at_all_again(undo)
+
+    def _place_of(self, session: SessionId, undo: Undo) -> int:
+        """A consumer keeps its place among the others while it stays."""
+        if session not in self.places:
+            undo.assign(self, "last_place", self.last_place + 1)
+            undo.put(self.places, session, self.last_place)
+        return self.places[session]
+
+    def _regroup(
+        self, session: SessionId, text: str | None, members: list[Subscription], undo: Undo
+    ) -> None:
+        """Replace a consumer's subscriptions of one text; nobody else's are touched."""
+        before = self.groups.find(text)
+        others = [m for m in before.members if m.session != session] if before else []
+        self.groups.replace(text, [*others, *members], undo)
+        after = self.groups.find(text)
+        undo.assign(self, "open", self.open + _open_in(after))
+        size = self.size - len(before.members if before else ())
+        undo.assign(self, "size", size + len(after.members if after else ()))
+
+    def _look_at_all_again(self, undo: Undo) -> None:
+        """Put aside or waiting for somebody: all of it goes back in line."""
+        for group in {group for groups in self.waiting.values() for group in groups}:
+            undo.assign(group, "waiting", deque())
         self.look_again((*self.aside, *self.waiting), undo)
         undo.assign(self, "aside", {})
         undo.assign(self, "waiting", {})
-
-    def refresh(self, undo: Undo) -> None:
-        """Build the levels of the subscriptions as they are now. It waits until something is
-        in line: consumers that come one after another to an idle queue cost one building."""
-        if not self.is_stale:
-            return
-        levels = levels_of(self.subscriptions())
-        _mark(self.levels, levels)
-        undo.note(_mark, levels, self.levels)
-        undo.assign(self, "levels", levels)
-        undo.assign(self, "open", self._count_open())
-        undo.assign(self, "is_stale", False)
 
     def hold(self, session: SessionId, held: bool, undo: Undo) -> list[Group]:
         """Shut or open all gates of a consumer whose mailbox is full, or has room again.
@@ -165,7 +195,8 @@ class App:
         undo.assign(self, "open", self.open + 1)
         return subscription, delivery[1], group if group.waiting else None
 
-    def resize(self, subscription: Subscription, window: Window, undo: Undo) -> None:
+    @staticmethod
+    def _resize(subscription: Subscription, window: Window, undo: Undo) -> None:
         gate = subscription.gate
         undo.assign(gate, "full", gate.full)
         undo.note(gate.resize, gate.window)
@@ -178,14 +209,6 @@ class App:
         undo.pop(self.attempts, seq)
         undo.discard(self.returned, seq)
 
-    def _count(self, text: str | None, change: int, undo: Undo) -> None:
-        undo.assign(self, "size", self.size + change)
-        count = self.texts.get(text, 0) + change
-        if count:
-            undo.put(self.texts, text, count)
-        else:
-            undo.pop(self.texts, text)
-
     def prune(self, entries: Container[Seq], undo: Undo) -> None:
         """Drop from the front of the lines what is gone. Without a consumer nobody else would
         look at it, and expired messages would pile up there."""
@@ -193,22 +216,6 @@ class App:
             while line and line[0] not in entries:
                 undo.note(line.appendleft, line.popleft())
 
-    def _count_open(self) -> int:
-        return sum(
-            member.gate.is_open
-            for level in self.levels
-            for group in level
-            for member in group.rotation
-        )
 
-
-def _mark(before: list[list[Group]], after: list[list[Group]]) -> None:
-    """Tell each subscription the group in which it is active, or that it is not any more."""
-    for level in before:
-        for group in level:
-            for member in group.rotation:
-                member.group = None
-    for level in after:
-        for group in level:
-            for member in group.rotation:
-                member.group = group
+def _open_in(group: Group | None) -> int:
+    return sum(member.gate.is_open for member in group.rotation) if group is not None else 0

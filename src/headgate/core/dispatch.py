@@ -2,27 +2,29 @@
 
 Subscriptions of an app with the same text form a group. Of a group only those with its
 highest priority are active: when they are full the message waits for them, and is not given
-to a lower one. Groups of one priority form a level, and levels are tried from the highest
-down; a level in which something matches ends the search, whether or not anybody has room.
+to a lower one. Groups are tried from the highest priority down, those of one priority in the
+order in which their consumers came; a priority at which something matches ends the search,
+whether or not anybody has room. Which groups match is found by an index, so a message does
+not pay for groups that cannot.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
 from headgate.core.gate import Gate, Window
 from headgate.core.message import Properties
 from headgate.core.names import Seq, SessionId
 from headgate.core.undo import Undo
+from headgate.expr.index import PredicateIndex
 from headgate.expr.predicate import Predicate
 
 
 class Subscription:
     """One subscription of a consumer, with its window."""
 
-    __slots__ = ("gate", "group", "index", "predicate", "priority", "session")
+    __slots__ = ("gate", "group", "index", "place", "predicate", "priority", "session")
 
     def __init__(
         self,
@@ -38,6 +40,8 @@ class Subscription:
         self.predicate = predicate
         self.priority = priority
         self.gate = gate
+        self.place = 0
+        """Its consumer's place among those of the app."""
         self.group: Group | None = None
         """Where it is active; none while another of the same text has a higher priority."""
 
@@ -47,14 +51,15 @@ class Subscription:
 
 
 class Group:
-    """The active subscriptions of one text. They take turns."""
+    """The subscriptions of one text. The active ones take turns."""
 
-    __slots__ = ("predicate", "priority", "rotation", "waiting")
+    __slots__ = ("members", "predicate", "priority", "rotation", "waiting")
 
     def __init__(self, members: Sequence[Subscription]) -> None:
-        self.predicate = members[0].predicate
+        self.members = tuple(sorted(members, key=lambda member: (member.place, member.index)))
+        self.predicate = self.members[0].predicate
         self.priority = max(member.priority for member in members)
-        self.rotation = deque(m for m in members if m.priority == self.priority)
+        self.rotation = deque(m for m in self.members if m.priority == self.priority)
         self.waiting: deque[Seq] = deque()
         """Messages that matched while everybody here was full, oldest first."""
 
@@ -71,9 +76,6 @@ class Group:
             sum(window.messages for window in windows),
             None if None in sizes else sum(size for size in sizes if size is not None),
         )
-
-    def matches(self, properties: Properties) -> bool:
-        return self.predicate is None or self.predicate.matches(properties)
 
     def next_open(self) -> Subscription | None:
         """Whose turn it is. A full one is passed over and keeps its place."""
@@ -93,42 +95,69 @@ class Group:
         self.rotation.insert(place, self.rotation.pop())
 
 
-def levels_of(subscriptions: Iterable[Subscription]) -> list[list[Group]]:
-    """Groups by priority, the highest first; within one priority in the order of arrival."""
-    by_text: dict[str | None, list[Subscription]] = {}
-    for subscription in subscriptions:
-        by_text.setdefault(subscription.text, []).append(subscription)
-    groups = [Group(members) for members in by_text.values()]
-    groups.sort(key=lambda group: -group.priority)
-    return [list(level) for _, level in groupby(groups, key=lambda group: group.priority)]
+class Groups:
+    """The groups of an app by text, and those that match a message in the order of dispatch."""
+
+    __slots__ = ("_by_text", "_index")
+
+    def __init__(self) -> None:
+        self._by_text: dict[str | None, Group] = {}
+        self._index: PredicateIndex[Group] = PredicateIndex()
+
+    def find(self, text: str | None) -> Group | None:
+        return self._by_text.get(text)
+
+    def replace(self, text: str | None, members: Sequence[Subscription], undo: Undo) -> None:
+        """Give a text these members. Its rotation begins anew; other groups go on with theirs."""
+        before = undo.pop(self._by_text, text)
+        if before is not None:
+            undo.note(self._index.restore, self._index.remove(before))
+            for member in before.rotation:
+                undo.assign(member, "group", None)
+        if members:
+            after = Group(members)
+            first = after.members[0]
+            order = first.place * PLACES + first.index
+            self._index.add(after.predicate, after, after.priority, order)
+            undo.note(self._index.remove, after)
+            undo.put(self._by_text, text, after)
+            for member in after.rotation:
+                undo.assign(member, "group", after)
+
+    def matching(self, properties: Properties) -> Iterator[Group]:
+        """The groups whose predicate is true, from the highest priority down, lazily."""
+        return self._index.matching(properties)
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self._by_text.values())
+
+    def __len__(self) -> int:
+        return len(self._by_text)
 
 
-def by_priority(
-    properties: Properties, levels: Sequence[Sequence[Group]]
-) -> tuple[Subscription | None, Sequence[Group]]:
+PLACES = 1 << 20
+"""Subscriptions of one consumer that have a place of their own in the order."""
+
+
+def by_priority(matching: Iterable[Group]) -> tuple[Subscription | None, Sequence[Group]]:
     """The subscription that takes a message; or the groups that would if they had room."""
-    for level in levels:
-        full = []
-        for group in level:
-            if group.matches(properties):
-                taker = group.next_open()
-                if taker is not None:
-                    return taker, ()
-                full.append(group)
-        if full:
-            return None, full
-    return None, ()
+    full: list[Group] = []
+    for group in matching:
+        if full and group.priority < full[0].priority:
+            break
+        taker = group.next_open()
+        if taker is not None:
+            return taker, ()
+        full.append(group)
+    return None, full
 
 
-def everybody(properties: Properties, levels: Sequence[Sequence[Group]]) -> Iterator[Subscription]:
+def everybody(matching: Iterable[Group]) -> Iterator[Subscription]:
     """One subscription of every session that has a matching, active one. A window of nothing
     pauses; other windows do not count, for nothing is confirmed."""
     reached: set[SessionId] = set()
-    for level in levels:
-        for group in level:
-            if all(m.session in reached for m in group.rotation) or not group.matches(properties):
-                continue
-            for member in group.rotation:
-                if member.session not in reached and member.gate.is_open:
-                    reached.add(member.session)
-                    yield member
+    for group in matching:
+        for member in group.rotation:
+            if member.session not in reached and member.gate.is_open:
+                reached.add(member.session)
+                yield member

@@ -37,7 +37,7 @@ class Interests:
         if size > self._limits.subscriptions_per_app:
             raise LimitReached("subscriptions_per_app", self._limits.subscriptions_per_app)
         if size > self._limits.expressions_per_app:
-            texts = Counter(app.texts if app is not None else {})
+            texts = Counter({g.text: len(g.members) for g in app.groups} if app else {})
             texts.subtract(subscription.text for subscription in mine)
             texts.update(subscription.text for subscription in wanted)
             if len(+texts) > self._limits.expressions_per_app:

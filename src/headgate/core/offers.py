@@ -7,6 +7,8 @@ then what is fresh. Nothing is looked at while nobody has room.
 
 from __future__ import annotations
 
+from collections import deque
+
 from headgate.core.apps import App
 from headgate.core.bodies import Bodies
 from headgate.core.dispatch import Group, Subscription, by_priority, everybody
@@ -36,35 +38,35 @@ class Offers:
         """Look at everything that was touched."""
         while self._touched:
             queue, app, roomy = self._touched.pop(next(iter(self._touched)))
-            if app.is_stale:
-                roomy = []  # groups of before; what waited for them is in line again
-            if app.again or app.fresh or roomy:
-                app.refresh(turn.undo)
-                self._offer(queue, app, roomy, turn)
+            self._offer(queue, app, roomy, turn)
 
     def abandon(self) -> None:
         """The turn did not happen."""
         self._touched.clear()
 
     def _offer(self, queue: SharedQueue, app: App, roomy: list[Group], turn: Turn) -> None:
-        while app.open and app.again:
-            seq = app.again.popleft()
-            turn.undo.note(app.again.appendleft, seq)
-            self._look_at(queue, app, seq, turn)
+        """What a consumer gave back comes first. What waits for a group was looked at before the
+        rest of the line, so it goes before that too."""
+        while app.open and app.again and app.again[0] in app.returned:
+            self._take_from(app.again, queue, app, turn)
         for group in roomy:
             self._offer_waiting(queue, app, group, turn)
-        while app.open and app.fresh:
-            seq = app.fresh.popleft()
-            turn.undo.note(app.fresh.appendleft, seq)
-            self._look_at(queue, app, seq, turn)
+        for line in (app.again, app.fresh):
+            while app.open and line:
+                self._take_from(line, queue, app, turn)
+
+    def _take_from(self, line: deque[Seq], queue: SharedQueue, app: App, turn: Turn) -> None:
+        seq = line.popleft()
+        turn.undo.note(line.appendleft, seq)
+        self._look_at(queue, app, seq, turn)
 
     def _look_at(self, queue: SharedQueue, app: App, seq: Seq, turn: Turn) -> None:
         entry = queue.entries.get(seq)
         if entry is None or app.id not in entry.apps:
             return
-        taker, full = by_priority(entry.properties, app.levels)
+        taker, full = by_priority(app.groups.matching(entry.properties))
         while taker is not None and not self._has_room(taker, turn):
-            taker, full = by_priority(entry.properties, app.levels)
+            taker, full = by_priority(app.groups.matching(entry.properties))
         if taker is not None:
             self._deliver(queue, app, entry, taker, turn)
             return
@@ -151,8 +153,7 @@ class Offers:
     def broadcast(self, queue: SharedQueue, entry: Entry, body: bytes, turn: Turn) -> None:
         """To whoever is there now. Nothing is stored, held or confirmed."""
         app = queue.apps[WHOLE]
-        app.refresh(turn.undo)
-        for taker in everybody(entry.properties, app.levels):
+        for taker in everybody(app.groups.matching(entry.properties)):
             if self._seats.has_room(taker.session, turn):
                 self._say(queue, app, entry, taker, body, turn)
             else:

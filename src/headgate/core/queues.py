@@ -95,7 +95,7 @@ class Queues:
 
     def delete(self, command: Delete, turn: Turn) -> None:
         session, queue = command.session, command.queue
-        backlog = self._backlogs.find(queue)
+        backlog = self._find(queue)
         if backlog is None:
             turn.fail(session, command.ref, queue, NoSuchQueue(queue))
             return
@@ -116,7 +116,7 @@ class Queues:
     def subscribe(self, command: Subscribe, turn: Turn) -> None:
         """The four cases of who asks and whose the queue is; see `Services`."""
         session, queue, service = command.session, command.queue, command.service
-        backlog = self._backlogs.find(queue)
+        backlog = self._find(queue)
         if backlog is None:
             turn.fail(session, command.ref, queue, NoSuchQueue(queue))
             return
@@ -149,7 +149,7 @@ class Queues:
     def get(self, command: Get, turn: Turn) -> None:
         """Reading without a subscription displaces nobody and is never pushed to."""
         session, queue = command.session, command.queue
-        backlog = self._backlogs.find(queue)
+        backlog = self._find(queue)
         seat = self._seats.take(session, turn.undo)
         if seat is None:
             return
@@ -169,7 +169,7 @@ class Queues:
 
     def send(self, command: Send, turn: Turn) -> None:
         session, queue, message = command.session, command.queue, command.message
-        backlog = self._backlogs.find(queue)
+        backlog = self._find(queue)
         if backlog is None:
             turn.fail(session, command.ref, queue, NoSuchQueue(queue))
             return
@@ -194,7 +194,7 @@ class Queues:
 
     def confirm(self, command: Confirm, turn: Turn) -> None:
         session, queue = command.session, command.queue
-        backlog = self._backlogs.find(queue)
+        backlog = self._find(queue)
         seat = self._seats.take(session, turn.undo)
         if seat is None:
             return
@@ -236,7 +236,7 @@ class Queues:
     def drained(self, session: SessionId, seat: Seat, turn: Turn) -> None:
         """The mailbox has room: offer what waited for it, if it is still this session's."""
         for queue in list(seat.waiting):
-            backlog = self._backlogs.find(queue)
+            backlog = self._find(queue)
             turn.undo.pop(seat.waiting, queue)
             if backlog is not None and self._holder(backlog.record) == session:
                 self.offer(session, seat, backlog, turn)
@@ -247,6 +247,13 @@ class Queues:
             self._unregister(session, queue, turn)
 
     # Who is subscribed.
+
+    def _find(self, queue: QueueId) -> Backlog | None:
+        """A queue that is there and exclusive. A shared one is not for these commands, open or
+        not."""
+        backlog = self._backlogs.find(queue)
+        domain = self._domains.get(backlog.record.domain) if backlog is not None else None
+        return backlog if domain is not None and domain.mode is Mode.EXCLUSIVE else None
 
     def _holder(self, record: QueueRecord) -> SessionId | None:
         if record.service is not None:
@@ -268,6 +275,7 @@ class Queues:
 
     def _register(self, session: SessionId, seat: Seat, backlog: Backlog, turn: Turn) -> None:
         queue = backlog.record.queue
+        turn.undo.pop(seat.getting, queue)  # of a queue of this id that is no more
         before = self.subscribers.roster(queue)
         displaced = self.subscribers.subscribe(queue, session, True)
         turn.undo.note(self.subscribers.restore, queue, before)
@@ -315,6 +323,7 @@ class Queues:
             turn.undo.discard(seat.queues, queue)
             turn.undo.pop(seat.gates, queue)
             turn.undo.pop(seat.waiting, queue)
+        turn.forget_pushes(session, queue)
 
     @staticmethod
     def _drop(queue: QueueId, batch: Batch) -> None:

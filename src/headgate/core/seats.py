@@ -80,9 +80,9 @@ class Seats:
             turn.look_again(session)
         return False
 
-    def leave(self, session: SessionId, undo: Undo) -> Seat | None:
+    def leave(self, session: SessionId, undo: Undo) -> None:
         """Give up a seat. The session may be gone already, and usually is."""
-        return undo.pop(self._seats, session)
+        undo.pop(self._seats, session)
 
     def __len__(self) -> int:
         return len(self._seats)

@@ -131,6 +131,7 @@ class Services:
         turn.facts.append(ServiceDisplaced(turn.now, service, other, by, tally.count))
         turn.undo.assign(seat, "tie", Tie(service))
         turn.undo.assign(seat, "gates", {})
+        turn.forget_pushes(other)
         turn.undo.assign(seat, "waiting", {})
 
     def _tally(self, service: ServiceId, turn: Turn) -> Tally:

@@ -240,12 +240,14 @@ class Shard:
             turn.undo.assign(seat, "sweep", None)
 
     def _disconnect(self, command: Disconnect, turn: Turn) -> None:
-        seat = self.seats.leave(command.session, turn.undo)
+        seat = self.seats.kept(command.session)
         if seat is None:
             return
         self.queues.disconnect(command.session, seat, turn)
         self.services.disconnect(command.session, seat, turn)
         self.sharing.disconnect(command.session, seat, command.lost, turn)
+        # Last: until its consumers are gone, the seat is what holds their gates shut.
+        self.seats.leave(command.session, turn.undo)
 
     def _tick(self, command: Tick, turn: Turn) -> None:
         self.sharing.tick(turn)

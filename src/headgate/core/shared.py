@@ -130,12 +130,13 @@ class SharedQueue:
         at = self.remembered.get(message)
         return at is not None and now - at <= self.domain.deduplication_time
 
-    def forget_ids(self, now: float, keep: int) -> None:
-        """Forget ids whose time is over, and the oldest beyond the bound."""
+    def forget_ids(self, now: float, keep: int | None = None) -> None:
+        """Forget ids whose time is over, and the oldest beyond a bound. Not taken back: what is
+        over stays over, and the bound is kept after a turn, not in it."""
         while self.remembered:
             oldest = next(iter(self.remembered))
             is_over = now - self.remembered[oldest] > self.domain.deduplication_time
-            if not is_over and len(self.remembered) <= keep:
+            if not is_over and (keep is None or len(self.remembered) <= keep):
                 return
             del self.remembered[oldest]
 

@@ -12,6 +12,7 @@ from headgate.core.commands import (
     Close,
     Configure,
     Confirm,
+    Interest,
     Open,
     Reconfigure,
     Send,
@@ -92,7 +93,8 @@ class Sharing:
         if command.read:
             if command.app not in queue.apps:
                 turn.undo.put(queue.apps, command.app, App(command.app, turn.now))
-            self._subscribe(queue, queue.apps[command.app], session, wanted, turn)
+            app = queue.apps[command.app]
+            self._subscribe(queue, app, session, wanted, interests, turn)
             turn.facts.append(Subscribed(turn.now, command.queue, command.app, session))
             if command.app not in queue.domain.apps:
                 turn.facts.append(AppUnknown(turn.now, command.queue, command.app, session))
@@ -108,12 +110,7 @@ class Sharing:
         except HeadgateError as error:
             self._refuse(command, error, turn)
             return
-        self._offers.make(turn)
-        for index, interest in enumerate(command.interests):
-            turn.undo.assign(wanted[index], "index", index)
-            turn.undo.assign(wanted[index], "priority", interest.priority)
-            app.resize(wanted[index], interest.window, turn.undo)
-        self._subscribe(queue, app, session, wanted, turn)
+        self._subscribe(queue, app, session, wanted, command.interests, turn)
         turn.done(session, command.ref)
 
     def close(self, command: Close, turn: Turn) -> None:
@@ -123,9 +120,9 @@ class Sharing:
         if seat is None or key not in seat.opened:
             turn.fail(session, command.ref, command.queue, NoSuchQueue(command.queue))
             return
-        turn.undo.pop(seat.opened, key)
-        still_open = any(queue == command.queue for queue, _ in seat.opened)
+        still_open = any(other != key and other[0] == command.queue for other in seat.opened)
         self._leave(session, command.queue, command.app, still_open, lost=False, turn=turn)
+        turn.undo.pop(seat.opened, key)
         turn.done(session, command.ref)
 
     def send(self, command: Send, turn: Turn) -> None:
@@ -189,7 +186,7 @@ class Sharing:
     def tick(self, turn: Turn) -> None:
         left = self._limits.expiries
         for queue in self.queues.values():
-            queue.forget_ids(turn.now, self._limits.remembered_ids)  # for queues at rest
+            queue.forget_ids(turn.now)
             left -= self._expire(queue, left, turn)
             if queue.domain.max_idle_time and queue.domain.mode is not Mode.BROADCAST:
                 for app in queue.apps.values():
@@ -350,12 +347,13 @@ class Sharing:
         app: App,
         session: SessionId,
         subscriptions: tuple[Subscription, ...] | None,
+        interests: tuple[Interest, ...],
         turn: Turn,
     ) -> None:
         """Replace a session's subscriptions. What was accepted before is delivered under the
         old ones first, as if commands were carried out one by one."""
         self._offers.make(turn)
-        app.subscribe(session, subscriptions, turn.undo)
+        app.subscribe(session, subscriptions, interests, turn.undo)
         self._offers.touch(queue, app)
 
     def _leave(
@@ -375,7 +373,7 @@ class Sharing:
         app = queue.apps.get(app_id)
         if app is None or session not in app.consumers:
             return
-        self._subscribe(queue, app, session, None, turn)
+        self._subscribe(queue, app, session, None, (), turn)
         turn.facts.append(Unsubscribed(turn.now, queue_id, app_id, session))
         returned = [s for s, held in app.outstanding.items() if held.session == session]
         for seq in returned:

@@ -47,6 +47,14 @@ class Turn:
         self.deliver(delivery)
         return True
 
+    def forget_pushes(self, session: SessionId, queue: QueueId | None = None) -> None:
+        """The session lost the queue, or all of them: should it get one back, it is told again."""
+        if queue is not None:
+            self._pushed.pop((session, queue), None)
+            return
+        for key in [key for key in self._pushed if key[0] == session]:
+            del self._pushed[key]
+
     def deliver(self, delivery: Deliver) -> None:
         self.effects.append(delivery)
         self.sent[delivery.session] = self.sent.get(delivery.session, 0) + delivery.message.size

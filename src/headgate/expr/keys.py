@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from headgate.expr.nodes import (
     COMPARISON,
+    JUNCTION,
     ORDER,
     Binary,
     Boolean,
@@ -106,63 +107,84 @@ Key: TypeAlias = Equal | Range | Present
 Keys: TypeAlias = tuple[Key, ...] | None
 """None if nothing is known; empty if no message can match."""
 
-NEVER: Keys = ()
+Choices: TypeAlias = tuple[tuple[Key, ...], ...]
+"""Sets of keys, each of which would do; none if nothing is known."""
+
+UNKNOWN: Choices = ()
+NEVER: Choices = ((),)
+CHOICES_MAX = 2
+"""Choices of one side of a disjunction that are combined with those of the other."""
+
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 def keys_of(tree: Tree) -> Keys:
     """The keys of which one must hold for a message to match."""
-    return _keys(tree, True)
+    return min(choices_of(tree), key=_cost, default=None)
 
 
-def _keys(tree: Tree, outcome: bool) -> Keys:
+def choices_of(tree: Tree) -> Choices:
+    """All sets of keys of which one must hold: an index may take the set that suits it."""
+    return _choices(tree, True)
+
+
+def _choices(tree: Tree, outcome: bool) -> Choices:
+    if isinstance(tree, Binary):  # not a case: this runs for every subscription that comes
+        op, left, right = tree.op, tree.left, tree.right
+        if op in JUNCTION:
+            both = (op == "&&") is outcome  # !(a || b) needs both, as a && b does
+            join = _both if both else _either
+            found = join(_choices(left, outcome), _choices(right, outcome))
+            # The left side is evaluated whatever the outcome.
+            return found if _is_strong(found) else _both(found, _read(left))
+        if op in COMPARISON:
+            return _comparison(op if outcome else NEGATED[op], left, right)
+        return NEVER  # an integer is no outcome
     match tree:
         case Property(name):
-            return (Equal(name, outcome),)
-        case Boolean(value):
-            return None if value is outcome else NEVER
-        case Exists(name):
-            return (Present(name),) if outcome else None
+            return ((Equal(name, outcome),),)
         case Unary("!", operand):
-            return _keys(operand, not outcome)
-        case Binary("&&" | "||" as op, left, right):
-            both = (op == "&&") is outcome  # !(a || b) needs both, as a && b does
-            join = _cheaper if both else _either
-            # The left side is evaluated whatever the outcome.
-            return _cheaper(join(_keys(left, outcome), _keys(right, outcome)), _read(left))
-        case Binary(op, left, right) if op in COMPARISON:
-            return _comparison(op if outcome else NEGATED[op], left, right)
+            return _choices(operand, not outcome)
+        case Exists(name):
+            return ((Present(name),),) if outcome else UNKNOWN
+        case Boolean(value):
+            return UNKNOWN if value is outcome else NEVER
         case _:
-            return NEVER  # an integer or a text is no outcome
+            return NEVER
 
 
-def _comparison(op: str, left: Tree, right: Tree) -> Keys:
-    kinds = {kind_of(left), kind_of(right)} - {None}
-    if len(kinds) > 1 or (op in ORDER and Kind.BOOLEAN in kinds):
+def _comparison(op: str, left: Tree, right: Tree) -> Choices:
+    kinds = kind_of(left), kind_of(right)
+    if None not in kinds and kinds[0] is not kinds[1]:
         return NEVER
-    for one, other, way in ((left, right, op), (right, left, MIRRORED[op])):
-        match other:
-            case Boolean(value):
-                return _cheaper(_keys(one, value is (way == "==")), _read(one))
-            case Text(value) if isinstance(one, Property):
-                return _text_range(one.name, way, value)
-            case Integer(value) if way != "!=":
-                low, high = _bounds(way, value)
-                return _cheaper(_solve(one, low, high), _read(one))
-    return _cheaper(_read(left), _read(right))
+    if op in ORDER and Kind.BOOLEAN in kinds:
+        return NEVER
+    if isinstance(left, Integer | Text | Boolean):
+        left, right, op = right, left, MIRRORED[op]
+    if isinstance(right, Integer):
+        if op == "!=":
+            return _read(left)
+        low, high = _bounds(op, right.value)
+        found = _solve(left, low, high)
+        return found if _is_strong(found) else _both(found, _read(left))
+    if isinstance(right, Text) and isinstance(left, Property):
+        return _text_range(left.name, op, right.value)
+    if isinstance(right, Boolean):
+        return _both(_choices(left, right.value is (op == "==")), _read(left))
+    return _both(_read(left), _read(right))
 
 
-def _text_range(name: str, op: str, value: str) -> Keys:
+def _text_range(name: str, op: str, value: str) -> Choices:
     match op:
         case "==":
-            return (Equal(name, value),)
+            return ((Equal(name, value),),)
         case "<" | "<=":
-            return (Range(name, None, value),)
+            return ((Range(name, None, value),),)
         case ">" | ">=":
-            return (Range(name, value, None),)
+            return ((Range(name, value, None),),)
         case _:
-            return (Present(name),)
+            return ((Present(name),),)
 
 
 def _bounds(op: str, value: int) -> tuple[int, int]:
@@ -179,19 +201,19 @@ def _bounds(op: str, value: int) -> tuple[int, int]:
             return value, INT64_MAX
 
 
-def _solve(tree: Tree, low: int, high: int) -> Keys:
+def _solve(tree: Tree, low: int, high: int) -> Choices:
     """The keys for which an integer tree is from low to high."""
     low, high = max(low, INT64_MIN), min(high, INT64_MAX)  # beyond is ARITHMETIC
     if low > high:
         return NEVER
     match tree:
         case Property(name) if low == high:
-            return (Equal(name, low),)
+            return ((Equal(name, low),),)
         case Property(name) if low == INT64_MIN and high == INT64_MAX:
-            return (Present(name),)
+            return ((Present(name),),)
         case Property(name):
             lowest, highest = low == INT64_MIN, high == INT64_MAX
-            return (Range(name, None if lowest else low, None if highest else high),)
+            return ((Range(name, None if lowest else low, None if highest else high),),)
         case Unary("-", operand):
             return _solve(operand, -high, -low)
         case Binary("+", operand, Integer(c)) | Binary("+", Integer(c), operand):
@@ -202,7 +224,7 @@ def _solve(tree: Tree, low: int, high: int) -> Keys:
             return _solve(operand, c - high, c - low)
         case Binary("*", operand, Integer(c)) | Binary("*", Integer(c), operand):
             if c == 0:
-                return None if low <= 0 <= high else NEVER
+                return UNKNOWN if low <= 0 <= high else NEVER
             if c < 0:
                 low, high, c = -high, -low, -c
             return _solve(operand, -(-low // c), high // c)
@@ -216,51 +238,88 @@ def _solve(tree: Tree, low: int, high: int) -> Keys:
             high = high * c if high < 0 else (high + 1) * c - 1
             return _solve(operand, low, high)
         case Integer(c):
-            return None if low <= c <= high else NEVER
+            return UNKNOWN if low <= c <= high else NEVER
         case _:
-            return None
+            return UNKNOWN
 
 
-def _read(tree: Tree) -> Keys:
-    """The keys for which the tree has a value, of whatever kind."""
+def _read(tree: Tree) -> Choices:
+    """The choices for which the tree has a value, of whatever kind."""
     match tree:
         case Property(name):
-            return (Present(name),)
+            return ((Present(name),),)
         case Unary(_, operand):
             return _read(operand)
         case Binary("&&" | "||", left, _):
             return _read(left)
         case Binary(_, left, right):
-            return _cheaper(_read(left), _read(right))
+            return _both(_read(left), _read(right))
         case _:
-            return None
+            return UNKNOWN
 
 
-def _either(one: Keys, other: Keys) -> Keys:
-    if one is None or other is None:
-        return None
-    return tuple(dict.fromkeys(one + other))
+def _either(one: Choices, other: Choices) -> Choices:
+    """One of two sides must be so."""
+    if not one or not other:
+        return UNKNOWN
+    if () in one or () in other:
+        return other if () in one else one
+    if len(one) > CHOICES_MAX:
+        one = tuple(sorted(one, key=_cost)[:CHOICES_MAX])
+    if len(other) > CHOICES_MAX:
+        other = tuple(sorted(other, key=_cost)[:CHOICES_MAX])
+    return tuple(tuple(dict.fromkeys(a + b)) for a in one for b in other)
 
 
-def _cheaper(one: Keys, other: Keys) -> Keys:
-    """The keys that fewer messages hold, when both are needed."""
-    if one is None or other is None:
-        return other if one is None else one
-    match one, other:
-        case (Range(name) as a,), (Range(also) as b,) if name == also:
-            return _intersection(a, b)
-    return other if _cost(other) < _cost(one) else one
+def _both(one: Choices, other: Choices) -> Choices:
+    """Both sides must be so: a choice for one is a choice. But where something better is
+    known, presence is none; so either all choices are strong or none is."""
+    if not one or not other:
+        return one or other
+    if () in one or () in other:
+        return NEVER
+    strong = _is_strong(one)
+    if strong is _is_strong(other):
+        return _joined(one + other)
+    return one if strong else other
 
 
-def _intersection(a: Range, b: Range) -> Keys:
+def _joined(choices: Choices) -> Choices:
+    """The same with ranges of one property as one."""
+    found: list[tuple[Key, ...]] = []
+    ranges: dict[str, int] = {}
+    for choice in choices:
+        key = choice[0]
+        if len(choice) > 1 or not isinstance(key, Range):
+            found.append(choice)
+            continue
+        place = ranges.setdefault(key.name, len(found))
+        if place == len(found):
+            found.append(choice)
+            continue
+        known = found[place][0]
+        assert isinstance(known, Range), "each side has one range of a property at most"
+        met = _intersection(known, key)
+        if met is None:
+            return NEVER
+        found[place] = (met,)
+    return tuple(found)
+
+
+def _is_strong(choices: Choices) -> bool:
+    """Whether something better than presence is known."""
+    return bool(choices) and Present not in map(type, choices[0])
+
+
+def _intersection(a: Range, b: Range) -> Equal | Range | None:
     low = _tighter(a.low, b.low, highest=True)
     high = _tighter(a.high, b.high, highest=False)
     kinds = {bound.__class__ for bound in (a.low, a.high, b.low, b.high) if bound is not None}
     if len(kinds) > 1:  # a property is not both an integer and a text
-        return NEVER
+        return None
     if low is not None and high is not None and precedes(high, low):
-        return NEVER
-    return (Equal(a.name, low) if low == high and low is not None else Range(a.name, low, high),)
+        return None
+    return Equal(a.name, low) if low == high and low is not None else Range(a.name, low, high)
 
 
 def _tighter(one: int | str | None, other: int | str | None, highest: bool) -> int | str | None:

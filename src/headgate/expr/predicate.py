@@ -114,7 +114,7 @@ GLOBALS: dict[str, object] = {
 
 
 def _compiled(tree: Tree, *, explicit: bool) -> Evaluate:
-    writer = _Writer(explicit)
+    writer = Writer(explicit)
     writer.result(tree)
     arguments = ", ".join(writer.constants)
     body = "\n".join(writer.lines)
@@ -129,7 +129,7 @@ Operand: TypeAlias = tuple[str, Kind | None]
 """A Python expression without effects, and its type if it is known before evaluation."""
 
 
-class _Writer:
+class Writer:
     def __init__(self, explicit: bool) -> None:
         self.explicit = explicit
         self.lines: list[str] = []
