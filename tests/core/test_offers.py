@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from headgate.core.commands import Configure, Confirm, Drained, Interest, Open, Send
+from headgate.core.commands import (
+    Configure,
+    Confirm,
+    Delete,
+    Disconnect,
+    Drained,
+    Get,
+    Interest,
+    Open,
+    Send,
+    Subscribe,
+)
 from headgate.core.domain import Domain, Mode
+from headgate.core.effects import Failed
 from headgate.core.facts import Missed, Returned
 from headgate.core.gate import Window
 from headgate.core.limits import Limits
 from headgate.core.message import Message
 from headgate.core.names import MessageId, QueueId, SessionId
 from headgate.core.steps import Outcome
+from headgate.errors import NoSuchQueue
 from headgate.testing.rig import Rig, deliveries
 
 WORK = Domain("work", Mode.PRIORITY)
@@ -144,3 +157,45 @@ def test_a_broadcast_that_has_no_room_is_missed_and_said_so() -> None:
     assert deliveries(effects, slow) == []
     assert deliveries(effects, easy) == [b"0123456789"]
     assert [fact.session for fact in rig.take_facts(Missed)] == [slow]
+
+
+def test_a_message_and_the_clean_up_of_a_gone_consumer_may_share_a_turn() -> None:
+    """Its gates are held until it is removed, and not let go a moment before."""
+    rig, producer = rig_with_producer()
+    gone, heir = rig.session("gone"), rig.session("heir")
+    rig.do(Open(gone, 1, JOBS, "work", interests=ALL))
+    rig.broker.close_session(gone, "lost", rig.now)
+    message = Message(MessageId(b"m"), b"0123456789", rig.now)
+    rig.do(Send(producer, 1, JOBS, message), Disconnect(gone))
+    assert len(deliveries(rig.do(Open(heir, 1, JOBS, "work", interests=ALL)))) == 1
+
+
+def test_what_waits_for_a_group_goes_before_the_rest_of_the_line() -> None:
+    """S003-32: the line stopped behind it when nobody had room."""
+    rig, producer = rig_with_producer()
+    a, b = rig.session("a"), rig.session("b")
+    rig.do(Open(a, 1, JOBS, "work", interests=(Interest("x == 1", 0, Window(1)),)))
+    for number, x in enumerate((1, 1, 2, 1)):
+        message = Message(MessageId(b"%d" % number), b"", rig.now, {"x": x})
+        rig.do(Send(producer, None, JOBS, message))
+    # The second waits for a; b takes the third and is full; the fourth is not looked at.
+    rig.do(Open(b, 1, JOBS, "work", interests=(Interest("x == 2", 0, Window(1)),)))
+    effects = rig.do(Confirm(a, 2, JOBS, (MessageId(b"0"),)))
+    assert deliveries(effects, a, lambda message: message.id) == [b"1"]
+
+
+def test_a_shared_queue_that_nobody_has_open_takes_no_exclusive_commands() -> None:
+    rig, _ = rig_with_producer()
+    again = Rig(WORK, store=rig.store)
+    session = again.session("s")
+    message = Message(MessageId(b"m"), b"", again.now)
+    for command in (
+        Send(session, 1, JOBS, message),
+        Subscribe(session, 2, JOBS),
+        Get(session, 3, JOBS),
+        Confirm(session, 4, JOBS, (MessageId(b"m"),)),
+        Delete(session, 5, JOBS),
+    ):
+        [refused] = again.do(command)
+        assert isinstance(refused, Failed)
+        assert isinstance(refused.error, NoSuchQueue)

@@ -1346,3 +1346,18 @@ def test_only_the_core_asks_for_a_sweep() -> None:
     """R37: one that belongs to no subscription does nothing."""
     desk, (a, *_) = desk_with("m1")
     assert desk.say(Sweep(a, S, QueueId(b""), object())) == []
+
+
+def test_a_queue_that_was_lost_and_taken_back_in_one_block_is_delivered_again() -> None:
+    """S000-13, S000-30: as if the commands came one by one."""
+    desk, (a, b, *_) = desk_with("m1")
+    lines = desk.say(sub(a, Q), sub(b, Q), sub(a, Q))
+    assert desk.heard_by(a, lines) == ["SOK q", "* MSG q m1", "* END q", "SOK q", "* MSG q m1"]
+
+
+def test_reading_a_queue_that_is_no_more_does_not_keep_its_heir_from_being_pushed() -> None:
+    """S000-27: of another queue with the same id."""
+    desk = Desk()
+    a, x = desk.sessions("a x")
+    desk.say(new(x, Q), get(a, Q), delete(x, Q), new(a, Q, subscribe=True))
+    assert desk.heard_by(a, desk.say(send(x, Q, "m1"))) == ["* MSG q m1"]

@@ -2155,7 +2155,8 @@ def test_what_is_done_with_leaves_nothing_in_memory() -> None:
     shop.pass_time(101)
     assert sorted(int(fact.message) for fact in shop.rig.take_facts(Expired)) == [4, 6]
     lines = differences(before, snapshot(shop.rig.shard))
-    clocks = ("/moved", "/_last", "/last_place")  # when it last moved, and the number of the last session
+    # When it last moved, the number of the last session, and of the last consumer.
+    clocks = ("/moved", "/_last", "/last_place")
     assert [line for line in lines if not any(clock in line for clock in clocks)] == []
 
 
