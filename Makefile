@@ -79,7 +79,8 @@ bench-match: .venv/.dev ## routing by predicate index against linear evaluation
 bench-patterns: .venv/.dev ## pattern index against a scan
 	$(BIN)/python -m bench.patterns
 
-soak: .venv/.dev ## the long counts: 200 kills; writes docs/soak.md
+soak: .venv/.dev ## the long counts: 20,000 worlds, 200 kills; writes docs/soak.md
+	$(BIN)/python -m headgate.testing.world --count 20000
 	$(BIN)/python -m tests.crash.soak
 
 clean: ## forget the environment and what was run

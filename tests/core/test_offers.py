@@ -5,6 +5,7 @@ from __future__ import annotations
 from headgate.core.commands import (
     Configure,
     Confirm,
+    Create,
     Delete,
     Disconnect,
     Drained,
@@ -15,7 +16,7 @@ from headgate.core.commands import (
     Subscribe,
 )
 from headgate.core.domain import Domain, Mode
-from headgate.core.effects import Failed
+from headgate.core.effects import Failed, Receipt
 from headgate.core.facts import Missed, Returned
 from headgate.core.gate import Window
 from headgate.core.limits import Limits
@@ -199,3 +200,40 @@ def test_a_shared_queue_that_nobody_has_open_takes_no_exclusive_commands() -> No
         [refused] = again.do(command)
         assert isinstance(refused, Failed)
         assert isinstance(refused.error, NoSuchQueue)
+
+
+def test_an_id_is_of_one_kind_of_queue_and_a_mistake_costs_nobody_else() -> None:
+    line = Domain("line", Mode.EXCLUSIVE)
+    rig = Rig(WORK, line)
+    a, b = rig.session("a"), rig.session("b")
+    rig.do(Create(a, 1, OTHER, "line"), Open(a, 2, JOBS, "work", write=True, read=False))
+    effects = rig.do(
+        Open(b, 1, OTHER, "work", interests=ALL),
+        Create(b, 2, JOBS, "line"),
+        Send(a, 3, OTHER, Message(MessageId(b"m"), b"", rig.now)),
+    )
+    assert [type(effect) for effect in effects] == [Failed, Failed, Receipt]
+
+
+def test_a_silent_confirm_of_a_failed_turn_is_tried_again() -> None:
+    rig, producer = rig_with_producer()
+    reader = rig.session("reader")
+    rig.do(Open(reader, 1, JOBS, "work", interests=(Interest(window=Window(1)),)))
+    post(rig, producer, 2)
+    rig.fail_at = 0
+    effects = rig.do(Confirm(reader, None, JOBS, (MessageId(b"jobs-0"),)))
+    assert deliveries(effects, reader, lambda message: message.id) == [b"jobs-1"]
+
+
+def test_an_app_that_went_while_the_router_was_down_does_not_come_back() -> None:
+    """C77: its references are released, in the store as well."""
+    both = Domain("fan", Mode.FANOUT, apps=("a", "b"))
+    rig = Rig(both)
+    producer = rig.session("producer")
+    rig.do(Open(producer, 1, JOBS, "fan", read=False, write=True))
+    post(rig, producer, 1)
+    less = Rig(Domain("fan", Mode.FANOUT, apps=("a",)), store=rig.store)
+    less.do(Open(less.session("s"), 1, JOBS, "fan", read=False, write=True))
+    more = Rig(both, store=rig.store)
+    reader = more.session("reader")
+    assert deliveries(more.do(Open(reader, 1, JOBS, "fan", "b", interests=ALL))) == []

@@ -54,6 +54,7 @@ class LazyGroup(click.Group):
         "config": "headgate.cli.config",
         "expr": "headgate.cli.expr",
         "journal": "headgate.cli.journal",
+        "simulate": "headgate.cli.simulate",
         "demo": "headgate.cli.demo",
     },
     context_settings={"max_content_width": 100},

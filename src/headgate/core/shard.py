@@ -48,7 +48,7 @@ from headgate.core.sharing import Sharing
 from headgate.core.statistics import Statistics
 from headgate.core.steps import Load, Loaded, Outcome, Page, Step
 from headgate.core.turn import Turn
-from headgate.errors import HeadgateError, StoreError
+from headgate.errors import HeadgateError, QueueExists, StoreError
 
 
 class Shard:
@@ -77,7 +77,7 @@ class Shard:
         """Whether facts go to the outbox."""
         self.outbox = Outbox(last_fact, limits, self.backlogs.name_of, self.sharing.queues)
         self._handlers: dict[type[Any], Callable[[Any, Turn], None]] = {
-            Create: self.queues.create,
+            Create: self._create,
             Delete: self.queues.delete,
             Subscribe: self.queues.subscribe,
             Get: self.queues.get,
@@ -136,11 +136,13 @@ class Shard:
     @staticmethod
     def failed(commands: Sequence[Command], error: HeadgateError, now: float) -> Outcome:
         """The outcome of a turn that did not happen: every request is answered with the
-        error, and what nobody waits for is tried again."""
+        error, and what nobody waits for is tried again, silent confirms too: whoever sent one
+        counts on it."""
         effects: list[Effect] = []
         again: list[Command] = []
         for command in commands:
-            if not isinstance(command, Request):
+            is_silent = isinstance(command, Confirm) and command.ref is None
+            if is_silent or not isinstance(command, Request):
                 again.append(command)
             elif command.ref is not None:
                 effects.append(Failed(command.session, command.ref, error))
@@ -192,6 +194,13 @@ class Shard:
         self.sharing.adopt(turn.loaded, turn)
 
     # Commands that concern more than one part.
+
+    def _create(self, command: Create, turn: Turn) -> None:
+        if command.queue in self.sharing.queues:
+            error = QueueExists(command.queue)
+            turn.fail(command.session, command.ref, command.queue, error)
+        else:
+            self.queues.create(command, turn)
 
     def _send(self, command: Send, turn: Turn) -> None:
         if command.queue in self.sharing.queues:

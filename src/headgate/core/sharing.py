@@ -83,7 +83,7 @@ class Sharing:
         try:
             interests = command.interests if command.read else ()
             wanted = self._interests.compile(session, interests, ())
-            queue = self._admit(command, seat, wanted) or self._make(command, turn)
+            queue = self._admit(command, seat, wanted, turn) or self._make(command, turn)
         except HeadgateError as error:
             self._refuse(command, error, turn)
             return
@@ -251,6 +251,8 @@ class Sharing:
                 queue.remembered[entry.id] = entry.arrived
                 if not apps:
                     self._delete(queue, kept, turn)
+                elif apps != entry.apps:
+                    turn.batch.hold[entry.seq] = apps
 
     def _accept(self, queue: SharedQueue, message: Message, turn: Turn) -> None:
         """Evaluate the apps' filters, once; store for those that want it."""
@@ -292,7 +294,7 @@ class Sharing:
             turn.facts.append(fact)
 
     def _admit(
-        self, command: Open, seat: Seat, wanted: tuple[Subscription, ...]
+        self, command: Open, seat: Seat, wanted: tuple[Subscription, ...], turn: Turn
     ) -> SharedQueue | None:
         """Raise if the queue may not be opened like this; else the queue, if it is there."""
         domain = self._domains.get(command.domain)
@@ -305,7 +307,10 @@ class Sharing:
         if domain.mode is Mode.FANOUT and command.read and command.app == WHOLE:
             raise Prohibited("a fanout queue is read through one of its apps")
         queue = self.queues.get(command.queue)
-        if queue is not None and queue.domain.name != command.domain:
+        stored = turn.loaded.backlogs.get(command.queue)
+        if (queue is not None and queue.domain.name != command.domain) or (
+            stored is not None and stored[0].domain != command.domain
+        ):
             raise Prohibited("the queue belongs to another domain")
         readers = queue.readers() if queue is not None and domain.max_consumers else set()
         producers = queue.producers if queue is not None else set()
