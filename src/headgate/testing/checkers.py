@@ -978,6 +978,7 @@ PASSED_OVER = {
     "_bodies",
     "_index",
     "statistics",
+    "outbox",
     "numbers",
     "_numbers",
 }
