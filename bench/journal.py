@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import random
 import statistics
 import tempfile
 import time
@@ -98,19 +99,22 @@ async def _sends(folder: Path, name: str) -> tuple[float, float]:
 
 
 async def _fill(folder: Path) -> None:
-    """Rows as turns of a hundred messages write them."""
+    """Rows as turns of a hundred messages write them, with ids that do not compress."""
     store = SqliteStore(folder / "q.db")
     await store.open()
     number = 1
+    draw = random.Random(1)
+    names = [draw.randbytes(16) for _ in range(1000)]
     apply: Callable[[Batch], Awaitable[None]] = store.apply
     while number < FACTS:
         told = []
+        at = 1.8e9 + number / 1000
         for n in range(100):
-            name, at = b"%016d" % ((number + n) % 1000), 1.8e9 + number / 1000
+            name, message = names[draw.randrange(1000)], draw.randbytes(24)
             told += [
-                ("Accepted", at, name, b"%024d" % n, 1024, {}, None),
-                ("Delivered", at, name, "", b"%024d" % n, n, 0),
-                ("Confirmed", at, name, "", b"%024d" % n, n, 0.01 * n),
+                ("Accepted", at, name, message, draw.randrange(10_000), {}, None),
+                ("Delivered", at, name, "", message, n, 0),
+                ("Confirmed", at, name, "", message, n, draw.random()),
             ]
         await apply(Batch(outbox=OutboxRow(number, told, 0)))
         number += len(told)

@@ -1120,3 +1120,14 @@ def test_a_disconnect_in_the_turn_of_a_displacement_changes_nothing_for_the_new_
     desk.say(subs(b, S), Disconnect(a), send(x, Q1, "m1"))
     assert (desk.total(), desk.service_subscriber(S)) == (2, [b])
     assert desk.say(ack(b, Q1, "m1")) == ["b OK"]
+
+
+def test_a_service_that_hung_up_does_not_leave_its_queue_to_another_of_its_sessions() -> None:
+    """S000-10, S000-11, R29: who did not ask for the queue would not be given what waits."""
+    desk, x = desk_of(Q1)
+    a, b, c = desk.sessions("a b c")
+    desk.say(subs(a, S), new(x, Q2), send(x, Q2, "m1"), sub(c, Q2))
+    desk.hang_up(b)
+    assert "c * END q2" in desk.say(sub(b, Q2, S))
+    desk.clean_up(b)
+    assert messages(desk.say(sub(c, Q2))) == ["c * MSG q2 m1"]

@@ -189,7 +189,6 @@ def test_limits_bound_the_expressions_of_domains(load: Load) -> None:
         ('[smp]\nend_flush = "1 fortnight"', 'smp.end_flush: "1 fortnight" is not a duration, '),
         ("[smp]\nend_flush = nan", "smp.end_flush: nan is not a duration"),
         ("[smp]\nend_flush = inf", "smp.end_flush: inf is not a duration"),
-        ("[journal]\nsample = 2", "journal.sample: 2 is not a number from 0 to 1"),
         ("[log]\nlevel = 'loud'", 'log.level: "loud" is not one of "debug", "info", '),
         ("[listen.resp]\ncluster = 1", "listen.resp.cluster: 1 is not true or false"),
         (
@@ -252,7 +251,6 @@ def test_a_wrong_expression_is_shown_with_a_caret(load: Load) -> None:
         ({"HEADGATE_DOMAINS__D__JOURNAL_BODIES": "yes"}, '"yes" is not true or false'),
         ({"HEADGATE_DOMAINS__D__APPS": "a,b"}, '"a,b" is not a list of different texts'),
         ({"HEADGATE_DOMAINS__D__SUBSCRIPTIONS": "["}, '"[" is not a table of lists'),
-        ({"HEADGATE_JOURNAL__SAMPLE": "1.2.3"}, '"1.2.3" is not a number from 0 to 1'),
         ({"HEADGATE_DIRECTORY": "\udcff"}, "HEADGATE_DIRECTORY: "),
     ],
 )
@@ -389,7 +387,6 @@ PLACES = [
     "admin.host",
     "admin.token",
     "journal.max_bytes",
-    "journal.sample",
     "log.level",
     "limits.turn_bytes",
     "limits.sessions",

@@ -262,12 +262,14 @@ class Queues:
 
     def _subscribe_nobody(self, backlog: Backlog, command: Subscribe, turn: Turn) -> None:
         """The session hung up while its command waited. It is not registered, and yet whoever
-        was subscribed is told, as if it had hung up a moment later."""
-        moves = backlog.record.service != command.service
-        if moves or command.service is None:
-            self._end_holder(backlog.record, command.session, turn)
-        if moves:
-            self._associate(backlog, command.service, turn)
+        was subscribed is told. The queue is nobody's then, not its service's either: another
+        session of that did not ask for it and would not be given what waits there."""
+        service = backlog.record.service
+        if service is not None and service == command.service:
+            return
+        self._end_holder(backlog.record, command.session, turn)
+        if service is not None:
+            self._associate(backlog, None, turn)
 
     def _no_more_queues(self, seat: Seat) -> LimitReached | None:
         limit = self._limits.queues_per_session

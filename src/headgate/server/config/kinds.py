@@ -108,18 +108,6 @@ class Whole(Kind):
         return self.read(int(text) if re.fullmatch("[0-9]{1,17}", text) else None)
 
 
-class Part(Kind):
-    form = "a number from 0 to 1"
-
-    def read(self, raw: object) -> float:
-        if isinstance(raw, bool) or not isinstance(raw, int | float) or not 0 <= raw <= 1:
-            raise ValueError
-        return float(raw)
-
-    def parse(self, text: str) -> float:
-        return self.read(float(text) if re.fullmatch(r"[0-9.]{1,17}", text) else None)
-
-
 class Quantity(Kind):
     """A number with a unit, or without one for the base unit."""
 

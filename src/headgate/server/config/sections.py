@@ -18,7 +18,6 @@ from headgate.server.config.kinds import (
     Duration,
     Flag,
     Kind,
-    Part,
     Secret,
     SecretText,
     Size,
@@ -173,8 +172,6 @@ class Journal:
     """Older segments are removed."""
     max_bytes: Annotated[int | None, Unlimited(Size())] = 10 * 1024 * MiB
     """Above it the oldest segments are removed."""
-    sample: Annotated[float, Part()] = 0.0
-    """The part of channel messages that are written whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
