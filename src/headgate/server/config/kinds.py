@@ -6,6 +6,7 @@ import json
 import math
 import re
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -39,11 +40,12 @@ class Secret:
 # variable (`parse`), raises ValueError if that is not its `form`, and writes a value as TOML.
 
 
-class Kind:
+class Kind(ABC):
     form: str
 
+    @abstractmethod
     def read(self, raw: object) -> Any:  # noqa: ANN401  each kind has its own type
-        raise NotImplementedError
+        """The value of what TOML gave; ValueError if it is not of this form."""
 
     def parse(self, text: str) -> Any:  # noqa: ANN401
         return self.read(text)
