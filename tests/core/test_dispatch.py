@@ -12,7 +12,7 @@ from headgate.core.message import Properties
 from headgate.core.names import Seq, SessionId
 from headgate.core.undo import Undo
 from headgate.expr.predicate import compile_expression
-from tests.core.orders import snapshot
+from headgate.testing.picture import snapshot
 
 
 def sub(

@@ -49,6 +49,7 @@ from headgate.errors import (
     Prohibited,
     QuotaReached,
 )
+from headgate.testing.picture import differences, snapshot
 from headgate.testing.rig import Rig
 from tests.core.orders import (
     BROADCAST,
@@ -58,11 +59,9 @@ from tests.core.orders import (
     Consumer,
     Q,
     Shop,
-    differences,
     filters,
     for_all,
     message_id,
-    snapshot,
 )
 
 NEVER = "x < 0 && x > 0"

@@ -37,19 +37,9 @@ from headgate.core.names import WHOLE, AppId, Seq, SessionId
 from headgate.core.undo import Undo
 from headgate.errors import StoreError
 from headgate.expr.predicate import compile_expression
+from headgate.testing.picture import differences, snapshot
 from headgate.testing.rig import Rig
-from tests.core.orders import (
-    FANOUT,
-    PRIORITY,
-    Consumer,
-    Q,
-    Shop,
-    differences,
-    filters,
-    message_id,
-    number_of,
-    snapshot,
-)
+from tests.core.orders import FANOUT, PRIORITY, Consumer, Q, Shop, filters, message_id, number_of
 from tests.core.test_dispatch import levels_of
 
 QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from headgate.core import commands as c
@@ -25,7 +24,7 @@ from headgate.core.shard import Shard
 from headgate.core.steps import Batch, Load, QueueRecord
 from headgate.core.tally import Tally
 from headgate.errors import LimitReached
-from headgate.expr.predicate import Predicate
+from headgate.testing.picture import CACHES, differences, snapshot
 from headgate.testing.rig import at_once
 
 if TYPE_CHECKING:
@@ -34,6 +33,10 @@ if TYPE_CHECKING:
 
 
 # What the store was made to do, written down a second time.
+
+
+PASSED_OVER = CACHES | {"sessions", "outbox"}
+"""What changes in memory while a turn waits, besides what may remember one that failed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -736,7 +739,7 @@ class Memory(Checker):
     def turn(self, taken: Taken) -> None:
         shard = taken.router.broker.shard
         if taken.failed:
-            after = snapshot(shard)
+            after = snapshot(shard, PASSED_OVER)
             if taken.before is not None and after != taken.before:
                 lines = "; ".join(differences(taken.before, after)[:5])
                 self.fail(f"turn {taken.number} failed and left a trace: {lines}")
@@ -966,88 +969,3 @@ def is_exclusive(queue: QueueId) -> bool:
 
 def is_broadcast(queue: QueueId) -> bool:
     return queue.startswith(b"live/")
-
-
-# A picture of memory, to see whether a failed turn left a trace.
-
-PASSED_OVER = {
-    "sessions",
-    "backlogs",
-    "_backlogs",
-    "bodies",
-    "_bodies",
-    "_index",
-    "statistics",
-    "outbox",
-    "numbers",
-    "_numbers",
-}
-"""What changes while a turn waits, and what may remember a turn that failed: it only saves
-work, or leaves gaps."""
-
-ORDERED = {"consumers", "entries", "remembered"}
-"""Dictionaries whose order means something."""
-
-
-def snapshot(root: object) -> Any:  # noqa: ANN401
-    """Everything reachable from an object, as nested tuples that can be compared. An object
-    that is met again is told by its number, so cycles end."""
-    numbers: dict[int, int] = {}
-
-    def look(item: object, name: str = "") -> Any:  # noqa: ANN401
-        if item is None or isinstance(item, bool | int | float | str | bytes | Enum):
-            return item
-        if isinstance(item, Predicate):
-            return ("predicate", item.text)
-        if isinstance(item, tuple):
-            return ("tuple", *(look(part) for part in item))
-        if id(item) in numbers:
-            return ("seen", numbers[id(item)])
-        numbers[id(item)] = len(numbers)
-        if isinstance(item, Mapping):
-            pairs = list(item.items())
-            if name not in ORDERED:
-                pairs.sort(key=lambda pair: repr(pair[0]))
-            return ("dict", *((look(key), look(part)) for key, part in pairs))
-        if isinstance(item, set | frozenset):
-            return ("set", *(look(part) for part in sorted(item, key=repr)))
-        if isinstance(item, list | deque):
-            return (type(item).__name__, *(look(part) for part in item))
-        if callable(item):
-            return "callable"
-        return (
-            type(item).__name__,
-            *((name, look(part, name)) for name, part in _fields(item)),
-        )
-
-    return look(root)
-
-
-def _fields(item: object) -> Iterable[tuple[str, object]]:
-    names: list[str] = []
-    for cls in type(item).__mro__:
-        slots = cls.__dict__.get("__slots__", ())
-        names += [slots] if isinstance(slots, str) else slots
-    names += getattr(item, "__dict__", {})
-    for name in names:
-        if name not in PASSED_OVER and not name.startswith("__") and hasattr(item, name):
-            yield name, getattr(item, name)
-
-
-def differences(before: Any, after: Any, path: str = "") -> list[str]:  # noqa: ANN401
-    """Where two pictures differ, for a message that can be read."""
-    if before == after:
-        return []
-    if (
-        isinstance(before, tuple)
-        and isinstance(after, tuple)
-        and len(before) == len(after)
-        and before[:1] == after[:1]
-    ):
-        name = before[0] if before and isinstance(before[0], str) else ""
-        return [
-            line
-            for one, two in zip(before, after, strict=True)
-            for line in differences(one, two, f"{path}/{name}")
-        ]
-    return [f"{path}: {before!r} became {after!r}"]

@@ -24,11 +24,12 @@ from headgate.core.names import Channel, QueueId, SessionId
 from headgate.core.steps import Batch, Load, Outcome, Step
 from headgate.errors import StoreError
 from headgate.expr.predicate import compile_expression
-from headgate.testing.checkers import Changes, Ledger, all_checkers, snapshot
+from headgate.testing.checkers import PASSED_OVER, Changes, Ledger, all_checkers
 from headgate.testing.clients import Client, newcomers, populate
 from headgate.testing.clock import Clock
 from headgate.testing.faults import AFTER, BEFORE, CALM, Answer, Fate, SlowStore, Weather, storm
 from headgate.testing.network import Blob, Link
+from headgate.testing.picture import snapshot
 from headgate.testing.rig import at_once
 from headgate.testing.trace import Trace, Violation
 
@@ -204,7 +205,7 @@ class Router:
         ]
         fate = world.store.fate(world.weather)
         shard = self.broker.shard
-        before = snapshot(shard) if fate.may_fail else None
+        before = snapshot(shard, PASSED_OVER) if fate.may_fail else None
         world.turns += 1
         taken = Taken(world.turns, self, commands, world.clock.now, fate, before)
         taken.step = shard.turn(commands, taken.now)
