@@ -80,8 +80,7 @@ bench-patterns: .venv/.dev ## pattern index against a scan
 	$(BIN)/python -m bench.patterns
 
 soak: .venv/.dev ## the long counts: 20,000 worlds, 200 kills; writes docs/soak.md
-	$(BIN)/python -m headgate.testing.world --count 20000
-	$(BIN)/python -m tests.crash.soak
+	$(BIN)/python -m tests.soak
 
 clean: ## forget the environment and what was run
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* var

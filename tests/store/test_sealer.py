@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,9 +15,18 @@ import pytest
 from headgate.core.facts import KINDS
 from headgate.core.outbox import OutboxRow
 from headgate.core.steps import Batch
+from headgate.errors import StoreError
 from headgate.store import reading
 from headgate.store.sealer import COLUMNS, SCHEMA, Bounds, Sealer
-from headgate.store.segments import PART, Segment, current, last_number, name_of, segments
+from headgate.store.segments import (
+    PART,
+    Segment,
+    all_files,
+    current,
+    last_number,
+    name_of,
+    segments,
+)
 from headgate.store.sqlite import SqliteStore
 
 
@@ -109,6 +120,30 @@ def test_a_sealer_that_dies_leaves_each_fact_once(bench: Bench, step: str) -> No
     assert bench.numbers() == [1, 2, 3, 4, 5]
 
 
+def test_a_folder_has_one_sealer_at_a_time(bench: Bench) -> None:
+    """A killed router leaves its sealer at work for a moment. With two in a folder, one removed
+    the file that the other was writing, and their segments could overlap."""
+    bench.tell((1, 3))
+    orphan = bench.sealer()
+    with pytest.raises(StoreError, match="another sealer works in"):
+        Sealer(bench.database, bench.directory, Bounds(), patience=0)
+    orphan.close()
+    bench.sealer().close()
+
+
+def test_a_sealer_whose_router_is_gone_ends_without_a_word(bench: Bench) -> None:
+    bench.tell((1, 3))
+    paths = map(str, (bench.database, bench.directory))
+    arguments = [sys.executable, "-m", "headgate.store.sealer", *paths]
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run(
+        arguments, stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE, timeout=30
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 def test_rows_that_were_sealed_but_not_deleted_are_not_sealed_again(bench: Bench) -> None:
     bench.tell((1, 3))
     sealer = bench.sealer()
@@ -146,10 +181,10 @@ def test_small_segments_are_merged_and_the_replaced_stay_for_a_while(bench: Benc
     assert len(segments(bench.directory)) == 2
     bench.age(50)
     sealer.expire()
-    assert len(list(bench.directory.iterdir())) == 5
+    assert len(all_files(bench.directory)) == 5
     bench.age(150)
     sealer.expire()
-    assert len(list(bench.directory.iterdir())) == 2
+    assert len(all_files(bench.directory)) == 2
     assert bench.numbers() == [1, 2, 3, 4]
     sealer.close()
 

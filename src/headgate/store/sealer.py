@@ -10,6 +10,7 @@ does. pyarrow is imported here and nowhere in the router.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import sqlite3
 import sys
@@ -24,6 +25,7 @@ import pyarrow.parquet as pq
 
 from headgate.core.facts import KINDS
 from headgate.core.limits import MiB
+from headgate.errors import StoreError
 from headgate.store.facts import decode_facts
 from headgate.store.segments import PART, Segment, all_files, clean, current, name_of
 
@@ -70,6 +72,12 @@ SCHEMA = pa.schema(
 )
 
 
+LOCK_PAUSE = 0.05
+LOCK = "sealer.lock"
+"""Held by the sealer of a folder, and free again when its process ends, however it ends. A killed
+router leaves its sealer at work for a moment, while the next router starts another."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """What the journal may take, and for how long."""
@@ -95,12 +103,14 @@ class Sealer:
         bounds: Bounds,
         clock: Callable[[], float] = time.time,
         at_step: Callable[[str], None] = lambda step: None,
+        patience: float = 10.0,
     ) -> None:
         self._directory = directory
         self._bounds = bounds
         self._clock = clock
         self._at_step = at_step
         directory.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(directory / LOCK, patience)
         clean(directory)
         # Not in the router's process: a read-only connection of our own, whose short reads
         # do not hold up the log.
@@ -109,6 +119,7 @@ class Sealer:
 
     def close(self) -> None:
         self._db.close()
+        os.close(self._lock)
 
     def seal(self, watermark: int) -> bool:
         """Seal one segment of what is not sealed, up to the watermark. Whether there was any."""
@@ -226,6 +237,22 @@ def _properties(found: dict[str, Any] | None) -> list[tuple[str, dict[str, Any]]
     return told
 
 
+def _locked(path: Path, patience: float) -> int:
+    """The descriptor that holds the lock, after so many seconds of patience at most."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    end = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                os.close(descriptor)
+                raise StoreError(f"another sealer works in {path.parent}") from None
+            time.sleep(LOCK_PAUSE)
+        else:
+            return descriptor
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Seal the outbox of a router into segments.")
     parser.add_argument("database", type=Path)
@@ -240,7 +267,16 @@ def main() -> None:
         keep_seconds=options.keep_seconds,
         keep_bytes=options.keep_bytes,
     )
-    sealer = Sealer(options.database, options.directory, bounds)
+    try:
+        _serve(Sealer(options.database, options.directory, bounds))
+    except BrokenPipeError:
+        # The router is gone. What is sealed is safe, the next sealer finds it; and what is still
+        # in the buffer must not be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _serve(sealer: Sealer) -> None:
+    """Seal what the lines of standard input allow, and tell."""
     print(f"sealed {sealer.last}", flush=True)
     for line in sys.stdin:
         watermark = int(line.removeprefix("seal "))

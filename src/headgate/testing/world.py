@@ -6,7 +6,6 @@ virtual time. So a seed that fails once fails always, and its trace can be read.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -518,36 +517,3 @@ def play(seed: int, steps: int = 600, **settings: Any) -> World:  # noqa: ANN401
     world.run(steps)
     world.finish()
     return world
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """``python -m headgate.testing.world --count 20000``: many seeds, one line at the end."""
-    import argparse
-    import time
-
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--steps", type=int, default=600)
-    parser.add_argument("--all", action="store_true", help="Go on after a violation.")
-    options = parser.parse_args(arguments)
-    began, failed = time.perf_counter(), Counter[str]()
-    for seed in range(options.seed, options.seed + options.count):
-        try:
-            play(seed, options.steps)
-        except Violation as violation:
-            failed[violation.checker] += 1
-            if not options.all:
-                print(violation)
-                return 1
-            print(f"seed {seed}: {violation.checker}: {violation.what}")
-    seconds = time.perf_counter() - began
-    print(
-        f"{options.count} seeds, {failed.total()} violations {dict(failed) or ''},"
-        f" {options.count / seconds:.1f} seeds/s"
-    )
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
