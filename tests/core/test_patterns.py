@@ -98,7 +98,7 @@ def test_a_remembered_result_is_forgotten_with_the_next_change(scan_max: int) ->
 
 
 def test_what_is_remembered_is_returned_as_it_is() -> None:
-    index = index_of([b"a*", b"*b"])
+    index = index_of([b"a*", b"*b", b"*a*b*", b"c"])
     assert index.matching(b"ab") is index.matching(b"ab")
 
 
@@ -107,7 +107,7 @@ def test_remembered_results_are_bounded_in_entries_and_bytes(
 ) -> None:
     monkeypatch.setattr(patterns_module, "CACHE_ENTRIES", 100)
     monkeypatch.setattr(patterns_module, "CACHE_BYTES", 1000)
-    index = index_of([b"a*", b"*z"])
+    index = index_of([b"a*", b"*z", b"b*", b"c*"])
     for n in range(1000):
         index.matching(b"%d" % n)
         assert len(index._found) <= 100
@@ -117,6 +117,19 @@ def test_remembered_results_are_bounded_in_entries_and_bytes(
         assert held == index._found_bytes <= 1000
     assert index.matching(b"a" * 1001 + b"z") == (b"a*", b"*z")
     assert index._found_bytes <= 1000
+
+
+def test_a_small_set_remembers_so_many_short_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns_module, "CACHE_ENTRIES", 100)
+    index = PatternIndex()
+    for pattern in (b"a*", b"*z", b"b*", b"c*"):
+        index.add(pattern)
+    for n in range(1000):
+        index.matching(b"a%d" % n)
+        assert len(index._found) <= 100
+    long = b"a" * (patterns_module.NAME_BYTES + 1)
+    assert index.matching(long) == (b"a*",)
+    assert long not in index._found
 
 
 @pytest.mark.parametrize("scan_max", [0, 30])
