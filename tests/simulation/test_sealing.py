@@ -13,9 +13,9 @@ from headgate.testing.world import Operator, Ticker, World
 STEPS = 400
 
 
-def play(seed: int, actor: SealingActor) -> World:
+def play(seed: int, actor: SealingActor, steps: int = STEPS) -> World:
     world = World(seed, actors=[Ticker(), Operator(), actor], build=actor.build)
-    world.run(STEPS)
+    world.run(steps)
     world.finish()
     return world
 
@@ -49,3 +49,8 @@ def test_a_sealer_that_goes_beyond_the_watermark_is_caught() -> None:
     with pytest.raises(Violation) as caught:
         play_many(TooFar)
     assert caught.value.checker == "journal"
+
+
+def test_a_session_that_is_answered_and_gone_in_one_turn_wants_nothing_afterwards() -> None:
+    """Seed 4903 of 20,000: the checker of windows remembered what it had wanted."""
+    play(4903, SealingActor(), steps=600)

@@ -429,6 +429,8 @@ class Windows(Checker):
                 self._shared(effect, command, taken.number)
             else:
                 self._exclusive(effect, command)
+        # A session may be answered in the turn that it is gone in.
+        self._forget_gone(taken)
 
     def _exclusive(self, effect: Effect, command: Command | None) -> None:
         if isinstance(effect, e.ServiceEnd):
@@ -488,9 +490,7 @@ class Windows(Checker):
 
     def _let_go(self, taken: Taken) -> None:
         """What is not in a consumer's hands any more, for whatever reason."""
-        for command in taken.commands:
-            if isinstance(command, c.Disconnect):
-                self._forget(command.session)
+        self._forget_gone(taken)
         for fact in taken.outcome.facts:
             if isinstance(fact, f.Returned):
                 self._held.get((fact.session, fact.queue, fact.app), {}).pop(fact.message, None)
@@ -515,6 +515,11 @@ class Windows(Checker):
                     self.world.violation(
                         "stuck", f"{parcel.id!r} waits in {parcel.queue!r} for app {app!r}"
                     )
+
+    def _forget_gone(self, taken: Taken) -> None:
+        for command in taken.commands:
+            if isinstance(command, c.Disconnect):
+                self._forget(command.session)
 
     def _forget(self, session: SessionId) -> None:
         self._one = {key: id for key, id in self._one.items() if key[0] != session}
