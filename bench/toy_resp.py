@@ -19,9 +19,10 @@ from typing import Any
 
 import hiredis
 
-from headgate.core.channels import Channels
+from headgate.core.channels import Channels, Kind
 from headgate.core.limits import Limits
 from headgate.core.names import Channel, SessionId
+from headgate.wire.resp.forms import FORMS
 
 REPLIES = [b":%d\r\n" % n for n in range(2000)]
 SUBSCRIBED = b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
@@ -138,7 +139,7 @@ class Shell:
     def flush(self) -> None:
         self.scheduled = False
         writers = self.writers
-        for blob, sessions in self.channels.take():
+        for blob, sessions, _ in self.channels.take():
             for session in sessions:
                 writers[session](blob)
 
@@ -168,7 +169,7 @@ class Core(asyncio.Protocol):
             else:
                 replies += self.publish(pairs)
                 pairs = []
-                shell.channels.subscribe(self.session, command[1:])
+                shell.channels.subscribe(self.session, Kind.EXACT, command[1:], FORMS[2])
                 replies += [SUBSCRIBED] * (len(command) - 1)
         replies += self.publish(pairs)
         self.transport.write(b"".join(replies))
@@ -177,7 +178,7 @@ class Core(asyncio.Protocol):
             asyncio.get_running_loop().call_soon(shell.flush)
 
     def publish(self, pairs: list[tuple[Channel, bytes]]) -> list[bytes]:
-        return [REPLIES[n] for n in self.shell.channels.publish(pairs, frame)]
+        return [REPLIES[n] for n in self.shell.channels.publish(Kind.EXACT, pairs)]
 
 
 async def serve(protocol: type[asyncio.Protocol]) -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from headgate.core.channels import BARE, Kind
 from headgate.core.commands import Confirm, Create, Interest, Open, Send
 from headgate.core.domain import Domain, Mode
 from headgate.core.limits import Limits
 from headgate.core.message import Message
-from headgate.core.names import Channel, MessageId, QueueId
+from headgate.core.names import MessageId, QueueId
 from headgate.core.tally import name_of
 from headgate.server import journal as journal_module
 from headgate.server.journal import JournalSettings
@@ -70,8 +71,8 @@ async def test_what_happened_is_in_the_journal_after_a_stop(tmp_path: Path) -> N
     await send(session, Q, 1)
     delivery = await session.delivery()
     await session.ask(Confirm, Q, (delivery.message.id,))
-    router.broker.channels.subscribe(session.id, [Channel(b"news")])
-    router.broker.channels.publish([(Channel(b"news"), b"12345")] * 3, lambda c, b: b)
+    router.broker.channels.subscribe(session.id, Kind.EXACT, [b"news"], BARE)
+    router.broker.channels.publish(Kind.EXACT, [(b"news", b"12345")] * 3)
     session.close()
     await router.stop()
     kinds = Counter(fact["kind"] for fact in reading.facts(tmp_path / "journal"))

@@ -14,7 +14,7 @@ from headgate.core.facts import Expired, Fact, SessionClosed
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.limits import Limits
 from headgate.core.message import Message
-from headgate.core.names import Channel, MessageId, QueueId
+from headgate.core.names import MessageId, QueueId
 from headgate.errors import LimitReached, StoreError
 from headgate.server import router as router_module
 from headgate.server.local import LocalSession
@@ -143,21 +143,18 @@ async def test_answers_to_a_session_that_gave_up_waiting_go_nowhere() -> None:
     await router.stop()
 
 
-async def test_channels_and_the_inbox_tell_their_limits_as_facts() -> None:
-    router = make(Limits(channels_per_session=1, inbox_commands=1))
+async def test_the_inbox_tells_its_limit_as_a_fact() -> None:
+    router = make(Limits(inbox_commands=1))
     facts: list[Fact] = []
     router.watch(facts.extend)
     await router.start()
     session = LocalSession(router, "s")
-    with pytest.raises(LimitReached):
-        router.subscribe(session.id, [Channel(b"a"), Channel(b"b")])
     first = session.ask(Create, QUEUE, "line")
     with pytest.raises(LimitReached):
         session.ask(Create, QueueId(b"other"), "line")
     await first
     reached = [fact for fact in facts if isinstance(fact, LimitReachedFact)]
     assert [(fact.name, fact.session) for fact in reached] == [
-        ("channels_per_session", session.id),
         ("inbox_commands", session.id),
     ]
     await router.stop()

@@ -9,7 +9,7 @@ from headgate.core.channels import Channels
 from headgate.core.domain import Domain
 from headgate.core.facts import SessionClosed, SessionOpened
 from headgate.core.limits import Limits
-from headgate.core.mailbox import Budget, Mailbox
+from headgate.core.mailbox import Budget, Mailbox, Waiting
 from headgate.core.names import Seq, SessionId
 from headgate.core.sessions import Session, Sessions
 from headgate.core.shard import Shard
@@ -31,16 +31,19 @@ class Broker:
     ) -> None:
         self.limits = limits
         self.sessions = Sessions()
-        self.budget = Budget(limits.budget_bytes)
+        self.budget = Budget(
+            limits.budget_bytes, limits.mailbox_bytes_soft, limits.mailbox_bytes_hard
+        )
         self.channels = Channels(limits)
+        self.waiting = Waiting()
         self.shard = Shard(self.sessions, domains, limits, last, last_fact, journal=journal)
         self.closed: deque[SessionClosed] = deque(maxlen=CLOSED_KEPT)
 
     def open_session(self, wire: str, name: str, now: float) -> tuple[Session, SessionOpened]:
         if len(self.sessions) >= self.limits.sessions:
             raise LimitReached("sessions", self.limits.sessions)
-        mailbox: Mailbox[object] = Mailbox(self.limits, self.budget)
-        session = Session(self.sessions.next_id(), wire, name, now, mailbox)
+        id = self.sessions.next_id()
+        session = Session(id, wire, name, now, Mailbox(id, self.budget))
         self.sessions.add(session)
         return session, SessionOpened(now, session.id, wire, name)
 

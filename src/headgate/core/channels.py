@@ -1,155 +1,369 @@
-"""Ephemeral fan-out by name.
+"""Ephemeral fan-out by name: exact channels, patterns over them, and sharded channels.
 
 Publishing is the hot path of the router: it happens far more often than anything else and has
-nothing to write. So nothing is made per delivery and nothing per message but its frame. A
-publish looks its channel up once per loop pass, appends the frame to a log, and counts. At
-the end of the pass `take` joins the log into one blob per distinct audience, and the shell
-writes each blob to many sessions as it is. Every session sees the frames of its channels in
-the order in which they were published.
+nothing to write. So nothing is made per delivery and nothing per message but its frames. A
+publish finds the audience of its channel, which is kept until a roster of it is replaced, appends
+a frame for each form in which somebody hears it, and counts. At the end of a pass of the loop
+`take` joins the frames into one blob per distinct audience, and the shell writes each blob to
+many sessions as it is. Every session sees the frames of its channels in the order in which they
+were published.
 
-What is in the log belongs to the rosters of its moment. The registry calls `flush` before it
-replaces a roster, so a subscriber neither misses what was published before it left nor gets
-what was published before it came.
+What waits for the end of a pass belongs to the rosters of its moment. The registries call `flush`
+before they replace a roster, so a subscriber neither misses what was published before it left
+nor gets what was published before it came.
+
+Exact and sharded channels are separate, as in Redis: `smessage` is no `message`. Patterns hear
+exact channels only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from enum import Enum
+from operator import itemgetter
+from typing import Protocol, TypeAlias
 
 from headgate.core.facts import ChannelCounted
 from headgate.core.limits import Limits
+from headgate.core.mailbox import Budget
 from headgate.core.names import Channel, SessionId
-from headgate.core.registry import Registry
+from headgate.core.patterns import PatternIndex
+from headgate.core.registry import Registry, Roster
 from headgate.errors import LimitReached
-
-Encode = Callable[[Channel, bytes], bytes]
-
 
 OTHER = Channel(b"*other*")
 COUNTED_MOST = 10
 """Channels that are counted apart, as a multiple of those that are told by name: room to find
 the busiest among, and a bound."""
 
+AUDIENCES = 8192
+"""Channels whose audience is remembered from pass to pass. Beyond it all are forgotten."""
 
-class Heard:
-    """A channel in this pass: who hears it, and how much was said."""
 
-    __slots__ = ("bit", "published", "receivers", "size", "targets")
+class Kind(Enum):
+    """The three families of names."""
 
-    def __init__(self, bit: int, targets: tuple[SessionId, ...]) -> None:
-        self.size = 0
-        self.bit = bit
-        self.targets = targets
-        self.receivers = len(targets)
+    EXACT = "exact"
+    PATTERN = "pattern"
+    SHARDED = "sharded"
+
+    # The hash of an enum's member is a function in Python, and this is the hot path.
+    __hash__ = object.__hash__
+
+
+Framing: TypeAlias = Callable[[tuple[int, bytes]], bytes]
+"""Makes the frame of a message from the size of its body and the body. A tuple, since the
+template of a text takes one, and then no function of ours is called for a message."""
+
+
+class Form(Protocol):
+    """How a session wants its messages: the wire's affair, and the same object for all sessions
+    that want them alike."""
+
+    def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
+        """For messages of a channel to who subscribed by this name."""
+        ...
+
+
+class Bare:
+    """Frames that are bodies, for sessions without a wire."""
+
+    def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
+        return itemgetter(1)
+
+
+BARE = Bare()
+
+
+class Interests:
+    """The names that one session subscribed to. It is there while there are any."""
+
+    __slots__ = ("exact", "pattern", "sharded")
+
+    def __init__(self) -> None:
+        self.exact: dict[bytes, None] = {}
+        self.pattern: dict[bytes, None] = {}
+        self.sharded: dict[bytes, None] = {}
+
+    def of(self, kind: Kind) -> dict[bytes, None]:
+        return {Kind.EXACT: self.exact, Kind.PATTERN: self.pattern}.get(kind, self.sharded)
+
+    def count(self, kind: Kind) -> int:
+        """What a confirmation says: exact channels and patterns count together."""
+        if kind is Kind.SHARDED:
+            return len(self.sharded)
+        return len(self.exact) + len(self.pattern)
+
+    def __len__(self) -> int:
+        return len(self.exact) + len(self.pattern) + len(self.sharded)
+
+
+NO_INTERESTS = Interests()
+
+
+Named: TypeAlias = tuple[Kind, bytes, Roster[Form]]
+"""A roster and the name it is found by."""
+
+
+class Voice:
+    """One form of a channel's messages, and who gets it."""
+
+    __slots__ = ("framing", "log", "sessions")
+
+    def __init__(self, framing: Framing, sessions: tuple[SessionId, ...]) -> None:
+        self.framing = framing
+        self.sessions = sessions
+        self.log: list[tuple[int, bytes]] = []
+        """Frames of this pass, with their place among all frames."""
+
+
+class Audience:
+    """Who hears a channel, as long as the rosters it was made of are the present ones; and what
+    it heard since that was last told."""
+
+    __slots__ = ("moment", "published", "receivers", "rosters", "size", "voices")
+
+    def __init__(self, rosters: list[Named], channel: bytes) -> None:
+        self.rosters = rosters
+        self.moment = 0
+        """When it was last seen that they are."""
         self.published = 0
+        self.size = 0
+        self.receivers = 0
+        self.voices: list[Voice] = []
+        for kind, name, roster in rosters:
+            self.receivers += len(roster)
+            by_form: dict[Form, list[SessionId]] = {}
+            for session, form in roster.items():
+                by_form.setdefault(form, []).append(session)
+            self.voices += [
+                Voice(form.framing(kind, name, channel), tuple(sessions))
+                for form, sessions in by_form.items()
+            ]
 
 
 class Channels:
     def __init__(self, limits: Limits, *, shards: int = 16) -> None:
         self._limits = limits
-        self._registry: Registry[Channel, bool] = Registry(shards=shards, before_change=self.flush)
-        self._by_session: dict[SessionId, set[Channel]] = {}
-        self._heard: dict[Channel, Heard] = {}
-        self._audible = 0
-        """Channels of this pass that somebody hears; each has a bit."""
-        self._log: list[tuple[int, bytes]] = []
-        self._log_bytes = 0
-        self._counts: dict[Channel, list[int]] = {}
+        self._registries: dict[Kind, Registry[bytes, Form]] = {
+            kind: Registry(shards=shards, before_change=self._before_change) for kind in Kind
+        }
+        self._moment = 1
+        """Another one after every change of a roster."""
+        self._patterns = PatternIndex()
+        self._by_session: dict[SessionId, Interests] = {}
+        self._known: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
+        self._speaking: list[Voice] = []
+        """Voices with frames that are not joined yet."""
+        self._frames = 0
+        self._frame_bytes = 0
+        self._counts: dict[bytes, list[int]] = {}
         """Since they were last told: messages, bytes, deliveries, most receivers."""
-        self._ready: list[tuple[bytes, Sequence[SessionId]]] = []
-        self.published = 0
-        """Messages published to somebody or nobody, since the start."""
-        self.deliveries = 0
-        """Receivers of all of them."""
+        self._published = 0
+        self._deliveries = 0
+        self._ready: list[tuple[bytes, Sequence[SessionId], int]] = []
+        self.is_unwritten = False
+        """Whether there is something to take."""
 
-    def subscribe(self, session: SessionId, channels: Iterable[Channel]) -> None:
-        """Add a session to channels, all of them or, beyond a limit, none."""
-        mine = self._by_session.get(session, set())
-        new = [channel for channel in dict.fromkeys(channels) if channel not in mine]
-        if len(mine) + len(new) > self._limits.channels_per_session:
-            raise LimitReached("channels_per_session", self._limits.channels_per_session)
-        unheard = sum(not self._registry.roster(channel) for channel in new)
-        if len(self._registry) + unheard > self._limits.channels:
-            raise LimitReached("channels", self._limits.channels)
+    # Subscribing.
+
+    def subscribe(
+        self, session: SessionId, kind: Kind, names: Sequence[bytes], form: Form
+    ) -> list[int]:
+        """Add a session to names, all of them or, beyond a limit, none; return how many it has
+        after each."""
+        mine = self._by_session.get(session) or Interests()
+        held = mine.of(kind)
+        new = [name for name in dict.fromkeys(names) if name not in held]
+        self._check_limits(mine, kind, new)
+        self._registries[kind].change(session, add=[(name, form) for name in new])
         if new:
-            self._registry.change(session, add=((channel, True) for channel in new))
-            self._by_session[session] = mine.union(new)
-
-    def unsubscribe(self, session: SessionId, channels: Iterable[Channel]) -> None:
-        mine = self._by_session.get(session)
-        if mine is None:
-            return
-        gone = mine.intersection(channels)
-        self._registry.change(session, remove=gone)
-        mine -= gone
-        if not mine:
-            del self._by_session[session]
-
-    def disconnect(self, session: SessionId) -> None:
-        self.unsubscribe(session, self.of(session))
-
-    def of(self, session: SessionId) -> frozenset[Channel]:
-        """What a session is subscribed to."""
-        return frozenset(self._by_session.get(session, ()))
-
-    def subscribers(self, channel: Channel) -> int:
-        return len(self._registry.roster(channel))
-
-    def __iter__(self) -> Iterator[Channel]:
-        """The channels that somebody is subscribed to."""
-        return iter(self._registry)
-
-    def __len__(self) -> int:
-        return len(self._registry)
-
-    def publish(self, pairs: Iterable[tuple[Channel, bytes]], encode: Encode) -> list[int]:
-        """Publish a run of messages; return the number of receivers of each."""
-        heard_of = self._heard.get
-        log = self._log
-        log_bytes = 0
+            self._by_session[session] = mine
         counts = []
-        for channel, body in pairs:
-            heard = heard_of(channel) or self._hear(channel)
-            heard.published += 1
-            heard.size += len(body)
-            receivers = heard.receivers
-            counts.append(receivers)
-            if receivers:
-                frame = encode(channel, body)
-                log.append((heard.bit, frame))
-                log_bytes += len(frame)
-        self._log_bytes += log_bytes
-        if (
-            len(log) > self._limits.publish_frames
-            or self._log_bytes > self._limits.publish_bytes
-            or len(self._heard) > self._limits.publish_frames
-        ):
-            self.flush()
+        for name in names:
+            held[name] = None
+            counts.append(mine.count(kind))
+        if kind is Kind.PATTERN:
+            for name in new:
+                self._patterns.add(name)
         return counts
 
-    def flush(self) -> None:
-        """Join what was logged into one blob per audience, to be taken by the shell."""
-        if not self._heard:
+    def unsubscribe(
+        self, session: SessionId, kind: Kind, names: Sequence[bytes] | None
+    ) -> list[tuple[bytes | None, int]]:
+        """Remove a session from names, or from all; return each with how many it then has. One
+        that has nothing to leave is told so with no name."""
+        mine = self._by_session.get(session) or Interests()
+        held = mine.of(kind)
+        wanted = list(held) if names is None else names
+        self._registries[kind].change(session, remove=[name for name in wanted if name in held])
+        told: list[tuple[bytes | None, int]] = []
+        for name in wanted:
+            if name in held:
+                del held[name]
+                if kind is Kind.PATTERN and not self._registries[kind].roster(name):
+                    self._patterns.remove(name)
+            told.append((name, mine.count(kind)))
+        if not mine:
+            self._by_session.pop(session, None)
+        return told if names is not None or told else [(None, mine.count(kind))]
+
+    def disconnect(self, session: SessionId) -> None:
+        for kind in Kind:
+            if self.of(session).of(kind):
+                self.unsubscribe(session, kind, None)
+
+    def change_form(self, session: SessionId, form: Form) -> None:
+        """The session wants its messages in another form from here on."""
+        mine = self.of(session)
+        for kind, registry in self._registries.items():
+            registry.change(session, add=[(name, form) for name in mine.of(kind)])
+
+    def evict(self, kind: Kind, names: Iterable[bytes]) -> list[tuple[SessionId, bytes, int]]:
+        """Take everybody off these names; return who lost which, and how many it has left."""
+        told = []
+        for name, roster in self._registries[kind].clear(list(names)).items():
+            for session in roster:
+                mine = self._by_session[session]
+                del mine.of(kind)[name]
+                told.append((session, name, mine.count(kind)))
+                if not mine:
+                    del self._by_session[session]
+        return told
+
+    def _check_limits(self, mine: Interests, kind: Kind, new: list[bytes]) -> None:
+        limits, registry = self._limits, self._registries[kind]
+        each, all_ = limits.channels_per_session, limits.channels
+        names = ("channels_per_session", "channels")
+        if kind is Kind.PATTERN:
+            each, all_ = limits.patterns_per_session, limits.patterns
+            names = ("patterns_per_session", "patterns")
+        if len(mine.of(kind)) + len(new) > each:
+            raise LimitReached(names[0], each)
+        if len(registry) + sum(not registry.roster(name) for name in new) > all_:
+            raise LimitReached(names[1], all_)
+
+    # What others ask.
+
+    def of(self, session: SessionId) -> Interests:
+        """What a session is subscribed to."""
+        return self._by_session.get(session, NO_INTERESTS)
+
+    def has(self, session: SessionId) -> bool:
+        """Whether a session is subscribed to anything."""
+        return session in self._by_session
+
+    def subscribers(self, kind: Kind, name: bytes) -> int:
+        return len(self._registries[kind].roster(name))
+
+    def names(self, kind: Kind) -> Iterable[bytes]:
+        """The names that somebody is subscribed to."""
+        return iter(self._registries[kind])
+
+    def count(self, kind: Kind) -> int:
+        return len(self._registries[kind])
+
+    def blocker(self, kind: Kind, channel: bytes, budget: Budget) -> SessionId | None:
+        """A session that hears this channel and for which its publishers have to wait."""
+        for session in self.hearing(kind, channel, budget.stuck):
+            if budget.is_blocking(session):
+                return session
+        return None
+
+    def hearing(
+        self, kind: Kind, channel: bytes, sessions: Collection[SessionId]
+    ) -> Iterator[SessionId]:
+        """Those of these sessions that hear a channel. The cost is that of the smaller set."""
+        rosters = [roster for _, _, roster in self._rosters(kind, channel)]
+        if not rosters or not sessions:
             return
-        audible = [heard for heard in self._heard.values() if heard.receivers]
-        for channel, heard in self._heard.items():
-            self.published += heard.published
-            self.deliveries += heard.published * heard.receivers
-            self._count(channel, heard)
-        if len(audible) == 1:
-            frames = [frame for _, frame in self._log]
-            self._ready.append((b"".join(frames), audible[0].targets))
-        elif audible:
-            self._join(audible)
-        self._heard.clear()
-        self._audible = 0
-        self._log.clear()
-        self._log_bytes = 0
+        if len(sessions) < sum(map(len, rosters)):
+            for session in sessions:
+                if any(session in roster for roster in rosters):
+                    yield session
+        else:
+            for roster in rosters:
+                yield from (session for session in roster if session in sessions)
+
+    # Publishing.
+
+    def publish(self, kind: Kind, pairs: Iterable[Sequence[bytes]]) -> list[int]:
+        """Publish a run of messages, each a channel and a body; return the receivers of each."""
+        publish_one = self.publish_one
+        return [publish_one(kind, channel, body) for channel, body in pairs]
+
+    def publish_one(self, kind: Kind, channel: bytes, body: bytes) -> int:
+        """Publish one message; return its receivers."""
+        audience = self._known[kind].get(channel)
+        if audience is None or audience.moment != self._moment:
+            audience = self._hear(kind, channel)
+        size = len(body)
+        audience.published += 1
+        audience.size += size
+        if audience.voices:
+            frames, frame_bytes = self._frames, 0
+            for voice in audience.voices:
+                frame = voice.framing((size, body))
+                if not voice.log:
+                    self._speaking.append(voice)
+                voice.log.append((frames, frame))
+                frames += 1
+                frame_bytes += len(frame)
+            self._logged(frames, frame_bytes)
+        return audience.receivers
+
+    def publish_all(self, kind: Kind, channel: bytes, bodies: list[bytes]) -> int:
+        """Publish messages on one channel; return the receivers of each. It is `publish` for a
+        run that is all alike, with every loop in C."""
+        audience = self._known[kind].get(channel)
+        if audience is None or audience.moment != self._moment:
+            audience = self._hear(kind, channel)
+        sizes = list(map(len, bodies))
+        audience.published += len(bodies)
+        audience.size += sum(sizes)
+        first, step, frame_bytes = self._frames, len(audience.voices), 0
+        for number, voice in enumerate(audience.voices, first):
+            frames = list(map(voice.framing, zip(sizes, bodies, strict=True)))
+            if not voice.log:
+                self._speaking.append(voice)
+            voice.log += zip(range(number, number + step * len(frames), step), frames, strict=True)
+            frame_bytes += sum(map(len, frames))
+        if frame_bytes:
+            self._logged(first + step * len(bodies), frame_bytes)
+        return audience.receivers
+
+    def _logged(self, frames: int, frame_bytes: int) -> None:
+        self.is_unwritten = True
+        self._frames = frames
+        self._frame_bytes += frame_bytes
+        limits = self._limits
+        if frames > limits.publish_frames or self._frame_bytes > limits.publish_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Join what was published into one blob per audience, to be taken by the shell."""
+        voices = self._speaking
+        if len(voices) == 1:
+            self._say(voices, voices[0].sessions)
+        elif voices:
+            self._join(voices)
+        for voice in voices:
+            voice.log.clear()
+        voices.clear()
+        self._frames = 0
+        self._frame_bytes = 0
+
+    def take(self) -> list[tuple[bytes, Sequence[SessionId], int]]:
+        """What is to be written: a blob, the sessions that get it, and its messages."""
+        self.flush()
+        self.is_unwritten = False
+        ready, self._ready = self._ready, []
+        return ready
 
     def counted(self, at: float) -> list[ChannelCounted]:
         """What was published since the last time, by channel: the busiest by name, the rest in
         one. Facts are made of this, once a second, and never of a single message."""
-        self.flush()
+        self._fold()
         counts, self._counts = self._counts, {}
         rest = [counts.pop(OTHER)] if OTHER in counts else []
         most = self._limits.journal_channels_per_second
@@ -158,45 +372,104 @@ class Channels:
         rest += [count for _, count in busiest[most:]]
         return [*told, _told(at, OTHER, rest)] if rest else told
 
-    def _count(self, channel: Channel, heard: Heard) -> None:
+    def _rosters(self, kind: Kind, channel: bytes) -> list[Named]:
+        """The rosters that hear a channel: its own first, then those of patterns."""
+        roster = self._registries[kind].roster(channel)
+        found = [(kind, channel, roster)] if roster else []
+        if kind is Kind.EXACT:
+            patterns = self._registries[Kind.PATTERN]
+            found += [
+                (Kind.PATTERN, pattern, patterns.roster(pattern))
+                for pattern in self._patterns.matching(channel)
+            ]
+        return found
+
+    def _before_change(self) -> None:
+        """What was published so far belongs to the rosters as they are."""
+        self.flush()
+        self._moment += 1
+
+    def _hear(self, kind: Kind, channel: bytes) -> Audience:
+        """The present audience of a channel: the one that is known, if its rosters are still the
+        same moments."""
+        known = self._known[kind]
+        rosters = self._rosters(kind, channel)
+        audience = known.get(channel)
+        if audience is None or not _are_same(audience.rosters, rosters):
+            if audience is not None:
+                self._count(channel, audience)
+            elif len(known) >= AUDIENCES:
+                self._fold()
+                known.clear()
+            audience = known[channel] = Audience(rosters, channel)
+        audience.moment = self._moment
+        return audience
+
+    @property
+    def published(self) -> int:
+        """Messages published to somebody or nobody, since the start."""
+        self._fold()
+        return self._published
+
+    @property
+    def deliveries(self) -> int:
+        """Receivers of all of them."""
+        self._fold()
+        return self._deliveries
+
+    def _fold(self) -> None:
+        """Take what the audiences counted into the counts by channel."""
+        for known in self._known.values():
+            for channel, audience in known.items():
+                if audience.published:
+                    self._count(channel, audience)
+
+    def _count(self, channel: bytes, heard: Audience) -> None:
+        published, size = heard.published, heard.size
+        deliveries = published * heard.receivers
+        heard.published = heard.size = 0
+        self._published += published
+        self._deliveries += deliveries
         count = self._counts.get(channel)
         if count is None:
             if len(self._counts) >= COUNTED_MOST * self._limits.journal_channels_per_second:
                 channel = OTHER
             count = self._counts.setdefault(channel, [0, 0, 0, 0])
-        count[0] += heard.published
-        count[1] += heard.size
-        count[2] += heard.published * heard.receivers
+        count[0] += published
+        count[1] += size
+        count[2] += deliveries
         count[3] = max(count[3], heard.receivers)
 
-    def take(self) -> list[tuple[bytes, Sequence[SessionId]]]:
-        """What is to be written: a blob and the sessions that get it, in this order."""
-        self.flush()
-        ready, self._ready = self._ready, []
-        return ready
+    def _join(self, voices: list[Voice]) -> None:
+        """Sessions that hear the same voices of this pass share one blob."""
+        heard_by: dict[SessionId, list[int]] = {}
+        for number, voice in enumerate(voices):
+            for session in voice.sessions:
+                if session in heard_by:
+                    heard_by[session].append(number)
+                else:
+                    heard_by[session] = [number]
+        audiences: dict[tuple[int, ...], list[SessionId]] = {}
+        for session, numbers in heard_by.items():
+            audiences.setdefault(tuple(numbers), []).append(session)
+        for chosen, sessions in audiences.items():
+            self._say([voices[number] for number in chosen], sessions)
 
-    def _hear(self, channel: Channel) -> Heard:
-        targets = tuple(self._registry.roster(channel))
-        heard = Heard(1 << self._audible if targets else 0, targets)
-        self._audible += bool(targets)
-        self._heard[channel] = heard
-        return heard
-
-    def _join(self, audible: list[Heard]) -> None:
-        """Sessions that hear the same channels of this pass share one blob."""
-        masks: dict[SessionId, int] = {}
-        for heard in audible:
-            for session in heard.targets:
-                masks[session] = masks.get(session, 0) | heard.bit
-        audiences: dict[int, list[SessionId]] = {}
-        for session, mask in masks.items():
-            audiences.setdefault(mask, []).append(session)
-        for mask, sessions in audiences.items():
-            blob = b"".join([frame for bit, frame in self._log if bit & mask])
-            self._ready.append((blob, sessions))
+    def _say(self, voices: list[Voice], sessions: Sequence[SessionId]) -> None:
+        log = voices[0].log
+        if len(voices) > 1:
+            log = sorted([entry for voice in voices for entry in voice.log])
+        if log:
+            self._ready.append((b"".join([frame for _, frame in log]), sessions, len(log)))
 
 
-def _told(at: float, channel: Channel, counts: list[list[int]]) -> ChannelCounted:
+def _are_same(one: list[Named], other: list[Named]) -> bool:
+    return len(one) == len(other) and all(
+        a[2] is b[2] and a[1] == b[1] for a, b in zip(one, other, strict=True)
+    )
+
+
+def _told(at: float, channel: bytes, counts: list[list[int]]) -> ChannelCounted:
     published, size, deliveries, receivers = zip(*counts, strict=True)
     return ChannelCounted(
         at, channel, len(counts), sum(published), sum(size), sum(deliveries), max(receivers)

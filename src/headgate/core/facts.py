@@ -310,6 +310,95 @@ class ChannelCounted:
 
 
 @value
+class ChannelSubscribed:
+    """A session subscribed to a channel or a pattern; `family` is exact, pattern or sharded."""
+
+    at: float
+    session: SessionId
+    family: str
+    channel: bytes
+
+
+@value
+class ChannelUnsubscribed:
+    """A session is no longer subscribed to a channel or a pattern."""
+
+    at: float
+    session: SessionId
+    family: str
+    channel: bytes
+
+
+@value
+class SessionSlowed:
+    """A session reads more slowly than it is sent to: its mailbox went over the soft limit."""
+
+    at: float
+    session: SessionId
+    name: str
+    size: int
+
+
+@value
+class SessionEased:
+    """A slow session caught up; it was slow for `seconds`."""
+
+    at: float
+    session: SessionId
+    name: str
+    seconds: float
+
+
+@value
+class PublisherWaited:
+    """A session that publishes has to wait for one that hears it and does not read."""
+
+    at: float
+    session: SessionId
+    by: SessionId
+
+
+@value
+class SessionEvicted:
+    """A slow session was closed, with so many bytes in its mailbox."""
+
+    at: float
+    session: SessionId
+    name: str
+    reason: str
+    size: int
+
+
+@value
+class MessagesDiscarded:
+    """A slow session, or one that was closed, did not get so many messages."""
+
+    at: float
+    session: SessionId
+    name: str
+    count: int
+
+
+@value
+class SlotsMoved:
+    """So many slots of a cluster went to another node; so many channels lost their subscribers."""
+
+    at: float
+    slots: int
+    channels: int
+
+
+@value
+class AccessDenied:
+    """A user asked for what its access rules do not allow."""
+
+    at: float
+    session: SessionId
+    user: str
+    command: str
+
+
+@value
 class FactsCounted:
     """So many more facts of a kind came in one second than are told one by one."""
 
@@ -365,6 +454,15 @@ Fact: TypeAlias = (
     | QueueStuck
     | QueueMoved
     | ChannelCounted
+    | ChannelSubscribed
+    | ChannelUnsubscribed
+    | SessionSlowed
+    | SessionEased
+    | PublisherWaited
+    | SessionEvicted
+    | MessagesDiscarded
+    | SlotsMoved
+    | AccessDenied
     | FactsCounted
     | SegmentsExpired
     | TurnFailed

@@ -33,6 +33,15 @@ class Limits:
     body_bytes: int = 16 * MiB
     """The body of one message. Larger data belongs beside the router, its name in a message."""
 
+    bulk_bytes: int = 16 * MiB
+    """One argument of a Redis client's request, as the body of a message is one."""
+
+    arguments: int = 1_048_576
+    """Arguments of one request of a Redis client: each is an object, however short."""
+
+    request_bytes: int = 64 * MiB
+    """One request of a Redis client, which is held until it is whole."""
+
     message_properties: int = 255
     """Properties of one message, as BlazingMQ has it."""
 
@@ -47,6 +56,28 @@ class Limits:
 
     channels: int = 1_000_000
     """Channels with a subscriber, in all."""
+
+    patterns_per_session: int = 100_000
+    """Patterns one session may subscribe to."""
+
+    patterns: int = 1_000_000
+    """Distinct patterns, in all."""
+
+    users: int = 10_000
+    """Users of Redis clients, the default one included."""
+
+    rules_per_user: int = 1000
+    """Passwords, rules on commands, and patterns of keys and channels of one user: a command is
+    compared with one after another."""
+
+    keys: int = 1_000_000
+    """Keys in all databases. They accompany the channels; this is not a place to store data."""
+
+    keys_bytes: int = 256 * MiB
+    """Names and values of all keys."""
+
+    key_expiries: int = 2000
+    """Keys whose time is over that one sweep handles; the rest is the next sweep's."""
 
     subscriptions_per_app: int = 100_000
     """Subscriptions of all sessions to one app of a queue."""
@@ -90,8 +121,14 @@ class Limits:
     budget_bytes: int = 128 * MiB
     """Bytes in all mailboxes; above it those who publish to slow sessions wait."""
 
-    dispatch_quota: int = 100
-    """Control items in a row before one of the data lane gets its turn."""
+    watched_keys: int = 10_000
+    """Keys that one session watches for a transaction."""
+
+    answer_bytes: int = 1 * MiB
+    """Answers that a session has not taken. Above it no more commands are read from it."""
+
+    handshakes: int = 256
+    """TLS handshakes under way on one listener."""
 
     publish_frames: int = 1000
     """Frames that the publish log joins before it is flushed early."""

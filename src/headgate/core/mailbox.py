@@ -1,16 +1,25 @@
-"""The outbound side of a session: two lanes, counted in bytes, and the pressure they make."""
+"""The outbound side of a session: what waits for its socket, counted in bytes, and the pressure
+that makes.
+
+A mailbox is empty as long as the socket takes what it is given, so a healthy session costs
+nothing here. What the socket does not take waits in line: deliveries and the answers to the
+session's own commands in one line, in the order in which they came about. So an answer comes
+after the messages that were there before its command and is not kept waiting by those that came
+later, however many they are.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterator
 from enum import IntEnum
-from typing import Generic, TypeVar
 
-from headgate.core.limits import Limits
 from headgate.core.names import SessionId
 
-T = TypeVar("T")
+ANSWER = 0
+"""An item without messages: the session asked for it."""
+PART = -1
+"""What the socket left of an item."""
 
 
 class Pressure(IntEnum):
@@ -22,139 +31,184 @@ class Pressure(IntEnum):
 
 
 class Budget:
-    """Bytes that many mailboxes share."""
+    """Bytes that many mailboxes share, and which of them are slow."""
 
-    __slots__ = ("bytes", "limit")
+    __slots__ = ("bytes", "limit", "mailbox_hard", "mailbox_soft", "slow", "stuck")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, mailbox_soft: int, mailbox_hard: int) -> None:
         self.limit = limit
+        self.mailbox_soft = mailbox_soft
+        """Bytes above which a mailbox is slow."""
+        self.mailbox_hard = mailbox_hard
+        """Bytes above which those who publish to its session wait."""
         self.bytes = 0
+        self.stuck: dict[SessionId, Mailbox] = {}
+        """The mailboxes with something in them: their sockets took less than they were given."""
+        self.slow: dict[SessionId, Mailbox] = {}
+        """Those over their soft limit."""
 
     @property
     def is_spent(self) -> bool:
         return self.bytes > self.limit
 
+    def is_blocking(self, session: SessionId) -> bool:
+        """Whether those who publish to this session have to wait: its mailbox is over its hard
+        limit, or the budget is spent and it is over its share of it. So a stuck session holds
+        up those who publish to it and nobody else; a limit on the total would hold up
+        everybody. The share shrinks with the number of stuck sessions, or enough of them, each
+        below the soft limit, could hold any number of bytes."""
+        mailbox = self.stuck.get(session)
+        return mailbox is not None and self.is_over(mailbox)
 
-class Mailbox(Generic[T]):
-    """What waits for one session: a control lane of deliveries and events, a data lane of work
-    that the session itself asked for.
-
-    The control lane goes first. After `dispatch_quota` of its items in a row one item of the
-    data lane gets its turn, so that a flood of messages does not keep a subscriber's own
-    commands from being answered. Only the control lane is charged: the data lane is bounded
-    by not reading from the peer.
-    """
-
-    __slots__ = ("_budget", "_control", "_data", "_in_a_row", "_limits", "bytes", "slow_since")
-
-    def __init__(self, limits: Limits, budget: Budget) -> None:
-        self._limits = limits
-        self._budget = budget
-        self._control: deque[tuple[T, int]] = deque()
-        self._data: deque[T] = deque()
-        self._in_a_row = 0
-        self.bytes = 0
-        self.slow_since: float | None = None
-        """When it went over the soft limit; none while it is easy."""
+    def is_over(self, mailbox: Mailbox) -> bool:
+        size = mailbox.bytes
+        return size > self.mailbox_hard or (self.is_spent and size > self.share)
 
     @property
-    def pressure(self) -> Pressure:
-        return self.pressure_with(0)
+    def share(self) -> int:
+        """What a mailbox may hold while the budget is spent."""
+        return min(self.mailbox_soft, self.limit // max(1, len(self.stuck)))
+
+
+class Mailbox:
+    """What waits for the socket of one session."""
+
+    __slots__ = (
+        "_budget",
+        "_line",
+        "_session",
+        "answers",
+        "bytes",
+        "moved_at",
+        "pressure",
+        "slow_since",
+    )
+
+    def __init__(self, session: SessionId, budget: Budget) -> None:
+        self._session = session
+        self._budget = budget
+        self._line: deque[tuple[object, int, int]] = deque()
+        self.bytes = 0
+        self.answers = 0
+        """Of these bytes, those that the session asked for."""
+        self.pressure = Pressure.EASY
+        self.slow_since: float | None = None
+        """When it went over the soft limit; none while it is easy."""
+        self.moved_at = 0.0
+        """When something was last taken."""
 
     def pressure_with(self, more: int) -> Pressure:
         """The pressure if so many bytes more were in it."""
         size = self.bytes + more
-        if size > self._limits.mailbox_bytes_hard:
+        if size > self._budget.mailbox_hard:
             return Pressure.HARD
-        return Pressure.SOFT if size > self._limits.mailbox_bytes_soft else Pressure.EASY
+        return Pressure.SOFT if size > self._budget.mailbox_soft else Pressure.EASY
 
-    def offer(self, item: T, size: int, now: float) -> Pressure:
-        """Put an item into the control lane. It is charged before it can be taken."""
-        self._charge(size, now)
-        self._control.append((item, size))
+    def offer(self, item: object, size: int, now: float, *, messages: int = 1) -> Pressure:
+        """Put an item at the end of the line. It is charged before it can be taken. What has no
+        message in it is an answer or a part of something, and never dropped."""
+        self._charge(size, messages, now)
+        self._line.append((item, size, messages))
+        self._budget.stuck[self._session] = self
         return self.pressure
 
-    def queue(self, item: T) -> None:
-        """Put an item into the data lane."""
-        self._data.append(item)
-
-    def take(self, now: float) -> T | None:
+    def take(self, now: float) -> object | None:
         """The next item, or nothing."""
-        quota = self._limits.dispatch_quota
-        if self._data and (not self._control or (quota and self._in_a_row >= quota)):
-            self._in_a_row = 0
-            return self._data.popleft()
-        if not self._control:
-            self._in_a_row = 0
+        if not self._line:
             return None
-        self._in_a_row += 1
-        item, size = self._control.popleft()
-        self._charge(-size, now)
+        item, size, messages = self._line.popleft()
+        self.moved_at = now
+        self._charge(-size, messages, now)
+        if not self._line:
+            del self._budget.stuck[self._session]
         return item
 
+    def put_back(self, rest: object, size: int, now: float) -> None:
+        """What the socket left of an item. It is no longer whole, so it is never dropped."""
+        self._charge(size, PART, now)
+        self._line.appendleft((rest, size, PART))
+        self._budget.stuck[self._session] = self
+
     def drop_oldest(self, bytes_max: int, now: float) -> int:
-        """Drop from the front of the control lane until it holds no more; say how many."""
-        dropped = 0
-        while self._control and self.bytes > bytes_max:
-            self._charge(-self._control.popleft()[1], now)
-            dropped += 1
+        """Drop messages from the front until there are no more bytes, but not the newest item;
+        say how many."""
+        kept, dropped = [], 0
+        while len(self._line) > 1 and self.bytes > bytes_max:
+            item, size, messages = self._line.popleft()
+            if messages > 0:
+                dropped += messages
+                self._charge(-size, messages, now)
+            else:
+                kept.append((item, size, messages))
+        self._line.extendleft(reversed(kept))
         return dropped
 
     def close(self, now: float) -> int:
-        """Give everything back to the budget; say how many items were never taken."""
-        dropped = len(self._control)
-        self._control.clear()
-        self._data.clear()
-        self._charge(-self.bytes, now)
+        """Give everything back to the budget; say how many messages were never taken."""
+        dropped = sum(messages for _, _, messages in self._line if messages > 0)
+        self._line.clear()
+        self._budget.stuck.pop(self._session, None)
+        self.answers = 0
+        self._charge(-self.bytes, PART, now)
         return dropped
 
     def __len__(self) -> int:
-        return len(self._control) + len(self._data)
+        return len(self._line)
 
-    def _charge(self, size: int, now: float) -> None:
+    def _charge(self, size: int, messages: int, now: float) -> None:
         self.bytes += size
         self._budget.bytes += size
-        if self.bytes <= self._limits.mailbox_bytes_soft:
+        if messages == ANSWER:
+            self.answers += size
+        pressure = self.pressure_with(0)
+        if pressure is not self.pressure:
+            self._press(pressure, now)
+
+    def _press(self, pressure: Pressure, now: float) -> None:
+        self.pressure = pressure
+        budget = self._budget
+        if pressure is Pressure.EASY:
             self.slow_since = None
+            budget.slow.pop(self._session, None)
         elif self.slow_since is None:
             self.slow_since = now
-
-
-def may_publish(audience: Iterable[Mailbox[T]], budget: Budget) -> bool:
-    """Whether a publisher may send to these mailboxes now.
-
-    It waits while one of its own targets is over its hard limit, or while the budget is spent
-    and one of its own targets is slow. So a stuck session holds up those who publish to it
-    and nobody else; the documents' total per thread would hold up everybody.
-    """
-    limit = Pressure.SOFT if budget.is_spent else Pressure.HARD
-    return all(mailbox.pressure < limit for mailbox in audience)
+            budget.slow[self._session] = self
 
 
 class Waiting:
-    """Publishers that wait, and for whom. Nobody is left asleep: whoever may go on is told."""
+    """Publishers that wait, each for one session that blocks it. Nobody is left asleep: whoever
+    waits for a session that no longer blocks is told, and asks again."""
 
-    __slots__ = ("_waiters",)
+    __slots__ = ("_blocker_of", "_publishers")
 
     def __init__(self) -> None:
-        self._waiters: dict[SessionId, tuple[SessionId, ...]] = {}
+        self._publishers: dict[SessionId, dict[SessionId, None]] = {}
+        self._blocker_of: dict[SessionId, SessionId] = {}
 
-    def wait(self, publisher: SessionId, audience: Iterable[SessionId]) -> None:
-        self._waiters[publisher] = tuple(audience)
+    def wait(self, publisher: SessionId, blocker: SessionId) -> None:
+        self.forget(publisher)
+        self._blocker_of[publisher] = blocker
+        self._publishers.setdefault(blocker, {})[publisher] = None
 
     def forget(self, publisher: SessionId) -> None:
-        self._waiters.pop(publisher, None)
+        blocker = self._blocker_of.pop(publisher, None)
+        if blocker is not None:
+            waiting = self._publishers[blocker]
+            del waiting[publisher]
+            if not waiting:
+                del self._publishers[blocker]
 
-    def wake(self, mailboxes: dict[SessionId, Mailbox[T]], budget: Budget) -> list[SessionId]:
-        """The publishers that may go on now, in the order in which they began to wait."""
-        free = [
-            publisher
-            for publisher, audience in self._waiters.items()
-            if may_publish((mailboxes[s] for s in audience if s in mailboxes), budget)
-        ]
-        for publisher in free:
-            del self._waiters[publisher]
-        return free
+    def wake(self, budget: Budget) -> list[SessionId]:
+        """The publishers that may ask again, in the order in which they began to wait."""
+        free = [session for session in self._publishers if not budget.is_blocking(session)]
+        woken = [publisher for blocker in free for publisher in self._publishers[blocker]]
+        for publisher in woken:
+            self.forget(publisher)
+        return woken
+
+    def __iter__(self) -> Iterator[tuple[SessionId, SessionId]]:
+        """Who waits, and for whom."""
+        return iter(self._blocker_of.items())
 
     def __len__(self) -> int:
-        return len(self._waiters)
+        return len(self._blocker_of)

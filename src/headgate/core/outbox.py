@@ -10,15 +10,23 @@ from typing import Any, TypeAlias
 from headgate.core.facts import (
     KINDS,
     Accepted,
+    AccessDenied,
     AppUnknown,
+    ChannelSubscribed,
+    ChannelUnsubscribed,
     Displaced,
     Fact,
     FactsCounted,
     LimitReached,
+    MessagesDiscarded,
     Missed,
+    PublisherWaited,
     Refused,
     SessionClosed,
+    SessionEased,
+    SessionEvicted,
     SessionOpened,
+    SessionSlowed,
     Subscribed,
     Unsubscribed,
 )
@@ -40,6 +48,14 @@ RARE: frozenset[type[Any]] = frozenset(
         Refused,
         LimitReached,
         Missed,
+        ChannelSubscribed,
+        ChannelUnsubscribed,
+        SessionSlowed,
+        SessionEased,
+        SessionEvicted,
+        PublisherWaited,
+        MessagesDiscarded,
+        AccessDenied,
     }
 )
 """Facts that no stored change goes with. Usually few; a flood of them is counted instead."""

@@ -14,7 +14,7 @@ class Session:
     __slots__ = ("id", "mailbox", "name", "opened", "wire")
 
     def __init__(
-        self, id: SessionId, wire: str, name: str, opened: float, mailbox: Mailbox[object]
+        self, id: SessionId, wire: str, name: str, opened: float, mailbox: Mailbox
     ) -> None:
         self.id = id
         self.wire = wire

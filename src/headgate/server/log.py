@@ -31,6 +31,12 @@ LEVELS: Mapping[type[Fact], int] = {
     f.QueueStuck: logging.WARNING,
     f.QueueMoved: logging.INFO,
     f.Poisoned: logging.WARNING,
+    f.SessionSlowed: logging.WARNING,
+    f.SessionEased: logging.INFO,
+    f.SessionEvicted: logging.WARNING,
+    f.MessagesDiscarded: logging.WARNING,
+    f.SlotsMoved: logging.INFO,
+    f.AccessDenied: logging.WARNING,
     f.SegmentsExpired: logging.INFO,
     f.TurnFailed: logging.ERROR,
 }

@@ -87,6 +87,22 @@ COUNTED: Mapping[type[Fact], Described] = {
     f.ChannelCounted: Described(
         "channel_counts", "Rows that count what was published on a channel in a second."
     ),
+    f.ChannelSubscribed: Described(
+        "channel_subscriptions", "Subscriptions to channels and patterns."
+    ),
+    f.ChannelUnsubscribed: Described(
+        "channel_unsubscriptions", "Subscriptions to channels and patterns that ended by request."
+    ),
+    f.SessionSlowed: Described(
+        "sessions_slowed", "Times a session's mailbox went over its soft limit."
+    ),
+    f.SessionEased: Described("sessions_eased", "Slow sessions that caught up."),
+    f.PublisherWaited: Described(
+        "publisher_waits", "Times a session had to wait for one that hears it and does not read."
+    ),
+    f.SessionEvicted: Described("sessions_evicted", "Slow sessions that were closed."),
+    f.SlotsMoved: Described("slot_moves", "Times slots of the cluster went to another node."),
+    f.AccessDenied: Described("access_denials", "Commands that access rules did not allow."),
     f.FactsCounted: Described("facts_counted", "Floods of facts that were counted, not told."),
     f.SegmentsExpired: Described("journal_expirations", "Times old segments were removed."),
     f.TurnFailed: Described("turn_failures", "Turns that the store refused."),
@@ -109,7 +125,11 @@ CAPACITY = Described(
 CONFIRM_SECONDS = Described("confirm_seconds", "Time from a delivery to its confirm.")
 BUILD = Described("build_info", "Always 1; what is running.", ("version", "python"))
 
-SUMMED = (RECEIVED_BYTES, REDELIVERIES)
+DISCARDED = Described(
+    "messages_discarded", "Messages of channels that slow or closed sessions did not get."
+)
+
+SUMMED = (RECEIVED_BYTES, REDELIVERIES, DISCARDED)
 LABELLED = (
     OPENED,
     CLOSED,
@@ -126,6 +146,11 @@ GAUGES: Mapping[str, Described] = {
     "queues_subscribed": Described("queues_subscribed", "Queues with a subscriber."),
     "services_subscribed": Described("services_subscribed", "Services with a subscriber."),
     "channels": Described("channels", "Channels with a subscriber."),
+    "patterns": Described("patterns", "Distinct patterns with a subscriber."),
+    "sessions_slow": Described("sessions_slow", "Sessions over the soft limit of a mailbox."),
+    "publishers_waiting": Described(
+        "publishers_waiting", "Sessions that wait for one that hears them and does not read."
+    ),
     "backlog_messages": Described("backlog_messages", "Messages not yet confirmed."),
     "backlog_bytes": Described("backlog_bytes", "Bytes of the messages not yet confirmed."),
     "inbox_commands": Described("inbox_commands", "Commands that wait for their turn."),
@@ -143,6 +168,8 @@ TOTALS: Mapping[str, Described] = {
     "turns": Described("turns", "Turns taken."),
     "turn_commands": Described("turn_commands", "Commands of all turns."),
     "turn_seconds": Described("turn_seconds", "Time that all turns took."),
+    "channel_messages": Described("channel_messages", "Messages published to channels."),
+    "channel_deliveries": Described("channel_deliveries", "Receivers of all of these."),
     "store_statements": Described("store_statements", "Statements that the store was asked."),
 }
 """Numbers that the core keeps and that only go up."""
@@ -159,6 +186,7 @@ class Metrics(Collector):
         self.labelled: dict[Described, dict[tuple[str, ...], int]] = {d: {} for d in LABELLED}
         self.received_bytes = 0
         self.redeliveries = 0
+        self.discarded = 0
         self.buckets = [0] * (len(SECONDS) + 1)
         self.seconds = 0.0
         # The whole cost of a fact that is more than a count: one lookup and one call.
@@ -167,7 +195,11 @@ class Metrics(Collector):
             f.Delivered: self._delivered,
             f.Confirmed: self._confirmed,
             f.SessionOpened: lambda fact: self._add(OPENED, fact.wire),
-            f.SessionClosed: lambda fact: self._add(CLOSED, fact.wire, fact.reason),
+            # What stands behind a colon is about one case.
+            f.SessionClosed: lambda fact: self._add(
+                CLOSED, fact.wire, fact.reason.partition(":")[0]
+            ),
+            f.MessagesDiscarded: self._discarded,
             f.Displaced: lambda fact: self._add(DISPLACED, "queue"),
             f.ServiceDisplaced: lambda fact: self._add(DISPLACED, "service"),
             f.Refused: lambda fact: self._add(REFUSED, fact.reason),
@@ -200,7 +232,7 @@ class Metrics(Collector):
             yield CounterMetricFamily(_full(described), described.help, kept.get(name, 0))
         for kind, described in COUNTED.items():
             yield CounterMetricFamily(_full(described), described.help, self.facts[kind])
-        sums = (self.received_bytes, self.redeliveries)
+        sums = (self.received_bytes, self.redeliveries, self.discarded)
         for described, count in zip(SUMMED, sums, strict=True):
             yield CounterMetricFamily(_full(described), described.help, count)
         for described, counts in self.labelled.items():
@@ -221,6 +253,9 @@ class Metrics(Collector):
 
     def _accepted(self, fact: f.Accepted) -> None:
         self.received_bytes += fact.size
+
+    def _discarded(self, fact: f.MessagesDiscarded) -> None:
+        self.discarded += fact.count
 
     def _delivered(self, fact: f.Delivered) -> None:
         if fact.attempts > 0:

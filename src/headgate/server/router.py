@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from headgate.core.broker import Broker
+from headgate.core.channels import Kind
 from headgate.core.commands import Command, Disconnect, Reconfigure, Sealed, Tick
 from headgate.core.domain import Domain
 from headgate.core.effects import Effect
 from headgate.core.facts import Fact, SegmentsExpired, TurnFailed
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.limits import Limits
-from headgate.core.names import Channel, Seq, SessionId
+from headgate.core.names import Seq, SessionId
 from headgate.core.steps import Outcome
 from headgate.errors import LimitReached
 from headgate.server.journal import Journal, JournalSettings
@@ -95,7 +96,7 @@ class Router:
         return broker
 
     def _segments_expired(self, last: int, size: int) -> None:
-        self._announce([SegmentsExpired(self.clock(), last, size)])
+        self.announce([SegmentsExpired(self.clock(), last, size)])
 
     async def stop(self) -> None:
         """Finish the turns that were asked for, then close the store."""
@@ -121,7 +122,7 @@ class Router:
         with self._telling_limits(NOBODY):
             session, fact = self.broker.open_session(wire, name, self.clock())
         self._outlets[session.id] = outlet
-        self._announce([fact])
+        self.announce([fact])
         return session.id
 
     def submit(self, session: SessionId, commands: Sequence[Command]) -> None:
@@ -129,16 +130,11 @@ class Router:
         with self._telling_limits(session):
             self.turns.submit(commands)
 
-    def subscribe(self, session: SessionId, channels: Iterable[Channel]) -> None:
-        """Subscribe a session to channels: at once, without a turn."""
-        with self._telling_limits(session):
-            self.broker.channels.subscribe(session, channels)
-
     def disconnect(self, session: SessionId, reason: str, *, lost: bool = True) -> None:
         fact = self.broker.close_session(session, reason, self.clock())
         if fact is not None:
             del self._outlets[session]
-            self._announce([fact])
+            self.announce([fact])
             self.turns.insist([Disconnect(session, lost)])
 
     def reconfigure(self, domains: Mapping[str, Domain]) -> None:
@@ -169,7 +165,12 @@ class Router:
             "sessions": len(broker.sessions),
             "queues_subscribed": len(shard.queues.subscribers),
             "services_subscribed": len(shard.services.subscribers),
-            "channels": len(broker.channels),
+            "channels": broker.channels.count(Kind.EXACT) + broker.channels.count(Kind.SHARDED),
+            "patterns": broker.channels.count(Kind.PATTERN),
+            "sessions_slow": len(broker.budget.slow),
+            "publishers_waiting": len(broker.waiting),
+            "channel_messages": broker.channels.published,
+            "channel_deliveries": broker.channels.deliveries,
             "backlog_messages": sum(state.meter.messages for state in states),
             "backlog_bytes": sum(state.meter.bytes for state in states),
             "inbox_commands": len(self.turns),
@@ -187,6 +188,7 @@ class Router:
     def status(self) -> dict[str, object]:
         """Plain data for people and programs."""
         broker, shard = self.broker, self.broker.shard
+        waits_for = dict(broker.waiting)
         return {
             "sessions": [
                 {
@@ -196,6 +198,9 @@ class Router:
                     "opened": session.opened,
                     "mailbox_bytes": session.mailbox.bytes,
                     "pressure": session.mailbox.pressure.name.lower(),
+                    "slow_since": session.mailbox.slow_since,
+                    "waits_for": waits_for.get(session.id),
+                    "subscriptions": len(broker.channels.of(session.id)),
                 }
                 for session in broker.sessions
             ],
@@ -283,10 +288,10 @@ class Router:
             yield
         except LimitReached as error:
             fact = LimitReachedFact(self.clock(), error.name, error.limit, session)
-            self._announce([fact])
+            self.announce([fact])
             raise
 
-    def _announce(self, facts: Sequence[Fact]) -> None:
+    def announce(self, facts: Sequence[Fact]) -> None:
         """Facts from outside of a turn."""
         self.broker.shard.tell(facts)
         self._tell(facts)

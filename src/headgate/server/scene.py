@@ -10,12 +10,13 @@ import asyncio
 import secrets
 from collections.abc import Callable, Mapping
 
+from headgate.core.channels import Framing, Kind
 from headgate.core.commands import Confirm, Create, Delete, Interest, Open, Send, Subscribe
 from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Deliver, End
 from headgate.core.gate import Window
 from headgate.core.message import Message, Properties
-from headgate.core.names import Channel, MessageId, QueueId, SessionId
+from headgate.core.names import MessageId, QueueId, SessionId
 from headgate.core.values import EMPTY
 from headgate.expr.predicate import compile_expression
 from headgate.server.local import LocalSession
@@ -75,23 +76,30 @@ async def a_queue(router: Router, say: Say) -> None:
     _close(alice, phone, tablet)
 
 
+class Told:
+    """A message and the channel it came by."""
+
+    def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
+        return lambda message: b"%s on %s" % (message[1], channel)
+
+
 def fan_out(router: Router, say: Say) -> None:
     """Ephemeral: whoever is subscribed now receives, and nothing is kept."""
     say("A fan-out: whoever is subscribed now receives, nothing is kept")
     channels = router.broker.channels
+    told = Told()
     names: dict[SessionId, str] = {}
     sessions = []
     for name, wanted in (("anna", b"news"), ("ben", b"news"), ("carl", b"sport")):
         session = LocalSession(router, name)
         sessions.append(session)
         names[session.id] = name
-        router.subscribe(session.id, [Channel(wanted)])
-    published = [(Channel(b"news"), b"rain tomorrow"), (Channel(b"sport"), b"two to one")]
-    for (channel, body), receivers in zip(
-        published, channels.publish(published, lambda c, b: b"%s on %s" % (b, c)), strict=True
-    ):
+        channels.subscribe(session.id, Kind.EXACT, [wanted], told)
+    published = [(b"news", b"rain tomorrow"), (b"sport", b"two to one")]
+    counts = channels.publish(Kind.EXACT, published)
+    for (channel, body), receivers in zip(published, counts, strict=True):
         say(f"  published        {body.decode()!r} on {channel.decode()}: {receivers} receivers")
-    for blob, receivers_of in channels.take():
+    for blob, receivers_of, _ in channels.take():
         for receiver in receivers_of:
             say(f"  {names[receiver]:<5}received    {blob.decode()!r}")
     _close(*sessions)

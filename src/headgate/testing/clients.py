@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from headgate.core.channels import BARE, Kind
 from headgate.core.commands import (
     Close,
     Command,
@@ -431,10 +432,10 @@ class Listener(Client):
         channels = random.sample(CHANNELS, random.choice((1, 2)))
         if kind < 0.5:
             self.world.trace.say(self.name, "listens to", *channels)
-            link.router.broker.channels.subscribe(link.id, channels)
+            link.router.broker.channels.subscribe(link.id, Kind.EXACT, channels, BARE)
         elif kind < 0.6:
             self.world.trace.say(self.name, "no longer listens to", *channels)
-            link.router.broker.channels.unsubscribe(link.id, channels)
+            link.router.broker.channels.unsubscribe(link.id, Kind.EXACT, channels)
         elif kind < 0.8:
             link.bytes_per_second = random.choice((1e9, 100.0, 20.0))
 

@@ -13,12 +13,13 @@ from random import Random
 from typing import Any, NoReturn, Protocol
 
 from headgate.core.broker import Broker
+from headgate.core.channels import Kind
 from headgate.core.commands import Command, Disconnect, Drained, Reconfigure, Tick
 from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Effect
 from headgate.core.facts import Fact
 from headgate.core.limits import Limits
-from headgate.core.mailbox import Waiting, may_publish
+from headgate.core.mailbox import Waiting
 from headgate.core.names import Channel, QueueId, SessionId
 from headgate.core.steps import Batch, Load, Outcome, Step
 from headgate.errors import StoreError
@@ -64,7 +65,6 @@ def narrow(random: Random) -> Limits:
         mailbox_bytes_soft=random.choice((100, 200, 1000)),
         mailbox_bytes_hard=1200,
         budget_bytes=2500,
-        dispatch_quota=4,
     )
 
 
@@ -150,15 +150,20 @@ class Router:
     def publish(self, link: Link, channel: Channel, body: bytes) -> bool:
         """Publish, unless the publisher has to wait. What one pass of the loop publishes is
         written at its end."""
-        audience = [s for s in self.links if channel in self.broker.channels.of(s)]
-        mailboxes = [self.links[session].session.mailbox for session in audience]
-        if not may_publish(mailboxes, self.broker.budget):
-            self.world.trace.say(link.client.name, "waits to publish to", channel)
-            self.waiting.wait(link.id, audience)
+        channels = self.broker.channels
+        blocker = channels.blocker(Kind.EXACT, channel, self.broker.budget)
+        if blocker is not None:
+            self.world.trace.say(link.client.name, f"waits for #{blocker} to publish to", channel)
+            self.waiting.wait(link.id, blocker)
             return False
+        mailboxes = [
+            other.session.mailbox
+            for other in self.links.values()
+            if channel in channels.of(other.id).exact
+        ]
         self.world.trace.say(link.client.name, "publishes to", channel)
         self.world.each("published", link, channel, body, mailboxes)
-        self.broker.channels.publish([(channel, body)], lambda _, body: body)
+        channels.publish(Kind.EXACT, [(channel, body)])
         if not self._flushing:
             self._flushing = True
             self.world.clock.after(0.0, self.flush)
@@ -168,7 +173,7 @@ class Router:
         self._flushing = False
         if not self.alive:
             return
-        for blob, sessions in self.broker.channels.take():
+        for blob, sessions, _ in self.broker.channels.take():
             for session in sessions:
                 link = self.links.get(session)
                 if link is not None:
@@ -176,8 +181,7 @@ class Router:
         self.world.each("flushed", self)
 
     def wake(self) -> None:
-        mailboxes = {session: link.session.mailbox for session, link in self.links.items()}
-        for publisher in self.waiting.wake(mailboxes, self.broker.budget):
+        for publisher in self.waiting.wake(self.broker.budget):
             link = self.links.get(publisher)
             if link is not None:
                 link.client.may_go_on(link)

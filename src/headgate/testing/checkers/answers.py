@@ -1,0 +1,52 @@
+"""Every request is answered, once, and with what fits it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headgate.core.commands import Command, Request
+from headgate.testing.checkers.base import Checker
+
+if TYPE_CHECKING:
+    from headgate.testing.network import Link
+    from headgate.testing.world import Taken, World
+
+
+class Answers(Checker):
+    """Every request is answered once, to the one who asked."""
+
+    name = "answers"
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._asked: dict[object, Link] = {}
+
+    def asked(self, link: Link, commands: Sequence[Command]) -> None:
+        for command in commands:
+            ref = getattr(command, "ref", None)
+            if ref is not None:
+                self._asked[ref] = link
+
+    def turn(self, taken: Taken) -> None:
+        refs = (getattr(effect, "ref", None) for effect in taken.outcome.effects)
+        replies = Counter(ref for ref in refs if ref is not None)
+        for effect in taken.outcome.effects:
+            ref = getattr(effect, "ref", None)
+            link = taken.router.links.get(effect.session)
+            if ref is not None and link is not None and self._asked.get(ref) is not link:
+                self.fail(f"{effect} answers what {link.client.name} did not ask")
+        for command in taken.commands:
+            ref = getattr(command, "ref", None)
+            if ref is None or not isinstance(command, Request):
+                continue
+            count = replies.pop(ref, 0)
+            link = self._asked.pop(ref)
+            if count > 1 or (count == 0 and not link.closed):
+                self.fail(f"{command} was answered {count} times")
+        if replies:
+            self.fail(f"answers to nobody: {list(replies)}")
+
+    def crashed(self) -> None:
+        self._asked.clear()

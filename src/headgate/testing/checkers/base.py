@@ -1,0 +1,38 @@
+"""What checkers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NoReturn
+
+from headgate.core.commands import Command, Request
+from headgate.core.names import QueueId
+
+if TYPE_CHECKING:
+    from headgate.testing.world import World
+
+
+class Checker:
+    """Has a method for each event it watches: `asked`, `applied`, `turn`, `crashed`,
+    `reconfigured`, `published`, `flushed`, `heard`, `calmed`, `ended`."""
+
+    name = ""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def fail(self, what: str) -> NoReturn:
+        self.world.violation(self.name, what)
+
+
+def by_ref(commands: Iterable[Command]) -> dict[object, Command]:
+    """Requests, by what their answers carry."""
+    return {c.ref: c for c in commands if isinstance(c, Request) and c.ref is not None}
+
+
+def is_exclusive(queue: QueueId) -> bool:
+    return queue.startswith(b"x")
+
+
+def is_broadcast(queue: QueueId) -> bool:
+    return queue.startswith(b"live/")
