@@ -156,7 +156,7 @@ class Glob:
         a test without a remainder, so such a test is kept."""
         cuts = cut(self.pattern)
         literals = Literals(cuts)
-        if _is_plain(cuts):
+        if _is_plain(cuts) or _is_word(cuts):
             self._test = _test(cuts, literals)
         return literals
 
@@ -184,20 +184,26 @@ def _is_plain(cuts: list[list[Piece]]) -> bool:
     return len(cuts) == 2 and _literal(cuts[0]) is not None and _literal(cuts[1]) is not None
 
 
+def _is_word(cuts: list[list[Piece]]) -> bool:
+    """Bytes between two stars, and nothing else: that they are there says it all."""
+    return len(cuts) == 3 and not cuts[0] and not cuts[2] and bool(_literal(cuts[1]))
+
+
 def _test(cuts: list[list[Piece]], literals: Literals) -> Test:
     head, tail = literals.prefix, literals.suffix
     if literals.whole is not None:
         return head, tail, b"", len(literals.whole), literals.whole.__eq__
     if _is_plain(cuts):
         return head, tail, b"", len(head) + len(tail) or NOT_EMPTY, None
+    if _is_word(cuts):
+        word = _literal(cuts[1]) or b""
+        return b"", b"", word, len(word), None
     segments = [Segment(pieces) for pieces in cuts]
     room = sum(segment.length for segment in segments) or NOT_EMPTY
     if len(segments) == 1:
         return head, tail, b"", room, _fixed(segments[0])
     middle = segments[1].literal
     if len(segments) == 3 and middle is not None and room == len(head + middle + tail):
-        if not head and not tail:
-            return head, tail, middle, room, None
         # A third of the time that the walk takes.
         start, stop = len(head), len(tail)
         return head, tail, middle, room, lambda s: s.find(middle, start, len(s) - stop) >= 0

@@ -82,7 +82,7 @@ class Filed:
 
     __slots__ = ("drawers", "glob", "key", "number", "place")
 
-    def __init__(self, glob: Glob, number: int, drawers: Drawers, key: bytes) -> None:
+    def __init__(self, glob: Glob, number: int, drawers: Drawers | Cabinet, key: bytes) -> None:
         self.glob = glob
         self.number = number
         self.drawers = drawers
@@ -129,6 +129,35 @@ class Drawers(Snug[int, Drawer]):
             self.drop(len(filed.key))
 
 
+class Cabinet(Snug[bytes, Drawers]):
+    """Prefixes by their first byte, or suffixes by their last. Most channels have neither in common
+    with most patterns, and then nothing else is looked up."""
+
+    __slots__ = ("_at",)
+
+    def __init__(self, at: slice) -> None:
+        super().__init__()
+        self._at = at
+
+    def load(self, key: bytes) -> int:
+        drawers = self.get(key[self._at])
+        return drawers.load(key) if drawers else 0
+
+    def put(self, filed: Filed) -> None:
+        byte = filed.key[self._at]
+        drawers = self.get(byte)
+        if drawers is None:
+            drawers = self[byte] = Drawers()
+        drawers.put(filed)
+
+    def take(self, filed: Filed) -> None:
+        byte = filed.key[self._at]
+        drawers = self[byte]
+        drawers.take(filed)
+        if not drawers:
+            self.drop(byte)
+
+
 class PatternIndex:
     """Distinct patterns; who subscribes to them, and how many, is the caller's affair."""
 
@@ -139,10 +168,11 @@ class PatternIndex:
         self._filed: Snug[bytes, Filed] = Snug()
         self._numbers = 0
         self._wholes = Drawers()
-        self._prefixes = Drawers()
-        """What gives no key is here as well, under the prefix that every channel has."""
-        self._suffixes = Drawers()
+        self._prefixes = Cabinet(slice(0, 1))
+        self._suffixes = Cabinet(slice(-1, None))
         self._grams = Drawers()
+        self._keyless = Drawers()
+        """What gives no key, under the one that every channel has."""
         self._few: list[Asked] | None = None
         """At most ``FEW`` patterns, if none of their tests has a remainder."""
         self._tests: dict[bytes, list[Asked]] = {}
@@ -226,24 +256,24 @@ class PatternIndex:
         self._found.clear()
         self._found_bytes = 0
 
-    def _key(self, literals: Literals) -> tuple[Drawers, bytes]:
+    def _key(self, literals: Literals) -> tuple[Drawers | Cabinet, bytes]:
         """The least loaded key that these literals give."""
         if literals.whole is not None:
             return self._wholes, literals.whole
         prefix, suffix = literals.prefix, literals.suffix
-        keys = []
-        for drawers, key in (
+        keys: list[tuple[int, Drawers | Cabinet, bytes]] = []
+        for cabinet, key in (
             (self._prefixes, prefix[: _fitting(prefix)]),
             (self._suffixes, suffix[len(suffix) - _fitting(suffix) :]),
         ):
             if key:
-                load = drawers.load(key)
+                load = cabinet.load(key)
                 if load < ROOM:
-                    return drawers, key
-                keys.append((load, drawers, key))
+                    return cabinet, key
+                keys.append((load, cabinet, key))
         keys += [(self._grams.load(gram), self._grams, gram) for gram in _grams(literals.runs)]
         if not keys:
-            return self._prefixes, b""
+            return self._keyless, b""
         _, drawers, key = min(keys, key=itemgetter(0))
         return drawers, key
 
@@ -278,16 +308,22 @@ class PatternIndex:
         looked up once: nothing comes twice."""
         length = len(channel)
         candidates: list[Filed] = []
+        for drawer in self._keyless.values():
+            candidates += drawer[b""]
         wholes = self._wholes.get(length)
         if wholes:
             candidates += wholes.get(channel, ())
         # A slice beyond the end is the whole channel, which a shorter slice has been already.
-        for size, drawer in self._prefixes.items():
-            if size <= length and (key := channel[:size]) in drawer:
-                candidates += drawer[key]
-        for size, drawer in self._suffixes.items():
-            if size <= length and (key := channel[-size:]) in drawer:
-                candidates += drawer[key]
+        prefixes = self._prefixes.get(channel[:1])
+        if prefixes is not None:
+            for size, drawer in prefixes.items():
+                if size <= length and (key := channel[:size]) in drawer:
+                    candidates += drawer[key]
+        suffixes = self._suffixes.get(channel[-1:])
+        if suffixes is not None:
+            for size, drawer in suffixes.items():
+                if size <= length and (key := channel[-size:]) in drawer:
+                    candidates += drawer[key]
         for size, drawer in self._grams.items():
             if len(drawer) <= FEW_GRAMS:
                 keys = [key for key in drawer if key in channel]
