@@ -1,0 +1,24 @@
+"""How a subscriber is told a message, in both versions of the protocol."""
+
+from __future__ import annotations
+
+from headgate.core.channels import Framing, Kind
+from headgate.wire.resp.replies import bulk
+
+WORDS = {Kind.EXACT: b"message", Kind.PATTERN: b"pmessage", Kind.SHARDED: b"smessage"}
+
+
+class RespForm:
+    """The form of one protocol version: pushes in RESP3, arrays in RESP2."""
+
+    def __init__(self, protocol: int) -> None:
+        self._mark = b">" if protocol == 3 else b"*"
+
+    def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
+        parts = [WORDS[kind], name, channel] if kind is Kind.PATTERN else [WORDS[kind], channel]
+        head = b"%b%d\r\n" % (self._mark, len(parts) + 1) + b"".join(map(bulk, parts))
+        template = head.replace(b"%", b"%%") + b"$%d\r\n%b\r\n"
+        return template.__mod__
+
+
+FORMS = {2: RespForm(2), 3: RespForm(3)}

@@ -1,0 +1,170 @@
+"""What the sessions of a listener share: channels, keys, users, slots, settings and each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from headgate import errors
+from headgate.core.access import Access
+from headgate.core.broker import Broker
+from headgate.core.channels import Kind
+from headgate.core.facts import (
+    ChannelSubscribed,
+    ChannelUnsubscribed,
+    Fact,
+    LimitReached,
+    PublisherWaited,
+)
+from headgate.core.keys import Keys
+from headgate.core.names import SessionId
+from headgate.core.slots import Cluster
+from headgate.wire.resp.commands import COMMANDS
+from headgate.wire.resp.forms import FORMS
+from headgate.wire.resp.replies import Push
+from headgate.wire.resp.session import Outlet, RespSession
+from headgate.wire.resp.settings import Settings
+
+
+class Shell(Protocol):
+    """What the hub asks of the process it is in."""
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call it at the end of this pass of the loop."""
+        ...
+
+    def announce(self, facts: Sequence[Fact]) -> None: ...
+
+    def clock(self) -> float: ...
+
+    def memory(self) -> int:
+        """Resident bytes of the process."""
+        ...
+
+
+class Hub:
+    def __init__(
+        self,
+        shell: Shell,
+        broker: Broker,
+        settings: Settings,
+        access: Access,
+        cluster: Cluster | None = None,
+    ) -> None:
+        self.shell = shell
+        self.broker = broker
+        self.channels = broker.channels
+        self.budget = broker.budget
+        self.table = COMMANDS
+        self.settings = settings
+        self.access = access
+        self.cluster = cluster
+        """Who owns which slots; nothing outside of cluster mode."""
+        self.keys = Keys(broker.limits)
+        self.waiting = broker.waiting
+        self.sessions: dict[SessionId, RespSession] = {}
+        self.monitors: dict[SessionId, RespSession] = {}
+        self._deliver: dict[SessionId, Callable[[bytes, int], None]] = {}
+        self._flushing = False
+        self.began = shell.clock()
+        self.connections = 0
+        """Sessions since the start."""
+        self.commands = 0
+        """Commands carried out since the start."""
+        self.expired = 0
+        """Keys that died by time since the start."""
+
+    # Sessions.
+
+    def connect(self, id: SessionId, outlet: Outlet, peer: str, local: str) -> RespSession:
+        session = RespSession(self, id, outlet, peer, local)
+        self.sessions[id] = session
+        self._deliver[id] = outlet.deliver
+        self.connections += 1
+        return session
+
+    def disconnect(self, id: SessionId) -> None:
+        """The session is gone; the broker forgot it already."""
+        del self.sessions[id]
+        del self._deliver[id]
+        self.monitors.pop(id, None)
+        self.waiting.forget(id)
+        self.wake()
+
+    # Subscribing.
+
+    def subscribe(self, session: RespSession, kind: Kind, names: list[bytes]) -> list[int]:
+        """Subscribe a session; return how many subscriptions it has after each name."""
+        held, now = session.interests.of(kind), self.shell.clock()
+        new = [name for name in dict.fromkeys(names) if name not in held]
+        counts = self.channels.subscribe(session.id, kind, names, FORMS[session.protocol])
+        self.shell.announce([ChannelSubscribed(now, session.id, kind.value, n) for n in new])
+        return counts
+
+    def unsubscribe(
+        self, session: RespSession, kind: Kind, names: list[bytes] | None
+    ) -> list[tuple[bytes | None, int]]:
+        """Take a session off names, or off all; return each with how many it then has."""
+        held, now = session.interests.of(kind), self.shell.clock()
+        gone = list(held) if names is None else [n for n in dict.fromkeys(names) if n in held]
+        told = self.channels.unsubscribe(session.id, kind, names)
+        self.shell.announce([ChannelUnsubscribed(now, session.id, kind.value, n) for n in gone])
+        return told
+
+    def evict(self, names: list[bytes]) -> None:
+        """Sharded channels moved to another node: who was subscribed is told so, after what was
+        published before."""
+        lost = self.channels.evict(Kind.SHARDED, names)
+        self.flush()
+        for id, name, left in lost:
+            session = self.sessions.get(id)
+            if session is not None:
+                session.push(Push((b"sunsubscribe", name, left)))
+
+    def tell_limit(self, session: SessionId, reached: errors.LimitReached) -> None:
+        fact = LimitReached(self.shell.clock(), reached.name, reached.limit, session)
+        self.shell.announce([fact])
+
+    # Publishing.
+
+    def flush_soon(self) -> None:
+        """Have what was published written at the end of this pass."""
+        if not self._flushing:
+            self._flushing = True
+            self.shell.soon(self.flush)
+
+    def flush(self) -> None:
+        """Write what was published."""
+        self._flushing = False
+        deliver = self._deliver
+        for blob, sessions, messages in self.channels.take():
+            for session in sessions:
+                if session in deliver:
+                    deliver[session](blob, messages)
+
+    def wait(self, publisher: SessionId, blocker: SessionId) -> None:
+        self.waiting.wait(publisher, blocker)
+        self.shell.announce([PublisherWaited(self.shell.clock(), publisher, blocker)])
+
+    def wake(self) -> None:
+        """Something left a mailbox, or a session is gone: have those who waited for it go on."""
+        for publisher in self.waiting.wake(self.budget):
+            session = self.sessions.get(publisher)
+            if session is not None:
+                session.go_on()
+
+    # Keys.
+
+    def sweep(self) -> None:
+        """Let keys die whose time is over, and tell who wants to know."""
+        self.keys.sweep(self.shell.clock())
+        self.tell_expired()
+
+    def tell_expired(self) -> None:
+        """Publish the keys that died since the last time, all at once."""
+        expired = self.keys.take_expired()
+        self.expired += len(expired)
+        if expired and self.settings.notifies_expired:
+            events = [(b"__keyevent@%d__:expired" % db, key) for db, key in expired]
+            self.channels.publish(Kind.EXACT, events)
+            self.flush_soon()

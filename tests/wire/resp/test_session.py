@@ -1,0 +1,207 @@
+"""One client: the order of checks, runs of PUBLISHes, waiting, and what is written when."""
+
+from __future__ import annotations
+
+import pytest
+
+from headgate.core.channels import Kind
+from headgate.wire.resp.replies import bulk
+from tests.wire.resp.guests import Guest, House
+
+
+def request(*words: bytes) -> bytes:
+    return b"*%d\r\n" % len(words) + b"".join(map(bulk, words))
+
+
+def message(channel: bytes, body: bytes, mark: bytes = b"*") -> bytes:
+    return mark + request(b"message", channel, body)[1:]
+
+
+def publish(channel: bytes, *bodies: bytes) -> bytes:
+    return b"".join(request(b"PUBLISH", channel, body) for body in bodies)
+
+
+def send(guest: Guest, data: bytes) -> bytes:
+    """What comes back at once; the pass of the loop is not over yet."""
+    guest.session.receive(data)
+    received, guest.received = guest.received, b""
+    return received
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+def test_a_run_of_publishes_is_one_call_and_one_blob(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, publisher = house.guest(), house.guest()
+    reader.ask("SUBSCRIBE", "c")
+    calls: list[int] = []
+    plain = house.hub.channels.publish_all
+
+    def counted(kind: Kind, channel: bytes, bodies: list[bytes]) -> int:
+        calls.append(len(bodies))
+        return plain(kind, channel, bodies)
+
+    monkeypatch.setattr(house.hub.channels, "publish_all", counted)
+    assert send(publisher, publish(b"c", b"1", b"2", b"3")) == b":1\r\n:1\r\n:1\r\n"
+    assert calls == [3]
+    assert reader.received == b""
+    house.end_pass()
+    assert reader.received == b"".join(message(b"c", b) for b in (b"1", b"2", b"3"))
+
+
+def test_other_commands_between_publishes_keep_their_place(house: House) -> None:
+    publisher = house.guest()
+    data = publish(b"c", b"1") + request(b"PING") + publish(b"c", b"2") + request(b"ECHO", b"x")
+    data += request(b"PUBLISH", b"c") + publish(b"c", b"3")
+    assert send(publisher, data) == (
+        b":0\r\n+PONG\r\n:0\r\n$1\r\nx\r\n"
+        b"-ERR wrong number of arguments for 'publish' command\r\n:0\r\n"
+    )
+
+
+def test_what_was_published_before_a_command_comes_before_its_answer(house: House) -> None:
+    """R-45: also the confirmation of an UNSUBSCRIBE in the same pass of the loop."""
+    reader, publisher = house.guest(), house.guest()
+    reader.ask("SUBSCRIBE", "c")
+    send(publisher, publish(b"c", b"1"))
+    left = b"*3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n:0\r\n"
+    assert send(reader, request(b"UNSUBSCRIBE", b"c")) == message(b"c", b"1") + left
+    send(publisher, publish(b"c", b"2"))
+    house.end_pass()
+    assert reader.received == b""
+
+
+def test_who_hears_itself_is_answered_first(house: House) -> None:
+    """R-44."""
+    guest = house.guest(protocol=3)
+    guest.raw("SUBSCRIBE", "c")
+    assert guest.raw("PUBLISH", "c", "1") == b":1\r\n" + message(b"c", b"1", b">")
+    guest.raw("MULTI")
+    guest.raw("PUBLISH", "c", "2")
+    assert guest.raw("EXEC") == b"*1\r\n:1\r\n" + message(b"c", b"2", b">")
+
+
+def test_a_publisher_waits_for_who_is_stuck_and_the_rest_of_its_commands_with_it(
+    house: House,
+) -> None:
+    """R-59, R-61, S002-58, S002-60, S002-62."""
+    reader, publisher, other = house.guest(), house.guest(), house.guest()
+    reader.ask("SUBSCRIBE", "c")
+    house.hub.budget.mailbox_soft = house.hub.budget.mailbox_hard = 100
+    reader.is_stuck = True
+    body = b"x" * 200
+    assert send(publisher, publish(b"c", body)) == b":1\r\n"
+    house.end_pass()
+    assert reader.mailbox.bytes > 100
+    assert send(publisher, publish(b"c", b"1") + request(b"PING")) == b""
+    assert publisher.paused
+    assert send(other, publish(b"d", b"1") + request(b"PING")) == b":0\r\n+PONG\r\n"
+    held = reader.mailbox.bytes
+    reader.mailbox.take(house.now)
+    house.hub.wake()
+    assert publisher.received == b":1\r\n+PONG\r\n"
+    assert not publisher.paused
+    house.end_pass()
+    assert 0 < reader.mailbox.bytes < held
+
+
+def test_a_mailbox_goes_over_its_limit_by_one_message(house: House) -> None:
+    """S002-58: a run that finds somebody stuck is judged message by message."""
+    reader, publisher = house.guest(), house.guest()
+    reader.ask("SUBSCRIBE", "c")
+    house.hub.budget.mailbox_soft, house.hub.budget.mailbox_hard = 500, 1000
+    reader.is_stuck = True
+    send(publisher, publish(b"c", b"first"))
+    house.end_pass()
+    send(publisher, publish(b"c", *[b"x" * 100] * 50))
+    frame = len(message(b"c", b"x" * 100))
+    assert 1000 < reader.mailbox.bytes <= 1000 + frame
+    assert len(publisher.session.pending) > 30
+
+
+def test_who_is_stuck_on_another_channel_costs_a_publisher_nothing(house: House) -> None:
+    """S002-61: its run stays one call."""
+    stuck, publisher = house.guest(), house.guest()
+    stuck.ask("SUBSCRIBE", "other")
+    stuck.is_stuck = True
+    send(publisher, publish(b"other", b"x" * 100))
+    house.end_pass()
+    house.hub.budget.mailbox_hard = house.hub.budget.mailbox_soft = 10
+    assert send(publisher, publish(b"c", *[b"x"] * 10)) == b":0\r\n" * 10
+
+
+def test_policies_that_do_not_wait_never_keep_a_publisher(house: House) -> None:
+    """R-64."""
+    reader, publisher = house.guest(), house.guest()
+    reader.ask("SUBSCRIBE", "c")
+    house.hub.budget.mailbox_soft = house.hub.budget.mailbox_hard = 10
+    house.hub.settings.slow_session = "drop-oldest"
+    reader.is_stuck = True
+    for _ in range(3):
+        assert send(publisher, publish(b"c", b"x" * 100)) == b":1\r\n"
+        house.end_pass()
+
+
+def test_the_checks_come_in_the_order_of_redis() -> None:
+    """Unknown, arity, authentication, rules, subscriber mode."""
+    house = House(password="secret")
+    guest = house.guest()
+    assert guest.ask("NOSUCH").startswith("ERR unknown command")
+    assert guest.ask("GET").startswith("ERR wrong number")
+    assert guest.ask("GET", "k") == "NOAUTH Authentication required."
+    assert guest.ask("AUTH", "secret") == "OK"
+    guest.ask("SUBSCRIBE", "c")
+    assert guest.ask("NOSUCH").startswith("ERR unknown command")
+    assert guest.ask("GET").startswith("ERR wrong number")
+    assert guest.ask("GET", "k").startswith("ERR Can't execute 'get'")
+
+
+def test_what_comes_after_a_protocol_error_is_not_carried_out(house: House) -> None:
+    guest = house.guest()
+    received = send(guest, request(b"PING") + b"*x\r\n" + request(b"PING"))
+    assert received == b"+PONG\r\n-ERR Protocol error: invalid multibulk length\r\n"
+    assert guest.ended == "protocol error: invalid multibulk length"
+
+
+def test_a_browser_is_sent_away_without_a_word(house: House) -> None:
+    guest = house.guest()
+    assert send(guest, b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\n") == b""
+    assert guest.ended.startswith("protocol error")
+
+
+def test_a_limit_that_is_reached_is_an_error_and_a_fact(house: House) -> None:
+    guest = house.guest()
+    names = [b"%d" % n for n in range(house.hub.broker.limits.channels_per_session + 1)]
+    guest.session.receive(request(b"SUBSCRIBE", *names))
+    assert guest.received.startswith(b"-ERR limit channels_per_session")
+    assert [fact.name for fact in house.facts_of("LimitReached")] == ["channels_per_session"]
+    guest.received = b""
+    assert guest.ask("PUBSUB", "CHANNELS") == []
+
+
+def test_client_reply_silences_answers_and_no_messages(house: House) -> None:
+    """R-35."""
+    guest = house.guest()
+    assert guest.raw("CLIENT", "REPLY", "SKIP") == b""
+    assert guest.raw("PING") == b""
+    assert guest.raw("PING") == b"+PONG\r\n"
+    assert guest.raw("CLIENT", "REPLY", "OFF") == b""
+    assert guest.raw("GET", "k") == b""
+    assert guest.raw("SUBSCRIBE", "c") == b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"
+    assert house.guest().raw("PUBLISH", "c", "1") == b":1\r\n"
+    assert guest.received == message(b"c", b"1")
+
+
+def test_a_session_takes_its_messages_in_the_version_it_speaks(house: House) -> None:
+    guest, publisher = house.guest(protocol=3), house.guest()
+    guest.raw("SUBSCRIBE", "c")
+    publisher.raw("PUBLISH", "c", "1")
+    assert guest.received == message(b"c", b"1", b">")
+    guest.raw("HELLO", "2")
+    guest.received = b""
+    publisher.raw("PUBLISH", "c", "2")
+    assert guest.received == message(b"c", b"2")

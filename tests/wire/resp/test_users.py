@@ -1,0 +1,368 @@
+"""Access rules on the wire: what is refused in which words, and whom a change of rules cuts off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import hiredis
+import pytest
+
+from headgate.core.access import Access
+from headgate.core.broker import Broker
+from headgate.core.facts import AccessDenied, Fact
+from headgate.core.limits import Limits
+from headgate.core.names import Seq
+from headgate.core.slots import Cluster
+from headgate.wire.resp.hub import Hub
+from headgate.wire.resp.replies import bulk
+from headgate.wire.resp.settings import Settings
+from headgate.wire.resp.users import CATEGORIES
+
+NO_COMMAND = "NOPERM this user has no permissions to run the '{}' command"
+NO_KEY = "NOPERM this user has no permissions to access one of the keys used as arguments"
+NO_CHANNEL = "NOPERM this user has no permissions to access one of the channels used as arguments"
+
+
+class World:
+    """A hub without a process around it; time stands still."""
+
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self.facts: list[Fact] = []
+        self.later: list[Callable[[], None]] = []
+        broker = Broker({}, Limits(), Seq(0))
+        self.hub = Hub(self, broker, Settings(), Access(), cluster)
+
+    def soon(self, call: Callable[[], None]) -> None:
+        self.later.append(call)
+
+    def announce(self, facts: Sequence[Fact]) -> None:
+        self.facts += facts
+
+    def clock(self) -> float:
+        return 100.0
+
+    def memory(self) -> int:
+        return 0
+
+    def turn(self) -> None:
+        """Let the pass of the loop end."""
+        calls, self.later = self.later, []
+        for call in calls:
+            call()
+
+
+class Client:
+    """A connection, and what came out of it."""
+
+    def __init__(self, world: World, *user: str) -> None:
+        self.world = world
+        self.raw = b""
+        self.closed: str | None = None
+        self.reader = hiredis.Reader(encoding="utf-8", errors="surrogateescape")
+        opened, _ = world.hub.broker.open_session("resp", "", world.clock())
+        self.session = world.hub.connect(opened.id, self, "127.0.0.1:1", "127.0.0.1:2")
+        if user:
+            assert self.ask("AUTH", *user) == "OK"
+
+    def ask(self, *command: str | bytes) -> Any:  # noqa: ANN401
+        """Send one command, let the pass end; return the first frame that came."""
+        self.send(*command)
+        self.world.turn()
+        return self.next()
+
+    def send(self, *command: str | bytes) -> None:
+        words = [word.encode() if isinstance(word, str) else word for word in command]
+        self.session.receive(b"*%d\r\n" % len(words) + b"".join(map(bulk, words)))
+
+    def next(self) -> Any:  # noqa: ANN401
+        """The next frame, an error as its text, or False if there is none."""
+        frame = self.reader.gets()
+        return str(frame) if isinstance(frame, hiredis.ReplyError) else frame
+
+    def write(self, blob: bytes) -> None:
+        assert self.closed is None, "nothing is written after the end"
+        self.raw += blob
+        self.reader.feed(blob)
+
+    def deliver(self, blob: bytes, messages: int) -> None:
+        self.write(blob)
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def close(self, reason: str, *, at_once: bool = False) -> None:
+        self.closed = reason
+        self.world.hub.broker.close_session(self.session.id, reason, self.world.clock())
+        self.world.hub.disconnect(self.session.id)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def admin(world: World) -> Client:
+    return Client(world)
+
+
+def bob(admin: Client, *rules: str) -> Client:
+    """A connection of a user with these rules."""
+    assert admin.ask("ACL", "SETUSER", "bob", "on", ">pw", *rules) == "OK"
+    return Client(admin.world, "bob", "pw")
+
+
+# What is refused.
+
+
+def test_a_command_that_the_rules_do_not_allow_is_refused(admin: Client) -> None:
+    """R-79."""
+    client = bob(admin, "+@pubsub", "-publish", "allchannels")
+    assert client.ask("PUBLISH", "a", "b") == NO_COMMAND.format("publish")
+    assert client.ask("CLIENT", "ID") == NO_COMMAND.format("client|id")
+    assert client.ask("SUBSCRIBE", "a") == ["subscribe", "a", 1]
+
+
+def test_a_channel_has_to_match_and_one_that_does_not_refuses_them_all(admin: Client) -> None:
+    """R-77."""
+    client = bob(admin, "+@pubsub", "&f*o")
+    assert client.ask("SUBSCRIBE", "bar") == NO_CHANNEL
+    assert client.ask("SUBSCRIBE", "foo", "bar") == NO_CHANNEL
+    assert client.ask("SSUBSCRIBE", "foo", "bar") == NO_CHANNEL
+    assert not client.session.interests
+    assert client.ask("PUBLISH", "bar", "foo") == NO_CHANNEL
+    assert client.ask("SPUBLISH", "bar", "foo") == NO_CHANNEL
+    assert client.ask("PUBLISH", "foo", "bar") == 0
+    assert client.ask("SPUBLISH", "fo", "bar") == 0
+    assert client.ask("SSUBSCRIBE", "foo") == ["ssubscribe", "foo", 1]
+    assert client.ask("SUBSCRIBE", "foo", "fo") == ["subscribe", "foo", 1]
+
+
+def test_a_pattern_has_to_be_allowed_letter_by_letter(admin: Client) -> None:
+    """R-77."""
+    client = bob(admin, "+@pubsub", "&f*o", "&news.*")
+    assert client.ask("PSUBSCRIBE", "foo") == NO_CHANNEL
+    assert client.ask("PSUBSCRIBE", "news.x*") == NO_CHANNEL
+    assert client.ask("PSUBSCRIBE", "news.*", "*") == NO_CHANNEL
+    assert client.ask("PSUBSCRIBE", "news.*", "f*o") == ["psubscribe", "news.*", 1]
+
+
+@pytest.mark.parametrize("command", ["UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"])
+def test_unsubscribing_needs_no_right_to_the_channel(admin: Client, command: str) -> None:
+    """R-78."""
+    client = bob(admin, "+@pubsub")
+    assert client.ask(command, "any") == [command.lower(), "any", 0]
+
+
+def test_a_key_has_to_match_and_one_that_does_not_refuses_them_all(admin: Client) -> None:
+    client = bob(admin, "+@all", "~k*")
+    assert client.ask("SET", "k1", "other") == "OK"
+    assert client.ask("GET", "other") == NO_KEY
+    assert client.ask("MSET", "k1", "a", "other", "b") == NO_KEY
+    assert client.ask("DEL", "other", "k1") == NO_KEY
+    assert client.ask("GET", "k1") == "other"
+
+
+def test_the_command_is_looked_at_first(admin: Client) -> None:
+    client = bob(admin)
+    assert client.ask("SUBSCRIBE", "a") == NO_COMMAND.format("subscribe")
+    assert client.ask("GET", "a") == NO_COMMAND.format("get")
+
+
+def test_access_is_looked_at_before_subscriber_mode_and_after_arity(admin: Client) -> None:
+    client = bob(admin, "+subscribe", "allchannels")
+    assert client.ask("SUBSCRIBE", "a") == ["subscribe", "a", 1]
+    assert client.ask("GET", "a") == NO_COMMAND.format("get")
+    assert client.ask("GET") == "ERR wrong number of arguments for 'get' command"
+
+
+def test_what_is_refused_is_a_fact(world: World, admin: Client) -> None:
+    client = bob(admin, "+subscribe")
+    client.ask("PUBLISH", "a", "b")
+    client.ask("SUBSCRIBE", "a")
+    denied = [fact for fact in world.facts if isinstance(fact, AccessDenied)]
+    assert denied == [
+        AccessDenied(100.0, client.session.id, "bob", "publish"),
+        AccessDenied(100.0, client.session.id, "bob", "subscribe"),
+    ]
+
+
+# What a change does to who is there.
+
+
+def test_new_rules_hold_for_open_connections_at_once(admin: Client) -> None:
+    client = bob(admin, "+@all", "~*", "&*")
+    assert client.ask("PUBLISH", "a", "b") == 0
+    admin.ask("ACL", "SETUSER", "bob", "-publish")
+    assert client.ask("PUBLISH", "a", "b") == NO_COMMAND.format("publish")
+    assert client.closed is None
+
+
+@pytest.mark.parametrize(
+    "command", [("SUBSCRIBE", "news"), ("PSUBSCRIBE", "n*"), ("SSUBSCRIBE", "news")]
+)
+def test_who_is_subscribed_to_what_was_taken_away_is_cut_off(
+    admin: Client, command: tuple[str, str]
+) -> None:
+    """R-78."""
+    client = bob(admin, "+@pubsub", "&n*", "&other")
+    idle, elsewhere = Client(admin.world, "bob", "pw"), Client(admin.world, "bob", "pw")
+    elsewhere.ask("SUBSCRIBE", "other")
+    client.ask(*command)
+    assert admin.ask("ACL", "SETUSER", "bob", "resetchannels", "&n*", "&other") == "OK"
+    assert client.closed is None
+    assert admin.ask("ACL", "SETUSER", "bob", "resetchannels", "&other") == "OK"
+    assert client.closed == "access rules changed"
+    assert idle.closed is None
+    assert elsewhere.closed is None
+
+
+def test_without_the_command_a_subscription_stays(admin: Client) -> None:
+    client = bob(admin, "+@pubsub", "&news")
+    client.ask("SUBSCRIBE", "news")
+    admin.ask("ACL", "SETUSER", "bob", "-subscribe")
+    assert client.closed is None
+    assert admin.ask("PUBLISH", "news", "1") == 1
+    assert client.next() == ["message", "news", "1"]
+
+
+def test_the_connections_of_a_deleted_user_are_closed(admin: Client) -> None:
+    """R-78."""
+    client = bob(admin)
+    assert admin.ask("ACL", "DELUSER", "bob", "nobody") == 1
+    assert client.closed == "access rules changed"
+    assert admin.closed is None
+    assert Client(admin.world).ask("AUTH", "bob", "pw") == (
+        "WRONGPASS invalid username-password pair or user is disabled."
+    )
+
+
+def test_who_deletes_itself_is_answered_and_then_closed(world: World, admin: Client) -> None:
+    """And what it sent behind that is not carried out."""
+    client = bob(admin, "+@all", "&*")
+    client.session.receive(b"ACL DELUSER bob\r\nPUBLISH a b\r\n")
+    world.turn()
+    assert client.next() == 1
+    assert client.next() is False
+    assert client.closed == "access rules changed"
+
+
+def test_who_deletes_itself_and_is_gone_before_the_end_is_not_closed_twice(
+    world: World, admin: Client
+) -> None:
+    client = bob(admin, "+acl")
+    client.send("ACL", "DELUSER", "bob")
+    client.close("hung up")
+    world.turn()
+    assert client.closed == "hung up"
+
+
+def test_the_default_user_cannot_be_deleted(admin: Client) -> None:
+    client = bob(admin)
+    answer = admin.ask("ACL", "DELUSER", "bob", "default")
+    assert answer == "ERR The 'default' user cannot be removed"
+    assert client.closed is None
+
+
+# What can be asked.
+
+
+def test_whoami_is_the_name_of_the_user(admin: Client) -> None:
+    assert admin.ask("ACL", "WHOAMI") == "default"
+    assert bob(admin, "+acl").ask("ACL", "WHOAMI") == "bob"
+
+
+def test_cat_lists_categories_and_the_commands_of_one(admin: Client) -> None:
+    """R-79."""
+    assert admin.ask("ACL", "CAT") == list(CATEGORIES)
+    commands = admin.ask("ACL", "CAT", "PubSub")
+    assert {name for name in commands if not name.startswith("pubsub|")} == {
+        *("publish", "subscribe", "unsubscribe", "psubscribe", "punsubscribe"),
+        *("spublish", "ssubscribe", "sunsubscribe"),
+    }
+    assert admin.ask("ACL", "CAT", "geo") == []
+    assert admin.ask("ACL", "CAT", "nope") == "ERR Unknown category 'nope'"
+    assert admin.ask("ACL", "CAT", "a", "b") == (
+        "ERR unknown subcommand or wrong number of arguments for 'CAT'. Try ACL HELP."
+    )
+
+
+def test_every_category_of_a_command_can_be_ruled_on(world: World) -> None:
+    parts = [part for entry in world.hub.table for part in (entry, *entry.subcommands.values())]
+    assert {category for part in parts for category in part.categories} <= {*CATEGORIES}
+
+
+def test_a_user_is_described_by_its_rules(admin: Client) -> None:
+    bob(admin, "+@pubsub", "-publish", "&f*o", "~k*", "+get")
+    digest = "30c952fab122c3f9759f02a6d95c3758b246b4fee239957b2d4fee46e26170c4"
+    assert admin.ask("ACL", "GETUSER", "bob") == [
+        *("flags", ["on"], "passwords", [digest]),
+        *("commands", "-@all +@pubsub -publish +get"),
+        *("keys", "~k*", "channels", "&f*o", "selectors", []),
+    ]
+    assert admin.ask("ACL", "GETUSER", "default") == [
+        *("flags", ["on", "nopass"], "passwords", [], "commands", "+@all"),
+        *("keys", "~*", "channels", "&*", "selectors", []),
+    ]
+    assert admin.ask("ACL", "GETUSER", "nobody") is None
+    assert admin.ask("ACL", "USERS") == ["bob", "default"]
+    assert admin.ask("ACL", "LIST") == [
+        f"user bob on #{digest} ~k* resetchannels &f*o -@all +@pubsub -publish +get",
+        "user default on nopass ~* &* +@all",
+    ]
+
+
+def test_a_description_is_a_map_for_who_speaks_the_third_version(admin: Client) -> None:
+    admin.ask("HELLO", "3")
+    assert admin.ask("ACL", "GETUSER", "default")["flags"] == ["on", "nopass"]
+
+
+def test_a_bad_rule_is_quoted_as_it_came(admin: Client) -> None:
+    admin.ask("ACL", "SETUSER", "bob", "on", b"+\xff")
+    assert admin.raw == (
+        b"-ERR Error in ACL SETUSER modifier '+\xff': Unknown command or category name in ACL\r\n"
+    )
+    assert admin.ask("ACL", "GETUSER", "bob") is None
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        (("bob", "get", "k"), "OK"),
+        (("bob", "get", "z"), "This user has no permissions to access the 'z' key"),
+        (("bob", "publish", "a", "b"), "This user has no permissions to run the 'publish' command"),
+        (("bob", "client", "id"), "This user has no permissions to run the 'client|id' command"),
+        (("bob", "subscribe", "x"), "This user has no permissions to access the 'x' channel"),
+        (("bob", "psubscribe", "foo"), "This user has no permissions to access the 'foo' channel"),
+        (("bob", "unsubscribe", "x"), "OK"),
+        (("nobody", "get", "k"), "ERR User 'nobody' not found"),
+        (("bob", "nope", "x"), "ERR Command 'nope' not found"),
+        (("bob", "client", "nope"), "ERR Command 'client' not found"),
+        (("bob", "get"), "ERR wrong number of arguments for 'get' command"),
+        (("bob", "client"), "ERR wrong number of arguments for 'client' command"),
+    ],
+)
+def test_a_dry_run_says_what_would_be_refused(
+    world: World, admin: Client, command: tuple[str, ...], answer: str
+) -> None:
+    bob(admin, "+@pubsub", "-publish", "&f*o", "~k*", "+get")
+    assert admin.ask("ACL", "DRYRUN", *command) == answer
+    assert not any(isinstance(fact, AccessDenied) for fact in world.facts)
+
+
+def test_the_log_is_empty(admin: Client) -> None:
+    bob(admin).ask("GET", "a")
+    assert admin.ask("ACL", "LOG") == []
+    assert admin.ask("ACL", "LOG", "5") == []
+    assert admin.ask("ACL", "LOG", "reset") == "OK"
+    assert admin.ask("ACL", "LOG", "x") == "ERR value is not an integer or out of range"
+
+
+def test_help_names_every_subcommand(world: World, admin: Client) -> None:
+    lines = admin.ask("ACL", "HELP")
+    entry = world.hub.table.get(b"acl")
+    assert entry is not None
+    for name in entry.subcommands:
+        assert any(line.split()[0] == name.decode() for line in lines)
