@@ -5,10 +5,10 @@ BIN := .venv/bin
 # Two cores are the least we plan for; pytest-xdist takes what there is.
 WORKERS ?= auto
 # Debian packages whose programs the tests run as peers or tools, as program:package.
-DEBIAN_TOOLS := strace:strace redis-server:redis-server
+DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns soak clean
+.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -75,6 +75,15 @@ bench-journal: .venv/.dev ## cost of the journal: the outbox in the turn, sealin
 
 bench-match: .venv/.dev ## routing by predicate index against linear evaluation
 	$(BIN)/python -m bench.match
+
+bench-redis: .venv/.dev ## the Redis wire against redis-server, CPU and wall
+	$(BIN)/python -m bench.redis
+
+bench-crowd: .venv/.dev ## 10,000 connections, a storm of 20,000; memory
+	$(BIN)/python -m bench.crowd
+
+bench-stall: .venv/.dev ## a subscriber that never reads, by policy; memory and rates of others
+	$(BIN)/python -m bench.stall
 
 bench-patterns: .venv/.dev ## pattern index against a scan
 	$(BIN)/python -m bench.patterns

@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Message
 
 from headgate.errors import ConfigError
 from headgate.server import admin
-from headgate.server.admin import PATHS, bind, make_app, page, serving
+from headgate.server.admin import PATHS, make_app, page, serving
+from headgate.server.listener import bind
 
 STATUS: dict[str, object] = {
     "sessions": [{"session": n, "name": f"s{n % 3}", "age": None} for n in range(10)],
@@ -102,7 +103,7 @@ async def test_a_failure_inside_says_nothing_about_itself() -> None:
     def broken() -> dict[str, object]:
         raise RuntimeError("secret")
 
-    listening = bind("127.0.0.1", 0)
+    listening = bind("admin", "127.0.0.1", 0)
     request = CLOSING.replace(b"/healthz", b"/status.json")
     async with serving(app(status=broken), listening):
         answer = await ask(listening.getsockname()[1], request)
@@ -176,16 +177,16 @@ async def test_a_token_is_needed_for_everything_but_health() -> None:
 
 
 def test_a_port_that_is_taken_is_said_in_one_line() -> None:
-    with bind("127.0.0.1", 0) as taken:
+    with bind("admin", "127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1 port {port}: Address"):
-            bind("127.0.0.1", port)
+            bind("admin", "127.0.0.1", port)
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid", "1.2.3.4"])
 def test_a_host_that_is_not_ours_is_said_in_one_line(host: str) -> None:
     with pytest.raises(ConfigError, match="cannot listen on"):
-        bind(host, 0)
+        bind("admin", host, 0)
 
 
 async def ask(port: int, request: bytes) -> bytes:
@@ -202,7 +203,7 @@ CLOSING = b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
 
 
 async def test_the_server_has_no_banner() -> None:
-    listening = bind("127.0.0.1", 0)
+    listening = bind("admin", "127.0.0.1", 0)
     async with serving(app(), listening):
         answer = await ask(listening.getsockname()[1], CLOSING)
     assert answer.startswith(b"HTTP/1.1 200")
@@ -211,7 +212,7 @@ async def test_the_server_has_no_banner() -> None:
 
 async def test_a_connection_too_many_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin, "CONNECTIONS", 2)
-    listening = bind("127.0.0.1", 0)
+    listening = bind("admin", "127.0.0.1", 0)
     port = listening.getsockname()[1]
     async with serving(app(), listening):
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
@@ -225,7 +226,7 @@ async def test_a_connection_too_many_is_closed_at_once(monkeypatch: pytest.Monke
 
 async def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin, "IDLE_SECONDS", 0.05)
-    listening = bind("127.0.0.1", 0)
+    listening = bind("admin", "127.0.0.1", 0)
     port = listening.getsockname()[1]
     async with serving(app(), listening):
         async with asyncio.timeout(5):
@@ -239,7 +240,7 @@ async def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.Monk
 @given(st.binary(min_size=1, max_size=100))
 def test_any_bytes_on_the_port_leave_the_server_working(data: bytes) -> None:
     async def scene() -> None:
-        listening = bind("127.0.0.1", 0)
+        listening = bind("admin", "127.0.0.1", 0)
         port = listening.getsockname()[1]
         async with serving(app(), listening):
             _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -252,7 +253,7 @@ def test_any_bytes_on_the_port_leave_the_server_working(data: bytes) -> None:
 
 
 async def test_an_open_connection_does_not_hold_the_stop() -> None:
-    listening = bind("127.0.0.1", 0)
+    listening = bind("admin", "127.0.0.1", 0)
     loop = asyncio.get_running_loop()
     async with serving(app(), listening) as task:
         _, writer = await asyncio.open_connection("127.0.0.1", listening.getsockname()[1])

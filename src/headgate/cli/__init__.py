@@ -52,6 +52,8 @@ class LazyGroup(click.Group):
         "serve": "headgate.cli.serve",
         "check": "headgate.cli.serve",
         "config": "headgate.cli.config",
+        "pub": "headgate.cli.channels",
+        "sub": "headgate.cli.channels",
         "expr": "headgate.cli.expr",
         "journal": "headgate.cli.journal",
         "simulate": "headgate.cli.simulate",

@@ -28,7 +28,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from headgate.errors import ConfigError
 from headgate.server.metrics import CONTENT_TYPE
 from headgate.store.segments import NAME, segments
 
@@ -188,20 +187,6 @@ def _sorted(rows: list[Any], sort: str) -> list[Any]:
 
 
 # The server.
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens, or one line about why there is none."""
-    try:
-        family, _, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        return socket.create_server(address[:2], family=family)
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(
-            f"cannot listen on {host} port {port}: {reason}; change [admin] host or port"
-        ) from error
 
 
 class BoundedProtocol(H11Protocol):

@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.errors import HeadgateError
-from headgate.server import admin
 from headgate.server.config import Config
+from headgate.server.listener import bind
 from headgate.server.serve import (
     database,
     file_descriptors,
     is_running,
     make_directory,
     open_store,
+    sessions_possible,
 )
+from headgate.server.tls import server_context
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,11 @@ def findings(config: Config) -> Iterator[Finding]:
     yield Finding("config", True, _config(config))
     yield _directory(config)
     yield _store(config, running)
-    yield _port(config, running)
-    yield Finding("certificate", True, "not needed")
+    yield _port("admin", config.admin.host, config.admin.port, running)
+    resp = config.listen.resp
+    if resp is not None:
+        yield _port("listen.resp", resp.host, resp.port, running)
+    yield _certificate(config)
     yield _descriptors(config)
 
 
@@ -104,16 +109,27 @@ def _queues(path: Path) -> int:
     return count
 
 
-def _port(config: Config, running: bool) -> Finding:
-    host, port = config.admin.host, config.admin.port
+def _port(name: str, host: str, port: int, running: bool) -> Finding:
     where = f"{host} port {port or '0 (any free one)'}"
     try:
-        admin.bind(host, port).close()
+        bind(name, host, port).close()
     except HeadgateError as error:
         if running and _answers(host, port):
-            return Finding("admin", True, f"{where}: a router is running and listens there")
-        return Finding("admin", False, str(error))
-    return Finding("admin", True, f"{where} is free")
+            return Finding(name, True, f"{where}: a router is running and listens there")
+        return Finding(name, False, str(error))
+    return Finding(name, True, f"{where} is free")
+
+
+def _certificate(config: Config) -> Finding:
+    resp = config.listen.resp
+    if resp is None or resp.tls is None:
+        return Finding("certificate", True, "not needed")
+    certificate = config.directory / resp.tls.certificate
+    try:
+        server_context(certificate, config.directory / resp.tls.key)
+    except HeadgateError as error:
+        return Finding("certificate", False, str(error))
+    return Finding("certificate", True, f"{certificate} can be used")
 
 
 def _answers(host: str, port: int) -> bool:
@@ -130,7 +146,7 @@ def _descriptors(config: Config) -> Finding:
         return Finding("files", True, f"{allowed} file descriptors are allowed, {needed} needed")
     return Finding(
         "files",
-        False,
-        f"{allowed} file descriptors are allowed and {needed} could be needed:"
-        " raise ulimit -n (LimitNOFILE= in systemd), or lower limits.sessions",
+        True,
+        f"{allowed} file descriptors are allowed: at most {sessions_possible(config)} sessions; for"
+        " more raise ulimit -n (LimitNOFILE= in systemd)",
     )

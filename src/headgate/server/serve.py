@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import gc
 import json
 import logging
 import os
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import headgate.store
@@ -28,7 +30,9 @@ from headgate.errors import ConfigError, HeadgateError
 from headgate.server import admin, log
 from headgate.server.config import Config, Listen, load_config
 from headgate.server.journal import JournalSettings
+from headgate.server.listener import bind
 from headgate.server.metrics import Metrics
+from headgate.server.resp import RespServer
 from headgate.server.router import Router
 from headgate.store.base import Store
 
@@ -38,12 +42,16 @@ STOP_SECONDS = 10.0
 DESCRIPTORS_RESERVED = 128
 """File descriptors for other things than sessions: the store, the admin port, the log."""
 
+GC_THRESHOLDS = (50_000, 20, 50)
+"""How often Python looks for cycles. A publish makes four tuples and lists that are gone a moment
+later; with the default of 700 the search for cycles among them took a third of the CPU."""
+
 logger = logging.getLogger("headgate")
 
 
-Play = Callable[[Router, str], Awaitable[bool]]
-"""Something to do once the router serves, told the address of its admin port; whether to go on
-serving after it."""
+Play = Callable[[Router, Mapping[str, str]], Awaitable[bool]]
+"""Something to do once the router serves, told its addresses; whether to go on serving after
+it."""
 
 
 def serve(
@@ -56,6 +64,8 @@ def serve(
 ) -> None:
     """Run the router of a configuration, with more domains if given, until SIGTERM or SIGINT."""
     log.set_up(config.log.level, config.log.format)
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     asyncio.run(_Service(config, ready_file, environ, domains, play).run())
 
 
@@ -139,9 +149,10 @@ class _Service:
         self.router = Router(
             store=open_store(config),
             domains={**config.all_domains(), **domains},
-            limits=config.limits,
+            limits=replace(config.limits, sessions=sessions_possible(config)),
             journal=journal_settings(config),
         )
+        self.resp: RespServer | None = None
         self.stage = "starting"
         self.metrics = Metrics(self.gauges)
         self.lines = log.FactLog(config.limits.log_lines_per_second, time.monotonic)
@@ -178,7 +189,7 @@ class _Service:
         if config.store.url != "memory:":
             make_directory(config)
         raise_descriptors(config)
-        listening = stack.enter_context(admin.bind(config.admin.host, config.admin.port))
+        listening = stack.enter_context(bind("admin", config.admin.host, config.admin.port))
         token = config.admin.token
         journal = journal_settings(config)
         app = admin.make_app(
@@ -195,14 +206,21 @@ class _Service:
         self.router.watch(self.lines.observe)
         await self.router.start()
         stack.push_async_callback(self._stop_router)
+        ready = {"admin": {"host": host, "port": port}}
+        if config.listen.resp is not None:
+            self.resp = RespServer(self.router, config.listen.resp, config.directory)
+            stack.callback(self.resp.close)
+            ready["resp"] = dict(zip(("host", "port"), self.resp.address, strict=True))
         self.stage = ""
         if self.ready_file is not None:
-            stack.enter_context(_ready(self.ready_file, {"admin": {"host": host, "port": port}}))
+            stack.enter_context(_ready(self.ready_file, ready))
         notify("READY=1")
-        address = f"http://{host}:{port}"
-        told = {"admin": address, "store": config.store.url, **self._counts()}
+        addresses = {"admin": f"http://{host}:{port}"}
+        if self.resp is not None:
+            addresses["resp"] = "{}:{}".format(*self.resp.address)
+        told = {**addresses, "store": config.store.url, **self._counts()}
         logger.info("serving", extra={"fields": told})
-        if self.play is None or await self.play(self.router, address):
+        if self.play is None or await self.play(self.router, addresses):
             await self._until(stop, served)
 
     def _counts(self) -> dict[str, object]:
@@ -285,6 +303,14 @@ def _ready(path: Path, content: object) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
+def sessions_possible(config: Config) -> int:
+    """As many sessions as the limit and the file descriptors allow: one more gets an error that
+    says so, instead of no answer."""
+    most, needed = file_descriptors(config)
+    fewer = max(1, most - DESCRIPTORS_RESERVED)
+    return fewer if most < needed else config.limits.sessions
+
+
 def raise_descriptors(config: Config) -> None:
     """Allow as many file descriptors as the sessions could need, or say that there are fewer."""
     most, needed = file_descriptors(config)
@@ -292,8 +318,8 @@ def raise_descriptors(config: Config) -> None:
     if now != resource.RLIM_INFINITY and now < needed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, needed), hard))
     if most < needed:
-        told = {"allowed": most, "needed": needed}
-        logger.warning("too few file descriptors for limits.sessions", extra={"fields": told})
+        told = {"sessions": sessions_possible(config), "file_descriptors": most}
+        logger.info("fewer sessions than limits.sessions", extra={"fields": told})
 
 
 def notify(state: str) -> None:

@@ -207,7 +207,7 @@ class _Reader:
         values = self.table(raw, KNOWN, (), (DOMAINS,))
         directory = (self.folder / values.pop("directory")).absolute()
         limits = values["limits"]
-        for wire in ("smp", "resp", "bmq"):
+        for wire in ("smp", "bmq"):
             if getattr(values["listen"], wire) is not None:
                 self.warn(("listen", wire), "accepted, but this version does not listen there yet")
         config = Config(
@@ -229,8 +229,17 @@ class _Reader:
                 ("admin", "host"),
                 f"{admin.host} is beyond loopback, where a token is needed: set admin.token",
             )
-        if resp is not None and resp.mailbox_soft > resp.mailbox_hard:
-            raise self.error(("listen", "resp", "mailbox_soft"), "is above mailbox_hard")
+        if resp is not None:
+            if not is_loopback(resp.host) and resp.password is None:
+                raise self.error(
+                    ("listen", "resp", "host"),
+                    f"{resp.host} is beyond loopback, where a password is needed:"
+                    " set listen.resp.password",
+                )
+            if resp.mailbox_soft > resp.mailbox_hard:
+                raise self.error(("listen", "resp", "mailbox_soft"), "is above mailbox_hard")
+            if resp.workers > 1:
+                raise self.error(("listen", "resp", "workers"), "this version has one worker")
         if limits.mailbox_bytes_soft > limits.mailbox_bytes_hard:
             raise self.error(("limits", "mailbox_bytes_soft"), "is above mailbox_bytes_hard")
 

@@ -99,8 +99,8 @@ class ListenResp:
     """Above it those who publish to the session wait."""
     slow_timeout: Seconds = 0.0
     """A session that is slow and has read nothing for so long is closed; 0 is never."""
-    async_dispatch_quota: Annotated[int, Whole(1)] = 100
-    """Control items in a row before one of the data lane gets its turn."""
+    async_dispatch_quota: Annotated[int, Whole(0)] = 100
+    """Items of a mailbox that are written in a row before others get their turn; 0 is all."""
     notify_keyspace_events: Annotated[str, Text('"" or "Ex"', r"|[Ee][Xx]|[Xx][Ee]")] = ""
     """"Ex" publishes the keys that expire."""
     tls: Tls | None = None

@@ -1,0 +1,345 @@
+"""The pump of one session: bytes in, mailbox out. One class for all wires.
+
+The socket is written at once, and only what it does not take goes into the mailbox. So a healthy
+session has no buffer of its own, and a blob for a thousand sessions exists once: a transport of
+asyncio would copy it for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import Protocol
+
+from headgate.core.mailbox import ANSWER, PART, Mailbox, Pressure
+from headgate.core.names import SessionId
+from headgate.server.poller import GONE, READ, WRITE, Poller
+
+log = logging.getLogger(__name__)
+
+READ_BYTES = 64 * 1024
+LINGER_SECONDS = 2.0
+"""How long a socket that we are done with may take to read our last words. Closed at once, with
+something of the client's unread, it would be reset, and the client might never see them."""
+
+
+class Pipe(Protocol):
+    """A socket that does not block, or TLS over one. `recv` and `send` raise BlockingIOError
+    when they have to wait."""
+
+    def fileno(self) -> int: ...
+    def recv(self, size: int, /) -> bytes: ...
+    def send(self, data: bytes | memoryview, /) -> int: ...
+    def pending(self) -> int:
+        """Bytes that are read from the socket already: the loop does not know of them."""
+        ...
+
+    def finish(self) -> None:
+        """Say that nothing more will be written."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SocketPipe:
+    """A plain socket. Its methods are those of the socket: nothing comes between."""
+
+    __slots__ = ("_socket", "close", "fileno", "recv", "send")
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self.fileno = connected.fileno
+        self.recv = connected.recv
+        self.send = connected.send
+        self.close = connected.close
+
+    def pending(self) -> int:
+        return 0
+
+    def finish(self) -> None:
+        self._socket.shutdown(socket.SHUT_WR)
+
+
+class Reader(Protocol):
+    """The wire's end of a session."""
+
+    def receive(self, data: bytes) -> None: ...
+
+
+class Owner(Protocol):
+    """Who made the connection."""
+
+    def pressed(self, connection: Connection, before: Pressure) -> None:
+        """The pressure of its mailbox changed, or it rises while there is some."""
+        ...
+
+    def eased(self, connection: Connection) -> None:
+        """Something left its mailbox."""
+        ...
+
+    def gone(self, connection: Connection, reason: str) -> None:
+        """The session is over. Called once."""
+        ...
+
+    def ended(self, connection: Connection) -> None:
+        """The socket is closed, which may be a while later."""
+        ...
+
+
+class Connection:
+    __slots__ = (
+        "_is_done",
+        "_is_ending",
+        "_is_full",
+        "_is_reading",
+        "_is_waiting",
+        "_is_writing",
+        "_linger",
+        "_loop",
+        "_owner",
+        "_pipe",
+        "_poller",
+        "_reason",
+        "answers_max",
+        "clock",
+        "fileno",
+        "id",
+        "mailbox",
+        "quota",
+        "reader",
+    )
+
+    reader: Reader
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        poller: Poller,
+        pipe: Pipe,
+        owner: Owner,
+        id: SessionId,
+        mailbox: Mailbox,
+        clock: Callable[[], float],
+        quota: int,
+        answers_max: int,
+    ) -> None:
+        self._loop = loop
+        self._poller = poller
+        self._pipe = pipe
+        self.fileno = pipe.fileno()
+        self._owner = owner
+        self.id = id
+        self.mailbox = mailbox
+        self.clock = clock
+        self.quota = quota
+        """Items of the mailbox that are written in a row; then others get their turn, and what
+        the client sent is read."""
+        self.answers_max = answers_max
+        """Bytes of answers above which no more commands are read."""
+        self._is_reading = False
+        self._is_waiting = False
+        """The wire wants nothing more for now."""
+        self._is_full = False
+        """Too many answers were not taken."""
+        self._is_writing = False
+        self._is_ending = False
+        self._is_done = False
+        self._reason = ""
+        self._linger: asyncio.TimerHandle | None = None
+
+    def start(self, reader: Reader) -> None:
+        self.reader = reader
+        self._is_reading = True
+        self._poller.add(self.fileno, self._ready, READ)
+
+    # What the wire asks.
+
+    def write(self, blob: bytes) -> None:
+        """Answers: in line behind what waits already."""
+        self._put(blob, ANSWER)
+
+    def deliver(self, blob: bytes, messages: int) -> None:
+        """Messages, for which the mailbox is charged."""
+        self._put(blob, messages)
+
+    def pause(self) -> None:
+        """Read no more from the client, until `resume`."""
+        self._is_waiting = True
+        self._follow()
+
+    def resume(self) -> None:
+        self._is_waiting = False
+        self._follow()
+
+    def close(self, reason: str, *, at_once: bool = False) -> None:
+        """End the session, after what waits was written unless it has to be at once."""
+        if self._is_done:
+            return
+        if not self._is_ending:
+            self._is_ending = True
+            self._reason = reason
+            self._linger = self._loop.call_later(LINGER_SECONDS, self._end)
+        if at_once:
+            self._end()
+        elif not len(self.mailbox):
+            self._say_last()
+
+    # What the poller says.
+
+    def _ready(self, events: int) -> None:
+        if events & READ:
+            self._readable()
+        elif events & GONE and not self._is_reading:
+            # While it is not read, nothing else tells that it hung up.
+            self.lose("closed by the client")
+        elif events & GONE:
+            self._readable()
+        if events & WRITE and self._is_writing:
+            self._writable()
+
+    def _readable(self) -> None:
+        if not self._is_reading:
+            return
+        try:
+            data = self._pipe.recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.lose(f"lost: {error.strerror or type(error).__name__}")
+            return
+        if not data:
+            self.lose("closed by the client")
+            return
+        if self._is_ending:
+            return
+        try:
+            self.reader.receive(data)
+        except Exception:
+            # A mistake of ours costs the client that met it its session, and nobody else.
+            log.exception("a session failed")
+            self.close("internal error", at_once=True)
+            return
+        if self._pipe.pending():
+            self._loop.call_soon(self._readable)
+
+    def _writable(self) -> None:
+        mailbox, send = self.mailbox, self._pipe.send
+        before = mailbox.pressure
+        now = self.clock()
+        try:
+            for _ in range(self.quota or len(mailbox)):
+                item = mailbox.take(now)
+                if item is None:
+                    break
+                assert isinstance(item, bytes | memoryview), "a connection holds bytes"
+                if not self._sent(send, item, now):
+                    break
+        except OSError as error:
+            self.lose(f"lost: {error.strerror or type(error).__name__}")
+            return
+        if not len(mailbox):
+            self._is_writing = False
+            self._watch()
+        if mailbox.pressure is not before:
+            self._owner.pressed(self, before)
+        if self._is_full and mailbox.answers <= self.answers_max:
+            self._is_full = False
+            self._follow()
+        self._owner.eased(self)
+        if self._is_ending and not len(mailbox):
+            self._say_last()
+
+    # Inside.
+
+    def _put(self, blob: bytes, messages: int) -> None:
+        if self._is_ending:
+            return
+        mailbox = self.mailbox
+        before = mailbox.pressure
+        if self._is_writing:
+            mailbox.offer(blob, len(blob), self.clock(), messages=messages)
+        else:
+            try:
+                sent = self._pipe.send(blob)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                # Not now: whoever writes may be in the middle of something.
+                self._loop.call_soon(self.lose, f"lost: {error.strerror or 'broken'}")
+                return
+            if sent == len(blob):
+                return
+            rest = memoryview(blob)[sent:]
+            mailbox.offer(rest, len(rest), self.clock(), messages=PART)
+            self._is_writing = True
+            self._watch()
+        if mailbox.answers > self.answers_max and not self._is_full:
+            self._is_full = True
+            self._follow()
+        if mailbox.pressure is not before or mailbox.pressure is not Pressure.EASY:
+            self._owner.pressed(self, before)
+
+    def _follow(self) -> None:
+        """Read, or do not read, as the flags say. A session that ends reads to the end."""
+        wanted = not self._is_done and (self._is_ending or not (self._is_waiting or self._is_full))
+        if wanted == self._is_reading:
+            return
+        self._is_reading = wanted
+        self._watch()
+        if wanted and self._pipe.pending():
+            self._loop.call_soon(self._readable)
+
+    def _watch(self) -> None:
+        """Have the poller look for what is wanted."""
+        if not self._is_done:
+            events = (READ if self._is_reading else 0) | (WRITE if self._is_writing else 0)
+            self._poller.change(self.fileno, events)
+
+    def _sent(
+        self, send: Callable[[bytes | memoryview], int], item: bytes | memoryview, now: float
+    ) -> bool:
+        """Whether the socket took all of an item."""
+        try:
+            sent = send(item)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        if sent < len(item):
+            rest = memoryview(item)[sent:]
+            self.mailbox.put_back(rest, len(rest), now)
+            return False
+        return True
+
+    def _say_last(self) -> None:
+        """Everything is written. The client may read it before the socket goes."""
+        self._tell_gone()
+        try:
+            self._pipe.finish()
+        except OSError:
+            self._end()
+            return
+        self._follow()
+
+    def lose(self, reason: str) -> None:
+        """The client is gone."""
+        if not self._is_ending:
+            self._reason = reason
+        self._end()
+
+    def _end(self) -> None:
+        if self._is_done:
+            return
+        self._is_ending = self._is_done = True
+        if self._linger is not None:
+            self._linger.cancel()
+        self._is_reading = self._is_writing = False
+        self._poller.remove(self.fileno)
+        self._pipe.close()
+        self._tell_gone()
+        self._owner.ended(self)
+
+    def _tell_gone(self) -> None:
+        reason, self._reason = self._reason, ""
+        if reason:
+            self._owner.gone(self, reason)

@@ -1,0 +1,55 @@
+"""Many sockets behind one entry of the event loop.
+
+asyncio makes two objects and half a dozen calls for each socket that is ready, which is more than
+the rest of what a small command costs. So connections have an epoll of their own, and the loop
+watches that one: whatever is ready is then one list, made in C.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import Callable
+from typing import TypeAlias
+
+READ = select.EPOLLIN
+WRITE = select.EPOLLOUT
+GONE = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+"""The peer will send nothing more, or the socket is broken."""
+
+AT_ONCE = 512
+"""Sockets that are served before the rest of the loop gets its turn."""
+
+Ready: TypeAlias = Callable[[int], None]
+"""Told what a socket is ready for."""
+
+
+class Poller:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._epoll = select.epoll()
+        self._ready: dict[int, Ready] = {}
+        loop.add_reader(self._epoll.fileno(), self._serve)
+
+    def add(self, fileno: int, ready: Ready, events: int) -> None:
+        self._ready[fileno] = ready
+        self._epoll.register(fileno, events | select.EPOLLRDHUP)
+
+    def change(self, fileno: int, events: int) -> None:
+        self._epoll.modify(fileno, events | select.EPOLLRDHUP)
+
+    def remove(self, fileno: int) -> None:
+        """Forget a socket, before it is closed."""
+        del self._ready[fileno]
+        self._epoll.unregister(fileno)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._epoll.fileno())
+        self._epoll.close()
+
+    def _serve(self) -> None:
+        ready = self._ready.get
+        for fileno, events in self._epoll.poll(0, AT_ONCE):
+            call = ready(fileno)
+            if call is not None:  # not one that somebody before it in the list closed
+                call(events)

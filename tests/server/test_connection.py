@@ -1,0 +1,211 @@
+"""The pump: what a socket does not take waits, and ends are told once."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from headgate.core.mailbox import Budget, Mailbox, Pressure
+from headgate.core.names import SessionId
+from headgate.server.connection import Connection, SocketPipe
+from headgate.server.poller import Poller
+
+ID = SessionId(1)
+BIG = b"x" * 4_000_000
+
+
+class Watcher:
+    """The owner of a connection, and its wire."""
+
+    def __init__(self) -> None:
+        self.received = bytearray()
+        self.reasons: list[str] = []
+        self.pressures: list[Pressure] = []
+        self.eases = 0
+        self.fails = False
+        self.is_closed = False
+        self._happened = asyncio.Event()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something happened that makes it true."""
+        async with asyncio.timeout(10):
+            while not condition():
+                self._happened.clear()
+                await self._happened.wait()
+
+    def receive(self, data: bytes) -> None:
+        if self.fails:
+            raise RuntimeError("a mistake of ours")
+        self.received += data
+        self._happened.set()
+
+    def pressed(self, connection: Connection, before: Pressure) -> None:
+        self.pressures.append(connection.mailbox.pressure)
+
+    def eased(self, connection: Connection) -> None:
+        self.eases += 1
+
+    def ended(self, connection: Connection) -> None:
+        self.is_closed = True
+
+    def gone(self, connection: Connection, reason: str) -> None:
+        self.reasons.append(reason)
+        self._happened.set()
+
+
+class Pair:
+    """A connection, and the client's end of it."""
+
+    def __init__(self, quota: int = 100, answers_max: int = 1000) -> None:
+        ours, self.client = socket.socketpair()
+        ours.setblocking(False)
+        self.client.setblocking(False)
+        self.budget = Budget(10**9, 2_000_000, 10**8)
+        self.watcher = Watcher()
+        self.poller = Poller(asyncio.get_running_loop())
+        self.connection = Connection(
+            asyncio.get_running_loop(),
+            self.poller,
+            SocketPipe(ours),
+            self.watcher,
+            ID,
+            Mailbox(ID, self.budget),
+            lambda: 0.0,
+            quota,
+            answers_max,
+        )
+        self.connection.start(self.watcher)
+
+    def close(self) -> None:
+        self.connection.close("the test is over", at_once=True)
+        self.poller.close()
+        self.client.close()
+
+    async def read(self, size: int) -> bytes:
+        """So many bytes, or what there was before the end."""
+        loop, data = asyncio.get_running_loop(), b""
+        async with asyncio.timeout(10):
+            while len(data) < size:
+                part = await loop.sock_recv(self.client, 1 << 20)
+                if not part:
+                    break
+                data += part
+        return data
+
+    async def until_gone(self) -> None:
+        await self.watcher.until(lambda: bool(self.watcher.reasons))
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[Pair]:
+    made = Pair()
+    yield made
+    made.close()
+
+
+async def test_what_the_socket_takes_never_waits(pair: Pair) -> None:
+    pair.connection.write(b"+OK\r\n")
+    pair.connection.deliver(b"hello", 1)
+    assert await pair.read(10) == b"+OK\r\nhello"
+    assert (pair.budget.bytes, pair.budget.stuck) == (0, {})
+
+
+async def test_what_it_does_not_take_waits_and_leaves_in_order(pair: Pair) -> None:
+    """S002-46, S002-57."""
+    pair.connection.deliver(BIG, 1)
+    pair.connection.write(b"answer")
+    assert pair.connection.mailbox.bytes > 3_000_000
+    assert pair.watcher.pressures[0] is Pressure.SOFT
+    assert await pair.read(len(BIG) + 6) == BIG + b"answer"
+    assert (pair.budget.bytes, pair.budget.stuck, pair.budget.slow) == (0, {}, {})
+    assert pair.watcher.pressures[-1] is Pressure.EASY
+
+
+async def test_bytes_for_many_sessions_exist_once(pair: Pair) -> None:
+    """S002-32, S002-33: what waits is a view of the very bytes that were delivered."""
+    pair.connection.deliver(BIG, 1)
+    pair.connection.deliver(BIG, 1)
+    part, whole = (item for item, _, _ in pair.connection.mailbox._line)
+    assert whole is BIG
+    assert isinstance(part, memoryview)
+    assert part.obj is BIG
+
+
+async def test_a_client_that_takes_no_answers_is_read_no_further(pair: Pair) -> None:
+    """The limit answer_bytes, one above."""
+    pair.connection.deliver(BIG, 1)
+    pair.connection.write(b"a" * 1000)
+    pair.client.send(b"one ")
+    await asyncio.sleep(0.05)
+    assert pair.watcher.received == b"one "
+    pair.connection.write(b"b")
+    pair.client.send(b"two ")
+    await asyncio.sleep(0.05)
+    assert pair.watcher.received == b"one "
+    await pair.read(len(BIG) + 1001)
+    await pair.watcher.until(lambda: pair.watcher.received == b"one two ")
+
+
+async def test_a_paused_session_is_not_read_and_still_written(pair: Pair) -> None:
+    """S002-60."""
+    pair.connection.pause()
+    pair.client.send(b"later")
+    pair.connection.deliver(b"now", 1)
+    assert await pair.read(3) == b"now"
+    assert pair.watcher.received == b""
+    pair.connection.resume()
+    await asyncio.sleep(0.05)
+    assert pair.watcher.received == b"later"
+
+
+async def test_last_words_are_written_before_the_end(pair: Pair) -> None:
+    pair.connection.deliver(BIG, 1)
+    pair.connection.close("done")
+    pair.connection.deliver(b"not this", 1)
+    pair.client.send(b"nor is this carried out")
+    assert await pair.read(len(BIG) + 1) == BIG
+    await pair.until_gone()
+    assert pair.watcher.reasons == ["done"]
+    assert pair.watcher.received == b""
+
+
+async def test_a_session_that_must_go_goes_at_once(pair: Pair) -> None:
+    pair.connection.deliver(BIG, 1)
+    pair.connection.close("evicted", at_once=True)
+    assert pair.watcher.reasons == ["evicted"]
+    assert len(await pair.read(len(BIG))) < len(BIG)
+
+
+async def test_a_client_that_closes_is_told_once(pair: Pair) -> None:
+    pair.client.close()
+    await pair.until_gone()
+    pair.connection.close("again", at_once=True)
+    assert pair.watcher.reasons == ["closed by the client"]
+
+
+async def test_a_mistake_of_ours_ends_that_session_alone(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair.watcher.fails = True
+    pair.client.send(b"x")
+    await pair.until_gone()
+    assert pair.watcher.reasons == ["internal error"]
+    assert "a session failed" in caplog.text
+
+
+async def test_after_a_quota_of_items_others_get_their_turn() -> None:
+    """S002-43, S002-44: reading goes on between the items of a full mailbox."""
+    made = Pair(quota=1)
+    made.connection.deliver(BIG, 1)
+    for _ in range(50):
+        made.connection.deliver(b"m" * 10_000, 1)
+    made.client.send(b"PING")
+    received = b""
+    async with asyncio.timeout(10):
+        while made.watcher.received != b"PING":
+            received += await made.read(1)
+    assert made.connection.mailbox.bytes > 0
+    made.close()
