@@ -1,6 +1,6 @@
 """Which test shows which rule: ``python -m tests.requirements`` fills docs/requirements.md.
 
-A test says in its docstring which rules it shows: ``S000-13``, ``C44``, or a range as in
+A test says in its docstring which rules it shows: ``S000-13``, ``C44``, ``R-26``, or a range as in
 ``S003-60..S003-63`` and ``C23-C25``. The texts of the page, the parts and the remarks are written
 by hand; only the places where a rule is shown are written here. A test of a conformance class is
 named as it stands in its suite, whichever implementations inherit it.
@@ -19,10 +19,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "requirements.md"
 
-RULES_OF = {"S000": 99, "S001": 94, "S002": 87, "S003": 83, "S004": 56, "C": 91}
+RULES_OF = {"S000": 99, "S001": 94, "S002": 87, "S003": 83, "S004": 56, "C": 91, "R": 82}
 """How many rules each document has."""
 
-RULE = r"(?:S00[0-4]-|C)\d+"
+RULE = r"(?:S00[0-4]-|R-|C)\d+"
 NAMED = re.compile(
     rf"\b(?P<first>{RULE})(?:\s*(?:\.\.|-|–|\bto\b)\s*(?P<last>{RULE})|\.\.(?P<number>\d+))?\b"
 )

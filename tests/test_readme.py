@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 TEXT = README.read_text()
 CONSOLES = re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
+SHELLS = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
 PROGRAMS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 COMMANDS = [
@@ -39,7 +42,7 @@ def run(arguments: list[str], folder: Path) -> str:
 
 
 def test_there_are_five_things_to_paste() -> None:
-    assert len(CONSOLES) + len(PROGRAMS) == 5
+    assert len(CONSOLES) + len(SHELLS) + len(PROGRAMS) == 5
 
 
 @pytest.mark.parametrize(("command", "expected"), COMMANDS)
@@ -49,6 +52,31 @@ def test_a_command_prints_what_the_readme_says(command: str, expected: str, tmp_
         expected = expected.removesuffix("...\n")
         printed = printed[: len(expected)]
     assert printed == expected
+
+
+def test_a_message_goes_from_one_redis_cli_to_the_other(tmp_path: Path) -> None:
+    """Of `make run`, which is `headgate demo`, with whatever port it has got."""
+    [shell] = SHELLS
+    subscribe, publish = (shlex.split(line, comments=True) for line in shell.splitlines())
+    headgate = Path(sys.executable).with_name("headgate")
+    environment = {**os.environ, "HEADGATE_ADMIN__PORT": "0", "HEADGATE_STORE__URL": "memory:"}
+    with subprocess.Popen(
+        [headgate, "demo"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+    ) as demo:
+        assert demo.stdout is not None
+        said = next(line.split() for line in demo.stdout if "redis-cli" in line)
+        where = said[1 : said.index("subscribe")]
+        subscribe[1:1] = publish[1:1] = where
+        with subprocess.Popen(subscribe, stdout=subprocess.PIPE, text=True) as listening:
+            assert listening.stdout is not None
+            for expected in ("subscribe", "news", "1"):
+                assert listening.stdout.readline() == f"{expected}\n"
+            assert run(publish, tmp_path) == "1\n"
+            for expected in ("message", "news", "rain tomorrow"):
+                assert listening.stdout.readline() == f"{expected}\n"
+            listening.terminate()
+        demo.send_signal(signal.SIGINT)
+        assert demo.wait(timeout=20) == 0
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
