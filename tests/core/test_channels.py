@@ -139,7 +139,7 @@ def test_nothing_published_after_an_unsubscribe_is_delivered() -> None:
 
 
 def test_a_publish_looks_up_its_own_channel_once_and_no_other() -> None:
-    """S002-1, S002-11, S002-34: whatever other channels there are, and nothing waits."""
+    """S002-1, S002-4, S002-11, S002-34: whatever other channels there are, and nothing waits."""
     channels = Channels(Limits())
     channels.subscribe(A, EXACT, [Channel(b"%d" % n) for n in range(5000)], FORM)
     looked: list[bytes] = []

@@ -54,3 +54,28 @@ async def test_a_socket_that_another_one_closed_is_not_called() -> None:
     for pair in pairs:
         for end in pair:
             end.close()
+
+
+async def test_what_is_to_be_done_soon_is_done_when_all_were_served() -> None:
+    poller = Poller(asyncio.get_running_loop())
+    pairs = [socket.socketpair() for _ in range(3)]
+    order: list[str] = []
+
+    def ready(ours: socket.socket) -> None:
+        ours.recv(10)
+        order.append("served")
+        poller.soon(lambda: order.append("soon"))
+
+    for ours, theirs in pairs:
+        theirs.send(b"x")
+        poller.add(ours.fileno(), lambda events, s=ours: ready(s), READ)  # type: ignore[misc]
+    await asyncio.sleep(0.02)
+    assert order == ["served"] * 3 + ["soon"] * 3
+    poller.soon(lambda: order.append("outside"))
+    assert order[-1] == "soon"
+    await asyncio.sleep(0)
+    assert order[-1] == "outside"
+    poller.close()
+    for pair in pairs:
+        for end in pair:
+            end.close()

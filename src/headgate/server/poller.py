@@ -20,6 +20,10 @@ GONE = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 AT_ONCE = 512
 """Sockets that are served before the rest of the loop gets its turn."""
 
+ROUNDS = 3
+"""How often it is looked who is ready. What was ready stays on the kernel's list until somebody
+looks again, and would wake the loop once more for nothing."""
+
 Ready: TypeAlias = Callable[[int], None]
 """Told what a socket is ready for."""
 
@@ -29,6 +33,8 @@ class Poller:
         self._loop = loop
         self._epoll = select.epoll()
         self._ready: dict[int, Ready] = {}
+        self._is_serving = False
+        self._calls: list[Callable[[], None]] = []
         loop.add_reader(self._epoll.fileno(), self._serve)
 
     def add(self, fileno: int, ready: Ready, events: int) -> None:
@@ -47,9 +53,30 @@ class Poller:
         self._loop.remove_reader(self._epoll.fileno())
         self._epoll.close()
 
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call it when everybody who is ready was served, which is now at the latest."""
+        if self._is_serving:
+            self._calls.append(call)
+        else:
+            self._loop.call_soon(call)
+
     def _serve(self) -> None:
-        ready = self._ready.get
-        for fileno, events in self._epoll.poll(0, AT_ONCE):
-            call = ready(fileno)
-            if call is not None:  # not one that somebody before it in the list closed
-                call(events)
+        self._is_serving = True
+        try:
+            self._look()
+        finally:
+            self._is_serving = False
+            calls, self._calls = self._calls, []
+            for call in calls:
+                call()
+
+    def _look(self) -> None:
+        ready, poll = self._ready.get, self._epoll.poll
+        for _ in range(ROUNDS):
+            found = poll(0, AT_ONCE)
+            if not found:
+                return
+            for fileno, events in found:
+                call = ready(fileno)
+                if call is not None:  # not one that somebody before it in the list closed
+                    call(events)

@@ -101,7 +101,7 @@ class RespServer:
     # What the hub asks.
 
     def soon(self, call: Callable[[], None]) -> None:
-        self._loop.call_soon(call)
+        self._poller.soon(call)
 
     def announce(self, facts: Sequence[Fact]) -> None:
         self._router.announce(facts)
