@@ -27,6 +27,7 @@ class Watcher:
         self.eases = 0
         self.fails = False
         self.is_closed = False
+        self.goes_on = 0
         self._happened = asyncio.Event()
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -41,6 +42,9 @@ class Watcher:
             raise RuntimeError("a mistake of ours")
         self.received += data
         self._happened.set()
+
+    def go_on(self) -> None:
+        self.goes_on += 1
 
     def pressed(self, connection: Connection, before: Pressure) -> None:
         self.pressures.append(connection.mailbox.pressure)
@@ -147,6 +151,7 @@ async def test_a_client_that_takes_no_answers_is_read_no_further(pair: Pair) -> 
     assert pair.watcher.received == b"one "
     await pair.read(len(BIG) + 1001)
     await pair.watcher.until(lambda: pair.watcher.received == b"one two ")
+    assert pair.watcher.goes_on == 1
 
 
 async def test_a_paused_session_is_not_read_and_still_written(pair: Pair) -> None:

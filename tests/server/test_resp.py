@@ -193,6 +193,19 @@ async def test_the_oldest_messages_are_dropped_if_that_is_the_policy(start: Star
     assert b"\n700:" not in received
 
 
+async def test_a_monitor_that_does_not_read_is_closed_whatever_the_policy(start: Start) -> None:
+    """Nobody can be made to wait for it."""
+    scene = await start(**SMALL)
+    monitor, other = await scene.dial(), await scene.dial()
+    await monitor.ask("MONITOR")
+    for _ in range(400):
+        await other.ask("ECHO", b"x" * 16 * KIB)
+        if any(type(fact).__name__ == "SessionEvicted" for fact in scene.facts):
+            break
+    await scene.fact("SessionEvicted")
+    assert scene.router.broker.budget.bytes == 0
+
+
 async def test_there_is_a_last_client(start: Start) -> None:
     """The limit sessions, at and one above."""
     scene = await start(limits=Limits(sessions=2))

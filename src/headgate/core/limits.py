@@ -121,6 +121,19 @@ class Limits:
     budget_bytes: int = 128 * MiB
     """Bytes in all mailboxes; above it those who publish to slow sessions wait."""
 
+    input_bytes: int = 256 * MiB
+    """Bytes of requests that are not whole, of all sessions of a wire. Whoever goes on beyond it
+    is closed."""
+
+    transaction_commands: int = 65_536
+    """Commands that one session queues for a transaction."""
+
+    transaction_bytes: int = 64 * MiB
+    """Bytes of these commands."""
+
+    client_name_bytes: int = 1024
+    """A name that a client gives itself, or its library."""
+
     watched_keys: int = 10_000
     """Keys that one session watches for a transaction."""
 

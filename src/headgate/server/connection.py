@@ -67,6 +67,10 @@ class Reader(Protocol):
 
     def receive(self, data: bytes) -> None: ...
 
+    def go_on(self) -> None:
+        """The client took its answers."""
+        ...
+
 
 class Owner(Protocol):
     """Who made the connection."""
@@ -92,7 +96,6 @@ class Connection:
     __slots__ = (
         "_is_done",
         "_is_ending",
-        "_is_full",
         "_is_reading",
         "_is_waiting",
         "_is_writing",
@@ -106,6 +109,7 @@ class Connection:
         "clock",
         "fileno",
         "id",
+        "is_full",
         "mailbox",
         "quota",
         "reader",
@@ -141,7 +145,7 @@ class Connection:
         self._is_reading = False
         self._is_waiting = False
         """The wire wants nothing more for now."""
-        self._is_full = False
+        self.is_full = False
         """Too many answers were not taken."""
         self._is_writing = False
         self._is_ending = False
@@ -244,9 +248,10 @@ class Connection:
             self._watch()
         if mailbox.pressure is not before:
             self._owner.pressed(self, before)
-        if self._is_full and mailbox.answers <= self.answers_max:
-            self._is_full = False
+        if self.is_full and mailbox.answers <= self.answers_max:
+            self.is_full = False
             self._follow()
+            self.reader.go_on()
         self._owner.eased(self)
         if self._is_ending and not len(mailbox):
             self._say_last()
@@ -275,15 +280,15 @@ class Connection:
             mailbox.offer(rest, len(rest), self.clock(), messages=PART)
             self._is_writing = True
             self._watch()
-        if mailbox.answers > self.answers_max and not self._is_full:
-            self._is_full = True
+        if mailbox.answers > self.answers_max and not self.is_full:
+            self.is_full = True
             self._follow()
         if mailbox.pressure is not before or mailbox.pressure is not Pressure.EASY:
             self._owner.pressed(self, before)
 
     def _follow(self) -> None:
         """Read, or do not read, as the flags say. A session that ends reads to the end."""
-        wanted = not self._is_done and (self._is_ending or not (self._is_waiting or self._is_full))
+        wanted = not self._is_done and (self._is_ending or not (self._is_waiting or self.is_full))
         if wanted == self._is_reading:
             return
         self._is_reading = wanted

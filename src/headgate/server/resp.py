@@ -169,7 +169,10 @@ class RespServer:
             self._tell_pressure(connection, before)
         if not self.hub.budget.is_over(mailbox):
             return
-        match self.hub.settings.slow_session:
+        policy = self.hub.settings.slow_session
+        if connection.id in self.hub.monitors:
+            policy = "close"  # those it listens to cannot be made to wait
+        match policy:
             case "close":
                 # Not from here: somebody is going through the sessions of an audience.
                 self.soon(lambda: self._evict(connection, "over its limit"))

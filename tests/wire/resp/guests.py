@@ -66,6 +66,7 @@ class Guest:
         self.peer = f"127.0.0.1:{50_000 + self.id}"
         self.is_stuck = False
         """Takes nothing; what it is sent waits in its mailbox."""
+        self.answers_max = 1 << 20
         self.paused = False
         """Its commands are not read."""
         self.ended = ""
@@ -101,6 +102,10 @@ class Guest:
             self.mailbox.offer(blob, len(blob), self.house.now, messages=messages)
         elif not self.ended:
             self.received += blob
+
+    @property
+    def is_full(self) -> bool:
+        return self.mailbox.answers > self.answers_max
 
     def pause(self) -> None:
         self.paused = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.core.channels import Kind
+from headgate.core.limits import Limits
 from headgate.wire.resp.replies import bulk
 from tests.wire.resp.guests import Guest, House
 
@@ -205,3 +206,65 @@ def test_a_session_takes_its_messages_in_the_version_it_speaks(house: House) -> 
     guest.received = b""
     publisher.raw("PUBLISH", "c", "2")
     assert guest.received == message(b"c", b"2")
+
+
+def test_requests_that_are_not_whole_are_bounded_over_all_sessions() -> None:
+    """The limit input_bytes, at and one above: who goes on beyond it is closed."""
+    start = b"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$1000\r\n"
+    house = House(limits=Limits(input_bytes=2 * (len(start) + 500)))
+    one, two = house.guest(), house.guest()
+    for guest in (one, two):
+        guest.session.receive(start + b"x" * 500)
+    assert house.hub.input_bytes == house.hub.broker.limits.input_bytes
+    two.session.receive(b"x")
+    assert (one.ended, two.ended) == ("", "over the limit input_bytes")
+    assert [fact.name for fact in house.facts_of("LimitReached")] == ["input_bytes"]
+    one.session.receive(b"x" * 500 + b"\r\n")
+    assert (one.received, house.hub.input_bytes) == (b":0\r\n", 0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "name"),
+    [
+        (Limits(transaction_commands=2), "transaction_commands"),
+        (Limits(transaction_bytes=2 * len(b"ECHOxx")), "transaction_bytes"),
+    ],
+)
+def test_a_transaction_is_bounded(limits: Limits, name: str) -> None:
+    """The limits transaction_commands and transaction_bytes, at and one above."""
+    guest = House(limits=limits).guest()
+    guest.ask("MULTI")
+    assert guest.ask("ECHO", "xx") == guest.ask("ECHO", "xx") == "QUEUED"
+    assert guest.ask("ECHO", "xx").startswith(f"ERR limit {name}")
+    assert guest.ask("EXEC") == "EXECABORT Transaction discarded because of previous errors."
+
+
+def test_names_are_bounded() -> None:
+    """The limit client_name_bytes, at and one above."""
+    guest = House(limits=Limits(client_name_bytes=4)).guest()
+    assert guest.ask("CLIENT", "SETNAME", "abcd") == "OK"
+    assert guest.ask("CLIENT", "SETNAME", "abcde").startswith("ERR limit client_name_bytes")
+    assert guest.ask("CLIENT", "SETINFO", "LIB-NAME", "abcde").startswith("ERR limit")
+
+
+def test_who_does_not_take_its_answers_waits_for_the_rest_of_its_commands(house: House) -> None:
+    """One read with many commands that have large answers, and a client that reads none."""
+    guest = house.guest()
+    guest.ask("SET", "k", "x" * 100_000)
+    guest.is_stuck = True
+    guest.answers_max = 150_000
+    guest.session.receive(request(b"GET", b"k") * 50)
+    assert guest.mailbox.answers < 300_000
+    assert len(guest.session.pending) == 48
+    while guest.mailbox.take(house.now) is not None:
+        pass
+    guest.is_stuck = False
+    guest.session.go_on()
+    assert guest.received.count(b"$100000\r\n") == 48
+    assert guest.session.pending == []
+
+
+def test_a_message_and_a_protocol_error_in_one_read_are_both_answered(house: House) -> None:
+    guest = house.guest()
+    received = send(guest, publish(b"c", b"1") + b"*x\r\n")
+    assert received == b":0\r\n-ERR Protocol error: invalid multibulk length\r\n"

@@ -88,6 +88,8 @@ class Client:
     def deliver(self, blob: bytes, messages: int) -> None:
         self.write(blob)
 
+    is_full = False
+
     def pause(self) -> None: ...
 
     def resume(self) -> None: ...

@@ -49,7 +49,7 @@ def getname(session: RespSession, args: list[bytes]) -> Reply:
 
 @table.command("client|setname", 3, flags=ASKING, categories=CONNECTION)
 def setname(session: RespSession, args: list[bytes]) -> Reply:
-    session.rename(checked_name(args[0]))
+    session.rename(checked_name(session, args[0]))
     return OK
 
 
@@ -58,9 +58,7 @@ def setinfo(session: RespSession, args: list[bytes]) -> Reply:
     option, text = text_of(args[0]), args[1]
     if option.lower() not in session.library:
         raise CommandError(f"ERR Unrecognized option '{option}'")
-    if any(byte < 33 or byte > 126 for byte in text):
-        raise CommandError(f"ERR {option} cannot contain spaces, newlines or special characters.")
-    session.library[option.lower()] = text
+    session.library[option.lower()] = checked_name(session, text, option)
     return OK
 
 

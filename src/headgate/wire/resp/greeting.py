@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headgate.errors import LimitReached
 from headgate.wire.resp.answers import Answers
 from headgate.wire.resp.forms import FORMS
 from headgate.wire.resp.numbers import integer
@@ -52,7 +53,7 @@ def hello(session: RespSession, args: list[bytes]) -> Reply:
                 raise CommandError(WRONG_PASSWORD)
             options = options[3:]
         elif word == b"SETNAME" and len(options) >= 2:
-            name = checked_name(options[1])
+            name = checked_name(session, options[1])
             options = options[2:]
         else:
             raise CommandError(f"ERR Syntax error in HELLO option '{text_of(options[0])}'")
@@ -136,10 +137,11 @@ def reset(session: RespSession, args: list[bytes]) -> Reply:
     return Simple("RESET")
 
 
-def checked_name(name: bytes) -> bytes:
+def checked_name(session: RespSession, name: bytes, what: str = "Client names") -> bytes:
     """A name that can stand in a list of clients."""
+    most = session.hub.broker.limits.client_name_bytes
+    if len(name) > most:
+        raise LimitReached("client_name_bytes", most)
     if any(byte < 33 or byte > 126 for byte in name):
-        raise CommandError(
-            "ERR Client names cannot contain spaces, newlines or special characters."
-        )
+        raise CommandError(f"ERR {what} cannot contain spaces, newlines or special characters.")
     return name

@@ -67,6 +67,8 @@ class Hub:
         self._deliver: dict[SessionId, Callable[[bytes, int], None]] = {}
         self._flushing = False
         self.began = shell.clock()
+        self.input_bytes = 0
+        """Of requests that are not whole, of all sessions."""
         self.connections = 0
         """Sessions since the start."""
         self.commands = 0
@@ -83,9 +85,22 @@ class Hub:
         self.connections += 1
         return session
 
+    def may_hold(self, session: RespSession, held: int) -> bool:
+        """Note how much of a session's request is not whole. Beyond the limit of all together, one
+        that goes on is closed."""
+        self.input_bytes += held - session.held
+        is_more = held > session.held
+        session.held = held
+        limit = self.broker.limits.input_bytes
+        if is_more and self.input_bytes > limit:
+            self.tell_limit(session.id, errors.LimitReached("input_bytes", limit))
+            session.close("over the limit input_bytes", at_once=True)
+            return False
+        return True
+
     def disconnect(self, id: SessionId) -> None:
         """The session is gone; the broker forgot it already."""
-        del self.sessions[id]
+        self.input_bytes -= self.sessions.pop(id).held
         del self._deliver[id]
         self.monitors.pop(id, None)
         self.waiting.forget(id)

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 PUBLISH = frozenset((b"PUBLISH", b"publish"))
 """As nearly all clients spell it; other spellings go the ordinary way."""
 OF_PUBLISH = frozenset((3,))
+LARGE_BYTES, LARGE_COUNT = 16 * 1024, 1000
+"""An answer that is larger, or so many of them, are written before the next command: a read may
+have thousands of commands whose answers are megabytes each."""
 FRAME_BYTES = 128
 """About what a frame has besides the body, for channels with names of usual length."""
 
@@ -75,6 +78,12 @@ class Outlet(Protocol):
 
     def resume(self) -> None: ...
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the client has too many answers that it did not take. Then no more commands are
+        carried out until it did, and `go_on` is called."""
+        ...
+
     def close(self, reason: str, *, at_once: bool = False) -> None:
         """End the session, after what waits was written unless it has to be at once."""
         ...
@@ -85,6 +94,7 @@ class RespSession:
         "answers",
         "broken",
         "db",
+        "held",
         "hub",
         "id",
         "is_closing",
@@ -99,6 +109,7 @@ class RespSession:
         "pending",
         "protocol",
         "queued",
+        "queued_bytes",
         "requests",
         "since",
         "typed",
@@ -115,10 +126,13 @@ class RespSession:
         self.since = hub.shell.clock()
         self.requests = Requests(hub.broker.limits)
         self.library = {"lib-name": b"", "lib-ver": b""}
+        self.held = 0
+        """Bytes of a request that is not whole, as the hub knows them."""
         self.out: list[bytes] = []
         """Answers of this read that are not written yet."""
         self.pending: list[list[bytes]] = []
-        """Commands behind a PUBLISH that has to wait."""
+        """Commands behind one that has to wait: a PUBLISH for who does not read, or any for the
+        client to take the answers it has."""
         self.is_closing = False
         self.last_command = ""
         self.typed = b""
@@ -135,6 +149,7 @@ class RespSession:
         self.requests.is_trusted = self.user is not None
         self.queued: list[tuple[Entry, list[bytes]]] | None = None
         """The commands of a transaction, while there is one."""
+        self.queued_bytes = 0
         self.watched: dict[tuple[int, bytes], int] = {}
         """Keys that must not change before EXEC, and their stamps."""
         self.is_executing = False
@@ -161,6 +176,9 @@ class RespSession:
             # What was published before these commands comes before their answers.
             hub.flush()
         commands = self.requests.feed(data)
+        held = self.requests.held
+        if held != self.held and not hub.may_hold(self, held):
+            return
         if len(commands) == 1 and commands[0][0] in PUBLISH and self._published(*commands):
             return
         if commands:
@@ -169,7 +187,7 @@ class RespSession:
             self._break_off()
 
     def go_on(self) -> None:
-        """Whoever kept its PUBLISH waiting does so no longer."""
+        """What it waited for is over: try again."""
         commands, self.pending = self.pending, []
         self._run(commands)
         if self.pending:
@@ -229,6 +247,11 @@ class RespSession:
                 self.pending = commands[position:]
                 break
             position += 1
+            if sum(map(len, self.out[-1:])) > LARGE_BYTES or len(self.out) > LARGE_COUNT:
+                self._write()
+                if self.outlet.is_full:
+                    self.pending = commands[position:]
+                    break
             if channels.is_unwritten and channels.has(self.id):
                 # It may hear what it published: after the answer, before that to the next command.
                 self._write()
@@ -267,7 +290,9 @@ class RespSession:
         """Publish the only message of a read, if nothing is in its way. Everything that the
         general way looks at is looked at here; this is for those who wait for each answer."""
         hub = self.hub
-        if len(command) != 3 or hub.budget.stuck or not self._is_plain() or self.is_closing:
+        if len(command) != 3 or hub.budget.stuck or self.requests.error is not None:
+            return False
+        if self.is_closing or not self._is_plain():
             return False
         hub.commands += 1
         channels = hub.channels
@@ -328,8 +353,7 @@ class RespSession:
             self._answer(self._rejected(command, refused))
             return True
         if self.queued is not None and entry.name not in NOT_QUEUED:
-            self.queued.append((entry, command))
-            self._answer(QUEUED)
+            self._answer(self._queue(entry, command))
             return True
         if not self._has_room(entry, command):
             return False
@@ -354,6 +378,23 @@ class RespSession:
             return CommandError(f"ERR {reached}")
         except HeadgateError as failed:
             return CommandError(f"ERR {failed}")
+
+    def _queue(self, entry: Entry, command: list[bytes]) -> Reply:
+        """Keep a command for EXEC, if there is room."""
+        assert self.queued is not None, "there is a transaction"
+        limits = self.hub.broker.limits
+        self.queued_bytes += sum(map(len, command))
+        for name, most, now in (
+            ("transaction_commands", limits.transaction_commands, len(self.queued) + 1),
+            ("transaction_bytes", limits.transaction_bytes, self.queued_bytes),
+        ):
+            if now > most:
+                self.broken = True
+                self.queued.clear()
+                self.hub.tell_limit(self.id, LimitReached(name, most))
+                return CommandError(f"ERR limit {name} of {most} reached")
+        self.queued.append((entry, command))
+        return QUEUED
 
     def _rejected(self, command: list[bytes], error: CommandError) -> CommandError:
         """A command that was not even tried spoils the transaction it was for; an EXEC ends it."""

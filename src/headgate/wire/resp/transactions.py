@@ -21,7 +21,7 @@ CATEGORIES = ("fast", "transaction")
 def multi(session: RespSession, args: list[bytes]) -> Reply:
     if session.queued is not None:
         raise CommandError("ERR MULTI calls can not be nested")
-    session.queued, session.broken = [], False
+    session.queued, session.queued_bytes, session.broken = [], 0, False
     return OK
 
 
