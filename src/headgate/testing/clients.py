@@ -4,9 +4,10 @@ shared queues, publishers and listeners of channels. All of them are a little ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from headgate.core.channels import BARE, Kind
+from headgate.core.channels import BARE, Interests, Kind
 from headgate.core.commands import (
     Close,
     Command,
@@ -41,6 +42,7 @@ SHARED = {
 }
 SERVICES = (ServiceId(b"S"), ServiceId(b"T"))
 CHANNELS = (Channel(b"red"), Channel(b"blue"))
+PATTERNS = (b"*", b"r*", b"?lue")
 EXPRESSIONS = (None, "x == 1", "x == 2", "x >= 2", 'kind == "express"', 'x < 2 || kind == "slow"')
 BODY_BYTES = (1, 12, 60, 150)
 """Sizes of bodies: some fit many times into a mailbox, some fill it."""
@@ -429,19 +431,28 @@ class Listener(Client):
         random, link = self.world.random, self.link
         assert link is not None, "only who is connected acts"
         kind = random.random()
-        channels = random.sample(CHANNELS, random.choice((1, 2)))
+        family = random.choice((Kind.EXACT, Kind.PATTERN))
+        known: tuple[bytes, ...] = CHANNELS if family is Kind.EXACT else PATTERNS
+        names = random.sample(known, random.choice((1, 2)))
         if kind < 0.5:
-            self.world.trace.say(self.name, "listens to", *channels)
-            link.router.broker.channels.subscribe(link.id, Kind.EXACT, channels, BARE)
+            self.world.trace.say(self.name, "listens to", *names)
+            link.router.broker.channels.subscribe(link.id, family, names, BARE)
         elif kind < 0.6:
-            self.world.trace.say(self.name, "no longer listens to", *channels)
-            link.router.broker.channels.unsubscribe(link.id, Kind.EXACT, channels)
+            self.world.trace.say(self.name, "no longer listens to", *names)
+            link.router.broker.channels.unsubscribe(link.id, family, names)
         elif kind < 0.8:
             link.bytes_per_second = random.choice((1e9, 100.0, 20.0))
 
     def told(self, effect: object) -> None:
         if isinstance(effect, Blob) and self.link is not None:
             self.world.each("heard", self.link, effect)
+
+
+def copies(interests: Interests, channel: bytes) -> int:
+    """How often a session hears a message of a channel, worked out the plain way."""
+    name = channel.decode()
+    patterns = sum(fnmatchcase(name, pattern.decode()) for pattern in interests.pattern)
+    return (channel in interests.exact) + patterns
 
 
 class Publisher(Client):

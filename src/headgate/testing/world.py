@@ -25,7 +25,7 @@ from headgate.core.steps import Batch, Load, Outcome, Step
 from headgate.errors import StoreError
 from headgate.expr.predicate import compile_expression
 from headgate.testing.checkers import PASSED_OVER, Changes, Ledger, all_checkers
-from headgate.testing.clients import Client, newcomers, populate
+from headgate.testing.clients import Client, copies, newcomers, populate
 from headgate.testing.clock import Clock
 from headgate.testing.faults import AFTER, BEFORE, CALM, Answer, Fate, SlowStore, Weather, storm
 from headgate.testing.network import Blob, Link
@@ -159,7 +159,7 @@ class Router:
         mailboxes = [
             other.session.mailbox
             for other in self.links.values()
-            if channel in channels.of(other.id).exact
+            if copies(channels.of(other.id), channel)
         ]
         self.world.trace.say(link.client.name, "publishes to", channel)
         self.world.each("published", link, channel, body, mailboxes)

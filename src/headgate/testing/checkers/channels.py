@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING
 from headgate.core.mailbox import Mailbox
 from headgate.core.names import Channel, SessionId
 from headgate.testing.checkers.base import Checker
+from headgate.testing.clients import PATTERNS, copies
 
 if TYPE_CHECKING:
     from headgate.testing.network import Blob, Link
     from headgate.testing.world import Router, Taken, World
+
+
+COPIES_MAX = 1 + len(PATTERNS)
+"""One by the channel itself, and one by each pattern."""
 
 
 class Budgets(Checker):
@@ -48,7 +53,7 @@ class Budgets(Checker):
             self.fail(f"charged are {router.broker.budget.bytes} bytes, held are {held}")
         limits = self.world.limits
         publishers = sum(link.client.name.startswith("publisher") for link in links)
-        more = publishers * self._bytes_max
+        more = publishers * self._bytes_max * COPIES_MAX
         listeners = [link for link in links if link.client.name.startswith("listener")]
         for link in listeners:
             size = link.session.mailbox.bytes
@@ -80,8 +85,8 @@ class Hearing(Checker):
     ) -> None:
         channels = link.router.broker.channels
         for other in link.router.links.values():
-            if channel in channels.of(other.id).exact:
-                self._due.setdefault(other.number, deque()).append(body)
+            due = [body] * copies(channels.of(other.id), channel)
+            self._due.setdefault(other.number, deque()).extend(due)
 
     def heard(self, link: Link, blob: Blob) -> None:
         due = self._due.get(link.number, deque())
