@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from headgate.client.resp import Published, RespClient
 from headgate.core.facts import Fact
 from headgate.core.limits import Limits
+from headgate.errors import HeadgateError
+from headgate.server.config.kinds import Secret
 from headgate.server.config.sections import ListenResp, Tls
 from headgate.server.resp import RespServer, node_id
 from headgate.server.router import Router
@@ -228,6 +231,27 @@ async def test_handshakes_under_way_are_bounded(start: Start, tmp_path: Path) ->
     refused = await scene.dial()
     assert await refused.read_all() == b""
     waiting.socket.close()
+
+
+async def test_a_client_with_tls_publishes_and_subscribes(start: Start, tmp_path: Path) -> None:
+    certificate, _ = make_certificate(tmp_path)
+    scene = await start(tls=Tls(), password=Secret("secret"))
+    host, port = scene.server.address
+    body = b"x" * 200_000
+
+    def talk() -> tuple[int, Published]:
+        with (
+            RespClient(host, port, "secret", certificate=certificate) as listening,
+            RespClient(host, port, "secret", certificate=certificate) as publisher,
+        ):
+            listening.subscribe([b"c"])
+            return publisher.publish(b"c", body), next(listening.messages())
+
+    assert await asyncio.to_thread(talk) == (1, Published(b"c", body))
+    (tmp_path / "other").mkdir()
+    other, _ = make_certificate(tmp_path / "other")
+    with pytest.raises(HeadgateError, match="no router answers"):
+        await asyncio.to_thread(RespClient, host, port, certificate=other)
 
 
 async def test_what_is_subscribed_is_a_fact_and_so_is_the_end(start: Start) -> None:

@@ -89,7 +89,8 @@ def _text(name: bytes) -> str:
 
 
 def _connect(config: Path | None, address: str | None) -> RespClient:
-    listen = load_config(config, os.environ).listen.resp or ListenResp()
+    settings = load_config(config, os.environ)
+    listen = settings.listen.resp or ListenResp()
     host, port = listen.host, listen.port
     if address is not None:
         name, _, number = address.rpartition(":")
@@ -97,4 +98,5 @@ def _connect(config: Path | None, address: str | None) -> RespClient:
             raise ConfigError(f"{address!r} is no address; write it as 127.0.0.1:6379")
         host, port = name.strip("[]"), int(number)
     password = None if listen.password is None else listen.password.reveal()
-    return RespClient(host, port, password)
+    certificate = None if listen.tls is None else settings.directory / listen.tls.certificate
+    return RespClient(host, port, password, certificate=certificate)

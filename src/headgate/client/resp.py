@@ -7,7 +7,9 @@ more.
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,10 +32,21 @@ class Published:
 
 class RespClient:
     def __init__(
-        self, host: str, port: int, password: str | None = None, *, timeout: float = 10.0
+        self,
+        host: str,
+        port: int,
+        password: str | None = None,
+        *,
+        certificate: Path | None = None,
+        timeout: float = 10.0,
     ) -> None:
+        """With a certificate, TLS with whoever has it, whatever the name in it."""
         try:
             self._socket = socket.create_connection((host, port), timeout)
+            if certificate is not None:
+                context = ssl.create_default_context(cafile=str(certificate))
+                context.check_hostname = False
+                self._socket = context.wrap_socket(self._socket)
         except OSError as error:
             raise HeadgateError(
                 f"no router answers on {host}:{port}: {error.strerror or error};"
