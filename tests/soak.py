@@ -51,7 +51,7 @@ with what the facts of the journal say. CI runs 10 rounds.
 | seconds | {world_seconds:.0f} |
 
 CI runs 300 seeds, and 60 with a journal.
-"""
+{rest}"""
 
 STEPS = 600
 CHUNK = 100
@@ -66,8 +66,11 @@ def main() -> int:
     options = parser.parse_args()
     kills, is_unharmed = kill(options.rounds, options.seed)
     worlds, are_at_peace = simulate(options.worlds)
+    before = options.report.read_text() if options.report.exists() else ""
+    _, found, rest = before.partition("\n## Fuzzing")
     options.report.write_text(
         REPORT.format(
+            rest=found + rest,
             when=datetime.now(UTC).strftime("%Y-%m-%d"),
             python=platform.python_version(),
             machine=platform.machine(),

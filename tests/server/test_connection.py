@@ -214,3 +214,21 @@ async def test_after_a_quota_of_items_others_get_their_turn() -> None:
             received += await made.read(1)
     assert made.connection.mailbox.bytes > 0
     made.close()
+
+
+async def test_a_session_that_is_over_can_be_forgotten_at_once(pair: Pair) -> None:
+    """Connection and session hold each other; the collector of cycles may come late."""
+    pair.connection.close("over", at_once=True)
+    assert not hasattr(pair.connection, "reader")
+
+
+async def test_what_was_sent_before_a_half_close_is_carried_out(pair: Pair) -> None:
+    """R-63 is about who waits for others; this one only has a long line of commands."""
+    pair.connection.pause(may_leave=False)
+    pair.client.send(b"last")
+    pair.client.shutdown(socket.SHUT_WR)
+    await asyncio.sleep(0.05)
+    assert pair.watcher.reasons == []
+    pair.connection.resume()
+    await pair.until_gone()
+    assert pair.watcher.received == b"last"

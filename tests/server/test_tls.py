@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,16 @@ async def test_what_is_no_tls_is_refused(certificate: tuple[Path, Path]) -> None
 def test_a_certificate_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"server\.crt cannot be used"):
         server_context(tmp_path / "server.crt", tmp_path / "server.key")
+
+
+async def test_a_connection_that_was_reset_before_its_handshake_costs_nothing(
+    certificate: tuple[Path, Path],
+) -> None:
+    server = Server(certificate)
+    for _ in range(5):
+        reset = socket.create_connection(server.listener.address)
+        reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        reset.close()
+    async with asyncio.timeout(10):
+        assert [await server.pipes.get() for _ in range(5)] == [None] * 5
+    server.listener.close()

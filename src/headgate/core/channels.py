@@ -233,6 +233,8 @@ class Channels:
 
     def _check_limits(self, mine: Interests, kind: Kind, new: list[bytes]) -> None:
         limits, registry = self._limits, self._registries[kind]
+        if any(len(name) > limits.name_bytes for name in new):
+            raise LimitReached("name_bytes", limits.name_bytes)
         each, all_ = limits.channels_per_session, limits.channels
         names = ("channels_per_session", "channels")
         if kind is Kind.PATTERN:
@@ -401,7 +403,9 @@ class Channels:
             elif len(known) >= AUDIENCES:
                 self._fold()
                 known.clear()
-            audience = known[channel] = Audience(rosters, channel)
+            audience = Audience(rosters, channel)
+            if len(channel) <= self._limits.name_bytes:
+                known[channel] = audience
         audience.moment = self._moment
         return audience
 

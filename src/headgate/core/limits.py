@@ -57,6 +57,10 @@ class Limits:
     channels: int = 1_000_000
     """Channels with a subscriber, in all."""
 
+    name_bytes: int = 8 * KiB
+    """The name of a channel or a pattern that somebody subscribes to, of a key that is watched, a
+    rule of a user. Taking apart a pattern of a megabyte would hold everybody up."""
+
     patterns_per_session: int = 100_000
     """Patterns one session may subscribe to."""
 

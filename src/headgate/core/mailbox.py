@@ -77,6 +77,7 @@ class Mailbox:
         "_budget",
         "_line",
         "_session",
+        "_was_answer",
         "answers",
         "bytes",
         "moved_at",
@@ -95,7 +96,8 @@ class Mailbox:
         self.slow_since: float | None = None
         """When it went over the soft limit; none while it is easy."""
         self.moved_at = 0.0
-        """When something was last taken."""
+        """When something was last taken, or the line began."""
+        self._was_answer = False
 
     def pressure_with(self, more: int) -> Pressure:
         """The pressure if so many bytes more were in it."""
@@ -108,6 +110,8 @@ class Mailbox:
         """Put an item at the end of the line. It is charged before it can be taken. What has no
         message in it is an answer or a part of something, and never dropped."""
         self._charge(size, messages, now)
+        if not self._line:
+            self.moved_at = now
         self._line.append((item, size, messages))
         self._budget.stuck[self._session] = self
         return self.pressure
@@ -118,6 +122,7 @@ class Mailbox:
             return None
         item, size, messages = self._line.popleft()
         self.moved_at = now
+        self._was_answer = messages == ANSWER
         self._charge(-size, messages, now)
         if not self._line:
             del self._budget.stuck[self._session]
@@ -125,8 +130,9 @@ class Mailbox:
 
     def put_back(self, rest: object, size: int, now: float) -> None:
         """What the socket left of an item. It is no longer whole, so it is never dropped."""
-        self._charge(size, PART, now)
-        self._line.appendleft((rest, size, PART))
+        kind = ANSWER if self._was_answer else PART
+        self._charge(size, kind, now)
+        self._line.appendleft((rest, size, kind))
         self._budget.stuck[self._session] = self
 
     def drop_oldest(self, bytes_max: int, now: float) -> int:
@@ -204,6 +210,13 @@ class Waiting:
         woken = [publisher for blocker in free for publisher in self._publishers[blocker]]
         for publisher in woken:
             self.forget(publisher)
+        return woken
+
+    def wake_all(self) -> list[SessionId]:
+        """All who wait: what they wait for may have become another thing."""
+        woken = list(self._blocker_of)
+        self._blocker_of.clear()
+        self._publishers.clear()
         return woken
 
     def __iter__(self) -> Iterator[tuple[SessionId, SessionId]]:

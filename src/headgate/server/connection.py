@@ -15,7 +15,7 @@ from typing import Protocol
 
 from headgate.core.mailbox import ANSWER, PART, Mailbox, Pressure
 from headgate.core.names import SessionId
-from headgate.server.poller import GONE, READ, WRITE, Poller
+from headgate.server.poller import GONE, HUNG_UP, READ, WRITE, Poller
 
 log = logging.getLogger(__name__)
 
@@ -101,6 +101,7 @@ class Connection:
         "_is_writing",
         "_linger",
         "_loop",
+        "_may_leave",
         "_owner",
         "_pipe",
         "_poller",
@@ -143,6 +144,7 @@ class Connection:
         self.answers_max = answers_max
         """Bytes of answers above which no more commands are read."""
         self._is_reading = False
+        self._may_leave = True
         self._is_waiting = False
         """The wire wants nothing more for now."""
         self.is_full = False
@@ -168,14 +170,17 @@ class Connection:
         """Messages, for which the mailbox is charged."""
         self._put(blob, messages)
 
-    def pause(self) -> None:
-        """Read no more from the client, until `resume`."""
+    def pause(self, *, may_leave: bool = True) -> None:
+        """Read no more from the client, until `resume`. One that hangs up meanwhile is gone, unless
+        what it sent before is still to be carried out."""
         self._is_waiting = True
+        self._may_leave = may_leave
         self._follow()
 
     def resume(self) -> None:
-        self._is_waiting = False
-        self._follow()
+        if not self._is_done:
+            self._is_waiting = False
+            self._follow()
 
     def close(self, reason: str, *, at_once: bool = False) -> None:
         """End the session, after what waits was written unless it has to be at once."""
@@ -225,7 +230,7 @@ class Connection:
             log.exception("a session failed")
             self.close("internal error", at_once=True)
             return
-        if self._pipe.pending():
+        if not self._is_done and self._pipe.pending():
             self._loop.call_soon(self._readable)
 
     def _writable(self) -> None:
@@ -251,7 +256,7 @@ class Connection:
         if self.is_full and mailbox.answers <= self.answers_max:
             self.is_full = False
             self._follow()
-            self.reader.go_on()
+            self._go_on()
         self._owner.eased(self)
         if self._is_ending and not len(mailbox):
             self._say_last()
@@ -277,7 +282,8 @@ class Connection:
             if sent == len(blob):
                 return
             rest = memoryview(blob)[sent:]
-            mailbox.offer(rest, len(rest), self.clock(), messages=PART)
+            kind = PART if messages else ANSWER
+            mailbox.offer(rest, len(rest), self.clock(), messages=kind)
             self._is_writing = True
             self._watch()
         if mailbox.answers > self.answers_max and not self.is_full:
@@ -285,6 +291,13 @@ class Connection:
             self._follow()
         if mailbox.pressure is not before or mailbox.pressure is not Pressure.EASY:
             self._owner.pressed(self, before)
+
+    def _go_on(self) -> None:
+        try:
+            self.reader.go_on()
+        except Exception:
+            log.exception("a session failed")
+            self.close("internal error", at_once=True)
 
     def _follow(self) -> None:
         """Read, or do not read, as the flags say. A session that ends reads to the end."""
@@ -300,6 +313,9 @@ class Connection:
         """Have the poller look for what is wanted."""
         if not self._is_done:
             events = (READ if self._is_reading else 0) | (WRITE if self._is_writing else 0)
+            # Who waits is gone when it hung up; who has answers to take may have more to say.
+            if self._is_waiting and self._may_leave:
+                events |= HUNG_UP
             self._poller.change(self.fileno, events)
 
     def _sent(
@@ -343,6 +359,8 @@ class Connection:
         self._pipe.close()
         self._tell_gone()
         self._owner.ended(self)
+        # The session and its connection hold each other, and what is held should go now.
+        del self.reader
 
     def _tell_gone(self) -> None:
         reason, self._reason = self._reason, ""

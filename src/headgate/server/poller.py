@@ -8,13 +8,18 @@ watches that one: whatever is ready is then one list, made in C.
 from __future__ import annotations
 
 import asyncio
+import logging
 import select
 from collections.abc import Callable
 from typing import TypeAlias
 
+log = logging.getLogger(__name__)
+
 READ = select.EPOLLIN
+HUNG_UP = select.EPOLLRDHUP
+"""The peer will send nothing more; told only to who asks for it, as reading tells it too."""
 WRITE = select.EPOLLOUT
-GONE = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+GONE = HUNG_UP | select.EPOLLHUP | select.EPOLLERR
 """The peer will send nothing more, or the socket is broken."""
 
 AT_ONCE = 512
@@ -39,10 +44,10 @@ class Poller:
 
     def add(self, fileno: int, ready: Ready, events: int) -> None:
         self._ready[fileno] = ready
-        self._epoll.register(fileno, events | select.EPOLLRDHUP)
+        self._epoll.register(fileno, events)
 
     def change(self, fileno: int, events: int) -> None:
-        self._epoll.modify(fileno, events | select.EPOLLRDHUP)
+        self._epoll.modify(fileno, events)
 
     def remove(self, fileno: int) -> None:
         """Forget a socket, before it is closed."""
@@ -68,7 +73,10 @@ class Poller:
             self._is_serving = False
             calls, self._calls = self._calls, []
             for call in calls:
-                call()
+                try:
+                    call()
+                except Exception:
+                    log.exception("what was to be done soon failed")
 
     def _look(self) -> None:
         ready, poll = self._ready.get, self._epoll.poll

@@ -22,7 +22,7 @@ from headgate.core.facts import (
     SessionEvicted,
     SessionSlowed,
 )
-from headgate.core.mailbox import Pressure
+from headgate.core.mailbox import Mailbox, Pressure
 from headgate.core.names import SessionId
 from headgate.core.slots import Cluster, Node
 from headgate.errors import LimitReached
@@ -30,7 +30,7 @@ from headgate.server.config.sections import ListenResp
 from headgate.server.connection import Connection, Pipe, SocketPipe
 from headgate.server.listener import Listener, address_text, bind
 from headgate.server.poller import Poller
-from headgate.server.router import Router
+from headgate.server.router import NOBODY, Router
 from headgate.server.tls import Handshake, server_context
 from headgate.wire.resp.hub import Hub
 from headgate.wire.resp.replies import error
@@ -109,6 +109,11 @@ class RespServer:
     def clock(self) -> float:
         return self._router.clock()
 
+    def evict(self, session: SessionId, reason: str) -> None:
+        connection = self._connections.get(session)
+        if connection is not None:
+            self._evict(connection, reason)
+
     def memory(self) -> int:
         """Resident bytes of this process."""
         try:
@@ -138,6 +143,7 @@ class RespServer:
 
     def _open(self, pipe: Pipe, peer: str, local: str) -> None:
         try:
+            self._check_clients()
             id = self._router.connect("resp", peer, lambda effects: None)
         except LimitReached:
             with suppress(OSError):
@@ -161,14 +167,30 @@ class RespServer:
         self._open_sockets.add(connection)
         connection.start(self.hub.connect(id, connection, peer, local))
 
+    def _check_clients(self) -> None:
+        """CONFIG SET may have asked for fewer than the router allows."""
+        most = self.hub.settings.max_clients
+        if len(self.hub.sessions) >= most < self._router.limits.sessions:
+            reached = LimitReached("maxclients", most)
+            self.hub.tell_limit(NOBODY, reached)
+            raise reached
+
     # What connections say.
 
     def pressed(self, connection: Connection, before: Pressure) -> None:
         mailbox = connection.mailbox
         if mailbox.pressure is not before:
             self._tell_pressure(connection, before)
-        if not self.hub.budget.is_over(mailbox):
-            return
+        if self._has_too_much(mailbox):
+            self._apply_policy(connection)
+
+    def _has_too_much(self, mailbox: Mailbox) -> bool:
+        """Of messages: what it asked for itself is bounded by not reading more of its commands."""
+        budget = self.hub.budget
+        return budget.is_over(mailbox) and mailbox.bytes - mailbox.answers > budget.share
+
+    def _apply_policy(self, connection: Connection) -> None:
+        mailbox = connection.mailbox
         policy = self.hub.settings.slow_session
         if connection.id in self.hub.monitors:
             policy = "close"  # those it listens to cannot be made to wait
@@ -214,14 +236,16 @@ class RespServer:
     def _tick(self) -> None:
         self._ticking = self._loop.call_later(TICK_SECONDS, self._tick)
         self.hub.sweep()
-        timeout = self.hub.settings.slow_timeout
-        if timeout:
-            now = self.clock()
-            for id, mailbox in list(self.hub.budget.slow.items()):
-                connection = self._connections.get(id)
-                since = max(mailbox.slow_since or now, mailbox.moved_at)
-                if connection is not None and now - since >= timeout:
-                    self._evict(connection, "slow for too long")
+        budget, timeout, now = self.hub.budget, self.hub.settings.slow_timeout, self.clock()
+        for id, mailbox in list(budget.stuck.items()):
+            connection = self._connections.get(id)
+            if connection is None:
+                continue
+            is_slow = mailbox.bytes > budget.mailbox_soft or budget.is_over(mailbox)
+            if timeout and is_slow and now - mailbox.moved_at >= timeout:
+                self._evict(connection, "slow for too long")
+            elif self._has_too_much(mailbox):
+                self._apply_policy(connection)  # limits and policy may have changed
 
     def _evict(self, connection: Connection, reason: str) -> None:
         if connection.id in self._connections:

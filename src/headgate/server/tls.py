@@ -10,6 +10,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from headgate.errors import ConfigError
@@ -51,6 +52,8 @@ class TlsPipe:
             raise BlockingIOError from None
 
     def finish(self) -> None:
+        with suppress(OSError, ValueError):
+            self._socket.unwrap()  # says goodbye; the answer is not waited for
         self._socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
@@ -70,9 +73,15 @@ class Handshake:
     ) -> None:
         self._loop = loop
         self._done = done
-        self._socket = context.wrap_socket(
-            connected, server_side=True, do_handshake_on_connect=False
-        )
+        try:
+            connected.getpeername()  # of one that was reset already, wrapping would leave a rest
+            self._socket = context.wrap_socket(
+                connected, server_side=True, do_handshake_on_connect=False
+            )
+        except OSError:  # it was reset before anybody looked
+            connected.close()
+            done(None)
+            return
         self._timer = loop.call_later(seconds, self._fail)
         self._step()
 

@@ -12,7 +12,7 @@ from headgate.core.broker import Broker
 from headgate.core.facts import Fact
 from headgate.core.limits import Limits
 from headgate.core.mailbox import ANSWER
-from headgate.core.names import Seq
+from headgate.core.names import Seq, SessionId
 from headgate.wire.resp.hub import Hub
 from headgate.wire.resp.replies import bulk
 from headgate.wire.resp.settings import Settings
@@ -39,6 +39,9 @@ class House:
 
     def clock(self) -> float:
         return self.now
+
+    def evict(self, session: SessionId, reason: str) -> None:
+        self.hub.sessions[session].close(f"evicted: {reason}", at_once=True)
 
     def memory(self) -> int:
         return 3 * 1024 * 1024
@@ -107,7 +110,7 @@ class Guest:
     def is_full(self) -> bool:
         return self.mailbox.answers > self.answers_max
 
-    def pause(self) -> None:
+    def pause(self, *, may_leave: bool = True) -> None:
         self.paused = True
 
     def resume(self) -> None:

@@ -104,6 +104,7 @@ def test_a_publisher_waits_for_who_is_stuck_and_the_rest_of_its_commands_with_it
     held = reader.mailbox.bytes
     reader.mailbox.take(house.now)
     house.hub.wake()
+    house.end_pass()
     assert publisher.received == b":1\r\n+PONG\r\n"
     assert not publisher.paused
     house.end_pass()
@@ -227,7 +228,7 @@ def test_requests_that_are_not_whole_are_bounded_over_all_sessions() -> None:
     ("limits", "name"),
     [
         (Limits(transaction_commands=2), "transaction_commands"),
-        (Limits(transaction_bytes=2 * len(b"ECHOxx")), "transaction_bytes"),
+        (Limits(transaction_bytes=2 * (len(b"ECHOxx") + 2 * 64)), "transaction_bytes"),
     ],
 )
 def test_a_transaction_is_bounded(limits: Limits, name: str) -> None:
@@ -268,3 +269,118 @@ def test_a_message_and_a_protocol_error_in_one_read_are_both_answered(house: Hou
     guest = house.guest()
     received = send(guest, publish(b"c", b"1") + b"*x\r\n")
     assert received == b":0\r\n-ERR Protocol error: invalid multibulk length\r\n"
+
+
+def test_who_publishes_to_itself_waits_for_itself(house: House) -> None:
+    """Its mailbox is written while it waits, and bounded like any other."""
+    guest = house.guest(protocol=3)
+    guest.raw("SUBSCRIBE", "c")
+    house.hub.budget.mailbox_soft = house.hub.budget.mailbox_hard = 1000
+    guest.is_stuck = True
+    guest.answers_max = 10**9
+    for _ in range(30):
+        send(guest, publish(b"c", b"x" * 100))
+        house.end_pass()
+    assert guest.mailbox.bytes - guest.mailbox.answers < 1200
+    assert guest.paused
+    while guest.mailbox.take(house.now) is not None:
+        pass
+    house.hub.wake()
+    house.end_pass()
+    assert not guest.paused
+
+
+@pytest.mark.parametrize("leaving", [("UNSUBSCRIBE", "c"), ("RESET",)])
+def test_nobody_waits_for_who_no_longer_hears(house: House, leaving: tuple[str, ...]) -> None:
+    """S002-63: the blocker left the channel, though it still does not read."""
+    reader, publisher = house.guest(), house.guest()
+    reader.ask("SUBSCRIBE", "c")
+    house.hub.budget.mailbox_soft = house.hub.budget.mailbox_hard = 100
+    reader.is_stuck = True
+    send(publisher, publish(b"c", b"x" * 200))
+    house.end_pass()
+    assert send(publisher, publish(b"c", b"1")) == b""
+    reader.raw(*leaving)
+    house.end_pass()
+    assert publisher.received == b":0\r\n"
+
+
+def test_the_policy_of_the_moment_counts_for_who_waits(house: House) -> None:
+    reader, publisher, admin = house.guest(), house.guest(), house.guest()
+    reader.ask("SUBSCRIBE", "c")
+    house.hub.budget.mailbox_soft = house.hub.budget.mailbox_hard = 100
+    reader.is_stuck = True
+    send(publisher, publish(b"c", b"x" * 200))
+    house.end_pass()
+    assert send(publisher, publish(b"c", b"1")) == b""
+    admin.ask("CONFIG", "SET", "slow-session", "drop-oldest")
+    house.end_pass()
+    assert publisher.received == b":1\r\n"
+
+
+def test_a_long_line_of_commands_lets_others_have_their_turn(house: House) -> None:
+    guest = house.guest()
+    ticks = iter(range(10**6))
+    house.clock = lambda: next(ticks) / 1000  # type: ignore[method-assign]
+    received = send(guest, request(b"PING") * 100)
+    assert 0 < received.count(b"+PONG") < 100
+    assert guest.paused
+    while guest.paused:
+        house.end_pass()
+    assert received.count(b"+PONG") + guest.received.count(b"+PONG") == 100
+
+
+def test_what_is_published_before_a_command_goes_on_comes_before_its_answer(house: House) -> None:
+    """R-45: also if the command had to wait for the client to take its answers."""
+    reader, publisher = house.guest(), house.guest()
+    reader.ask("SUBSCRIBE", "d")
+    reader.session.pending = [[b"UNSUBSCRIBE", b"d"]]
+    send(publisher, publish(b"d", b"1"))
+    reader.session.go_on()
+    left = b"*3\r\n$11\r\nunsubscribe\r\n$1\r\nd\r\n:0\r\n"
+    assert reader.received == message(b"d", b"1") + left
+
+
+def test_an_event_does_not_wait_for_who_does_not_read(house: House) -> None:
+    house.hub.settings.notify_keyspace_events = "xE"
+    reader, other = house.guest(), house.guest()
+    reader.ask("SUBSCRIBE", "__keyevent@0__:expired")
+    house.hub.budget.mailbox_soft = house.hub.budget.mailbox_hard = 100
+    reader.is_stuck = True
+    for number in range(5):
+        other.ask("SET", f"{number}" + "x" * 80, "", "PX", "1")
+        house.now += 1
+        house.hub.sweep()
+        house.end_pass()
+    assert reader.ended == "evicted: over its limit"
+
+
+def test_a_session_that_is_over_holds_nothing(house: House) -> None:
+    guest = house.guest()
+    guest.ask("MULTI")
+    guest.ask("SET", "k", "x" * 1000)
+    assert house.hub.input_bytes > 1000
+    session = guest.session
+    guest.close("gone")
+    assert (house.hub.input_bytes, session.queued, session.pending) == (0, None, [])
+
+
+def test_who_holds_most_is_closed_and_not_who_speaks() -> None:
+    start = b"*3\r\n$7\r\nPUBLISH\r\n$1\r\nc\r\n$1000\r\n"
+    house = House(limits=Limits(input_bytes=1000))
+    greedy, modest = house.guest(), house.guest()
+    greedy.session.receive(start + b"x" * 900)
+    modest.session.receive(start + b"x" * 100)
+    assert (greedy.ended, modest.ended) == ("over the limit input_bytes", "")
+    modest.session.receive(b"x" * 900 + b"\r\n")
+    assert modest.received == b":0\r\n"
+
+
+def test_names_that_are_subscribed_to_and_watched_are_bounded() -> None:
+    """The limit name_bytes, at and one above."""
+    guest = House(limits=Limits(name_bytes=10)).guest(protocol=3)
+    assert b"subscribe" in guest.raw("SUBSCRIBE", "x" * 10)
+    for command in ("SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "WATCH"):
+        assert guest.ask(command, "x" * 11).startswith("ERR limit name_bytes")
+    assert guest.ask("PUBLISH", "x" * 11, "m") == 0
+    assert guest.ask("WATCH", "x" * 10) == "OK"

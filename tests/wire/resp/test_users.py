@@ -12,7 +12,7 @@ from headgate.core.access import Access
 from headgate.core.broker import Broker
 from headgate.core.facts import AccessDenied, Fact
 from headgate.core.limits import Limits
-from headgate.core.names import Seq
+from headgate.core.names import Seq, SessionId
 from headgate.core.slots import Cluster
 from headgate.wire.resp.hub import Hub
 from headgate.wire.resp.replies import bulk
@@ -41,6 +41,8 @@ class World:
 
     def clock(self) -> float:
         return 100.0
+
+    def evict(self, session: SessionId, reason: str) -> None: ...
 
     def memory(self) -> int:
         return 0
@@ -90,7 +92,7 @@ class Client:
 
     is_full = False
 
-    def pause(self) -> None: ...
+    def pause(self, *, may_leave: bool = True) -> None: ...
 
     def resume(self) -> None: ...
 

@@ -212,7 +212,7 @@ def set_(session: RespSession, args: list[bytes]) -> Reply:
     for change in changes:
         change()
     # A limit may have been raised for which publishers wait.
-    hub.wake()
+    hub.wake_all()
     return OK
 
 

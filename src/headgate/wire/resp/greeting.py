@@ -129,6 +129,7 @@ def quit(session: RespSession, args: list[bytes]) -> Reply:
 def reset(session: RespSession, args: list[bytes]) -> Reply:
     hub = session.hub
     hub.channels.disconnect(session.id)
+    hub.wake_all()
     hub.monitors.pop(session.id, None)
     is_skipped = session.answers is Answers.SKIP
     session.start_anew()

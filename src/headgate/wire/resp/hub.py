@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter
 from typing import Protocol
 
 from headgate import errors
@@ -36,6 +38,10 @@ class Shell(Protocol):
     def announce(self, facts: Sequence[Fact]) -> None: ...
 
     def clock(self) -> float: ...
+
+    def evict(self, session: SessionId, reason: str) -> None:
+        """Close a slow session, now."""
+        ...
 
     def memory(self) -> int:
         """Resident bytes of the process."""
@@ -86,21 +92,24 @@ class Hub:
         return session
 
     def may_hold(self, session: RespSession, held: int) -> bool:
-        """Note how much of a session's request is not whole. Beyond the limit of all together, one
-        that goes on is closed."""
+        """Note how much a session has sent that is not carried out yet. Beyond the limit of all
+        together, who has most of it is closed; false if that is this one."""
         self.input_bytes += held - session.held
         is_more = held > session.held
         session.held = held
         limit = self.broker.limits.input_bytes
         if is_more and self.input_bytes > limit:
-            self.tell_limit(session.id, errors.LimitReached("input_bytes", limit))
-            session.close("over the limit input_bytes", at_once=True)
-            return False
+            most = max(self.sessions.values(), key=attrgetter("held"))
+            self.tell_limit(most.id, errors.LimitReached("input_bytes", limit))
+            most.close("over the limit input_bytes", at_once=True)
+            return most is not session
         return True
 
     def disconnect(self, id: SessionId) -> None:
         """The session is gone; the broker forgot it already."""
-        self.input_bytes -= self.sessions.pop(id).held
+        session = self.sessions.pop(id)
+        self.input_bytes -= session.held
+        session.let_go()
         del self._deliver[id]
         self.monitors.pop(id, None)
         self.waiting.forget(id)
@@ -124,6 +133,8 @@ class Hub:
         gone = list(held) if names is None else [n for n in dict.fromkeys(names) if n in held]
         told = self.channels.unsubscribe(session.id, kind, names)
         self.shell.announce([ChannelUnsubscribed(now, session.id, kind.value, n) for n in gone])
+        if gone and self.waiting:
+            self.wake_all()
         return told
 
     def evict(self, names: list[bytes]) -> None:
@@ -131,6 +142,7 @@ class Hub:
         published before."""
         lost = self.channels.evict(Kind.SHARDED, names)
         self.flush()
+        self.wake_all()
         for id, name, left in lost:
             session = self.sessions.get(id)
             if session is not None:
@@ -163,10 +175,29 @@ class Hub:
 
     def wake(self) -> None:
         """Something left a mailbox, or a session is gone: have those who waited for it go on."""
-        for publisher in self.waiting.wake(self.budget):
-            session = self.sessions.get(publisher)
-            if session is not None:
-                session.go_on()
+        self._wake(self.waiting.wake(self.budget))
+
+    def wake_all(self) -> None:
+        """Who hears what, or the policy, is another: have everybody who waits ask again."""
+        self._wake(self.waiting.wake_all())
+
+    def _wake(self, publishers: list[SessionId]) -> None:
+        """Not from here: whoever wakes them is in the middle of something."""
+        for publisher in publishers:
+            self.shell.soon(partial(self._go_on, publisher))
+
+    def go_on_soon(self, id: SessionId) -> None:
+        self.shell.soon(partial(self._go_on, id))
+
+    def _go_on(self, id: SessionId) -> None:
+        session = self.sessions.get(id)
+        if session is None:
+            return
+        try:
+            session.go_on()
+        except Exception:
+            session.close("internal error", at_once=True)
+            raise
 
     # Keys.
 
@@ -181,5 +212,10 @@ class Hub:
         self.expired += len(expired)
         if expired and self.settings.notifies_expired:
             events = [(b"__keyevent@%d__:expired" % db, key) for db, key in expired]
+            for channel in {channel for channel, _ in events}:
+                for session in list(self.channels.hearing(Kind.EXACT, channel, self.budget.stuck)):
+                    if self.budget.is_blocking(session):
+                        # Time cannot be made to wait for who does not read.
+                        self.shell.evict(session, "over its limit")
             self.channels.publish(Kind.EXACT, events)
             self.flush_soon()

@@ -45,6 +45,9 @@ OF_PUBLISH = frozenset((3,))
 LARGE_BYTES, LARGE_COUNT = 16 * 1024, 1000
 """An answer that is larger, or so many of them, are written before the next command: a read may
 have thousands of commands whose answers are megabytes each."""
+SLICE_SECONDS = 0.01
+ARGUMENT_BYTES = 64
+"""About what an argument takes besides its bytes."""
 FRAME_BYTES = 128
 """About what a frame has besides the body, for channels with names of usual length."""
 
@@ -72,8 +75,9 @@ class Outlet(Protocol):
         """Messages, for which the session's mailbox is charged."""
         ...
 
-    def pause(self) -> None:
-        """Read no more from the client, until `resume`."""
+    def pause(self, *, may_leave: bool = True) -> None:
+        """Read no more from the client, until `resume`. One that hangs up meanwhile is gone, unless
+        what it sent before is still to be carried out."""
         ...
 
     def resume(self) -> None: ...
@@ -176,20 +180,25 @@ class RespSession:
             # What was published before these commands comes before their answers.
             hub.flush()
         commands = self.requests.feed(data)
-        held = self.requests.held
-        if held != self.held and not hub.may_hold(self, held):
+        if not self._may_hold():
             return
         if len(commands) == 1 and commands[0][0] in PUBLISH and self._published(*commands):
             return
         if commands:
             self._run(commands)
+            self._may_hold()
         if self.requests.error is not None and not self.pending:
             self._break_off()
 
     def go_on(self) -> None:
         """What it waited for is over: try again."""
+        if self.is_closing:
+            return
+        if self.hub.channels.is_unwritten and self.interests:
+            self.hub.flush()
         commands, self.pending = self.pending, []
         self._run(commands)
+        self._may_hold()
         if self.pending:
             return
         if self.requests.error is not None:
@@ -202,6 +211,10 @@ class RespSession:
         self._write()
         self.is_closing = True
         self.outlet.close(reason, at_once=at_once)
+
+    def let_go(self) -> None:
+        """It is over: hold nothing any longer."""
+        self.pending, self.queued, self.watched = [], None, {}
 
     # For the handlers of commands.
 
@@ -230,9 +243,9 @@ class RespSession:
     # Inside.
 
     def _run(self, commands: list[list[bytes]]) -> None:
-        channels = self.hub.channels
-        self.hub.commands += len(commands)
+        channels, clock = self.hub.channels, self.hub.shell.clock
         position, count = 0, len(commands)
+        end = clock() + SLICE_SECONDS
         while position < count and not self.is_closing:
             if commands[position][0] in PUBLISH and self._is_plain():
                 run = _run_of_publishes(commands, position)
@@ -252,11 +265,27 @@ class RespSession:
                 if self.outlet.is_full:
                     self.pending = commands[position:]
                     break
+            if position < count and clock() > end:
+                # Others get their turn between the commands of a long line.
+                self.pending = commands[position:]
+                self.outlet.pause(may_leave=False)
+                self.hub.go_on_soon(self.id)
+                break
             if channels.is_unwritten and channels.has(self.id):
                 # It may hear what it published: after the answer, before that to the next command.
                 self._write()
                 self.hub.flush()
+        self.hub.commands += position
         self._write()
+
+    def _may_hold(self) -> bool:
+        """Tell the hub what it has sent that is not carried out yet; false if that is too much."""
+        held = self.requests.held
+        if self.queued is not None:
+            held += self.queued_bytes
+        if self.pending:
+            held += sum(map(_size, self.pending))
+        return held == self.held or self.hub.may_hold(self, held)
 
     def _is_plain(self) -> bool:
         """Whether nothing stands between this session and the channels."""
@@ -337,8 +366,9 @@ class RespSession:
         if not hub.budget.stuck or hub.settings.slow_session != "wait":
             return True
         blocker = hub.channels.blocker(kind, channel, hub.budget)
-        if blocker is None or blocker == self.id:
+        if blocker is None:
             return True
+        # It may wait for itself: its mailbox is written while its commands are not read.
         hub.wait(self.id, blocker)
         self.outlet.pause()
         return False
@@ -383,7 +413,7 @@ class RespSession:
         """Keep a command for EXEC, if there is room."""
         assert self.queued is not None, "there is a transaction"
         limits = self.hub.broker.limits
-        self.queued_bytes += sum(map(len, command))
+        self.queued_bytes += _size(command)
         for name, most, now in (
             ("transaction_commands", limits.transaction_commands, len(self.queued) + 1),
             ("transaction_bytes", limits.transaction_bytes, self.queued_bytes),
@@ -467,6 +497,10 @@ class RespSession:
         if self.requests.error:
             self.out.append(error(f"ERR Protocol error: {self.requests.error}"))
         self.close(f"protocol error: {self.requests.error or 'another protocol'}")
+
+
+def _size(command: list[bytes]) -> int:
+    return sum(map(len, command)) + ARGUMENT_BYTES * len(command)
 
 
 def _run_of_publishes(commands: list[list[bytes]], start: int) -> list[list[bytes]]:

@@ -68,6 +68,9 @@ def watch(session: RespSession, args: list[bytes]) -> Reply:
     if session.queued is not None:
         raise CommandError("ERR WATCH inside MULTI is not allowed")
     most = session.hub.broker.limits.watched_keys
+    longest = session.hub.broker.limits.name_bytes
+    if any(len(key) > longest for key in args):
+        raise LimitReached("name_bytes", longest)
     if len(session.watched) + len(args) > most:
         raise LimitReached("watched_keys", most)
     for key in args:

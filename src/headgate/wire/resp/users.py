@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headgate.core.access import User
 from headgate.core.facts import AccessDenied
+from headgate.errors import LimitReached
 from headgate.wire.resp.numbers import integer
 from headgate.wire.resp.replies import OK, CommandError, Reply, Simple, text_of
 from headgate.wire.resp.slots import keys_of
@@ -139,6 +140,9 @@ def getuser(session: RespSession, args: list[bytes]) -> Reply:
 
 @table.command("acl|setuser", -3, flags=ADMIN, categories=DANGEROUS)
 def setuser(session: RespSession, args: list[bytes]) -> Reply:
+    longest = session.hub.broker.limits.name_bytes
+    if any(len(word) > longest for word in args):
+        raise LimitReached("name_bytes", longest)
     hub = session.hub
     known = {f"@{category}" for category in CATEGORIES}
     for entry in hub.table:
