@@ -106,6 +106,7 @@ class Connection:
         "_pipe",
         "_poller",
         "_reason",
+        "_send",
         "answers_max",
         "clock",
         "fileno",
@@ -133,6 +134,7 @@ class Connection:
         self._loop = loop
         self._poller = poller
         self._pipe = pipe
+        self._send = pipe.send
         self.fileno = pipe.fileno()
         self._owner = owner
         self.id = id
@@ -164,11 +166,27 @@ class Connection:
 
     def write(self, blob: bytes) -> None:
         """Answers: in line behind what waits already."""
-        self._put(blob, ANSWER)
+        self.deliver(blob, ANSWER)
 
     def deliver(self, blob: bytes, messages: int) -> None:
-        """Messages, for which the mailbox is charged."""
-        self._put(blob, messages)
+        """Messages, for which the mailbox is charged if the socket does not take them."""
+        if self._is_ending:
+            return
+        if self._is_writing:
+            self._keep(blob, messages)
+            return
+        try:
+            sent = self._send(blob)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            # Not now: whoever writes may be in the middle of something.
+            self._loop.call_soon(self.lose, f"lost: {error.strerror or 'broken'}")
+            return
+        if sent < len(blob):
+            self._is_writing = True
+            self._watch()
+            self._keep(memoryview(blob)[sent:], PART if messages else ANSWER)
 
     def pause(self, *, may_leave: bool = True) -> None:
         """Read no more from the client, until `resume`. One that hangs up meanwhile is gone, unless
@@ -234,7 +252,7 @@ class Connection:
             self._loop.call_soon(self._readable)
 
     def _writable(self) -> None:
-        mailbox, send = self.mailbox, self._pipe.send
+        mailbox, send = self.mailbox, self._send
         before = mailbox.pressure
         now = self.clock()
         try:
@@ -263,29 +281,11 @@ class Connection:
 
     # Inside.
 
-    def _put(self, blob: bytes, messages: int) -> None:
-        if self._is_ending:
-            return
+    def _keep(self, blob: bytes | memoryview, messages: int) -> None:
+        """Put into the mailbox what the socket does not take now."""
         mailbox = self.mailbox
         before = mailbox.pressure
-        if self._is_writing:
-            mailbox.offer(blob, len(blob), self.clock(), messages=messages)
-        else:
-            try:
-                sent = self._pipe.send(blob)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            except OSError as error:
-                # Not now: whoever writes may be in the middle of something.
-                self._loop.call_soon(self.lose, f"lost: {error.strerror or 'broken'}")
-                return
-            if sent == len(blob):
-                return
-            rest = memoryview(blob)[sent:]
-            kind = PART if messages else ANSWER
-            mailbox.offer(rest, len(rest), self.clock(), messages=kind)
-            self._is_writing = True
-            self._watch()
+        mailbox.offer(blob, len(blob), self.clock(), messages=messages)
         if mailbox.answers > self.answers_max and not self.is_full:
             self.is_full = True
             self._follow()

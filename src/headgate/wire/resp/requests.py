@@ -63,9 +63,9 @@ class Requests:
         "_needed",
         "_short_bytes",
         "_taken",
-        "_unread",
         "error",
         "is_trusted",
+        "unread",
     )
 
     def __init__(self, limits: Limits) -> None:
@@ -80,7 +80,7 @@ class Requests:
         )
         """No request in so many bytes can be over a limit."""
         self._short_bytes = min(SHORT_BYTES, self._harmless_bytes)
-        self._unread: bytearray | None = None
+        self.unread: bytearray | None = None
         """The end of what came, if it is not a whole request; it is looked at again when more
         comes. One that has some of its arguments is here without them."""
         self._needed = 0
@@ -89,12 +89,12 @@ class Requests:
         self._missing = 0
         """Arguments that the request does not have yet."""
         self._taken = 0
-        """Bytes of the request that are not in `_unread` any more."""
+        """Bytes of the request that are not in `unread` any more."""
 
     @property
     def held(self) -> int:
         """Bytes of a request that is not whole."""
-        return 0 if self._unread is None else self._taken + len(self._unread)
+        return 0 if self.unread is None else self._taken + len(self.unread)
 
     def feed(self, data: bytes) -> list[list[bytes]]:
         """Take what the client sent; return the requests that are whole, without empty ones.
@@ -103,7 +103,7 @@ class Requests:
         """
         if self.error is not None:
             return []
-        if len(data) <= self._short_bytes and self._unread is None and self.is_trusted:
+        if len(data) <= self._short_bytes and self.unread is None and self.is_trusted:
             # A client that waits for each answer sends this, so it has a way of its own.
             lines = data.split(CRLF)
             count = COUNTS.get(lines[0])
@@ -114,12 +114,12 @@ class Requests:
         whole: list[list[bytes]] = []
         position = 0
         try:
-            if self._unread is not None:
-                self._unread += data
+            if self.unread is not None:
+                self.unread += data
                 if not self._is_worth_a_look(data):
                     return whole
-                data = bytes(self._unread)
-                self._unread = None
+                data = bytes(self.unread)
+                self.unread = None
                 position = self._next(data, 0, whole)
             if (
                 data.startswith(b"*", position)
@@ -133,16 +133,16 @@ class Requests:
                 position = self._next(data, position, whole)
         except ProtocolError as broken:
             self.error = str(broken)
-            self._unread = None
+            self.unread = None
             self._arguments = []
         return whole
 
     def _is_worth_a_look(self, data: bytes) -> bool:
-        assert self._unread is not None, "something is not whole"
+        assert self.unread is not None, "something is not whole"
         if self._needed:
-            return len(self._unread) >= self._needed
-        is_first = len(self._unread) == len(data)
-        return is_first or b"\n" in data or len(self._unread) > LINE_BYTES
+            return len(self.unread) >= self._needed
+        is_first = len(self.unread) == len(data)
+        return is_first or b"\n" in data or len(self.unread) > LINE_BYTES
 
     def _next(self, data: bytes, position: int, whole: list[list[bytes]]) -> int:
         """Take one request, or the rest of it; return where the next one starts.
@@ -210,7 +210,7 @@ class Requests:
         return self._wait(data, position, start, needed=0)
 
     def _wait(self, data: bytes, position: int, start: int, needed: int) -> int:
-        self._unread = bytearray(data[position:])
+        self.unread = bytearray(data[position:])
         self._needed = needed
         self._taken = position - start
         return len(data)

@@ -179,15 +179,16 @@ class RespSession:
         if hub.channels.is_unwritten and self.interests:
             # What was published before these commands comes before their answers.
             hub.flush()
-        commands = self.requests.feed(data)
-        if not self._may_hold():
+        requests = self.requests
+        commands = requests.feed(data)
+        if (self.held or requests.unread is not None) and not self._may_hold():
             return
         if len(commands) == 1 and commands[0][0] in PUBLISH and self._published(*commands):
             return
         if commands:
             self._run(commands)
             self._may_hold()
-        if self.requests.error is not None and not self.pending:
+        if requests.error is not None and not self.pending:
             self._break_off()
 
     def go_on(self) -> None:
@@ -319,12 +320,22 @@ class RespSession:
         """Publish the only message of a read, if nothing is in its way. Everything that the
         general way looks at is looked at here; this is for those who wait for each answer."""
         hub = self.hub
-        if len(command) != 3 or hub.budget.stuck or self.requests.error is not None:
-            return False
-        if self.is_closing or not self._is_plain():
+        channels, user = hub.channels, self.user
+        if (
+            len(command) != 3
+            or hub.budget.stuck
+            or user is None
+            or not user.is_unrestricted
+            or self.queued is not None
+            or self.answers is not Answers.ON
+            or hub.cluster is not None
+            or hub.monitors
+            or channels.has(self.id)
+            or self.requests.error is not None
+            or self.is_closing
+        ):
             return False
         hub.commands += 1
-        channels = hub.channels
         self.outlet.write(integer_reply(channels.publish_one(Kind.EXACT, command[1], command[2])))
         if channels.is_unwritten:
             hub.flush_soon()
