@@ -106,6 +106,15 @@ class Requests:
         if len(data) <= self._short_bytes and self.unread is None and self.is_trusted:
             # A client that waits for each answer sends this, so it has a way of its own.
             lines = data.split(CRLF)
+            if len(lines) == 8 and lines[0] == b"*3" and not lines[7]:
+                # PUBLISH has three arguments.
+                _, head, name, second, channel, third, body, _ = lines
+                if (
+                    head == HEADERS[len(name)]
+                    and second == HEADERS[len(channel)]
+                    and third == HEADERS[len(body)]
+                ):
+                    return [[name, channel, body]]
             count = COUNTS.get(lines[0])
             if count is not None and len(lines) == 2 * count + 2 and not lines[-1]:
                 arguments = lines[2::2]
