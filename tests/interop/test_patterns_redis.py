@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import socket
-import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +13,7 @@ import pytest
 
 from headgate.core.patterns import PatternIndex
 from tests.core.glob_reference import draw_pattern, draw_subject
+from tests.interop.resp.server import start_redis
 
 SEED = 8
 ROUNDS = 20
@@ -23,7 +21,6 @@ SUBSCRIBERS = 10
 PATTERNS = 150
 PUBLISHES = 1_000
 PIPELINE = 250
-READY_SECONDS = 20.0
 
 # Redis compares the ends of a range as the compiler's char, signed on x86 and unsigned on ARM.
 # A range from one half of the bytes to the other means different things there.
@@ -63,28 +60,8 @@ def encoded(words: tuple[bytes, ...]) -> bytes:
 @pytest.fixture
 def redis_port(tmp_path: Path) -> Iterator[int]:
     """A redis-server of its own: a table of patterns that was large stays large, and slow."""
-    program = shutil.which("redis-server")
-    assert program, "this test needs redis-server (Debian: apt-get install redis-server)"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
-    log = tmp_path / "redis.log"
-    arguments = ["--bind", "127.0.0.1", "--port", str(port), "--dir", str(tmp_path)]
-    arguments += ["--save", "", "--appendonly", "no", "--logfile", str(log)]
-    with subprocess.Popen([program, *arguments]) as server:
-        try:
-            deadline = time.monotonic() + READY_SECONDS
-            while True:
-                try:
-                    Client(port).close()
-                    break
-                except OSError:
-                    assert server.poll() is None, log.read_text()
-                    assert time.monotonic() < deadline, log.read_text()
-                    time.sleep(0.02)
-            yield port
-        finally:
-            server.terminate()
+    with start_redis(tmp_path) as server:
+        yield server.address[1]
 
 
 def test_counts_are_those_of_redis_in_twenty_thousand_publishes(redis_port: int) -> None:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from random import Random
 
 import hiredis
 import pytest
 
+from tests.interop.resp.server import start_redis
 from tests.wire.resp.test_strings import Desk, table
 
 SEEDS = range(4)
 COMMANDS = 20_000
 PIPELINE = 100
-READY_SECONDS = 20.0
 SKEW_SECONDS = 120
 """The two do not carry a command out at the same moment."""
 
@@ -220,30 +217,9 @@ def decoded(reply: bytes) -> object:
 
 @pytest.fixture(scope="module")
 def redis_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    program = shutil.which("redis-server")
-    assert program, "this test needs redis-server (Debian: apt-get install redis-server)"
-    folder: Path = tmp_path_factory.mktemp("redis")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
-    log = folder / "redis.log"
-    arguments = ["--bind", "127.0.0.1", "--port", str(port), "--dir", str(folder)]
-    arguments += ["--save", "", "--appendonly", "no", "--logfile", str(log)]
-    arguments += ["--notify-keyspace-events", "Ex"]
-    with subprocess.Popen([program, *arguments]) as server:
-        try:
-            deadline = time.monotonic() + READY_SECONDS
-            while True:
-                try:
-                    Client(port).close()
-                    break
-                except OSError:
-                    assert server.poll() is None, log.read_text()
-                    assert time.monotonic() < deadline, log.read_text()
-                    time.sleep(0.02)
-            yield port
-        finally:
-            server.terminate()
+    folder = tmp_path_factory.mktemp("redis")
+    with start_redis(folder, notify_keyspace_events="Ex") as server:
+        yield server.address[1]
 
 
 def agree(command: list[bytes], ours: bytes, theirs: bytes, desk: Desk) -> bool:

@@ -13,6 +13,7 @@ from headgate.core.facts import Fact
 from headgate.core.limits import Limits
 from headgate.core.mailbox import ANSWER
 from headgate.core.names import Seq, SessionId
+from headgate.core.slots import Cluster
 from headgate.wire.resp.hub import Hub
 from headgate.wire.resp.replies import bulk
 from headgate.wire.resp.settings import Settings
@@ -21,12 +22,17 @@ from headgate.wire.resp.settings import Settings
 class House:
     """The shell of the hub: a clock that stands still until it is set, and a list of calls."""
 
-    def __init__(self, password: str | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        password: str | None = None,
+        limits: Limits | None = None,
+        cluster: Cluster | None = None,
+    ) -> None:
         self.now = 1_000_000_000.25
         self.calls: list[Callable[[], None]] = []
         self.facts: list[Fact] = []
         broker = Broker({}, limits or Limits(), Seq(0))
-        self.hub = Hub(self, broker, Settings(port=6379), Access(password))
+        self.hub = Hub(self, broker, Settings(port=6379), Access(password), cluster)
 
     def soon(self, call: Callable[[], None]) -> None:
         self.calls.append(call)

@@ -8,7 +8,8 @@ import pytest
 
 from headgate.core.facts import SlotsMoved
 from headgate.core.slots import SLOTS, Cluster, Node, slot_of
-from tests.wire.resp.test_users import Client, World
+from tests.wire.resp.guests import House
+from tests.wire.resp.test_users import Client
 
 OWN = Node("a" * 40, "10.0.0.1", 7000)
 OTHER = Node("b" * 40, "10.0.0.2", 7001)
@@ -39,7 +40,7 @@ def configure(client: Client, *shards: object) -> str:
 @pytest.fixture
 def client() -> Client:
     """Of a node that was told nothing."""
-    return Client(World(Cluster(OWN)))
+    return Client(House(cluster=Cluster(OWN)))
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ def test_slots_are_looked_at_in_subscriber_mode_too(halves: Client) -> None:
 
 
 def test_outside_of_cluster_mode_slots_do_not_matter() -> None:
-    client = Client(World())
+    client = Client(House())
     assert client.ask("SSUBSCRIBE", "foo", "bar") == ["ssubscribe", "foo", 1]
 
 
@@ -168,7 +169,7 @@ def test_who_was_subscribed_to_slots_that_left_is_told_so(halves: Client) -> Non
     assert list(old.session.interests.sharded) == [b"kostas"]
     assert halves.ask("SPUBLISH", "kostas", "x") == 2
     assert halves.ask("SPUBLISH", "bar", "x") == f"MOVED {BAR} 10.0.0.2:7001"
-    assert halves.world.facts[-1] == SlotsMoved(100.0, 1, 2)
+    assert halves.world.facts[-1] == SlotsMoved(halves.world.now, 1, 2)
 
 
 def test_who_lost_its_last_channel_is_no_subscriber_any_more(halves: Client) -> None:
@@ -180,7 +181,7 @@ def test_who_lost_its_last_channel_is_no_subscriber_any_more(halves: Client) -> 
     assert listener.next() == ["sunsubscribe", "bar", 0]
     assert not listener.session.is_subscriber
     assert listener.ask("ECHO", "x") == "x"
-    assert halves.world.facts[-1] == SlotsMoved(100.0, 8192, 1)
+    assert halves.world.facts[-1] == SlotsMoved(halves.world.now, 8192, 1)
 
 
 def test_a_session_that_is_gone_meanwhile_is_passed_over(halves: Client) -> None:
@@ -309,7 +310,7 @@ def test_words_of_cluster_clients_are_taken(client: Client, command: str) -> Non
     ],
 )
 def test_outside_of_cluster_mode_they_are_refused(command: str) -> None:
-    assert Client(World()).ask(*command.split()) == DISABLED
+    assert Client(House()).ask(*command.split()) == DISABLED
 
 
 def test_help_names_every_subcommand(client: Client) -> None:

@@ -2,62 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import hiredis
 import pytest
 
-from headgate.core.access import Access
-from headgate.core.broker import Broker
-from headgate.core.facts import AccessDenied, Fact
-from headgate.core.limits import Limits
-from headgate.core.names import Seq, SessionId
-from headgate.core.slots import Cluster
-from headgate.wire.resp.hub import Hub
+from headgate.core.facts import AccessDenied
 from headgate.wire.resp.replies import bulk
-from headgate.wire.resp.settings import Settings
 from headgate.wire.resp.users import CATEGORIES
+from tests.wire.resp.guests import House
 
 NO_COMMAND = "NOPERM this user has no permissions to run the '{}' command"
 NO_KEY = "NOPERM this user has no permissions to access one of the keys used as arguments"
 NO_CHANNEL = "NOPERM this user has no permissions to access one of the channels used as arguments"
 
 
-class World:
-    """A hub without a process around it; time stands still."""
-
-    def __init__(self, cluster: Cluster | None = None) -> None:
-        self.facts: list[Fact] = []
-        self.later: list[Callable[[], None]] = []
-        broker = Broker({}, Limits(), Seq(0))
-        self.hub = Hub(self, broker, Settings(), Access(), cluster)
-
-    def soon(self, call: Callable[[], None]) -> None:
-        self.later.append(call)
-
-    def announce(self, facts: Sequence[Fact]) -> None:
-        self.facts += facts
-
-    def clock(self) -> float:
-        return 100.0
-
-    def evict(self, session: SessionId, reason: str) -> None: ...
-
-    def memory(self) -> int:
-        return 0
-
-    def turn(self) -> None:
-        """Let the pass of the loop end."""
-        calls, self.later = self.later, []
-        for call in calls:
-            call()
-
-
 class Client:
     """A connection, and what came out of it."""
 
-    def __init__(self, world: World, *user: str) -> None:
+    def __init__(self, world: House, *user: str) -> None:
         self.world = world
         self.raw = b""
         self.closed: str | None = None
@@ -70,7 +33,7 @@ class Client:
     def ask(self, *command: str | bytes) -> Any:  # noqa: ANN401
         """Send one command, let the pass end; return the first frame that came."""
         self.send(*command)
-        self.world.turn()
+        self.world.end_pass()
         return self.next()
 
     def send(self, *command: str | bytes) -> None:
@@ -103,12 +66,12 @@ class Client:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> House:
+    return House()
 
 
 @pytest.fixture
-def admin(world: World) -> Client:
+def admin(world: House) -> Client:
     return Client(world)
 
 
@@ -182,14 +145,14 @@ def test_access_is_looked_at_before_subscriber_mode_and_after_arity(admin: Clien
     assert client.ask("GET") == "ERR wrong number of arguments for 'get' command"
 
 
-def test_what_is_refused_is_a_fact(world: World, admin: Client) -> None:
+def test_what_is_refused_is_a_fact(world: House, admin: Client) -> None:
     client = bob(admin, "+subscribe")
     client.ask("PUBLISH", "a", "b")
     client.ask("SUBSCRIBE", "a")
     denied = [fact for fact in world.facts if isinstance(fact, AccessDenied)]
     assert denied == [
-        AccessDenied(100.0, client.session.id, "bob", "publish"),
-        AccessDenied(100.0, client.session.id, "bob", "subscribe"),
+        AccessDenied(world.now, client.session.id, "bob", "publish"),
+        AccessDenied(world.now, client.session.id, "bob", "subscribe"),
     ]
 
 
@@ -243,23 +206,23 @@ def test_the_connections_of_a_deleted_user_are_closed(admin: Client) -> None:
     )
 
 
-def test_who_deletes_itself_is_answered_and_then_closed(world: World, admin: Client) -> None:
+def test_who_deletes_itself_is_answered_and_then_closed(world: House, admin: Client) -> None:
     """And what it sent behind that is not carried out."""
     client = bob(admin, "+@all", "&*")
     client.session.receive(b"ACL DELUSER bob\r\nPUBLISH a b\r\n")
-    world.turn()
+    world.end_pass()
     assert client.next() == 1
     assert client.next() is False
     assert client.closed == "access rules changed"
 
 
 def test_who_deletes_itself_and_is_gone_before_the_end_is_not_closed_twice(
-    world: World, admin: Client
+    world: House, admin: Client
 ) -> None:
     client = bob(admin, "+acl")
     client.send("ACL", "DELUSER", "bob")
     client.close("hung up")
-    world.turn()
+    world.end_pass()
     assert client.closed == "hung up"
 
 
@@ -293,7 +256,7 @@ def test_cat_lists_categories_and_the_commands_of_one(admin: Client) -> None:
     )
 
 
-def test_every_category_of_a_command_can_be_ruled_on(world: World) -> None:
+def test_every_category_of_a_command_can_be_ruled_on(world: House) -> None:
     parts = [part for entry in world.hub.table for part in (entry, *entry.subcommands.values())]
     assert {category for part in parts for category in part.categories} <= {*CATEGORIES}
 
@@ -349,7 +312,7 @@ def test_a_bad_rule_is_quoted_as_it_came(admin: Client) -> None:
     ],
 )
 def test_a_dry_run_says_what_would_be_refused(
-    world: World, admin: Client, command: tuple[str, ...], answer: str
+    world: House, admin: Client, command: tuple[str, ...], answer: str
 ) -> None:
     bob(admin, "+@pubsub", "-publish", "&f*o", "~k*", "+get")
     assert admin.ask("ACL", "DRYRUN", *command) == answer
@@ -364,7 +327,7 @@ def test_the_log_is_empty(admin: Client) -> None:
     assert admin.ask("ACL", "LOG", "x") == "ERR value is not an integer or out of range"
 
 
-def test_help_names_every_subcommand(world: World, admin: Client) -> None:
+def test_help_names_every_subcommand(world: House, admin: Client) -> None:
     lines = admin.ask("ACL", "HELP")
     entry = world.hub.table.get(b"acl")
     assert entry is not None
