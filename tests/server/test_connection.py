@@ -232,3 +232,13 @@ async def test_what_was_sent_before_a_half_close_is_carried_out(pair: Pair) -> N
     pair.connection.resume()
     await pair.until_gone()
     assert pair.watcher.received == b"last"
+
+
+async def test_who_comes_to_wait_for_others_is_seen_to_leave(pair: Pair) -> None:
+    """R-63: also if it was paused before, for a long line of commands."""
+    pair.connection.pause(may_leave=False)
+    pair.connection.pause()
+    pair.client.send(b"more")
+    pair.client.close()
+    await pair.until_gone()
+    assert pair.watcher.reasons == ["closed by the client"]

@@ -272,6 +272,19 @@ class Channels:
                 return session
         return None
 
+    def has_room(self, kind: Kind, names: Iterable[bytes], size: int, budget: Budget) -> bool:
+        """Whether all stuck sessions that hear these channels could hold so many bytes more
+        without being slow."""
+        stuck = budget.stuck
+        if budget.bytes + size * len(stuck) > budget.limit:
+            return False
+        most = min(budget.mailbox_soft, budget.mailbox_hard)
+        return all(
+            stuck[session].bytes + size <= most
+            for name in names
+            for session in self.hearing(kind, name, stuck)
+        )
+
     def hearing(
         self, kind: Kind, channel: bytes, sessions: Collection[SessionId]
     ) -> Iterator[SessionId]:

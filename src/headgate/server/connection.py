@@ -107,6 +107,7 @@ class Connection:
         "_poller",
         "_reason",
         "_send",
+        "_watched",
         "answers_max",
         "clock",
         "fileno",
@@ -146,6 +147,8 @@ class Connection:
         self.answers_max = answers_max
         """Bytes of answers above which no more commands are read."""
         self._is_reading = False
+        self._watched = 0
+        """What the poller looks for."""
         self._may_leave = True
         self._is_waiting = False
         """The wire wants nothing more for now."""
@@ -160,6 +163,7 @@ class Connection:
     def start(self, reader: Reader) -> None:
         self.reader = reader
         self._is_reading = True
+        self._watched = READ
         self._poller.add(self.fileno, self._ready, READ)
 
     # What the wire asks.
@@ -301,21 +305,22 @@ class Connection:
 
     def _follow(self) -> None:
         """Read, or do not read, as the flags say. A session that ends reads to the end."""
-        wanted = not self._is_done and (self._is_ending or not (self._is_waiting or self.is_full))
-        if wanted == self._is_reading:
-            return
-        self._is_reading = wanted
+        before = self._is_reading
+        self._is_reading = not self._is_done and (
+            self._is_ending or not (self._is_waiting or self.is_full)
+        )
         self._watch()
-        if wanted and self._pipe.pending():
+        if self._is_reading and not before and self._pipe.pending():
             self._loop.call_soon(self._readable)
 
     def _watch(self) -> None:
-        """Have the poller look for what is wanted."""
-        if not self._is_done:
-            events = (READ if self._is_reading else 0) | (WRITE if self._is_writing else 0)
-            # Who waits is gone when it hung up; who has answers to take may have more to say.
-            if self._is_waiting and self._may_leave:
-                events |= HUNG_UP
+        """Have the poller look for what is wanted, if that is not what it looks for."""
+        events = (READ if self._is_reading else 0) | (WRITE if self._is_writing else 0)
+        # Who waits is gone when it hung up; who has answers to take may have more to say.
+        if self._is_waiting and self._may_leave:
+            events |= HUNG_UP
+        if events != self._watched and not self._is_done:
+            self._watched = events
             self._poller.change(self.fileno, events)
 
     def _sent(

@@ -23,8 +23,9 @@ from headgate.core.names import SessionId
 from headgate.core.slots import Cluster
 from headgate.wire.resp.commands import COMMANDS
 from headgate.wire.resp.forms import FORMS
+from headgate.wire.resp.outlet import Outlet
 from headgate.wire.resp.replies import Push
-from headgate.wire.resp.session import Outlet, RespSession
+from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.settings import Settings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.errors import LimitReached
-from headgate.wire.resp.replies import OK, CommandError, NoArray, Reply
+from headgate.wire.resp.replies import OK, QUEUED, CommandError, NoArray, Reply
 from headgate.wire.resp.table import Entry, Table
 
 if TYPE_CHECKING:
@@ -15,6 +15,48 @@ table = Table()
 
 FLAGS = ("noscript", "loading", "stale", "fast", "allow_busy")
 CATEGORIES = ("fast", "transaction")
+
+
+REDIRECTIONS = frozenset(("MOVED", "CROSSSLOT", "CLUSTERDOWN"))
+"""Errors that a cluster client acts upon, so they are told as they are."""
+ARGUMENT_BYTES = 64
+"""About what an argument takes besides its bytes."""
+
+
+def size_of(command: list[bytes]) -> int:
+    return sum(map(len, command)) + ARGUMENT_BYTES * len(command)
+
+
+def queue(session: RespSession, entry: Entry, command: list[bytes]) -> Reply:
+    """Keep a command for EXEC, if there is room."""
+    assert session.queued is not None, "there is a transaction"
+    limits = session.hub.broker.limits
+    session.queued_bytes += size_of(command)
+    for name, most, now in (
+        ("transaction_commands", limits.transaction_commands, len(session.queued) + 1),
+        ("transaction_bytes", limits.transaction_bytes, session.queued_bytes),
+    ):
+        if now > most:
+            reached = LimitReached(name, most)
+            session.broken = True
+            session.queued.clear()
+            session.hub.tell_limit(session.id, reached)
+            return CommandError(f"ERR {reached}")
+    session.queued.append((entry, command))
+    return QUEUED
+
+
+def rejected(session: RespSession, command: list[bytes], error: CommandError) -> CommandError:
+    """A command that was not even tried spoils the transaction it was for; an EXEC ends it."""
+    if command[0].upper() != b"EXEC":
+        session.broken = True
+        return error
+    session.queued, session.watched = None, {}
+    code, _, text = str(error).partition(" ")
+    if code in REDIRECTIONS:
+        return error
+    why = text if code == "ERR" else str(error)
+    return CommandError(f"EXECABORT Transaction discarded because of: {why}")
 
 
 @table.command("multi", 1, flags=FLAGS, categories=CATEGORIES)

@@ -1,0 +1,126 @@
+"""Publishing, as a session does it: in runs, alone, or one by one where somebody does not read.
+
+A run of PUBLISHes, the usual content of a busy read, is one call to the core. While a session that
+hears one of them is stuck and could not hold them all, each message is judged for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headgate.core.channels import Kind
+from headgate.wire.resp.answers import Answers
+from headgate.wire.resp.replies import integer_reply, integers
+from headgate.wire.resp.table import Entry
+
+if TYPE_CHECKING:
+    from headgate.wire.resp.session import RespSession
+
+PUBLISH = frozenset((b"PUBLISH", b"publish"))
+"""As nearly all clients spell it; other spellings go the ordinary way."""
+OF_PUBLISH = frozenset((3,))
+KINDS = {"publish": Kind.EXACT, "spublish": Kind.SHARDED}
+FRAME_BYTES = 128
+"""About what a frame has besides the body, for channels with names of usual length."""
+
+
+def is_plain(session: RespSession) -> bool:
+    """Whether nothing stands between a session and the channels."""
+    hub, user = session.hub, session.user
+    return (
+        user is not None
+        and user.is_unrestricted
+        and session.queued is None
+        and session.answers is Answers.ON
+        and hub.cluster is None
+        and not hub.monitors
+        and not hub.channels.has(session.id)
+    )
+
+
+def run_of_publishes(commands: list[list[bytes]], start: int) -> list[list[bytes]]:
+    """The well-formed PUBLISHes that follow one another from here."""
+    if len(commands) == 1:
+        return commands if len(commands[0]) == 3 else []
+    are_alike = not start and {*map(len, commands)} == OF_PUBLISH
+    if are_alike and {each[0] for each in commands} <= PUBLISH:
+        return commands
+    end = start
+    while end < len(commands) and commands[end][0] in PUBLISH and len(commands[end]) == 3:
+        end += 1
+    return commands[start:end]
+
+
+def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
+    """Publish a run of messages; return how many did not have to wait."""
+    hub, channels = session.hub, session.hub.channels
+    if hub.budget.stuck:
+        if channels.is_unwritten:
+            hub.flush()  # what is not charged yet would not count
+        size = sum([len(each[2]) for each in run]) + FRAME_BYTES * len(run)
+        if not channels.has_room(Kind.EXACT, {each[1] for each in run}, size, hub.budget):
+            return _publish_carefully(session, run)
+    if len({each[1] for each in run}) == 1:
+        receivers = channels.publish_all(Kind.EXACT, run[0][1], [each[2] for each in run])
+        session.out.append(integer_reply(receivers) * len(run))
+    else:
+        session.out.append(integers(channels.publish(Kind.EXACT, [each[1:] for each in run])))
+    if channels.is_unwritten:
+        hub.flush_soon()
+    return len(run)
+
+
+def publish_alone(session: RespSession, command: list[bytes]) -> bool:
+    """Publish the only message of a read, if nothing is in its way: the short way of those who
+    wait for each answer."""
+    hub, channels = session.hub, session.hub.channels
+    if len(command) != 3 or hub.budget.stuck or session.requests.error is not None:
+        return False
+    if session.is_closing or not is_plain(session):
+        return False
+    hub.commands += 1
+    receivers = channels.publish_one(Kind.EXACT, command[1], command[2])
+    session.outlet.write(integer_reply(receivers))
+    if channels.is_unwritten:
+        hub.flush_soon()
+    return True
+
+
+def _publish_carefully(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
+    """Judge each message for itself. What somebody stuck hears is charged before the next one is
+    judged, so a mailbox goes over its limit by one message at most."""
+    hub, channels = session.hub, session.hub.channels
+    for done, (_, channel, body) in enumerate(run):
+        if not _may_publish(session, Kind.EXACT, channel):
+            return done
+        session.out.append(integer_reply(channels.publish_one(Kind.EXACT, channel, body)))
+        if any(True for _ in channels.hearing(Kind.EXACT, channel, hub.budget.stuck)):
+            hub.flush()
+    if channels.is_unwritten:
+        hub.flush_soon()
+    return len(run)
+
+
+def may_run(session: RespSession, entry: Entry, command: list[bytes]) -> bool:
+    """Whether nobody who hears what a command publishes keeps its publishers waiting."""
+    if entry.name == "exec":
+        return all(
+            _may_publish(session, KINDS[each.name], queued[1])
+            for each, queued in session.queued or ()
+            if each.name in KINDS
+        )
+    return entry.name not in KINDS or _may_publish(session, KINDS[entry.name], command[1])
+
+
+def _may_publish(session: RespSession, kind: Kind, channel: bytes) -> bool:
+    hub = session.hub
+    if not hub.budget.stuck or hub.settings.slow_session != "wait":
+        return True
+    blocker = hub.channels.blocker(kind, channel, hub.budget)
+    if blocker is None:
+        return True
+    # It may wait for itself: its mailbox is written while its commands are not read.
+    hub.wait(session.id, blocker)
+    session.outlet.pause()
+    return False
