@@ -15,6 +15,7 @@
     * ExpressionError            an expression is wrong; carries a code and the byte offset
     * ConfigError                the configuration is wrong; says where and what is near
     * StoreError                 the store failed; the turn did not happen
+    * PipelineError              the pipeline cannot go on; says what to do
 
 What a peer may cause is an exception of this tree. What only we may cause is an
 ``assert``, written as the sentence it checks.
@@ -109,3 +110,7 @@ class ConfigError(HeadgateError):
 
 class StoreError(HeadgateError):
     """The store failed; the turn did not happen."""
+
+
+class PipelineError(HeadgateError):
+    """The pipeline cannot go on, and what to do about it."""

@@ -28,6 +28,7 @@ from headgate.core.facts import (
     CapacityChanged,
     Delivered,
     Expired,
+    Interested,
     Poisoned,
     PutAside,
     QueueCreated,
@@ -2275,3 +2276,24 @@ def test_application_subscriptions_are_evaluated_once_when_the_message_comes() -
     a.crash()
     assert shop.consumer().got() == [1]
     assert properties.reads == ["x"]
+
+
+def test_what_a_consumer_wants_is_told_when_it_opens_and_when_it_changes_its_mind() -> None:
+    shop = Shop()
+    a = shop.consumer("x > 1", Interest("x < 0", priority=7))
+    a.configure()
+    told = shop.rig.take_facts(Interested)
+    assert [(f.place, f.places, f.expression, f.priority) for f in told] == [
+        (0, 2, "x > 1", 0),
+        (1, 2, "x < 0", 7),
+        (0, 0, None, 0),
+    ]
+    assert {(f.queue, f.app, f.session) for f in told} == {(Q, WHOLE, a.session)}
+
+
+def test_a_refused_change_is_no_change_of_what_a_consumer_wants() -> None:
+    shop = Shop()
+    a = shop.consumer("x > 1")
+    shop.rig.take_facts(Interested)
+    assert isinstance(a.try_configure("x >"), BadSubscription)
+    assert shop.rig.take_facts(Interested) == []

@@ -17,7 +17,8 @@ from headgate.core.outbox import OutboxRow
 from headgate.core.steps import Batch
 from headgate.errors import StoreError
 from headgate.store import reading
-from headgate.store.sealer import COLUMNS, SCHEMA, Bounds, Sealer
+from headgate.store.schema import COLUMNS, SCHEMA
+from headgate.store.sealer import Bounds, Sealer
 from headgate.store.segments import (
     PART,
     Segment,

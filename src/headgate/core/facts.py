@@ -62,6 +62,22 @@ class Subscribed:
 
 
 @value
+class Interested:
+    """A session has this subscription of an app of a queue from now on; what it had before is
+    over. One fact for each, all with the same `at`; `places` says how many they are. A session
+    that wants nothing for now has one with no places."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    session: SessionId
+    place: int
+    places: int
+    expression: str | None
+    priority: int
+
+
+@value
 class AppUnknown:
     """A session reads an app that the domain does not have; until it has, nothing comes."""
 
@@ -431,6 +447,7 @@ Fact: TypeAlias = (
     | QueueCreated
     | QueueDeleted
     | Subscribed
+    | Interested
     | AppUnknown
     | Unsubscribed
     | Displaced

@@ -27,6 +27,7 @@ from headgate.core.facts import (
     CapacityChanged,
     Confirmed,
     Expired,
+    Interested,
     Poisoned,
     QueueCreated,
     QueueStuck,
@@ -96,6 +97,7 @@ class Sharing:
             app = queue.apps[command.app]
             self._subscribe(queue, app, session, wanted, interests, turn)
             turn.facts.append(Subscribed(turn.now, command.queue, command.app, session))
+            _tell_interests(command, interests, turn)
             if command.app not in queue.domain.apps:
                 turn.facts.append(AppUnknown(turn.now, command.queue, command.app, session))
         turn.done(session, command.ref)
@@ -111,6 +113,7 @@ class Sharing:
             self._refuse(command, error, turn)
             return
         self._subscribe(queue, app, session, wanted, command.interests, turn)
+        _tell_interests(command, command.interests, turn)
         turn.done(session, command.ref)
 
     def close(self, command: Close, turn: Turn) -> None:
@@ -487,3 +490,25 @@ class Sharing:
 def _check_one_more(name: str, limit: int, members: set[SessionId], session: SessionId) -> None:
     if limit and session not in members and len(members) >= limit:
         raise LimitReached(name, limit)
+
+
+def _tell_interests(command: Open | Configure, interests: tuple[Interest, ...], turn: Turn) -> None:
+    """Say what a consumer wants now: the history of a message is told by those who could have
+    had it."""
+    for place, interest in enumerate(interests or (NOTHING,)):
+        turn.facts.append(
+            Interested(
+                turn.now,
+                command.queue,
+                command.app,
+                command.session,
+                place,
+                len(interests),
+                interest.expression,
+                interest.priority,
+            )
+        )
+
+
+NOTHING = Interest()
+"""Stands in a fact for the subscriptions of a consumer that has none."""

@@ -50,6 +50,9 @@ COUNTED: Mapping[type[Fact], Described] = {
     f.QueueCreated: Described("queues_created", "Queues that were made."),
     f.QueueDeleted: Described("queues_deleted", "Queues that were removed."),
     f.Subscribed: Described("subscribed", "Sessions that became a subscriber of a queue."),
+    f.Interested: Described(
+        "interests_set", "Subscriptions of consumers, by expression, that came or were kept."
+    ),
     f.Unsubscribed: Described("unsubscribed", "Sessions that ceased to be one of a queue."),
     f.Accepted: Described("messages_received", "Messages of senders that the router has."),
     f.Repeated: Described(

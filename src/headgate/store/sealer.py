@@ -16,61 +16,18 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headgate.core.facts import KINDS
 from headgate.core.limits import MiB
 from headgate.errors import StoreError
 from headgate.store.facts import decode_facts
+from headgate.store.schema import COLUMNS, FIELD_NAMES, SCHEMA
 from headgate.store.segments import PART, Segment, all_files, clean, current, name_of
-
-PROPERTY = pa.struct([("i", pa.int64()), ("s", pa.string()), ("b", pa.bool_())])
-"""Exactly one is not null; a property of bytes is not told."""
-
-FIELD_NAMES: dict[str, list[str]] = {
-    kind.__name__: [field.name for field in fields(kind)] for kind in KINDS
-}
-
-
-def _columns() -> dict[str, pa.DataType]:
-    """A column for each field that any fact has."""
-    types: dict[str, pa.DataType] = {}
-    for kind in KINDS:
-        for name, hint in get_type_hints(kind).items():
-            types.setdefault(name, _type_of(name, str(hint)))
-    return types
-
-
-def _type_of(name: str, hint: str) -> pa.DataType:
-    if name == "properties":
-        return pa.map_(pa.string(), PROPERTY)
-    for word, column in (
-        ("bytes", pa.binary()),
-        ("QueueId", pa.binary()),
-        ("MessageId", pa.binary()),
-        ("ServiceId", pa.binary()),
-        ("SessionId", pa.int64()),
-        ("float", pa.float64()),
-        ("bool", pa.bool_()),
-        ("int", pa.int64()),
-        ("str", pa.string()),
-    ):
-        if word in hint:
-            return column
-    raise AssertionError(f"no column type for {name}: {hint}")
-
-
-COLUMNS = _columns()
-SCHEMA = pa.schema(
-    [("number", pa.int64()), ("kind", pa.dictionary(pa.int32(), pa.string())), *COLUMNS.items()],
-    metadata={"headgate.journal": "1"},
-)
-
 
 LOCK_PAUSE = 0.05
 LOCK = "sealer.lock"
