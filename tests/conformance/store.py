@@ -10,7 +10,7 @@ import pytest
 from headgate.core.message import NO_PROPERTIES, Message, Properties, Stored
 from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
 from headgate.core.outbox import OutboxRow
-from headgate.core.steps import Batch, Head, Load, Page, QueueRecord, Usage
+from headgate.core.steps import Batch, Head, Load, Page, QueueRecord, SinkRecord, Usage
 from headgate.core.tally import Tally
 from headgate.errors import StoreError
 from headgate.store.base import Store
@@ -84,9 +84,11 @@ class StoreConformance:
                 services={S1},
                 pages={asked},
                 usage={"d"},
+                sinks=True,
             )
         )
         assert not loaded.heads
+        assert not loaded.sinks
         assert not loaded.backlogs
         assert not loaded.bodies
         assert not loaded.services
@@ -345,6 +347,27 @@ class StoreConformance:
         loaded = await store.load(Load(heads={Q1: 0}, services={S1, S2}))
         assert loaded.heads[Q1].record.service == S1
         assert loaded.services == {S1: Tally.of([Q1])}
+
+    async def test_the_last_batch_of_each_sink_is_remembered(self, store: Store) -> None:
+        last = 2**63 - 1
+        await store.apply(Batch(sinks={"a": SinkRecord(0, 1.5), "b": SinkRecord(7, 2.0)}))
+        await store.apply(Batch(sinks={"a": SinkRecord(last, 3.0), "gone": None}))
+        loaded = await store.load(Load(sinks=True))
+        assert loaded.sinks == {"a": SinkRecord(last, 3.0), "b": SinkRecord(7, 2.0)}
+        await store.apply(Batch(sinks={"a": None, "c": SinkRecord(1, 4.0)}))
+        assert (await store.load(Load(sinks=True))).sinks.keys() == {"b", "c"}
+        assert not (await store.load(Load(usage={"d"}))).sinks
+
+    async def test_a_batch_of_a_sink_is_remembered_with_its_messages_or_not_at_all(
+        self, store: Store
+    ) -> None:
+        await store.apply(creating(record(Q1)))
+        landing = Batch(append={Seq(1): stored(1, Q1)}, sinks={"s": SinkRecord(3, 1.0)})
+        await store.apply(landing)
+        again = Batch(append={Seq(1): stored(1, Q1)}, sinks={"s": SinkRecord(4, 2.0)})
+        with pytest.raises(StoreError):
+            await store.apply(again)
+        assert (await store.load(Load(sinks=True))).sinks == {"s": SinkRecord(3, 1.0)}
 
     async def test_facts_stay_until_they_are_sealed(self, store: Store) -> None:
         assert await store.unsealed() == (0, 0)

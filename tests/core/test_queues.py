@@ -630,7 +630,7 @@ def test_the_gate_remembers_what_is_in_flight_and_since_when() -> None:
     assert gates[Q].oldest() == 1010.0
     desk.now = 1012.5
     desk.say(ack(a, Q, "m1"))
-    assert [fact.seconds for fact in desk.take_facts(f.Confirmed)] == [2.5]
+    assert [(fact.seconds, fact.age) for fact in desk.take_facts(f.Confirmed)] == [(2.5, 12.5)]
     assert gates[Q].oldest() == 1012.5
     desk.say(ack(a, Q, "m2"))
     assert Q not in gates

@@ -77,6 +77,7 @@ async def test_what_happened_is_in_the_journal_after_a_stop(tmp_path: Path) -> N
     await router.stop()
     kinds = Counter(fact["kind"] for fact in reading.facts(tmp_path / "journal"))
     assert kinds == {
+        "RouterStarted": 1,
         "SessionOpened": 1,
         "QueueCreated": 1,
         "Subscribed": 1,

@@ -205,6 +205,29 @@ def test_a_merge_that_dies_changes_nothing_that_is_read(bench: Bench) -> None:
         assert bench.numbers() == [1, 2]
 
 
+def test_a_segment_that_cannot_be_read_is_left_out_of_merges(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bounds = Bounds(merge_files=2)
+    for number in range(1, 6):
+        bench.tell((number, number))
+        sealer = bench.sealer(bounds)
+        sealer.seal(number)
+        sealer.close()
+    broken = segments(bench.directory)[1]
+    broken.path.write_bytes(b"PAR1")
+    sealer = bench.sealer(bounds)
+    while sealer.merge():
+        pass
+    sealer.close()
+    assert [(s.first, s.last) for s in segments(bench.directory)] == [
+        (1, 1),
+        (2, 2),
+        (3, 5),
+    ]
+    assert broken.path.name in capsys.readouterr().err
+
+
 def test_what_is_too_old_or_too_much_goes_oldest_first(bench: Bench) -> None:
     for number in range(1, 5):
         bench.tell((number, number))

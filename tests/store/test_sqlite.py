@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from headgate.core.message import INT64_MAX, INT64_MIN, NO_PROPERTIES, Message, Stored
 from headgate.core.names import WHOLE, MessageId, QueueId, Seq, ServiceId
-from headgate.core.steps import Batch, Load, Loaded, Page, QueueRecord
+from headgate.core.steps import Batch, Load, Loaded, Page, QueueRecord, SinkRecord
 from headgate.core.tally import Tally
 from headgate.errors import ConfigError, StoreError
 from headgate.store import MemoryStore, SqliteStore, open_store, sqlite
@@ -203,9 +203,10 @@ async def test_each_question_is_one_statement(store: SqliteStore, many: int) -> 
             services={ServiceId(q) for q in queues},
             pages={Page(ServiceId(q), Q1, 2) for q in queues},
             usage={str(n) for n in range(many)},
+            sinks=True,
         )
     )
-    assert store.statements - before == 6
+    assert store.statements - before == 7
 
 
 @pytest.mark.parametrize("many", [1, 135, 5000])
@@ -223,10 +224,12 @@ async def test_each_kind_of_change_is_a_constant_number_of_statements(
             associate=dict.fromkeys(queues, S1),
             tallies={S1: Tally.of(queues)},
             remove={QueueId(b"gone %d" % n) for n in range(many)},
+            sinks={str(n): SinkRecord(n, 1.0) if n % 2 else None for n in range(many)},
         )
     )
-    # Begin and commit, two to delete, three to remove, two for tallies, one for each other kind.
-    assert store.statements - before == 2 + 2 + 3 + 2 + 4
+    # Begin and commit, two to delete, three to remove, two for tallies, two for sinks, one for
+    # each other kind.
+    assert store.statements - before == 2 + 2 + 3 + 2 + 2 + 4
 
 
 async def test_nothing_to_do_is_no_statement(store: SqliteStore) -> None:
@@ -548,7 +551,7 @@ def schema(path: Path) -> tuple[int, set[str]]:
         return version, {name for (name,) in tables}
 
 
-TABLES = {"queues", "messages", "holds", "outbox", "services"}
+TABLES = {"queues", "messages", "holds", "outbox", "services", "sinks"}
 
 
 async def test_a_fresh_file_gets_the_newest_schema(store: SqliteStore, path: Path) -> None:
@@ -652,6 +655,9 @@ properties = st.dictionaries(
 )
 apps = st.just((WHOLE,)) | st.lists(texts, max_size=3).map(tuple)
 tallies = st.builds(Tally, st.integers(-1000, 1000), st.integers(0, 2**128 - 1))
+sink_records = st.builds(
+    SinkRecord, st.integers(0, 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False)
+)
 messages = st.builds(
     Message,
     id=st.binary(max_size=3).map(MessageId),
@@ -678,6 +684,7 @@ def batches(draw: st.DrawFn) -> Batch:
         associate=draw(st.dictionaries(queue_ids, service_ids | st.none(), max_size=1)),
         tallies=draw(st.dictionaries(service_ids, tallies, max_size=1)),
         remove=draw(st.sets(queue_ids, max_size=1)),
+        sinks=draw(st.dictionaries(domains, st.none() | sink_records, max_size=2)),
     )
 
 
@@ -689,6 +696,7 @@ loads = st.builds(
     services=st.sets(service_ids),
     pages=st.sets(st.builds(Page, service_ids, queue_ids, st.integers(0, 4))),
     usage=st.sets(domains),
+    sinks=st.booleans(),
 )
 
 ALL = Load(
@@ -697,6 +705,7 @@ ALL = Load(
     services={ServiceId(odd) for odd in ODD_IDS},
     pages={Page(ServiceId(odd), QueueId(b""), 100) for odd in ODD_IDS},
     usage={"", "d", "d\0", "größe"},
+    sinks=True,
 )
 
 

@@ -144,6 +144,40 @@ class Close:
 
 
 @value
+class Land:
+    """Put a batch of a sink into a shared queue: all of its messages, or none. The queue is made
+    if it is not there. A batch that the sink has landed before is answered, and not done."""
+
+    session: SessionId
+    ref: Ref
+    sink: str
+    batch: int
+    queue: QueueId
+    domain: str
+    messages: tuple[Message, ...]
+
+
+@value
+class RememberBatch:
+    """A batch of a sink was published on channels, which have no memory of their own."""
+
+    session: SessionId
+    ref: Ref
+    sink: str
+    batch: int
+    messages: int
+
+
+@value
+class ForgetSink:
+    """Forget which batch of a sink was the last: the next one is done, whatever its number."""
+
+    session: SessionId
+    ref: Ref
+    sink: str
+
+
+@value
 class Reconfigure:
     """A domain has new settings. Its mode stays."""
 
@@ -189,6 +223,9 @@ Command: TypeAlias = (
     | Open
     | Configure
     | Close
+    | Land
+    | RememberBatch
+    | ForgetSink
     | Reconfigure
     | Drained
     | Disconnect
@@ -197,6 +234,18 @@ Command: TypeAlias = (
 )
 
 Request: TypeAlias = (
-    Create | Delete | Subscribe | Get | Send | Confirm | SubscribeService | Open | Configure | Close
+    Create
+    | Delete
+    | Subscribe
+    | Get
+    | Send
+    | Confirm
+    | SubscribeService
+    | Open
+    | Configure
+    | Close
+    | Land
+    | RememberBatch
+    | ForgetSink
 )
 """The commands that a session waits for the answer of."""

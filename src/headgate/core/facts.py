@@ -13,6 +13,14 @@ from headgate.core.values import EMPTY, value
 
 
 @value
+class RouterStarted:
+    """The router began; all sessions of before are over, and their numbers are given again."""
+
+    at: float
+    version: str
+
+
+@value
 class SessionOpened:
     """A session began."""
 
@@ -162,7 +170,8 @@ class Delivered:
 
 @value
 class Confirmed:
-    """A session is done with a message; it took `seconds` since the delivery."""
+    """A session is done with a message; it took `seconds` since the delivery, and `age` since
+    the router had it."""
 
     at: float
     queue: QueueId
@@ -170,6 +179,7 @@ class Confirmed:
     message: MessageId
     session: SessionId
     seconds: float
+    age: float = 0.0
 
 
 @value
@@ -424,6 +434,25 @@ class FactsCounted:
 
 
 @value
+class SinkCommitted:
+    """A batch of a sink, with so many messages, is in its queue or was published."""
+
+    at: float
+    sink: str
+    batch: int
+    messages: int
+
+
+@value
+class SinkForgotten:
+    """A sink was not used for long, or somebody asked: its last batch is no longer known."""
+
+    at: float
+    sink: str
+    batch: int
+
+
+@value
 class SegmentsExpired:
     """The oldest facts of the journal, up to this number, were removed to keep its bounds."""
 
@@ -442,7 +471,8 @@ class TurnFailed:
 
 
 Fact: TypeAlias = (
-    SessionOpened
+    RouterStarted
+    | SessionOpened
     | SessionClosed
     | QueueCreated
     | QueueDeleted
@@ -481,6 +511,8 @@ Fact: TypeAlias = (
     | SlotsMoved
     | AccessDenied
     | FactsCounted
+    | SinkCommitted
+    | SinkForgotten
     | SegmentsExpired
     | TurnFailed
 )

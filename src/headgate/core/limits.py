@@ -157,6 +157,21 @@ class Limits:
     """Facts in the store that are not sealed into the journal yet, about. Above it messages
     are refused, since they could not be accounted for."""
 
+    sinks: int = 100_000
+    """Sinks whose last batch is remembered. All of them are in memory."""
+
+    sink_messages: int = 20_000
+    """Messages of one batch of a sink. A batch is one turn, and everybody else waits for it."""
+
+    sink_bytes: int = 32 * MiB
+    """Bytes of one batch of a sink, which is one transaction: a small multiple of a turn's."""
+
+    sink_staged_bytes: int = 256 * MiB
+    """Bytes that one sink has staged and not committed: of a batch, and attempts that failed."""
+
+    staged_bytes: int = 1024 * MiB
+    """Bytes that all sinks have staged; they are files of the state directory."""
+
     journal_facts_per_second: int = 1000
     """Facts of one rare kind in one second that the journal tells one by one; the rest is
     counted."""

@@ -383,7 +383,8 @@ class Queues:
         backlog.pop(turn.undo)
         turn.batch.delete.add(head.seq)
         queue = backlog.record.queue
-        turn.facts.append(Confirmed(turn.now, queue, WHOLE, message, session, seconds))
+        age = turn.now - head.message.arrived
+        turn.facts.append(Confirmed(turn.now, queue, WHOLE, message, session, seconds, age))
 
     def _delivered(self, session: SessionId, queue: QueueId, head: Stored, turn: Turn) -> None:
         turn.facts.append(Delivered(turn.now, queue, WHOLE, head.message.id, session, 0))

@@ -21,9 +21,12 @@ from headgate.core.commands import (
     Delete,
     Disconnect,
     Drained,
+    ForgetSink,
     Get,
+    Land,
     Open,
     Reconfigure,
+    RememberBatch,
     Request,
     Sealed,
     Send,
@@ -45,6 +48,7 @@ from headgate.core.seats import Seats
 from headgate.core.services import Services
 from headgate.core.sessions import Sessions
 from headgate.core.sharing import Sharing
+from headgate.core.sinks import Sinks
 from headgate.core.statistics import Statistics
 from headgate.core.steps import Load, Loaded, Outcome, Page, Step
 from headgate.core.turn import Turn
@@ -72,6 +76,7 @@ class Shard:
             self.domains, self.seats, self.services, self.backlogs, numbers, limits
         )
         self.sharing = Sharing(self.domains, self.seats, numbers, limits)
+        self.sinks = Sinks(self.sharing, limits)
         self.statistics = Statistics()
         self.journal = journal
         """Whether facts go to the outbox."""
@@ -88,6 +93,9 @@ class Shard:
             Open: self.sharing.open,
             Configure: self.sharing.configure,
             Close: self.sharing.close,
+            Land: self.sinks.land,
+            RememberBatch: self.sinks.remember,
+            ForgetSink: self.sinks.forget,
             Reconfigure: self.sharing.reconfigure,
             Drained: self._drained,
             Disconnect: self._disconnect,
@@ -104,6 +112,7 @@ class Shard:
             SubscribeService: self._need_tally,
             Sweep: self._need_page,
             Open: self.sharing.missing,
+            Land: self.sharing.missing,
             Drained: self._need_waiting,
         }
 
@@ -260,6 +269,7 @@ class Shard:
 
     def _tick(self, command: Tick, turn: Turn) -> None:
         self.sharing.tick(turn)
+        self.sinks.tick(turn)
 
     def _sealed(self, command: Sealed, turn: Turn) -> None:
         turn.batch.sealed = command.last

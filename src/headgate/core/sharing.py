@@ -13,6 +13,7 @@ from headgate.core.commands import (
     Configure,
     Confirm,
     Interest,
+    Land,
     Open,
     Reconfigure,
     Send,
@@ -39,7 +40,7 @@ from headgate.core.facts import (
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.interests import Interests
 from headgate.core.limits import Limits
-from headgate.core.message import Entry, Message, Stored, check
+from headgate.core.message import Entry, Message, Properties, Stored, check
 from headgate.core.names import WHOLE, AppId, QueueId, SessionId
 from headgate.core.numbers import Numbers
 from headgate.core.offers import Offers
@@ -84,7 +85,7 @@ class Sharing:
         try:
             interests = command.interests if command.read else ()
             wanted = self._interests.compile(session, interests, ())
-            queue = self._admit(command, seat, wanted, turn) or self._make(command, turn)
+            queue = self._admit(command, seat, wanted, turn) or self.make(command, turn)
         except HeadgateError as error:
             self._refuse(command, error, turn)
             return
@@ -160,7 +161,15 @@ class Sharing:
             entry = queue.entries[seq]
             seconds = turn.now - self._offers.take_back(queue, app, seq, turn)
             turn.facts.append(
-                Confirmed(turn.now, queue.id, app.id, message, command.session, seconds)
+                Confirmed(
+                    turn.now,
+                    queue.id,
+                    app.id,
+                    message,
+                    command.session,
+                    seconds,
+                    turn.now - entry.arrived,
+                )
             )
             self._dereference(queue, entry, app, turn)
         turn.done(command.session, command.ref)
@@ -228,7 +237,7 @@ class Sharing:
         """The turn did not happen."""
         self._offers.abandon()
 
-    def missing(self, command: Open, load: Load) -> None:
+    def missing(self, command: Open | Land, load: Load) -> None:
         if command.queue not in self.queues:
             load.backlogs.add(command.queue)
         if command.domain not in self.states:
@@ -260,19 +269,27 @@ class Sharing:
     def _accept(self, queue: SharedQueue, message: Message, turn: Turn) -> None:
         """Evaluate the apps' filters, once; store for those that want it."""
         domain = queue.domain
-        apps = tuple(app for app in domain.apps if domain.wants(app, message.properties))
+        apps = wanting(domain, message.properties)
+        if apps and domain.mode is not Mode.BROADCAST:
+            size = message.size
+            queue.meter.check(size, domain.max_messages, domain.max_bytes)
+            queue.state.meter.check(size, domain.domain_max_messages, domain.domain_max_bytes)
+        self.take(queue, message, apps, turn)
+
+    def take(
+        self, queue: SharedQueue, message: Message, apps: tuple[AppId, ...], turn: Turn
+    ) -> None:
+        """Have a message for which there is room."""
+        domain = queue.domain
         seq = self._numbers.next()
         entry = Entry(seq, message.id, message.arrived, message.size, message.properties, apps)
         if domain.mode is Mode.BROADCAST:
             if apps:
                 self._offers.broadcast(queue, entry, message.body, turn)
         elif apps:
-            meter = queue.state.meter
-            queue.meter.check(entry.size, domain.max_messages, domain.max_bytes)
-            meter.check(entry.size, domain.domain_max_messages, domain.domain_max_bytes)
             turn.batch.append[seq] = Stored(seq, queue.id, message, apps)
             queue.add(entry, turn.undo)
-            meter.change(1, entry.size, turn.undo)
+            queue.state.meter.change(1, entry.size, turn.undo)
             for app in apps:
                 self._offers.touch(queue, queue.apps[app])
             self._judge(queue, turn)
@@ -300,32 +317,48 @@ class Sharing:
         self, command: Open, seat: Seat, wanted: tuple[Subscription, ...], turn: Turn
     ) -> SharedQueue | None:
         """Raise if the queue may not be opened like this; else the queue, if it is there."""
-        domain = self._domains.get(command.domain)
-        if domain is None or domain.mode is Mode.EXCLUSIVE:
-            raise Prohibited(f"no domain {command.domain} with shared queues")
+        domain = self.domain_of(command)
         if (command.queue, command.app) in seat.opened:
             raise Prohibited("the session has the queue open already")
         if domain.mode is not Mode.FANOUT and command.app != WHOLE:
             raise Prohibited(f"a {domain.mode.value} queue has no apps")
         if domain.mode is Mode.FANOUT and command.read and command.app == WHOLE:
             raise Prohibited("a fanout queue is read through one of its apps")
+        queue = self.find(command, turn)
+        readers = queue.readers() if queue is not None and domain.max_consumers else set()
+        if command.read:
+            _check_one_more("max_consumers", domain.max_consumers, readers, command.session)
+            app = queue.apps.get(command.app) if queue is not None else None
+            self._interests.check(app, command.session, wanted)
+        if command.write:
+            self.check_producers(domain, queue, command.session)
+        return queue
+
+    # What opening a queue and landing a batch in it have in common.
+
+    def domain_of(self, command: Open | Land) -> Domain:
+        domain = self._domains.get(command.domain)
+        if domain is None or domain.mode is Mode.EXCLUSIVE:
+            raise Prohibited(f"no domain {command.domain} with shared queues")
+        return domain
+
+    def find(self, command: Open | Land, turn: Turn) -> SharedQueue | None:
+        """The queue, if it is there; raise if it is another domain's."""
         queue = self.queues.get(command.queue)
         stored = turn.loaded.backlogs.get(command.queue)
         if (queue is not None and queue.domain.name != command.domain) or (
             stored is not None and stored[0].domain != command.domain
         ):
             raise Prohibited("the queue belongs to another domain")
-        readers = queue.readers() if queue is not None and domain.max_consumers else set()
-        producers = queue.producers if queue is not None else set()
-        if command.read:
-            _check_one_more("max_consumers", domain.max_consumers, readers, command.session)
-            app = queue.apps.get(command.app) if queue is not None else None
-            self._interests.check(app, command.session, wanted)
-        if command.write:
-            _check_one_more("max_producers", domain.max_producers, producers, command.session)
         return queue
 
-    def _make(self, command: Open, turn: Turn) -> SharedQueue:
+    def check_producers(
+        self, domain: Domain, queue: SharedQueue | None, session: SessionId
+    ) -> None:
+        producers = queue.producers if queue is not None else set()
+        _check_one_more("max_producers", domain.max_producers, producers, session)
+
+    def make(self, command: Open | Land, turn: Turn) -> SharedQueue:
         domain = self._domains[command.domain]
         state = self.states.get(command.domain)
         if state is None:
@@ -485,6 +518,11 @@ class Sharing:
         if idle > queue.domain.max_idle_time:
             turn.undo.assign(app, "stuck", True)
             turn.facts.append(QueueStuck(turn.now, queue.id, app.id, idle, queue.detail()))
+
+
+def wanting(domain: Domain, properties: Properties) -> tuple[AppId, ...]:
+    """The apps of a domain that want a message."""
+    return tuple(app for app in domain.apps if domain.wants(app, properties))
 
 
 def _check_one_more(name: str, limit: int, members: set[SessionId], session: SessionId) -> None:

@@ -30,6 +30,14 @@ class QueueRecord:
 
 
 @value
+class SinkRecord:
+    """What is remembered of a sink: the last batch that it landed, and when."""
+
+    batch: int
+    at: float
+
+
+@value
 class Page:
     """A service's queues in the order of their ids, after one of them."""
 
@@ -60,9 +68,18 @@ class Load:
     usage: set[str] = field(default_factory=set)
     """How much these domains hold."""
 
+    sinks: bool = False
+    """All sinks. Asked once, when a router starts: they are few, and stay in memory."""
+
     def __bool__(self) -> bool:
         return bool(
-            self.heads or self.backlogs or self.bodies or self.services or self.pages or self.usage
+            self.heads
+            or self.backlogs
+            or self.bodies
+            or self.services
+            or self.pages
+            or self.usage
+            or self.sinks
         )
 
 
@@ -96,6 +113,7 @@ class Loaded:
     pages: dict[Page, list[Head]] = field(default_factory=dict)
     """At most one message each."""
     usage: dict[str, Usage] = field(default_factory=dict)
+    sinks: dict[str, SinkRecord] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -115,6 +133,9 @@ class Batch:
     """What to join to the tally of each service: counts add up and may be negative, hashes
     XOR. So a turn need not know the tally of the service that a queue was taken from."""
 
+    sinks: dict[str, SinkRecord | None] = field(default_factory=dict)
+    """The last batches of sinks; none for one that is forgotten."""
+
     outbox: OutboxRow | None = None
     """The facts of the turn, for the journal."""
     sealed: int | None = None
@@ -131,6 +152,7 @@ class Batch:
             or self.delete
             or self.associate
             or self.tallies
+            or self.sinks
         )
 
 

@@ -1,9 +1,9 @@
-"""Health, readiness, metrics and status over HTTP, in the router's own event loop.
+"""Health, readiness, metrics, status and sinks over HTTP, in the router's own event loop.
 
 ``/healthz`` says that the process answers, ``/readyz`` whether it can do its work. Nothing here
-touches the store: all answers come from numbers that the core keeps. The server is small on
-purpose: so many connections and no more, and a connection that does not get to a request is
-closed, so that nobody can take file descriptors away from the sessions.
+but the commit of a sink touches the store: answers come from numbers that the core keeps. The
+server is small on purpose: so many connections and no more, and a connection that does not get
+to a request is closed, so that nobody can take file descriptors away from the sessions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import hmac
 import re
 import socket
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,15 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headgate.server.metrics import CONTENT_TYPE
+from headgate.server.sinks import COMMIT_BYTES, SinkDesk, checked
+from headgate.server.staging import Place
 from headgate.store.segments import NAME, segments
 
 CONNECTIONS = 64
@@ -37,7 +39,7 @@ CONNECTIONS = 64
 IDLE_SECONDS = 10.0
 """A connection without a request for this long is closed."""
 
-PATHS = ("/healthz", "/readyz", "/metrics", "/status.json", "/journal/segments")
+PATHS = ("/healthz", "/readyz", "/metrics", "/status.json", "/journal/segments", "/sinks")
 
 
 def make_app(
@@ -47,6 +49,7 @@ def make_app(
     metrics: Callable[[], bytes],
     rows: int,
     journal: Path | None = None,
+    sinks: SinkDesk | None = None,
     token: str | None = None,
 ) -> Starlette:
     """The application. `rows` bounds each list of the status."""
@@ -80,15 +83,57 @@ def make_app(
             raise HTTPException(404, "no such segment")
         return FileResponse(journal / name, media_type="application/vnd.apache.parquet")
 
-    endpoints = (healthz, readyz, scrape, status_json, listing)
+    async def sinks_json(request: Request) -> Response:
+        known = [] if sinks is None else sinks.listing()
+        return answer(page({"sinks": known}, request.query_params, rows))
+
+    endpoints = (healthz, readyz, scrape, status_json, listing, sinks_json)
     return Starlette(
         routes=[
             *(Route(path, e) for path, e in zip(PATHS, endpoints, strict=True)),
             Route("/journal/segments/{name}", download),
+            *([] if sinks is None else _sink_routes(sinks)),
         ],
         middleware=[] if token is None else [Middleware(TokenNeeded, token=token)],
         exception_handlers={HTTPException: _http_error, Exception: _failure},
     )
+
+
+def _sink_routes(sinks: SinkDesk) -> list[Route]:
+    """What Spark's executors and drivers ask; `sink.py` of the pipeline is the other end."""
+
+    async def stage(request: Request) -> Response:
+        sink, numbers = checked(*request.path_params.values())
+        return answer(await sinks.stage(Place(sink, *numbers), request.stream()))
+
+    async def commit(request: Request) -> Response:
+        sink, [batch] = checked(*request.path_params.values())
+        return answer(await sinks.commit(sink, batch, await _body(request, COMMIT_BYTES)))
+
+    async def abort(request: Request) -> Response:
+        sink, [batch] = checked(*request.path_params.values())
+        return answer(await sinks.abort(sink, batch))
+
+    async def forget(request: Request) -> Response:
+        sink, _ = checked(*request.path_params.values())
+        return answer(await sinks.forget(sink))
+
+    return [
+        Route("/sinks/{sink}/{batch}/{partition}/{attempt}", stage, methods=["PUT"]),
+        Route("/sinks/{sink}/{batch}/commit", commit, methods=["POST"]),
+        Route("/sinks/{sink}/{batch}/abort", abort, methods=["POST"]),
+        Route("/sinks/{sink}", forget, methods=["DELETE"]),
+    ]
+
+
+async def _body(request: Request, most: int) -> bytes:
+    body = bytearray()
+    with suppress(ClientDisconnect):  # then nobody waits for the answer
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > most:
+                raise HTTPException(413, f"a body has at most {most} bytes here")
+    return bytes(body)
 
 
 def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

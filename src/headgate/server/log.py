@@ -37,6 +37,7 @@ LEVELS: Mapping[type[Fact], int] = {
     f.MessagesDiscarded: logging.WARNING,
     f.SlotsMoved: logging.INFO,
     f.AccessDenied: logging.WARNING,
+    f.SinkForgotten: logging.INFO,
     f.SegmentsExpired: logging.INFO,
     f.TurnFailed: logging.ERROR,
 }

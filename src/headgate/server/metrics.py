@@ -47,6 +47,7 @@ class Described:
 
 
 COUNTED: Mapping[type[Fact], Described] = {
+    f.RouterStarted: Described("starts", "Starts of the router in this process."),
     f.QueueCreated: Described("queues_created", "Queues that were made."),
     f.QueueDeleted: Described("queues_deleted", "Queues that were removed."),
     f.Subscribed: Described("subscribed", "Sessions that became a subscriber of a queue."),
@@ -107,6 +108,8 @@ COUNTED: Mapping[type[Fact], Described] = {
     f.SlotsMoved: Described("slot_moves", "Times slots of the cluster went to another node."),
     f.AccessDenied: Described("access_denials", "Commands that access rules did not allow."),
     f.FactsCounted: Described("facts_counted", "Floods of facts that were counted, not told."),
+    f.SinkCommitted: Described("sink_batches", "Batches of sinks that were committed."),
+    f.SinkForgotten: Described("sinks_forgotten", "Sinks whose last batch was forgotten."),
     f.SegmentsExpired: Described("journal_expirations", "Times old segments were removed."),
     f.TurnFailed: Described("turn_failures", "Turns that the store refused."),
 }
@@ -160,6 +163,7 @@ GAUGES: Mapping[str, Described] = {
     "deliveries_unconfirmed": Described(
         "deliveries_unconfirmed", "Deliveries that wait for their confirm."
     ),
+    "sinks": Described("sinks", "Sinks whose last batch is remembered."),
     "outbox_bytes": Described("outbox_bytes", "Bytes of facts that are not sealed yet, about."),
     "journal_number": Described("journal_number", "The largest number of a sealed fact."),
     "journal_lag": Described("journal_lag", "Numbers of facts committed and not sealed."),

@@ -7,17 +7,18 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 
 from headgate.core.broker import Broker
 from headgate.core.channels import Kind
 from headgate.core.commands import Command, Disconnect, Reconfigure, Sealed, Tick
 from headgate.core.domain import Domain
 from headgate.core.effects import Effect
-from headgate.core.facts import Fact, SegmentsExpired, TurnFailed
+from headgate.core.facts import Fact, RouterStarted, SegmentsExpired, TurnFailed
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.limits import Limits
 from headgate.core.names import Seq, SessionId
-from headgate.core.steps import Outcome
+from headgate.core.steps import Load, Outcome
 from headgate.errors import LimitReached
 from headgate.server.journal import Journal, JournalSettings
 from headgate.server.turns import Turns
@@ -30,6 +31,7 @@ Outlet = Callable[[Sequence[Effect]], None]
 """Where a session's effects go."""
 
 TICK_SECONDS = 1.0
+VERSION = version("headgate")
 
 
 class Router:
@@ -68,6 +70,7 @@ class Router:
         """Open the store and take turns from here on."""
         last = await self.store.open()
         self._broker = await self._make_broker(last)
+        self._broker.shard.sinks.adopt((await self.store.load(Load(sinks=True))).sinks)
         self._turns = Turns(self._broker.shard, self.store, self.limits, self.clock, self._settle)
         self._tasks = [
             asyncio.create_task(self._turns.run(), name="turns"),
@@ -75,6 +78,7 @@ class Router:
         ]
         if self.journal is not None:
             self.journal.start()
+        self.announce([RouterStarted(self.clock(), VERSION)])
 
     async def _make_broker(self, last: Seq) -> Broker:
         """With a journal, numbers go on after whatever is in the outbox or in a segment."""
@@ -119,7 +123,7 @@ class Router:
     # Sessions.
 
     def connect(self, wire: str, name: str, outlet: Outlet) -> SessionId:
-        with self._telling_limits(NOBODY):
+        with self.telling_limits(NOBODY):
             session, fact = self.broker.open_session(wire, name, self.clock())
         self._outlets[session.id] = outlet
         self.announce([fact])
@@ -127,7 +131,7 @@ class Router:
 
     def submit(self, session: SessionId, commands: Sequence[Command]) -> None:
         """Put a session's commands in line for the next turn."""
-        with self._telling_limits(session):
+        with self.telling_limits(session):
             self.turns.submit(commands)
 
     def disconnect(self, session: SessionId, reason: str, *, lost: bool = True) -> None:
@@ -176,6 +180,7 @@ class Router:
             "inbox_commands": len(self.turns),
             "deliveries_unconfirmed": in_flight,
             "mailbox_bytes": broker.budget.bytes,
+            "sinks": len(shard.sinks.records),
             "outbox_bytes": shard.outbox.bytes,
             "journal_number": self.journal.last if self.journal is not None else 0,
             "journal_lag": self.journal.lag if self.journal is not None else 0,
@@ -282,7 +287,7 @@ class Router:
         self._tell(outcome.facts)
 
     @contextmanager
-    def _telling_limits(self, session: SessionId) -> Iterator[None]:
+    def telling_limits(self, session: SessionId) -> Iterator[None]:
         """A limit that a session reaches outside of a turn is a fact as well."""
         try:
             yield
@@ -309,5 +314,5 @@ class Router:
         shard = self.broker.shard
         if self.journal is not None:
             shard.tell(self.broker.channels.counted(self.clock()))
-        if shard.sharing.queues or self.journal is not None:
+        if shard.sharing.queues or shard.sinks.records or self.journal is not None:
             self.turns.insist([Tick()])

@@ -34,6 +34,7 @@ DOMAINS: Mapping[str, Domain] = {
         apps=("shipping", "audit"),
         filters={"audit": (compile_expression("amount >= 1000"),)},
         message_ttl=3600.0,
+        journal_bodies=True,
     ),
 }
 """What the scene needs beside the domains of the configuration."""

@@ -34,7 +34,9 @@ from headgate.server.listener import bind
 from headgate.server.metrics import Metrics
 from headgate.server.resp import RespServer
 from headgate.server.router import Router
+from headgate.server.sinks import SinkDesk
 from headgate.store.base import Store
+from headgate.wire.resp.hub import Hub
 
 STOP_SECONDS = 10.0
 """How long the turn under way may take to end."""
@@ -190,6 +192,7 @@ class _Service:
             make_directory(config)
         raise_descriptors(config)
         listening = stack.enter_context(bind("admin", config.admin.host, config.admin.port))
+        sinks = SinkDesk(self.router, self._staging(stack), self._hub)
         token = config.admin.token
         journal = journal_settings(config)
         app = admin.make_app(
@@ -197,6 +200,7 @@ class _Service:
             status=self.status,
             metrics=self.metrics.exposition,
             journal=None if journal is None else journal.directory,
+            sinks=sinks,
             rows=config.limits.status_rows,
             token=None if token is None else token.reveal(),
         )
@@ -211,6 +215,7 @@ class _Service:
             self.resp = RespServer(self.router, config.listen.resp, config.directory)
             stack.callback(self.resp.close)
             ready["resp"] = dict(zip(("host", "port"), self.resp.address, strict=True))
+        await stack.enter_async_context(sinks.opened())
         self.stage = ""
         if self.ready_file is not None:
             stack.enter_context(_ready(self.ready_file, ready))
@@ -222,6 +227,15 @@ class _Service:
         logger.info("serving", extra={"fields": told})
         if self.play is None or await self.play(self.router, addresses):
             await self._until(stop, served)
+
+    def _staging(self, stack: AsyncExitStack) -> Path:
+        """Where sinks stage: beside the database, or nowhere that lasts if there is none."""
+        if database(self.config) is not None:
+            return self.config.directory / "sinks"
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-sinks-")))
+
+    def _hub(self) -> Hub | None:
+        return self.resp.hub if self.resp is not None else None
 
     def _counts(self) -> dict[str, object]:
         return {"domains": len(self.config.domains), "directory": str(self.config.directory)}

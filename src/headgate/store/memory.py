@@ -10,7 +10,7 @@ from itertools import islice
 from headgate.core.message import Entry, Stored
 from headgate.core.names import QueueId, Seq, ServiceId
 from headgate.core.outbox import OutboxRow
-from headgate.core.steps import Batch, Head, Load, Loaded, Page, QueueRecord, Usage
+from headgate.core.steps import Batch, Head, Load, Loaded, Page, QueueRecord, SinkRecord, Usage
 from headgate.core.tally import NOTHING, Tally
 from headgate.errors import StoreError
 
@@ -37,6 +37,7 @@ class MemoryStore:
         self._members: defaultdict[ServiceId, list[QueueId]] = defaultdict(list)
         """The queues of a service, sorted."""
         self._tallies: dict[ServiceId, Tally] = {}
+        self._sinks: dict[str, SinkRecord] = {}
         self.outbox: dict[int, OutboxRow] = {}
         """Facts that were not sealed, by the number of the first of a row."""
 
@@ -66,6 +67,7 @@ class MemoryStore:
             services={s: self._tallies[s] for s in load.services if s in self._tallies},
             pages={page: self._page(page) for page in load.pages},
             usage=self._usage(load.usage),
+            sinks=dict(self._sinks) if load.sinks else {},
         )
 
     def _head(self, queue: QueueId, limit: int) -> Head:
@@ -111,6 +113,10 @@ class MemoryStore:
             self._associate(queue, service)
         for service, tally in batch.tallies.items():
             self._tallies[service] = self._tallies.get(service, NOTHING).join(tally)
+        for sink, landed in batch.sinks.items():
+            self._sinks.pop(sink, None)
+            if landed is not None:
+                self._sinks[sink] = landed
         if batch.outbox is not None:
             self.outbox[batch.outbox.first] = batch.outbox
         if batch.sealed is not None:

@@ -29,6 +29,9 @@ from headgate.store.facts import decode_facts
 from headgate.store.schema import COLUMNS, FIELD_NAMES, SCHEMA
 from headgate.store.segments import PART, Segment, all_files, clean, current, name_of
 
+ROWS_TOGETHER = 1 << 17
+"""A group of rows is what one task of a reader reads at least."""
+
 LOCK_PAUSE = 0.05
 LOCK = "sealer.lock"
 """Held by the sealer of a folder, and free again when its process ends, however it ends. A killed
@@ -73,6 +76,8 @@ class Sealer:
         # do not hold up the log.
         self._db = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10.0)
         self.last = max((segment.last for segment in all_files(directory)), default=0)
+        self._broken: set[Path] = set()
+        """Segments that cannot be read; ``journal verify`` names them."""
 
     def close(self) -> None:
         self._db.close()
@@ -89,10 +94,12 @@ class Sealer:
         return True
 
     def merge(self) -> bool:
-        """Make one segment of the oldest run of small ones. Whether there was one."""
+        """Make one segment of the oldest run of small ones, or find out that one of them cannot
+        be read. Whether there is more to do."""
         run: list[Segment] = []
         for segment in current(all_files(self._directory)):
             small = segment.bytes < self._bounds.segment_bytes // 4
+            small = small and segment.path not in self._broken
             size = sum(s.bytes for s in run) + segment.bytes
             if small and size <= self._bounds.segment_bytes:
                 run.append(segment)
@@ -102,8 +109,15 @@ class Sealer:
                 run = [segment] if small else []
         if len(run) < self._bounds.merge_files:
             return False
-        table = pa.concat_tables([pq.read_table(s.path, schema=SCHEMA) for s in run])
-        self._write(table, run[0].first, run[-1].last)
+        tables = []
+        for segment in run:
+            try:
+                tables.append(pq.read_table(segment.path, schema=SCHEMA))
+            except (OSError, pa.ArrowException) as error:
+                print(f"{segment.path.name} is left as it is: {error}", file=sys.stderr)
+                self._broken.add(segment.path)
+                return True
+        self._write(pa.concat_tables(tables), run[0].first, run[-1].last)
         return True
 
     def expire(self) -> tuple[int, int] | None:
@@ -143,7 +157,7 @@ class Sealer:
         not at all."""
         path = self._directory / name_of(first, last)
         part = path.with_name(path.name + PART)
-        pq.write_table(table, part, compression="zstd")
+        pq.write_table(table, part, compression="zstd", row_group_size=ROWS_TOGETHER)
         with open(part, "rb") as file:
             os.fsync(file.fileno())
         self._at_step("written")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from headgate.core.values import value
@@ -43,7 +44,8 @@ def all_files(directory: Path) -> list[Segment]:
         match = NAME.fullmatch(entry.name)
         if match:
             first, last = map(int, match.groups())
-            found.append(Segment(first, last, Path(entry.path), entry.stat().st_size))
+            with suppress(FileNotFoundError):  # it expired since the listing
+                found.append(Segment(first, last, Path(entry.path), entry.stat().st_size))
     return sorted(found, key=lambda segment: (segment.first, -segment.last))
 
 

@@ -37,7 +37,7 @@ from headgate.core.message import (
     Stored,
 )
 from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
-from headgate.core.steps import Batch, Head, Load, Loaded, Page, QueueRecord, Usage
+from headgate.core.steps import Batch, Head, Load, Loaded, Page, QueueRecord, SinkRecord, Usage
 from headgate.core.tally import NOTHING, Tally
 from headgate.errors import StoreError
 from headgate.store.facts import encode_facts
@@ -162,6 +162,15 @@ TALLY = """
 INSERT INTO services (id, count, hash) VALUES (?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET count = excluded.count, hash = excluded.hash
 """
+
+SINKS = "SELECT id, batch, at FROM sinks"
+
+REMEMBER = """
+INSERT INTO sinks (id, batch, at) VALUES (?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = excluded.at
+"""
+
+FORGET = "DELETE FROM sinks WHERE id = ?"
 
 TELL = "INSERT INTO outbox (first, last, facts) VALUES (?, ?, ?)"
 
@@ -411,6 +420,10 @@ class SqliteStore:
                     db, USAGE, ((domain,) for domain in load.usage)
                 )
             },
+            sinks={
+                sink: SinkRecord(batch, at)
+                for sink, batch, at in (self._all(db, SINKS) if load.sinks else ())
+            },
         )
 
     def _tallies(
@@ -467,7 +480,10 @@ class SqliteStore:
                 kept = self._tallies(db, batch.tallies)
                 joined = ((s, kept.get(s, NOTHING).join(t)) for s, t in batch.tallies.items())
                 self._many(db, TALLY, ((s, t.count, t.hash) for s, t in joined))
-
+            if batch.sinks:
+                kept_sinks = [(s, r.batch, r.at) for s, r in batch.sinks.items() if r is not None]
+                self._many(db, REMEMBER, kept_sinks)
+                self._many(db, FORGET, ((s,) for s, r in batch.sinks.items() if r is None))
             if batch.outbox is not None:
                 row = batch.outbox
                 self._all(db, TELL, (row.first, row.last, encode_facts(row.facts)))

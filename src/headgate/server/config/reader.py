@@ -47,7 +47,9 @@ SECRET_BYTES = 64 * KiB
 
 PREFIX = "HEADGATE_"
 
-COMMAND_LINE = frozenset({"HEADGATE_CONFIG", "HEADGATE_READY_FILE", "HEADGATE_DEBUG"})
+COMMAND_LINE = frozenset(
+    {"HEADGATE_CONFIG", "HEADGATE_READY_FILE", "HEADGATE_DEBUG", "HEADGATE_ROUTER"}
+)
 """Variables that are options of the command line, not keys of the configuration."""
 
 FILE_NAME = "headgate.toml"
