@@ -8,7 +8,7 @@ WORKERS ?= auto
 DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall soak clean
+.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-spark soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -92,10 +92,15 @@ bench-crowd: .venv/.dev ## 10,000 connections, a storm of 20,000; memory
 bench-stall: .venv/.dev ## a subscriber that never reads, by policy; memory and rates of others
 	$(BIN)/python -m bench.stall
 
+bench-spark: .venv/.dev ## the pipeline: routing by shape, the audit of 100 million queues, facts to tables
+	$(BIN)/python -m bench.spark
+	$(BIN)/python -m bench.audit
+	$(BIN)/python -m bench.pipeline
+
 bench-patterns: .venv/.dev ## pattern index against a scan
 	$(BIN)/python -m bench.patterns
 
-soak: .venv/.dev ## the long counts: 20,000 worlds, 200 kills; writes docs/soak.md
+soak: .venv/.dev ## the long counts: 20,000 worlds, 200 kills, 50 of the pipeline; writes docs/soak.md
 	$(BIN)/python -m tests.soak
 
 clean: ## forget the environment and what was run

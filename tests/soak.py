@@ -1,5 +1,5 @@
-"""The long counts, by hand: `make soak` plays 20,000 worlds and kills a router 200 times, and
-writes docs/soak.md."""
+"""The long counts, by hand: `make soak` plays 20,000 worlds, kills a router 200 times and a
+pipeline 50 times, and writes docs/soak.md."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ from pathlib import Path
 from headgate.testing.sealing import SealingActor
 from headgate.testing.trace import Violation
 from headgate.testing.world import Operator, Ticker, play
+from tests.crash.pipelines import PLAYS
+from tests.crash.pipelines import run as run_pipelines
 from tests.crash.rounds import Ledger
 from tests.crash.rounds import play as play_round
 
-REPORT = """# Soak
-
-What `make soak` found when it was last run: {when}, Python {python}, {machine}.
-
-## Kills
-
+KILLS = """\
 | what | result |
 |---|---|
 | rounds of kill -9 under load, on one database and one journal | {rounds} |
@@ -34,24 +31,48 @@ What `make soak` found when it was last run: {when}, Python {python}, {machine}.
 | receipts lost | {lost} |
 | confirmed messages that came back | {risen} |
 | facts that differ from the store, or are there twice | {untold} |
-| seconds | {kill_seconds:.0f} |
+| seconds | {seconds:.0f} |
 
 A round starts a router on SQLite (WAL, synchronous=FULL) with five exclusive queues and one
 fanout queue under load, kills its sealer now and then and itself at a random moment, reopens the
 database and compares it with every receipt and every answered confirm of all rounds so far, and
 with what the facts of the journal say. CI runs 10 rounds.
+"""
 
-## Worlds
-
+WORLDS = """\
 | what | result |
 |---|---|
-| seeds | 0 to {last_world}; every fourth has a journal |
+| seeds | 0 to {last}; every fourth has a journal |
 | steps each | {steps} |
 | violations | {violations} |
-| seconds | {world_seconds:.0f} |
+| seconds | {seconds:.0f} |
 
 CI runs 300 seeds, and 60 with a journal.
-{rest}"""
+"""
+
+PIPELINES = """\
+| what | result |
+|---|---|
+| kills of the pipeline, Spark included | {pipelines} |
+| kills of the router that it sends to | {routers} |
+| kills of the router whose facts it reads | {readers} |
+| first seed | {seed} |
+| facts in the tables | {facts} |
+| messages sent | {sent} |
+| differences between journal, tables, stores and queue | {wrong} |
+| seconds | {seconds:.0f} |
+
+One process makes tables of a journal and sends a message for each that was accepted to a queue of
+another router; all three are killed at random moments. In the end it catches up, and every fact
+is in the tables once, the tables tell what the store has, and every message was sent once. CI
+runs 5 rounds.
+"""
+
+HEAD = """\
+# Soak
+
+What `make soak` found when it was last run: {when}, Python {python}, {machine}.
+"""
 
 STEPS = 600
 CHUNK = 100
@@ -61,27 +82,39 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--pipelines", type=int, default=50)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--report", type=Path, default=Path("docs/soak.md"))
     options = parser.parse_args()
-    kills, is_unharmed = kill(options.rounds, options.seed)
-    worlds, are_at_peace = simulate(options.worlds)
-    before = options.report.read_text() if options.report.exists() else ""
-    _, found, rest = before.partition("\n## Fuzzing")
-    options.report.write_text(
-        REPORT.format(
-            rest=found + rest,
-            when=datetime.now(UTC).strftime("%Y-%m-%d"),
-            python=platform.python_version(),
-            machine=platform.machine(),
-            **kills,
-            **worlds,
-        )
+    is_well = True
+    for title, count, play_all in (
+        ("Kills", options.rounds, kill),
+        ("Worlds", options.worlds, simulate),
+        ("Pipelines", options.pipelines, kill_pipelines),
+    ):
+        if count:
+            text, is_unharmed = play_all(count, options.seed)
+            write(options.report, title, text)
+            is_well = is_well and is_unharmed
+    return 0 if is_well else 1
+
+
+def write(report: Path, title: str, text: str) -> None:
+    """Replace one section of the report. What was not played keeps what it had."""
+    before = report.read_text() if report.exists() else ""
+    _, *parts = before.split("\n## ")
+    sections = dict(part.split("\n\n", 1) for part in parts)
+    sections[title] = text
+    head = HEAD.format(
+        when=datetime.now(UTC).strftime("%Y-%m-%d"),
+        python=platform.python_version(),
+        machine=platform.machine(),
     )
-    return 0 if is_unharmed and are_at_peace else 1
+    told = [f"## {name}\n\n{section.rstrip()}\n" for name, section in sections.items()]
+    report.write_text("\n".join([head, *told]))
 
 
-def kill(rounds: int, seed: int) -> tuple[dict[str, float], bool]:
+def kill(rounds: int, seed: int) -> tuple[str, bool]:
     ledger = Ledger()
     confirms, lost, risen, untold = 0, 0, 0, 0
     began = time.monotonic()
@@ -96,20 +129,20 @@ def kill(rounds: int, seed: int) -> tuple[dict[str, float], bool]:
                 f" {len(result.lost)} lost, {len(result.untold)} facts wrong",
                 file=sys.stderr,
             )
-    told = {
-        "rounds": rounds,
-        "seed": seed,
-        "receipts": len(ledger.receipts),
-        "confirms": confirms,
-        "lost": lost,
-        "risen": risen,
-        "untold": untold,
-        "kill_seconds": time.monotonic() - began,
-    }
+    told = KILLS.format(
+        rounds=rounds,
+        seed=seed,
+        receipts=len(ledger.receipts),
+        confirms=confirms,
+        lost=lost,
+        risen=risen,
+        untold=untold,
+        seconds=time.monotonic() - began,
+    )
     return told, not (lost or risen or untold)
 
 
-def simulate(count: int) -> tuple[dict[str, float], bool]:
+def simulate(count: int, seed: int) -> tuple[str, bool]:
     began = time.monotonic()
     done, violations = 0, 0
     with ProcessPoolExecutor() as pool:
@@ -119,13 +152,29 @@ def simulate(count: int) -> tuple[dict[str, float], bool]:
             for line in found:
                 print(line, file=sys.stderr)
             print(f"{done}/{count} worlds, {violations} violations", file=sys.stderr)
-    told = {
-        "last_world": count - 1,
-        "steps": STEPS,
-        "violations": violations,
-        "world_seconds": time.monotonic() - began,
-    }
+    told = WORLDS.format(
+        last=count - 1, steps=STEPS, violations=violations, seconds=time.monotonic() - began
+    )
     return told, not violations
+
+
+def kill_pipelines(rounds: int, seed: int) -> tuple[str, bool]:
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        result = run_pipelines(Path(folder), rounds, seed)
+    for line in result.wrong:
+        print(line, file=sys.stderr)
+    told = PIPELINES.format(
+        pipelines=result.kills["pipeline"],
+        routers=result.kills["router"],
+        readers=rounds * PLAYS + 1,
+        seed=seed,
+        facts=result.facts,
+        sent=result.sent,
+        wrong=len(result.wrong),
+        seconds=time.monotonic() - began,
+    )
+    return told, not result.wrong
 
 
 def play_chunk(first: int) -> list[str]:

@@ -12,6 +12,7 @@ import click
 
 from headgate.cli import cli as root
 from headgate.core.facts import KINDS
+from headgate.pipeline.tables import TABLES, Table
 from headgate.server.config import default_text
 from headgate.server.metrics import (
     BUILD,
@@ -112,6 +113,25 @@ def _fact(kind: type) -> str:
     )
 
 
+def tables() -> str:
+    """The guide to the pipeline, with its tables written anew."""
+    text = (FOLDER / "../pipeline.md").read_text()
+    before, _, rest = text.partition("<!-- tables -->\n")
+    _, _, after = rest.partition("<!-- end -->\n")
+    parts = "\n".join(map(_table, TABLES.values()))
+    return f"{before}<!-- tables -->\n{parts}<!-- end -->\n{after}"
+
+
+def _table(table: Table) -> str:
+    head = f"### `{table.name}`\n\n{table.about}\n"
+    if table.name == "facts":
+        return f"{head}Its columns are the fields of [facts](reference/facts.md).\n"
+    rows = "\n".join(
+        f"| `{name}` | `{type_}` | {about} |" for name, (type_, about) in table.columns.items()
+    )
+    return f"{head}\n| column | type | |\n|---|---|---|\n{rows}\n"
+
+
 def _page(head: str, parts: Iterable[str]) -> str:
     return "\n".join([NOTE, dedent(head), *parts])
 
@@ -121,6 +141,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "config.md": config,
     "metrics.md": metrics,
     "facts.md": facts,
+    "../pipeline.md": tables,
 }
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headgate import cli as package
-from headgate.cli import LazyGroup, cli
+from headgate.cli import Commands, cli
 from headgate.cli import serve as serve_module
 from headgate.errors import ConfigError, StoreError
 from headgate.server.config import default_text
@@ -66,7 +66,7 @@ def test_debug_shows_the_traceback() -> None:
 def failing(error: BaseException) -> Result:
     """What the group makes of a command that raises."""
 
-    class Failing(LazyGroup):
+    class Failing(Commands):
         def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
             return click.Command(cmd_name, callback=self.fail)
 
@@ -101,7 +101,7 @@ def test_a_closed_pipe_is_quiet() -> None:
 
 
 def test_a_command_whose_module_is_not_there_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(cli, LazyGroup)
+    assert isinstance(cli, Commands)
     monkeypatch.setattr(cli, "lazy", {"gone": "headgate.cli.gone", "config": "headgate.cli.config"})
     assert cli.list_commands(click.Context(cli)) == ["config"]
     assert run("gone").exit_code == 2

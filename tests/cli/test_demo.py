@@ -38,7 +38,7 @@ def test_the_demo_plays_its_scene_and_ends_when_told_to(tmp_path: Path) -> None:
 
 def test_the_demo_goes_on_serving_until_it_is_interrupted(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [HEADGATE, "demo"],
+        [HEADGATE, "demo", "--no-tables"],
         cwd=tmp_path,
         env=environment(tmp_path),
         stdout=subprocess.PIPE,

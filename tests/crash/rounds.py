@@ -68,7 +68,7 @@ def play(folder: Path, ledger: Ledger, seed: int) -> Round:
                 end = float("inf")
             if line.endswith("\n"):
                 ledger.note(line)
-    stored = asyncio.run(_stored(folder))
+    stored = stored_in(folder)
     result = Round(
         len(ledger.receipts) - before[0], sum(map(len, ledger.done.values())) - before[1]
     )
@@ -110,6 +110,11 @@ def _compare_facts(folder: Path, ledger: Ledger, stored: set[str]) -> list[str]:
     told = {message for message, apps in left.items() if apps}
     wrong += [f"{m} is stored or told, not both" for m in told ^ stored]
     return wrong
+
+
+def stored_in(folder: Path) -> set[str]:
+    """The ids of the messages in a store."""
+    return asyncio.run(_stored(folder))
 
 
 async def _stored(folder: Path) -> set[str]:

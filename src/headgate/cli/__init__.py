@@ -6,35 +6,19 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import click
 
+from headgate.cli.lazy import LazyGroup
 from headgate.errors import HeadgateError
 
 
-class LazyGroup(click.Group):
-    """A group that imports a command when it is called, so that each starts fast."""
-
-    def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:  # noqa: ANN401
-        super().__init__(*args, **kwargs)
-        self.lazy = lazy
-        """Names of commands, and the modules that have them under these names."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name, module in self.lazy.items() if find_spec(module)]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        command: click.Command = getattr(import_module(self.lazy[cmd_name]), cmd_name)
-        return command
+class Commands(LazyGroup):
+    """All commands. An error of one is a line that says what to do next, unless a traceback was
+    asked for."""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
-        """An error is one line that says what to do next, unless a traceback was asked for."""
         try:
             return super().invoke(ctx)
         except HeadgateError as error:
@@ -47,7 +31,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=Commands,
     lazy={
         "serve": "headgate.cli.serve",
         "check": "headgate.cli.serve",
@@ -56,6 +40,7 @@ class LazyGroup(click.Group):
         "sub": "headgate.cli.channels",
         "expr": "headgate.cli.expr",
         "journal": "headgate.cli.journal",
+        "pipeline": "headgate.cli.pipeline",
         "simulate": "headgate.cli.simulate",
         "demo": "headgate.cli.demo",
     },

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import invalidate_caches
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -23,12 +27,17 @@ from headgate.server.serve import serve
 @click.command()
 @config_option
 @click.option("--once", is_flag=True, help="End after the scene instead of going on to serve.")
-def demo(config: Path | None, once: bool) -> None:
+@click.option("--tables/--no-tables", default=True, help="Show the tables of the scene, on Spark.")
+@click.option(
+    "--install", metavar="COMMAND", help="What installs Spark, if it is not there.", hidden=True
+)
+def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> None:
     """Start the router, play a short scene, and go on serving.
 
     The scene sends messages through a queue, a fan-out and routed orders, and prints what each
-    subscriber received and why. Everything is on this machine: the store is in ./var unless
-    the configuration says otherwise. Ctrl-C stops the router.
+    subscriber received and why; then the data pipeline shows what it made of that. Everything is
+    on this machine: the store is in ./var unless the configuration says otherwise. Ctrl-C stops
+    the router.
     """
     settings = load_config(config, os.environ)
     quiet = replace(settings, log=replace(settings.log, level="warning"))
@@ -36,23 +45,55 @@ def demo(config: Path | None, once: bool) -> None:
         resp = ListenResp()
         resp = replace(resp, port=free_port(resp.port))
         quiet = replace(quiet, listen=replace(quiet.listen, resp=resp))
-    folder = os.path.relpath(settings.directory)
+    folder, program = os.path.relpath(settings.directory), os.path.relpath(sys.argv[0])
 
     async def play(router: Router, addresses: Mapping[str, str]) -> bool:
         click.echo(f"The router is running; its store is {settings.store.url} in {folder}.\n")
         await scene.play(router, click.echo)
         if once:
             return False
+        if tables and router.journal is not None:
+            await show_tables(router, config, install)
         click.echo("\nIt goes on serving. In another terminal, try:")
         host, _, port = addresses["resp"].rpartition(":")
         click.echo(f"  redis-cli -h {host} -p {port} subscribe news")
         click.echo(f"  redis-cli -h {host} -p {port} publish news 'rain tomorrow'")
         click.echo(f"  curl {addresses['admin']}/status.json")
-        click.echo(f"  {sys.argv[0]} expr check 'amount >= 1000 && kind == \"express\"'")
+        click.echo(f"  {program} expr check 'amount >= 1000 && kind == \"express\"'")
+        click.echo(f"  {program} pipeline dryrun 'amount >= 50' --domain {scene.ORDERS}")
+        click.echo(f"  {program} pipeline sql 'select * from deliveries'")
         click.echo("Ctrl-C stops it.")
         return True
 
     serve(quiet, None, domains=scene.DOMAINS, play=play)
+
+
+async def show_tables(router: Router, config: Path | None, install: str | None) -> None:
+    """Have the pipeline catch up with the scene, in a process of its own, and show some of it."""
+    if find_spec("pyspark") is None:
+        if install is None:
+            click.echo("\nFor tables of what happened: pip install 'headgate[spark]'")
+            return
+        click.echo("\nInstalling Spark beside the router; it takes a minute, once ...")
+        process = await asyncio.create_subprocess_exec(*shlex.split(install))
+        if await process.wait():
+            click.echo("Spark could not be installed; the router does not need it.")
+            return
+        invalidate_caches()
+    assert router.journal is not None, "there is a journal to make tables of"
+    while router.journal.lag:  # noqa: ASYNC110 - the sealer tells when it likes
+        await asyncio.sleep(0.1)
+    click.echo("\nThe same on Spark, from the journal:")
+    arguments = ["pipeline", "run", "--once", "--show", "minutes", "--show", "deliveries"]
+    if config is not None:
+        arguments += ["--config", str(config)]
+    process = await asyncio.create_subprocess_exec(sys.argv[0], *arguments)
+    try:
+        await process.wait()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
 
 
 def free_port(wanted: int) -> int:

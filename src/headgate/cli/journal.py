@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from headgate.cli.config import config_option
-from headgate.cli.output import emit, json_option
+from headgate.cli.output import emit, json_option, readable
 from headgate.errors import ConfigError
 from headgate.server.config import load_config
 from headgate.server.serve import journal_settings
@@ -118,8 +118,7 @@ def _facts(
 def _plain(item: object) -> object:
     """Bytes as text if they are printable, else as hex; properties as they were sent."""
     if isinstance(item, bytes):
-        text = item.decode(errors="replace")
-        return text if text.isprintable() else item.hex()
+        return readable(item)
     if isinstance(item, list):
         return {name: next(v for v in kinds.values() if v is not None) for name, kinds in item}
     return item

@@ -26,3 +26,12 @@ def emit(
     """Print rows as they come, each on a line of its own."""
     for row in rows:
         click.echo(json.dumps(row, ensure_ascii=False) if as_json else plain(row))
+
+
+def readable(data: bytes) -> str:
+    """Bytes as text if they are text that can be printed, else as hex."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return data.hex()
+    return text if text.isprintable() else data.hex()

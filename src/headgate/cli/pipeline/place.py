@@ -1,0 +1,191 @@
+"""Options that commands of the pipeline share: where things are, where Spark runs, since when."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import wraps
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from headgate.cli.config import config_option
+from headgate.errors import ExpressionError, PipelineError
+from headgate.expr.explain import caret
+from headgate.expr.predicate import Predicate, compile_expression
+from headgate.server.config import Config, load_config
+from headgate.server.serve import journal_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the journal, the tables and the router are."""
+
+    config: Config
+    source: Mapping[str, str]
+    """Options of the source."""
+    tables: str
+    router: str
+    token: str | None
+
+    @property
+    def sink(self) -> dict[str, str]:
+        """Options of the sink, but for the queue."""
+        return {"router": self.router, **({"token": self.token} if self.token else {})}
+
+
+def place_options(command: C) -> C:
+    """Add the options that say where things are, as the argument `place`."""
+
+    @wraps(command)
+    def wrapper(
+        *args: Any,  # noqa: ANN401
+        config: Path | None,
+        journal: str | None,
+        router: str | None,
+        tables: str | None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        return command(*args, place=_place(config, journal, router, tables), **kwargs)
+
+    for option in (
+        click.option(
+            "--tables", metavar="DIR", help="Where the tables are, a folder or a URI of Spark."
+        ),
+        click.option(
+            "--router",
+            metavar="URL",
+            envvar="HEADGATE_ROUTER",
+            help="The admin port of a router; the journal is downloaded from it.",
+        ),
+        click.option("--journal", metavar="DIR", help="The folder of the journal."),
+        config_option,
+    ):
+        wrapper = option(wrapper)
+    return wrapper  # type: ignore[return-value]
+
+
+def _place(path: Path | None, journal: str | None, router: str | None, tables: str | None) -> Place:
+    config = load_config(path, os.environ)
+    token = config.admin.token.reveal() if config.admin.token else None
+    if journal is not None:
+        source = {"path": journal}
+    elif router is not None:
+        source = {"router": router, **({"token": token} if token else {})}
+    else:
+        settings = journal_settings(config)
+        if settings is None:
+            raise PipelineError(
+                "this configuration keeps no journal; name one with --journal or --router"
+            )
+        source = {"path": str(settings.directory.absolute())}
+    return Place(
+        config=config,
+        source=source,
+        tables=tables or str((config.directory / "pipeline").absolute()),
+        router=router or f"http://{config.admin.host}:{config.admin.port}",
+        token=token,
+    )
+
+
+def spark_options(command: C) -> C:
+    """Add the options that say where Spark runs, as the argument `spark`: a function that gives
+    a session, so that what can be wrong before is said before Spark starts."""
+
+    @wraps(command)
+    def wrapper(*args: Any, master: str | None, remote: str | None, **kwargs: Any) -> Any:  # noqa: ANN401
+        if find_spec("pyspark") is None:
+            raise PipelineError("Spark is not installed: pip install 'headgate[spark]'")
+        return command(*args, spark=lambda: _session(master, remote), **kwargs)
+
+    for option in (
+        click.option("--remote", metavar="URL", help="A Spark Connect server: sc://HOST:PORT."),
+        click.option(
+            "--master",
+            metavar="URL",
+            help="A cluster, such as spark://HOST:PORT.  [default: local[*]]",
+        ),
+    ):
+        wrapper = option(wrapper)
+    return wrapper  # type: ignore[return-value]
+
+
+Spark = Callable[[], "SparkSession"]
+
+
+def _session(master: str | None, remote: str | None) -> SparkSession:
+    from headgate.pipeline.format import register
+    from headgate.pipeline.session import open_session
+
+    started = time.monotonic()
+    click.echo(f"starting Spark on {remote or master or 'this machine'} ...", err=True)
+    session = register(open_session(master=master, remote=remote))
+    click.echo(f"Spark is there after {time.monotonic() - started:.1f} s", err=True)
+    return session
+
+
+@contextmanager
+def one_line() -> Iterator[None]:
+    """What Spark has to complain about, in one line."""
+    from headgate.pipeline.session import one_line as telling
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).disabled = True
+    with telling("Spark failed"):
+        yield
+
+
+class Since(click.ParamType[float]):
+    """A moment: so long ago (7d, 12h, 30m) or a date (2026-11-01, with a time if wanted)."""
+
+    name = "moment"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        text = str(value)
+        match = re.fullmatch(r"(\d{1,9})([smhdw])", text)
+        if match:
+            return time.time() - int(match[1]) * UNITS[match[2]]
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            self.fail("say 7d, 12h or 30m, or a date such as 2026-11-01", param, ctx)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def since_option(command: C) -> C:
+    return click.option(
+        "--since",
+        type=Since(),
+        default="7d",
+        show_default=True,
+        metavar="MOMENT",
+        help="From when on: 7d, 12h, 30m ago, or a date in UTC.",
+    )(command)
+
+
+def compiled(expression: str) -> Predicate:
+    try:
+        return compile_expression(expression)
+    except ExpressionError as error:
+        raise PipelineError(f"the expression is wrong\n{caret(error)}") from error
+
+
+def facts_of(session: SparkSession, place: Place) -> DataFrame:
+    return session.read.format("headgate").options(**place.source).load()

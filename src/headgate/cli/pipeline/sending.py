@@ -1,0 +1,90 @@
+"""``headgate pipeline replay`` and ``route``: history sent again, and any data routed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from headgate.cli.frames import show
+from headgate.cli.output import json_option
+from headgate.cli.pipeline.following import stopping
+from headgate.cli.pipeline.place import (
+    Place,
+    Since,
+    Spark,
+    compiled,
+    one_line,
+    place_options,
+    since_option,
+    spark_options,
+)
+
+
+@click.command()
+@click.option("--domain", required=True, help="Whose messages.")
+@click.option("--where", "expression", metavar="EXPR", help="Only messages that match.")
+@click.option("--until", type=Since(), metavar="MOMENT", help="Up to when.")
+@click.option("--to", required=True, metavar="QUEUE", help="bmq://DOMAIN/NAME, on the router.")
+@click.option("--job", metavar="NAME", help="To send again what another replay has sent.")
+@since_option
+@place_options
+@spark_options
+def replay(
+    domain: str,
+    expression: str | None,
+    until: float | None,
+    to: str,
+    job: str | None,
+    since: float,
+    place: Place,
+    spark: Spark,
+) -> None:
+    """Send messages of the journal again, each once.
+
+    A replay that was interrupted goes on where it was. Needs domains with journal_bodies.
+    """
+    predicate = compiled(expression) if expression is not None else None
+    session = spark()
+    from headgate.pipeline import replay as replaying
+
+    wanted = replaying.Wanted(domain, to, predicate, since, until)
+    with one_line():
+        found, bodiless = replaying.check(session, place.source, wanted)
+        if bodiless:
+            click.echo(f"{bodiless} of {found} messages lack a body and are left out", err=True)
+        query = replaying.start(session, place.source, place.sink, place.tables, wanted, job)
+        with stopping(query):
+            while query.isActive:
+                query.awaitTermination(1)
+                click.echo(f"sent {replaying.sent(query)} messages to {to}", err=True)
+            if error := query.exception():
+                raise error
+        sent = replaying.sent(query)
+    click.echo(f"sent {sent} of {found} messages to {to} as {job or wanted.job}")
+
+
+@click.command()
+@click.option("--from", "source", required=True, metavar="PATH", help="Parquet with properties.")
+@click.option("--subscriptions", required=True, type=click.Path(path_type=Path), metavar="FILE")
+@click.option("--to", "target", metavar="PATH", help="Write the result as Parquet.")
+@click.option("--key", default="number", show_default=True, help="The column that names a message.")
+@spark_options
+@json_option
+def route(
+    source: str,
+    subscriptions: Path,
+    target: str | None,
+    key: str,
+    spark: Spark,
+    as_json: bool,
+) -> None:
+    """Route any data set: which app and which subscriptions get each message."""
+    from headgate.pipeline.subscriptions import Subscriptions
+
+    wanted = Subscriptions.read(subscriptions)
+    session = spark()
+    from headgate.pipeline.routing import route as routed
+
+    with one_line():
+        show(routed(session.read.parquet(source), wanted, key=key), as_json, target)

@@ -1,0 +1,97 @@
+"""``headgate pipeline`` before Spark starts: what can be wrong is said at once."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from headgate.cli import cli
+from headgate.cli.pipeline.place import Since
+from headgate.pipeline.archive import Archive
+from tests.pipeline.journals import facts_of_a_day, write_journal
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(master: str | None, remote: str | None) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("headgate.cli.pipeline.place._session", start)
+
+
+def run(folder: Path, *arguments: str) -> Result:
+    environment = {"HEADGATE_DIRECTORY": str(folder / "var"), "HEADGATE_ROUTER": None}
+    return CliRunner().invoke(cli, ["pipeline", *arguments], env=environment)
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_wrong_expression_is_shown_with_a_caret_before_spark_starts(tmp_path: Path) -> None:
+    for command in (
+        ["dryrun", "x >> 1", "--domain", "d"],
+        ["replay", "--domain", "d", "--where", "x >> 1", "--to", "bmq://d/q"],
+    ):
+        done = run(tmp_path, *command)
+        assert done.exit_code == 1
+        assert "x >> 1\n   ^" in done.stderr
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_wrong_subscription_is_named_before_spark_starts(tmp_path: Path) -> None:
+    path = tmp_path / "subscriptions.jsonl"
+    path.write_text('{"id": "a", "expression": "x > 1"}\n{"id": "b", "expression": "x >"}\n')
+    done = run(tmp_path, "route", "--from", str(tmp_path), "--subscriptions", str(path))
+    assert done.exit_code == 1
+    assert "line 2" in done.stderr
+    assert "x >" in done.stderr
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_an_unknown_table_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    done = run(tmp_path, "run", "--once", "--show", "minuets")
+    assert done.exit_code == 1
+    assert "no table minuets; there are facts, messages" in done.stderr
+
+
+def test_a_store_in_memory_has_no_journal_to_read(tmp_path: Path) -> None:
+    config = tmp_path / "headgate.toml"
+    config.write_text('[store]\nurl = "memory:"\n')
+    done = run(tmp_path, "status", "--config", str(config))
+    assert done.exit_code == 1
+    assert "name one with --journal or --router" in done.stderr
+
+
+def test_a_router_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    done = run(tmp_path, "status", "--router", "http://127.0.0.1:1")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("headgate: the router at http://127.0.0.1:1")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_status_says_how_far_the_tables_are_behind(tmp_path: Path) -> None:
+    journal = tmp_path / "var" / "journal"
+    write_journal(journal, list(facts_of_a_day(5)), per_segment=10)
+    last = int(max(path.name for path in journal.iterdir())[21:41])
+    before = json.loads(run(tmp_path, "status", "--json").stdout)
+    assert (before["facts_in_journal"], before["facts_in_tables"]) == (last, 0)
+    archive = Archive(str(tmp_path / "var" / "pipeline"))
+    note = {"facts": 20, "last": 20, "at": time.time() - 60, "seconds": 1.5}
+    archive.note(0, note)
+    archive.note(1, {**note, "facts": 0, "last": None, "at": None})
+    after = json.loads(run(tmp_path, "status", "--json").stdout)
+    assert (after["lag_facts"], after["batch"], after["batch_seconds"]) == (last - 20, 0, 1.5)
+    assert 59 < after["lag_seconds"] < 70
+    assert "lag facts" in run(tmp_path, "status").stdout
+
+
+def test_moments_are_so_long_ago_or_dates() -> None:
+    since = Since()
+    assert abs(since.convert("2h", None, None) - (time.time() - 7200)) < 5
+    assert since.convert("2026-11-01", None, None) == 1793491200.0
+    assert since.convert("2026-11-01T00:00:00+01:00", None, None) == 1793487600.0
+    with pytest.raises(click.BadParameter, match="say 7d, 12h or 30m"):
+        since.convert("yesterday", None, None)

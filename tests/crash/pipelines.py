@@ -1,0 +1,128 @@
+"""Kill -9 of everything at once: the router whose facts are told, the pipeline that makes tables
+of them, and the router that the pipeline sends to."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from headgate.pipeline.archive import Archive
+from headgate.store import reading
+from tests.crash.rounds import APPS, Ledger, play, stored_in
+from tests.crash.routers import bodies_in, configured, start
+from tests.crash.worker import FAN
+
+PLAYS = 3
+"""Lives of the first router in each life of the pipeline."""
+DEADLINE_SECONDS = 300
+
+
+@dataclass
+class Result:
+    facts: int = 0
+    sent: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+    """What the tables, the store and the queue do not agree on."""
+
+
+def run(folder: Path, rounds: int, seed: int) -> Result:
+    """So many lives of the pipeline, and one in which it catches up; then compare."""
+    draw = random.Random(seed)
+    result = Result()
+    ledger = Ledger()
+    target = folder / "target"
+    url = f"http://127.0.0.1:{configured(target)}"
+    play(folder, ledger, seed)  # something to read
+    router = start(target)
+    try:
+        for number in range(rounds):
+            keeper = _keeper(folder, url)
+            playing = threading.Thread(target=_play, args=(folder, ledger, seed + 1 + 100 * number))
+            playing.start()
+            time.sleep(draw.uniform(0.0, 3.0))
+            if draw.random() < 0.7:
+                router.kill()
+                router.wait()
+                router = start(target)
+                result.kills["router"] += 1
+            time.sleep(draw.uniform(0.0, 6.0))
+            _kill(keeper)
+            result.kills["pipeline"] += 1
+            playing.join()
+            print(f"life {number + 1}/{rounds} of the pipeline is over", file=sys.stderr)
+        with _keeper(folder, url, "--once") as keeper:
+            assert keeper.wait(DEADLINE_SECONDS) == 0, "the pipeline catches up"
+    finally:
+        router.send_signal(signal.SIGTERM)
+        router.wait(DEADLINE_SECONDS)
+    _compare(folder, result)
+    return result
+
+
+def _play(folder: Path, ledger: Ledger, seed: int) -> None:
+    for number in range(PLAYS):
+        play(folder, ledger, seed + number)
+
+
+def _keeper(folder: Path, url: str, *options: str) -> subprocess.Popen[str]:
+    """A pipeline at work."""
+    keeper = subprocess.Popen(
+        [sys.executable, "-m", "tests.crash.keeper", str(folder), url, *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # it is killed with its Java
+    )
+    assert keeper.stdout is not None
+    assert keeper.stdout.readline() == "ready\n"
+    return keeper
+
+
+def _kill(keeper: subprocess.Popen[str]) -> None:
+    with keeper:
+        os.killpg(keeper.pid, signal.SIGKILL)
+
+
+def _compare(folder: Path, result: Result) -> None:
+    told = {fact["number"]: fact for fact in reading.facts(folder / "journal")}
+    kept = Counter(row["number"] for row in _rows(folder, "facts", "number"))
+    result.facts = len(told)
+    result.wrong += [f"fact {n} is kept {c} times" for n, c in kept.items() if c != 1]
+    result.wrong += [f"fact {n} is told or kept, not both" for n in told.keys() ^ kept.keys()]
+    left: dict[bytes, set[str]] = {}
+    for row in _rows(folder, "messages", "message"):
+        message = row["message"]
+        if message in left:
+            result.wrong.append(f"{message!r} is there twice")
+        left[message] = set(APPS if message.startswith(FAN) else {""})
+    for row in _rows(folder, "deliveries", "message", "app", "outcome"):
+        if row["outcome"] == "confirmed":
+            left[row["message"]].discard(row["app"])
+    waiting = {message.decode() for message, apps in left.items() if apps}
+    stored = stored_in(folder)
+    result.wrong += [f"{m} is in the tables or stored, not both" for m in waiting ^ stored]
+    sent = bodies_in(folder / "target")
+    result.sent = sent.total()
+    result.wrong += [f"{m!r} was sent {c} times" for m, c in sent.items() if c != 1]
+    result.wrong += [f"{m!r} was accepted or sent, not both" for m in left.keys() ^ sent.keys()]
+
+
+def _rows(folder: Path, table: str, *columns: str) -> list[dict[str, Any]]:
+    parts = Archive(str(folder / "tables")).parts(table)
+    return [
+        row
+        for part in parts
+        for file in sorted(Path(part.path).rglob("*.parquet"))
+        for row in pq.ParquetFile(file).read(columns=list(columns)).to_pylist()
+    ]

@@ -1,0 +1,149 @@
+"""The commands, from a router's history to what they print."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+from headgate.cli import cli
+from headgate.core.commands import Create, Delete
+from headgate.core.domain import Domain, Mode
+from headgate.core.limits import Limits
+from headgate.core.names import QueueId, ServiceId
+from headgate.core.tally import name_of
+from headgate.pipeline.format import register
+from headgate.server.journal import JournalSettings
+from headgate.server.local import LocalSession
+from headgate.server.router import Router
+from headgate.store.sqlite import SqliteStore
+
+
+@pytest.fixture
+def at_hand(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands take the session of the tests."""
+    monkeypatch.setattr(
+        "headgate.cli.pipeline.place._session", lambda master, remote: register(spark)
+    )
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the scene of the demo leaves behind."""
+    folder = tmp_path_factory.mktemp("history")
+    environment = {
+        **os.environ,
+        "HEADGATE_DIRECTORY": str(folder / "var"),
+        "HEADGATE_ADMIN__PORT": "0",
+    }
+    headgate = Path(sys.executable).with_name("headgate")
+    subprocess.run(
+        [headgate, "demo", "--once"], env=environment, check=True, timeout=60, capture_output=True
+    )
+    return folder
+
+
+def run(folder: Path, *arguments: str, code: int = 0) -> Result:
+    environment = {"HEADGATE_DIRECTORY": str(folder / "var"), "HEADGATE_ROUTER": None}
+    done = CliRunner().invoke(cli, ["pipeline", *arguments], env=environment)
+    assert done.exit_code == code, (done.stderr, done.exception)
+    return done
+
+
+@pytest.mark.usefixtures("at_hand", "spark")
+def test_tables_are_kept_shown_asked_and_told_of(history: Path) -> None:
+    done = run(history, "run", "--once", "--show", "messages")
+    assert "facts in" in done.stderr
+    assert "messages: Every message that the router accepted." in done.stdout
+    assert done.stdout.count("bmq://scene.orders/incoming") == 3
+    status = json.loads(run(history, "status", "--json").stdout)
+    assert status["lag_facts"] == 0
+    assert status["segments_corrupt"] == 0
+    query = "select outcome, count(*) n from deliveries where domain is not null group by 1"
+    rows = [json.loads(line) for line in run(history, "sql", query, "--json").stdout.splitlines()]
+    assert {row["outcome"]: row["n"] for row in rows} == {"confirmed": 4, "auto-confirmed": 2}
+    target = history / "out"
+    run(history, "sql", "select 1 one", "--to", str(target))
+    assert run(history, "sql", f"select * from parquet.`{target}`").stdout == "one\n  1\n"
+
+
+@pytest.mark.usefixtures("at_hand", "spark")
+def test_a_wrong_query_is_one_line(history: Path) -> None:
+    done = run(history, "sql", "select nothing from nowhere", code=1)
+    assert done.stderr.startswith("headgate: Spark failed: ")
+    assert "nowhere" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("at_hand", "spark")
+def test_a_dryrun_tells_what_would_have_matched(history: Path) -> None:
+    done = run(history, "dryrun", "amount >= 90", "--domain", "scene.orders", "--samples", "1")
+    first, sample = done.stdout.splitlines()
+    assert first == "2 of 3 messages match (66.7%)"
+    assert sample.endswith("bmq://scene.orders/incoming  kind='standard', amount=4000")
+    nothing = run(history, "dryrun", "amount >= 90", "--domain", "elsewhere")
+    assert "the journal has no messages of elsewhere" in nothing.stderr
+
+
+@pytest.mark.usefixtures("at_hand", "spark")
+def test_any_data_is_routed(history: Path, spark: SparkSession, tmp_path: Path) -> None:
+    data, wanted = tmp_path / "data", tmp_path / "subscriptions.jsonl"
+    rows = [(number, {"x": (number, None, None)}) for number in range(4)]
+    schema = "number bigint, properties map<string, struct<i bigint, s string, b boolean>>"
+    spark.createDataFrame(rows, schema).write.parquet(str(data))
+    wanted.write_text('{"id": "a", "expression": "x >= 2"}\n')
+    done = run(tmp_path, "route", "--from", str(data), "--subscriptions", str(wanted), "--json")
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sorted((row["number"], row["outcome"]) for row in told) == [
+        (0, "put-aside"),
+        (1, "put-aside"),
+        (2, "routed"),
+        (3, "routed"),
+    ]
+
+
+QUEUES = [QueueId(b"q%d" % number) for number in range(4)]
+SERVICE = ServiceId(b"\xaa" * 4)
+
+
+async def live(folder: Path) -> None:
+    """A router's life in which a service gets four queues and loses one."""
+    router = Router(
+        store=SqliteStore(folder / "var" / "queues.db"),
+        domains={"line": Domain("line", Mode.EXCLUSIVE)},
+        limits=Limits(),
+        journal=JournalSettings(folder / "var" / "journal", 1_000_000, None, None),
+    )
+    await router.start()
+    session = LocalSession(router, "service")
+    for queue in QUEUES:
+        await session.ask(Create, queue, "line", service=SERVICE)
+    await session.ask(Delete, QUEUES[0])
+    session.close()
+    await router.stop()
+
+
+@pytest.mark.usefixtures("at_hand", "spark")
+def test_an_audit_finds_nothing_until_something_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "var").mkdir()
+    asyncio.run(live(tmp_path))
+    for options in ((), ("--from", "facts"), ("--incremental",)):
+        done = run(tmp_path, "audit", "--all", *options)
+        assert "3 queues counted, 3 in its tally, drift: none" in done.stdout
+        assert "1 services, 0 of them drift" in done.stderr
+    with sqlite3.connect(tmp_path / "var" / "queues.db") as db:
+        db.execute("UPDATE queues SET service = NULL WHERE id = ?", (QUEUES[1],))
+    db.close()
+    done = run(tmp_path, "audit", code=1)
+    lost = name_of(QUEUES[1]).hex()
+    assert f"2 queues counted, 3 in its tally, drift: more; it may be queue {lost}" in done.stdout
+    done = run(tmp_path, "audit", "--from", "facts", code=1)
+    assert done.stdout == f"queue {lost} is aaaaaaaa's by the facts and nobody's by the store\n"
