@@ -52,7 +52,7 @@ from headgate.pipeline.subscriptions import Subscription, Subscriptions
 ROOT = Path(__file__).parent.parent
 SIZES = (100, 1_000, 10_000, 100_000)
 MESSAGES = 2_000_000
-MATCHER_MESSAGES = 200_000
+MATCHER_MESSAGES = 300_000
 UDF_EVALUATIONS = 10_000_000
 UDF_SIZE_MAX = 10_000
 COMPARED = 20_000
