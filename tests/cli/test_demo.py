@@ -50,3 +50,18 @@ def test_the_demo_goes_on_serving_until_it_is_interrupted(tmp_path: Path) -> Non
             assert answer.status == 200
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 0
+
+
+def test_the_demo_can_be_stopped_while_the_pipeline_is_at_work(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [HEADGATE, "demo"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if "on Spark" in line)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 0

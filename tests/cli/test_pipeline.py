@@ -50,13 +50,6 @@ def test_a_wrong_subscription_is_named_before_spark_starts(tmp_path: Path) -> No
     assert "x >" in done.stderr
 
 
-@pytest.mark.usefixtures("no_spark")
-def test_an_unknown_table_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    done = run(tmp_path, "run", "--once", "--show", "minuets")
-    assert done.exit_code == 1
-    assert "no table minuets; there are facts, messages" in done.stderr
-
-
 def test_a_store_in_memory_has_no_journal_to_read(tmp_path: Path) -> None:
     config = tmp_path / "headgate.toml"
     config.write_text('[store]\nurl = "memory:"\n')

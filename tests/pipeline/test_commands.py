@@ -60,10 +60,9 @@ def run(folder: Path, *arguments: str, code: int = 0) -> Result:
 
 @pytest.mark.usefixtures("at_hand", "spark")
 def test_tables_are_kept_shown_asked_and_told_of(history: Path) -> None:
-    done = run(history, "run", "--once", "--show", "messages")
+    done = run(history, "run", "--once", "--show", "select count(*) n from messages")
     assert "facts in" in done.stderr
-    assert "messages: Every message that the router accepted." in done.stdout
-    assert done.stdout.count("bmq://scene.orders/incoming") == 3
+    assert done.stdout == "\nn\n5\n"
     status = json.loads(run(history, "status", "--json").stdout)
     assert status["lag_facts"] == 0
     assert status["segments_corrupt"] == 0

@@ -7,8 +7,8 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
-from importlib import invalidate_caches
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -68,6 +68,17 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
     serve(quiet, None, domains=scene.DOMAINS, play=play)
 
 
+QUERIES = (
+    "select address, app, outcome, count(*) messages from deliveries group by all order by all",
+    "select family, address, app, expression, priority from subscriptions order by since, priority",
+    "select channel, sum(published) published, sum(deliveries) deliveries from channels group by 1",
+)
+"""What is shown of the tables: how deliveries ended, who wanted what, how busy channels were."""
+
+SEALED_SECONDS_MAX = 10.0
+"""The scene is in the journal within a second or two."""
+
+
 async def show_tables(router: Router, config: Path | None, install: str | None) -> None:
     """Have the pipeline catch up with the scene, in a process of its own, and show some of it."""
     if find_spec("pyspark") is None:
@@ -79,12 +90,15 @@ async def show_tables(router: Router, config: Path | None, install: str | None) 
         if await process.wait():
             click.echo("Spark could not be installed; the router does not need it.")
             return
-        invalidate_caches()
     assert router.journal is not None, "there is a journal to make tables of"
-    while router.journal.lag:  # noqa: ASYNC110 - the sealer tells when it likes
-        await asyncio.sleep(0.1)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SEALED_SECONDS_MAX):
+            while router.journal.lag:  # noqa: ASYNC110 - the sealer tells when it likes
+                await asyncio.sleep(0.1)
     click.echo("\nThe same on Spark, from the journal:")
-    arguments = ["pipeline", "run", "--once", "--show", "minutes", "--show", "deliveries"]
+    arguments = ["pipeline", "run", "--once"]
+    for query in QUERIES:
+        arguments += ["--show", query]
     if config is not None:
         arguments += ["--config", str(config)]
     process = await asyncio.create_subprocess_exec(sys.argv[0], *arguments)

@@ -225,8 +225,21 @@ class _Service:
             addresses["resp"] = "{}:{}".format(*self.resp.address)
         told = {**addresses, "store": config.store.url, **self._counts()}
         logger.info("serving", extra={"fields": told})
-        if self.play is None or await self.play(self.router, addresses):
+        if self.play is None or await self._played(self.play, addresses, stop):
             await self._until(stop, served)
+
+    async def _played(self, play: Play, addresses: Mapping[str, str], stop: asyncio.Event) -> bool:
+        """Let the play run, unless a signal comes first. Whether to go on serving."""
+        playing = asyncio.ensure_future(play(self.router, addresses))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait([playing, stopping], return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not playing.done():
+            playing.cancel()
+            with suppress(asyncio.CancelledError):
+                await playing
+            return False
+        return playing.result()
 
     def _staging(self, stack: AsyncExitStack) -> Path:
         """Where sinks stage: beside the database, or nowhere that lasts if there is none."""

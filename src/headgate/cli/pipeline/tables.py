@@ -11,9 +11,9 @@ from headgate.cli.frames import frame_options, show
 from headgate.cli.output import emit, json_option
 from headgate.cli.pipeline.following import stopping
 from headgate.cli.pipeline.place import Place, Spark, one_line, place_options, spark_options
-from headgate.errors import PipelineError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 
@@ -22,21 +22,16 @@ if TYPE_CHECKING:
 @spark_options
 @click.option("--once", is_flag=True, help="Catch up with the journal, then end.")
 @click.option("--keep-days", type=click.IntRange(1), help="Remove rows of older days.")
-@click.option("--show", "shown", multiple=True, metavar="TABLE", help="Print it in the end.")
+@click.option("--show", "queries", multiple=True, metavar="QUERY", help="Asked in the end.")
 def run(
-    place: Place, spark: Spark, once: bool, keep_days: int | None, shown: tuple[str, ...]
+    place: Place, spark: Spark, once: bool, keep_days: int | None, queries: tuple[str, ...]
 ) -> None:
     """Keep the tables up to date, until it is stopped."""
-    from headgate.pipeline import keeping
-    from headgate.pipeline.archive import Archive
-    from headgate.pipeline.tables import TABLES
-
-    for name in shown:
-        if name not in TABLES:
-            raise PipelineError(f"no table {name}; there are {', '.join(TABLES)}")
     session = spark()
+    from headgate.pipeline import keeping
 
-    query = keeping.start(session, place.source, place.tables, once=once, keep_days=keep_days)
+    with one_line():
+        query = keeping.start(session, place.source, place.tables, once=once, keep_days=keep_days)
     click.echo(f"the tables are in {place.tables}", err=True)
     with stopping(query), one_line():
         seen = -1
@@ -46,9 +41,10 @@ def run(
         _tell_batches(query, seen)
         if error := query.exception():
             raise error
-        for name in shown:
-            click.echo(f"\n{name}: {TABLES[name].about}")
-            show(Archive(place.tables).read(session, TABLES[name]).drop("day"))
+        _named(session, place)
+        for asked in queries:
+            click.echo()
+            show(session.sql(asked))
 
 
 def _tell_batches(query: StreamingQuery, seen: int) -> int:
@@ -86,11 +82,16 @@ def _status_text(row: Mapping[str, object]) -> str:
 def sql(query: str, place: Place, spark: Spark, output: Mapping[str, Any]) -> None:
     """Ask the tables by name: "select address, accepted from minutes"."""
     session = spark()
+    with one_line():
+        _named(session, place)
+        show(session.sql(query), **output)
+
+
+def _named(session: SparkSession, place: Place) -> None:
+    """Make the tables known by their names."""
     from headgate.pipeline.archive import Archive
     from headgate.pipeline.tables import TABLES
 
-    with one_line():
-        archive = Archive(place.tables)
-        for name, table in TABLES.items():
-            archive.read(session, table).createOrReplaceTempView(name)
-        show(session.sql(query), **output)
+    archive = Archive(place.tables)
+    for name, table in TABLES.items():
+        archive.read(session, table).createOrReplaceTempView(name)
