@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -52,11 +53,13 @@ def test_the_widest_part_counts(tmp_path: Path) -> None:
     assert numbers(Archive(str(tmp_path))) == [(0, 1), (2, 2)]
 
 
-def test_replaced_parts_go_after_their_grace(tmp_path: Path) -> None:
-    old, young = part(tmp_path, 0, 0, at=NOW - GRACE_SECONDS - 1), part(tmp_path, 1, 1, at=NOW)
-    kept = part(tmp_path, 0, 1)
-    Archive(str(tmp_path), clock=lambda: NOW).clean("messages", None)
-    assert (old.exists(), young.exists(), kept.exists()) == (False, True, True)
+def test_replaced_parts_go_after_their_grace_however_old_they_are(tmp_path: Path) -> None:
+    replaced = [part(tmp_path, number, number, at=NOW - 10 * GRACE_SECONDS) for number in (0, 1)]
+    whole = part(tmp_path, 0, 1, at=NOW)
+    for later, stay in ((GRACE_SECONDS - 1, True), (GRACE_SECONDS + 1, False)):
+        Archive(str(tmp_path), clock=partial(float, NOW + later)).clean("messages", None)
+        assert [each.exists() for each in replaced] == [stay, stay]
+    assert whole.exists()
 
 
 @pytest.mark.parametrize(("days", "stays"), [(1, True), (0, True), (None, True), (-1, False)])

@@ -22,7 +22,6 @@ from headgate.pipeline.feed import (
     RouterFeed,
     cache_of,
     feed_of,
-    quarantined,
     trim,
 )
 from tests.pipeline.journals import (
@@ -115,7 +114,7 @@ def test_an_unreadable_segment_is_marked_told_once_and_left_out(
     feed.quarantine(bad, "bytes\nof nonsense")
     assert feed.segments() == rest
     assert bad.path.exists(), "its name may be where the numbers go on from"
-    [found] = quarantined({"path": str(journal)})
+    [found] = feed_of({"path": str(journal)}).quarantined()
     assert (found.name, found.problem) == (bad.path.name, "bytes of nonsense")
     [line] = capfd.readouterr().err.splitlines()
     assert bad.path.name in line
@@ -223,7 +222,7 @@ def test_an_unreadable_segment_of_a_router_is_remembered_on_this_machine(
     bad, *rest = feed.segments()
     feed.quarantine(bad, "nonsense")
     assert RouterFeed(router).segments() == rest
-    assert [each.name for each in quarantined({"router": router})] == [bad.path.name]
+    assert [each.name for each in feed_of({"router": router}).quarantined()] == [bad.path.name]
     assert not list(journal.glob(f"*{MARK}"))
 
 

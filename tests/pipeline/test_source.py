@@ -31,7 +31,7 @@ from headgate.core.names import SessionId
 from headgate.errors import PipelineError
 from headgate.pipeline import feed as feeds
 from headgate.pipeline import source
-from headgate.pipeline.feed import quarantined
+from headgate.pipeline.feed import feed_of
 from headgate.pipeline.format import register
 from headgate.pipeline.schema import ARROW
 from headgate.pipeline.session import reason
@@ -355,7 +355,7 @@ def test_a_corrupt_segment_is_named_counted_and_left_out(
     assert numbers(reader, spans) == [*ALL[:20], *ALL[40:]]
     [line] = capfd.readouterr().err.splitlines()
     assert bad.name in line
-    assert [each.name for each in quarantined(of(journal))] == [bad.name]
+    assert [each.name for each in feed_of(of(journal)).quarantined()] == [bad.name]
     assert read_batch(journal) == [*ALL[:20], *ALL[40:]]
     assert capfd.readouterr().err == ""
 
@@ -386,7 +386,7 @@ def test_a_mark_that_another_journal_left_behind_does_not_move_the_end(journal: 
 def test_what_a_corrupt_merged_segment_replaced_is_read_while_it_is_there(journal: Path) -> None:
     spoil(merge_segments(journal, keep=True))
     assert read_batch(journal) == ALL
-    assert len(quarantined(of(journal))) == 1
+    assert len(feed_of(of(journal)).quarantined()) == 1
 
 
 def test_a_segment_that_may_not_be_read_is_not_called_corrupt(
@@ -400,7 +400,7 @@ def test_a_segment_that_may_not_be_read_is_not_called_corrupt(
     monkeypatch.setattr(pq, "ParquetFile", refused)
     with pytest.raises(PipelineError, match=r"parquet cannot be read: .*Permission denied"):
         numbers(reader, spans)
-    assert quarantined(of(journal)) == []
+    assert feed_of(of(journal)).quarantined() == []
 
 
 def test_a_newer_journal_says_to_upgrade(tmp_path: Path) -> None:
@@ -489,7 +489,7 @@ def test_a_stream_reads_from_a_router_while_it_merges(journal: Path) -> None:
         assert numbers(stream, spans) == ALL
         cut(segments(journal)[0].path)
         assert numbers(JournalReader({"router": url}), spans) == []
-        assert len(quarantined({"router": url})) == 1
+        assert len(feed_of({"router": url}).quarantined()) == 1
 
 
 # With Spark.
@@ -554,7 +554,7 @@ def test_spark_leaves_out_a_corrupt_segment_and_reads_the_rest(
     cut(segments(journal)[2].path)
     assert batch(session, journal).count() == LAST - 20
     assert sum(catch_up(session, journal, tmp_path / "table")) == LAST - 20
-    assert len(quarantined(of(journal))) == 1
+    assert len(feed_of(of(journal)).quarantined()) == 1
 
 
 def test_what_is_wrong_comes_through_spark_as_one_line(

@@ -45,6 +45,9 @@ class Part:
     path: str
     written: float
 
+    def covers(self, other: Part) -> bool:
+        return self.first <= other.first and other.last <= self.last
+
 
 class Archive:
     def __init__(self, root: str, clock: Callable[[], float] = time.time) -> None:
@@ -152,7 +155,10 @@ class Archive:
         files, _ = self._files()
         kept = self.parts(name)
         for part in self._parts(name):
-            if part not in kept and self._clock() - part.written > GRACE_SECONDS:
+            if part in kept:
+                continue
+            replaced = min(each.written for each in kept if each.covers(part))
+            if self._clock() - replaced > GRACE_SECONDS:
                 files.delete_dir(self._local(part.path))
         if keep_days is None:
             return

@@ -13,6 +13,7 @@ from headgate.core import facts as f
 from headgate.expr.predicate import Failure, Predicate
 from headgate.pipeline import transforms as t
 from headgate.pipeline.columns import condition, failure, in_map
+from headgate.pipeline.matches import plain
 from headgate.pipeline.routing import matching
 from headgate.pipeline.subscriptions import Subscription, Subscriptions
 
@@ -72,15 +73,11 @@ def ask(facts: DataFrame, question: Question, samples: int = SAMPLES) -> Answer:
 
 
 def _sample(row: Mapping[str, Any]) -> dict[str, Any]:
-    properties = {
-        name: next(value for value in kinds.values() if value is not None)
-        for name, kinds in (row["properties"] or {}).items()
-    }
     return {
         "number": row["number"],
         "time": row["time"].isoformat(sep=" ", timespec="seconds"),
         "address": row["address"],
-        "properties": properties,
+        "properties": plain((row["properties"] or {}).items()),
     }
 
 

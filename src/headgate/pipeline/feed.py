@@ -45,9 +45,6 @@ PAUSES = (0.5, 1.0, 2.0)
 CACHE_BYTES = 2048 * MiB
 """What the downloaded segments of a router may take. Those used least recently go first."""
 
-LOOKS = 5
-"""A folder changes while it is listed, but hardly so often in a row."""
-
 
 @value
 class Quarantined:
@@ -110,13 +107,8 @@ def feed_of(options: Mapping[str, str]) -> Feed:
             " see, or with the option router (or HEADGATE_ROUTER), the URL of a router's admin port"
         )
     if not router.startswith(("http://", "https://")):
-        raise PipelineError(f"router is a URL such as http://127.0.0.1:7780, not {router!r}")
+        raise PipelineError(f"router is a URL such as http://127.0.0.1:8222, not {router!r}")
     return RouterFeed(router.rstrip("/"), given.get("token"))
-
-
-def quarantined(options: Mapping[str, str]) -> list[Quarantined]:
-    """The segments that queries with these options left out because they cannot be read."""
-    return feed_of(options).quarantined()
 
 
 @dataclass(frozen=True)
@@ -146,17 +138,12 @@ class FolderFeed(Feed):
         return cache_of(str(self.directory.absolute()), make=make)
 
     def _files(self) -> list[Segment]:
-        for _ in range(LOOKS):
-            if not self.directory.is_dir():
-                break
-            try:
-                return all_files(self.directory)
-            except FileNotFoundError:
-                continue  # one went between its listing and the look at its size
-        raise PipelineError(
-            f"there is no journal in {self.directory}; the option path names the folder that"
-            " the router has as journal.directory"
-        )
+        if not self.directory.is_dir():
+            raise PipelineError(
+                f"there is no journal in {self.directory}; the option path names the folder that"
+                " the router has as journal.directory"
+            )
+        return all_files(self.directory)
 
 
 @dataclass(frozen=True)
