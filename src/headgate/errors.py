@@ -7,6 +7,8 @@
         * QueueExists
         * NoMessage              nothing is in flight that this would confirm
         * Prohibited             not on this session, or not in this mode
+        * Unauthorised           the wrong key, or no such queue: nobody is told which
+        * BadService             the session's identity, or its signature, is not right
         * BadMessage             a message that no queue could take
         * BadSubscription        a subscription of the request has a wrong expression
     * Overloaded                 a limit was reached; later it may work
@@ -56,6 +58,17 @@ class NoMessage(Refused):
 
 class Prohibited(Refused):
     """Not on this session, or not in this mode of the queue."""
+
+
+class Unauthorised(Refused):
+    """The wrong key, or a queue that is not in a state for it. Whoever asks is not told more."""
+
+    def __init__(self) -> None:
+        super().__init__("not authorised")
+
+
+class BadService(Refused):
+    """The session's identity as a service, or its signature, is not what the command needs."""
 
 
 class BadMessage(Refused):

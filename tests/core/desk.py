@@ -18,6 +18,7 @@ from typing import Any, get_args
 from headgate.core import effects as e
 from headgate.core.broker import Broker
 from headgate.core.commands import (
+    Amend,
     Command,
     Confirm,
     Create,
@@ -25,15 +26,31 @@ from headgate.core.commands import (
     Disconnect,
     Drained,
     Get,
+    Identify,
+    Inspect,
     Request,
     Send,
     Subscribe,
     SubscribeService,
+    Watch,
 )
 from headgate.core.domain import Domain, Mode
 from headgate.core.limits import Limits
-from headgate.core.message import Message
+from headgate.core.message import NOTIFY, Message
 from headgate.core.names import MessageId, QueueId, Seq, ServiceId, SessionId
+from headgate.core.parties import (
+    Address,
+    Change,
+    Link,
+    Notifier,
+    Parties,
+    Party,
+    Proof,
+    Purpose,
+    ReadLink,
+    Secure,
+    SetNotifier,
+)
 from headgate.core.steps import Batch, Head, Load, Outcome, Page
 from headgate.core.tally import NOTHING, Tally
 from headgate.errors import StoreError
@@ -43,6 +60,8 @@ from headgate.testing.rig import Rig, at_once
 SMP = Domain("smp", Mode.EXCLUSIVE, max_messages=128)
 Q, Q1, Q2, Q3, Q4 = (QueueId(name) for name in (b"q", b"q1", b"q2", b"q3", b"q4"))
 S, T = ServiceId(b"S"), ServiceId(b"T")
+NOWHERE = QueueId(b"")
+"""Where a command names its queue by another id."""
 
 _refs = count(1)
 
@@ -51,9 +70,14 @@ _refs = count(1)
 
 
 def new(
-    session: SessionId, queue: QueueId, *, subscribe: bool = False, service: ServiceId | None = None
+    session: SessionId,
+    queue: QueueId,
+    *,
+    subscribe: bool = False,
+    service: ServiceId | None = None,
+    parties: Parties | None = None,
 ) -> Create:
-    return Create(session, next(_refs), queue, "smp", subscribe, service)
+    return Create(session, next(_refs), queue, "smp", subscribe, service, parties)
 
 
 def sub(session: SessionId, queue: QueueId, service: ServiceId | None = None) -> Subscribe:
@@ -82,6 +106,86 @@ def subs(session: SessionId, service: ServiceId, expected: Tally | None = None) 
     return SubscribeService(session, next(_refs), service, expected)
 
 
+# The same of queues that strangers share. The ids of the other parties of a queue begin with its
+# own, so that a line says which queue is meant.
+
+
+def parties(
+    queue: QueueId,
+    purpose: Purpose | None = Purpose.MESSAGING,
+    *,
+    link: Link | None = None,
+    notifier: Notifier | None = None,
+) -> Parties:
+    return Parties(
+        (b"rcv key",), b"secret", queue + b".snd", purpose=purpose, link=link, notifier=notifier
+    )
+
+
+def link(queue: QueueId, user: bytes = b"user") -> Link:
+    return Link(queue + b".lnk", b"fixed", user)
+
+
+def notifier(queue: QueueId, number: int = 1) -> Notifier:
+    return Notifier(b"%s.ntf%d" % (queue, number), b"ntf key", b"ntf secret")
+
+
+def post(
+    session: SessionId,
+    queue: QueueId,
+    message: str,
+    *,
+    notify: bool = False,
+    at: float = 1000.0,
+    proof: Proof | None = None,
+) -> Send:
+    """SEND: the queue is named by its sender's id."""
+    properties = {NOTIFY: True} if notify else {}
+    content = Message(mid(message), message.encode(), at, properties)
+    via = Address(Party.SENDER, queue + b".snd")
+    return Send(session, next(_refs), NOWHERE, content, via, proof)
+
+
+def amend(session: SessionId, queue: QueueId, change: Change, proof: Proof | None = None) -> Amend:
+    """KEY, RKEY, LSET, LDEL, NKEY, NDEL, OFF: as the recipient."""
+    return Amend(session, next(_refs), queue, change, proof=proof)
+
+
+def nkey(session: SessionId, queue: QueueId, number: int = 1) -> Amend:
+    return amend(session, queue, SetNotifier(notifier(queue, number)))
+
+
+def skey(session: SessionId, queue: QueueId, key: bytes) -> Amend:
+    via = Address(Party.SENDER, queue + b".snd")
+    return Amend(session, next(_refs), NOWHERE, Secure(key, by_sender=True), via)
+
+
+def lget(session: SessionId, queue: QueueId, key: bytes | None = None) -> Amend:
+    """With a key it is LKEY."""
+    via = Address(Party.LINK, queue + b".lnk")
+    return Amend(session, next(_refs), NOWHERE, ReadLink(key), via)
+
+
+def que(session: SessionId, queue: QueueId) -> Inspect:
+    return Inspect(session, next(_refs), queue)
+
+
+def nsub(
+    session: SessionId, queue: QueueId, service: ServiceId | None = None, number: int = 1
+) -> Watch:
+    return Watch(session, next(_refs), notifier(queue, number).id, service)
+
+
+def nsubs(
+    session: SessionId, service: ServiceId, expected: Tally | None = None
+) -> SubscribeService:
+    return SubscribeService(session, next(_refs), service, expected, sweeps=False)
+
+
+def identify(session: SessionId, fingerprint: bytes, role: str, service: ServiceId) -> Identify:
+    return Identify(session, next(_refs), fingerprint, role, service)
+
+
 def mid(message: str) -> MessageId:
     return MessageId(message.encode())
 
@@ -94,9 +198,15 @@ class Desk(Rig):
     """A rig for SMP that speaks in lines and checks that every request is answered once."""
 
     def __init__(
-        self, *, limits: Limits | None = None, store: Store | None = None, domain: Domain = SMP
+        self,
+        *,
+        limits: Limits | None = None,
+        store: Store | None = None,
+        domain: Domain = SMP,
+        others: tuple[Domain, ...] = (),
+        now: float = 1000.0,
     ) -> None:
-        super().__init__(domain, limits=limits, store=store)
+        super().__init__(domain, *others, limits=limits, store=store, now=now)
         self.names: dict[SessionId, str] = {}
 
     def session(self, name: str = "") -> SessionId:
@@ -109,7 +219,14 @@ class Desk(Rig):
 
     def restarted(self) -> Desk:
         """Another router on the same store."""
-        return Desk(limits=self.broker.limits, store=self.store)
+        domain, *others = self.shard.domains.values()
+        return Desk(
+            limits=self.broker.limits,
+            store=self.store,
+            domain=domain,
+            others=tuple(others),
+            now=self.now,
+        )
 
     # Doing.
 
@@ -188,7 +305,45 @@ class Desk(Rig):
         """The tally of the queues that the store says are the service's."""
         page = Page(service, QueueId(b""), 100_000)
         found = at_once(self.store.load(Load(pages={page}))).pages[page]
-        return Tally.of(head.record.queue for head in found)
+        return Tally.of(found.queues)
+
+    def stored_parties(self, queue: QueueId) -> Parties:
+        head = self.stored_head(queue)
+        assert head is not None, "the queue exists"
+        assert head.record.parties is not None, "the queue has parties"
+        return head.record.parties
+
+    def stored_owner(self, address: Address) -> QueueId | None:
+        """The queue that the store finds under an address."""
+        return at_once(self.store.load(Load(addresses={address: 0}))).addresses.get(address)
+
+    def recount_notifiers(self, service: ServiceId, members: Iterable[QueueId]) -> Tally:
+        """The tally of those notifiers of these queues that the store says are the service's."""
+        heads = at_once(self.store.load(Load(heads=dict.fromkeys(members, 0)))).heads.values()
+        found = [head.record.parties.notifier for head in heads if head.record.parties is not None]
+        return Tally.of(
+            QueueId(one.id) for one in found if one is not None and one.service == service
+        )
+
+    def check_backlogs(self) -> None:
+        """What the core remembers of queues is what the store has."""
+        kept = self.shard.backlogs._backlogs
+        heads = at_once(self.store.load(Load(heads=dict.fromkeys(kept, 10_000)))).heads
+        owners: dict[Address, QueueId] = {}
+        for queue, backlog in kept.items():
+            head = heads[queue]
+            assert backlog.record == head.record
+            assert backlog.messages == head.messages
+            assert tuple(backlog.first) == head.first[: len(backlog.first)]
+            if head.record.parties is not None:
+                owners |= dict.fromkeys(head.record.parties.addresses(), queue)
+        assert self.shard.backlogs._owners == owners
+        found = at_once(self.store.load(Load(addresses=dict.fromkeys(owners, 0)))).addresses
+        assert found == owners
+
+    def watcher(self, queue: QueueId, number: int = 1) -> list[SessionId]:
+        """Who is told of the queue's messages by itself."""
+        return list(self.shard.watchers.subscribers.roster(notifier(queue, number).id))
 
     def share(self, session: SessionId) -> Tally:
         """The queues a session is counted for as its service's subscriber."""
@@ -257,6 +412,22 @@ def _words(effect: e.Effect) -> str:
             return f"* ENDS {service.decode()} {tally.count} {tally.hash.hex()}"
         case e.SweepDone(service=service):
             return f"* ALLS {service.decode()}"
+        case e.Amended(queue=queue):
+            return f"AMENDED {queue.decode()}"
+        case e.Inspected(queue=queue, messages=messages, standing=standing):
+            return f"INFO {queue.decode()} {messages} {standing.value}"
+        case e.Watching(notifier=known, service=None):
+            return f"NSOK {known.decode()}"
+        case e.Watching(notifier=known, service=service):
+            return f"NSOK {known.decode()} as {(service or b'').decode()}"
+        case e.Noticed(notice=notice):
+            return f"* NMSG {notice.notifier.decode()} {notice.message.decode()}"
+        case e.WatchEnd(notifier=known):
+            return f"* NEND {known.decode()}"
+        case e.WatchDeleted(notifier=known):
+            return f"* NDELD {known.decode()}"
+        case e.Identified(service=service):
+            return f"IDENTIFIED {service.decode()}"
 
 
 def soks(service: ServiceId, *members: QueueId) -> str:

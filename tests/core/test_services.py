@@ -30,7 +30,9 @@ from tests.core.desk import (
     delete,
     ends,
     get,
+    identify,
     new,
+    nsubs,
     queues,
     send,
     soks,
@@ -1131,3 +1133,93 @@ def test_a_service_that_hung_up_does_not_leave_its_queue_to_another_of_its_sessi
     assert "c * END q2" in desk.say(sub(b, Q2, S))
     desk.clean_up(b)
     assert messages(desk.say(sub(c, Q2))) == ["c * MSG q2 m1"]
+
+
+# Identity.
+
+
+def test_a_certificate_is_the_same_service_for_ever() -> None:
+    """S001-1, S001-15: whatever id it is offered later, over reconnects and restarts; another
+    certificate is another service."""
+    desk = Desk()
+    a, b = desk.sessions("a b")
+    assert desk.say(identify(a, b"one", "messaging", S)) == ["a IDENTIFIED S"]
+    assert desk.say(identify(b, b"one", "messaging", T)) == ["b IDENTIFIED S"]
+    desk = desk.restarted()
+    c = desk.session("c")
+    assert desk.say(identify(c, b"one", "messaging", T)) == ["c IDENTIFIED S"]
+    assert desk.say(identify(c, b"two", "messaging", T)) == ["c IDENTIFIED T"]
+
+
+def test_two_first_handshakes_in_one_turn_get_the_same_service() -> None:
+    """S001-16: whoever comes first names it."""
+    desk = Desk()
+    a, b, c = desk.sessions("a b c")
+    assert desk.say(
+        identify(a, b"one", "notifier", S),
+        identify(b, b"one", "notifier", T),
+        identify(c, b"two", "notifier", T),
+    ) == ["a IDENTIFIED S", "b IDENTIFIED S", "c IDENTIFIED T"]
+    assert desk.take_facts(f.ServiceIdentified) == [
+        f.ServiceIdentified(desk.now, S, "notifier"),
+        f.ServiceIdentified(desk.now, T, "notifier"),
+    ]
+
+
+def test_two_first_handshakes_in_two_turns_get_the_same_service() -> None:
+    """S001-16: the second is told what the first one stored, and stores nothing."""
+    desk = Desk()
+    a, b = desk.sessions("a b")
+    trips = desk.trips(identify(a, b"one", "messaging", S))
+    assert [type(trip) for trip in trips] == [Load, Batch]
+    trips = desk.trips(identify(b, b"one", "messaging", T))
+    assert [type(trip) for trip in trips] == [Load]
+    assert len(desk.take_facts(f.ServiceIdentified)) == 1
+
+
+@pytest.mark.parametrize("one_turn", [True, False])
+def test_a_certificate_cannot_be_used_in_another_role(one_turn: bool) -> None:
+    """A64: also in the turn in which it is first seen; it keeps its service and its role."""
+    desk = Desk()
+    a, b = desk.sessions("a b")
+    first, other = identify(a, b"one", "messaging", S), identify(b, b"one", "notifier", T)
+    lines = desk.say(first, other) if one_turn else desk.say(first) + desk.say(other)
+    assert lines == ["a IDENTIFIED S", "b ERR BadService"]
+    assert desk.say(identify(b, b"one", "messaging", T)) == ["b IDENTIFIED S"]
+
+
+def test_a_failed_turn_leaves_a_certificate_unknown() -> None:
+    """S001-16: whoever comes next may name it, since nobody was told otherwise."""
+    for call in (0, 1):
+        desk = Desk()
+        a, b = desk.sessions("a b")
+        desk.fail_at = call
+        assert desk.say(identify(a, b"one", "messaging", S)) == ["a ERR StoreError"]
+        assert desk.fail_at is None
+        assert desk.say(identify(b, b"one", "messaging", T)) == ["b IDENTIFIED T"]
+
+
+# Without a sweep.
+
+
+def test_a_service_may_be_subscribed_without_a_sweep() -> None:
+    """R33, S000-99, S001-94: registered, counted and answered as ever, and no turn follows."""
+    desk, _x = desk_of(Q1, Q2, pending=1)
+    a, b = desk.sessions("a b")
+    lines, again = desk.say_one(nsubs(a, S))
+    assert (lines, again) == (["a " + soks(S, Q1, Q2)], [])
+    assert desk.service_subscriber(S) == [a]
+    assert desk.share(a) == Tally.of([Q1, Q2])
+    assert desk.say(nsubs(a, S)) == ["a " + soks(S, Q1, Q2)]
+    assert desk.say(nsubs(b, S)) == ["b " + soks(S, Q1, Q2), "a " + ends(S, Q1, Q2)]
+    desk.leave(b)
+    assert desk.total() == 0
+    assert desk.take_facts(f.SweepEnded) == []
+
+
+def test_drift_is_recorded_without_a_sweep_as_well() -> None:
+    """S000-95, R30, R33."""
+    desk, _x = desk_of(Q1)
+    a = desk.session("a")
+    desk.do(nsubs(a, S, Tally.of([Q1, Q2])))
+    assert [fact.drift for fact in desk.take_facts(f.ServiceSubscribed)] == ["fewer"]

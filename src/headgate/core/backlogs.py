@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 from headgate.core.limits import Limits
 from headgate.core.message import Stored
-from headgate.core.names import QueueId
+from headgate.core.names import QueueId, Seq
+from headgate.core.parties import Address, Parties, Party
 from headgate.core.steps import Head, QueueRecord
 from headgate.core.tally import name_of
+from headgate.core.turn import Turn
 from headgate.core.undo import Undo
 
 
 class Backlog:
     """A queue's record, how many messages it has, and the first few of them."""
 
-    __slots__ = ("first", "messages", "name", "record")
+    __slots__ = ("counted", "first", "messages", "name", "record")
 
     def __init__(self, head: Head) -> None:
         self.name = name_of(head.record.queue)
         self.record: QueueRecord = head.record
         self.messages = head.messages
-        self.first: deque[Stored] = deque(head.first)
+        self.first: list[Stored] = list(head.first)  # an empty deque is ten times as large
+        self.counted = 0
+        """Bytes of these that `Backlogs` has counted."""
 
     @property
     def is_complete(self) -> bool:
@@ -35,12 +37,6 @@ class Backlog:
         assert self.first, "the head was not loaded"
         return self.first[0]
 
-    def supply(self, head: Head) -> None:
-        """Take the first messages that a sweep read, if there are some and none are here. Then
-        nothing was confirmed in this turn, so they are still the first."""
-        if self.messages and not self.first:
-            self.first.extend(head.first)
-
     def append(self, stored: Stored, undo: Undo) -> None:
         if self.is_complete:
             self.first.append(stored)
@@ -48,10 +44,20 @@ class Backlog:
         undo.assign(self, "messages", self.messages + 1)
 
     def pop(self, undo: Undo) -> Stored:
-        stored = self.first.popleft()
-        undo.note(self.first.appendleft, stored)
+        stored = self.first.pop(0)
+        undo.note(self.first.insert, 0, stored)
         undo.assign(self, "messages", self.messages - 1)
         return stored
+
+    def expire(self, seq: Seq, undo: Undo) -> bool:
+        """Remove a message if it is the head, or may be: none of the first are here."""
+        if not self.first:
+            undo.assign(self, "messages", self.messages - 1)
+            return True
+        if self.first[0].seq != seq:
+            return False
+        self.pop(undo)
+        return True
 
     def trim(self, limits: Limits) -> None:
         """Forget messages beyond the bound; they are in the store."""
@@ -69,9 +75,20 @@ class Backlogs:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._backlogs: dict[QueueId, Backlog] = {}
+        self._owners: dict[Address, QueueId] = {}
+        """The other ids of the queues that are here."""
+        self.bytes = 0
+        """Of all first messages that are here, about."""
 
     def find(self, queue: QueueId) -> Backlog | None:
         return self._backlogs.get(queue)
+
+    def owner(self, address: Address) -> QueueId | None:
+        """The queue that has an address, if it is here."""
+        if address.party is Party.RECIPIENT:
+            queue = QueueId(address.id)
+            return queue if queue in self._backlogs else None
+        return self._owners.get(address)
 
     def name_of(self, queue: QueueId) -> bytes:
         """What the queue is called in the journal."""
@@ -85,15 +102,42 @@ class Backlogs:
 
     def adopt(self, head: Head) -> None:
         """Take what the store said."""
-        self._backlogs[head.record.queue] = Backlog(head)
+        before = self._backlogs.get(head.record.queue)
+        if before is not None:
+            self.bytes -= before.counted
+        backlog = self._backlogs[head.record.queue] = Backlog(head)
+        self._count(backlog)
+        for address in _addresses(head.record):
+            self._owners[address] = head.record.queue
 
     def make(self, record: QueueRecord, undo: Undo) -> Backlog:
         backlog = Backlog(Head(record, 0, ()))
         undo.put(self._backlogs, record.queue, backlog)
+        for address in _addresses(record):
+            undo.put(self._owners, address, record.queue)
         return backlog
 
+    def has_taken(self, parties: Parties | None, queue: QueueId) -> bool:
+        """Whether another queue has one of the ids of these parties."""
+        addresses = parties.addresses() if parties is not None else ()
+        return any(self.owner(address) not in (None, queue) for address in addresses)
+
+    def amend(self, backlog: Backlog, record: QueueRecord, turn: Turn) -> None:
+        """Give a queue another record, here and in the store."""
+        for address in _addresses(backlog.record):
+            turn.undo.pop(self._owners, address)
+        turn.undo.assign(backlog, "record", record)
+        for address in _addresses(record):
+            turn.undo.put(self._owners, address, record.queue)
+        created = record.queue in turn.batch.create
+        (turn.batch.create if created else turn.batch.amend)[record.queue] = record
+
     def forget(self, queue: QueueId, undo: Undo) -> None:
-        undo.pop(self._backlogs, queue)
+        backlog = undo.pop(self._backlogs, queue)
+        if backlog is not None:
+            undo.assign(self, "bytes", self.bytes - backlog.counted)
+            for address in _addresses(backlog.record):
+                undo.pop(self._owners, address)
 
     def settle(self, queues: list[QueueId]) -> None:
         """After a turn: its queues are the most recently used; keep within the bounds."""
@@ -101,9 +145,23 @@ class Backlogs:
             backlog = self._backlogs.pop(queue, None)
             if backlog is not None:
                 backlog.trim(self._limits)
+                self._count(backlog)
                 self._backlogs[queue] = backlog
-        while len(self._backlogs) > self._limits.backlogs:
-            del self._backlogs[next(iter(self._backlogs))]
+        limits = self._limits
+        while len(self._backlogs) > limits.backlogs or self.bytes > limits.backlogs_bytes:
+            evicted = self._backlogs.pop(next(iter(self._backlogs)))
+            self.bytes -= evicted.counted
+            for address in _addresses(evicted.record):
+                del self._owners[address]
+
+    def _count(self, backlog: Backlog) -> None:
+        size = sum(len(stored.message.body) for stored in backlog.first)
+        self.bytes += size - backlog.counted
+        backlog.counted = size
 
     def __len__(self) -> int:
         return len(self._backlogs)
+
+
+def _addresses(record: QueueRecord) -> list[Address]:
+    return record.parties.addresses() if record.parties is not None else []

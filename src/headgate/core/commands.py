@@ -7,7 +7,8 @@ from typing import TypeAlias
 from headgate.core.domain import Domain
 from headgate.core.gate import Window
 from headgate.core.message import Message
-from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Ref, ServiceId, SessionId
+from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Ref, Seq, ServiceId, SessionId
+from headgate.core.parties import Address, Change, Parties, Proof
 from headgate.core.tally import Tally
 from headgate.core.values import value
 
@@ -25,6 +26,7 @@ class Create:
     domain: str
     subscribe: bool = False
     service: ServiceId | None = None
+    parties: Parties | None = None
 
 
 @value
@@ -34,6 +36,7 @@ class Delete:
     session: SessionId
     ref: Ref
     queue: QueueId
+    proof: Proof | None = None
 
 
 @value
@@ -45,6 +48,7 @@ class Subscribe:
     queue: QueueId
     service: ServiceId | None = None
     """The identity of the session, if it has one: the queue becomes the service's."""
+    proof: Proof | None = None
 
 
 @value
@@ -54,16 +58,19 @@ class Get:
     session: SessionId
     ref: Ref
     queue: QueueId
+    proof: Proof | None = None
 
 
 @value
 class Send:
-    """Put a message into a queue."""
+    """Put a message into a queue, which may be named by its sender's id instead."""
 
     session: SessionId
     ref: Ref
     queue: QueueId
     message: Message
+    via: Address | None = None
+    proof: Proof | None = None
 
 
 @value
@@ -75,6 +82,52 @@ class Confirm:
     queue: QueueId
     messages: tuple[MessageId, ...]
     app: AppId = WHOLE
+    proof: Proof | None = None
+
+
+@value
+class Amend:
+    """Change who may do what with an exclusive queue, or read it."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    change: Change
+    via: Address | None = None
+    proof: Proof | None = None
+
+
+@value
+class Inspect:
+    """Ask about an exclusive queue without changing anything."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    proof: Proof | None = None
+
+
+@value
+class Watch:
+    """Be told of messages of a queue as its notifier, displacing whoever is."""
+
+    session: SessionId
+    ref: Ref
+    notifier: bytes
+    service: ServiceId | None = None
+    proof: Proof | None = None
+
+
+@value
+class Identify:
+    """A session shows the certificate of a service: which service is it?"""
+
+    session: SessionId
+    ref: Ref
+    fingerprint: bytes
+    role: str
+    service: ServiceId
+    """Its id if the certificate is a new one."""
 
 
 @value
@@ -86,6 +139,8 @@ class SubscribeService:
     service: ServiceId
     expected: Tally | None = None
     """What the session believes its queues to be."""
+    sweeps: bool = True
+    """Whether what waits is delivered. For a notifier there is nothing that could be."""
 
 
 @value
@@ -207,6 +262,19 @@ class Sealed:
 
 
 @value
+class Notify:
+    """Tell notifiers what there is to tell them."""
+
+
+@value
+class Expire:
+    """Remove exclusive queues' messages whose time is over, from a number on. The core goes on
+    by itself until it is through."""
+
+    after: Seq = Seq(0)
+
+
+@value
 class Tick:
     """Time passed: expire messages, look for stuck queues."""
 
@@ -218,6 +286,10 @@ Command: TypeAlias = (
     | Get
     | Send
     | Confirm
+    | Amend
+    | Inspect
+    | Watch
+    | Identify
     | SubscribeService
     | Sweep
     | Open
@@ -230,6 +302,8 @@ Command: TypeAlias = (
     | Drained
     | Disconnect
     | Sealed
+    | Notify
+    | Expire
     | Tick
 )
 
@@ -240,6 +314,10 @@ Request: TypeAlias = (
     | Get
     | Send
     | Confirm
+    | Amend
+    | Inspect
+    | Watch
+    | Identify
     | SubscribeService
     | Open
     | Configure

@@ -62,6 +62,9 @@ class Domain:
     stuck; 0 is never."""
     deduplication_time: float = 300.0
     """Seconds for which a message id is remembered, so that a repeated one is not stored."""
+    marks_quota: bool = False
+    """Exclusive queues only: the message that goes beyond the quota leaves a marker, and nothing
+    more is taken until all has been read."""
     journal_bodies: bool = False
     """Whether bodies may be written to the journal."""
 

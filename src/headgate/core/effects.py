@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TypeAlias
 
-from headgate.core.message import Message
+from headgate.core.message import Message, Notice
 from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Ref, ServiceId, SessionId
+from headgate.core.parties import Parties
 from headgate.core.tally import Tally
 from headgate.core.values import value
 from headgate.errors import HeadgateError
@@ -61,6 +63,84 @@ class Deliver:
     """Which of the consumer's subscriptions it is for, by their place in its list."""
     attempts: int = 0
     """How often a consumer was lost with this message in its hands."""
+    parties: Parties | None = None
+    """Those of the queue: a wire that seals messages needs its secret."""
+
+
+@value
+class Amended:
+    """The queue was changed, or read: its parties as they are now."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    parties: Parties
+
+
+class Standing(Enum):
+    """What a session is to a queue."""
+
+    NONE = "none"
+    SUBSCRIBED = "subscribed"
+    GETTING = "getting"
+
+
+@value
+class Inspected:
+    """What there is to say of a queue."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    parties: Parties | None
+    messages: int
+    head: Message | None
+    standing: Standing
+    delivered: MessageId | None
+    """What the session was given and has not confirmed."""
+
+
+@value
+class Watching:
+    """The session is told of the queue's messages from now on, by itself or as its service."""
+
+    session: SessionId
+    ref: Ref
+    notifier: bytes
+    service: ServiceId | None = None
+
+
+@value
+class Noticed:
+    """There is a message in the queue."""
+
+    session: SessionId
+    notice: Notice
+
+
+@value
+class WatchEnd:
+    """Another session is told of the queue's messages now."""
+
+    session: SessionId
+    notifier: bytes
+
+
+@value
+class WatchDeleted:
+    """The queue has no such notifier any more."""
+
+    session: SessionId
+    notifier: bytes
+
+
+@value
+class Identified:
+    """The session's identity."""
+
+    session: SessionId
+    ref: Ref
+    service: ServiceId
 
 
 @value
@@ -112,6 +192,13 @@ Effect: TypeAlias = (
     | Granted
     | Receipt
     | Deliver
+    | Amended
+    | Inspected
+    | Watching
+    | Noticed
+    | WatchEnd
+    | WatchDeleted
+    | Identified
     | End
     | Deleted
     | ServiceGranted

@@ -60,6 +60,15 @@ class QueueDeleted:
 
 
 @value
+class QueueAmended:
+    """Who may do what with a queue was changed."""
+
+    at: float
+    queue: QueueId
+    change: str
+
+
+@value
 class Subscribed:
     """A session became a subscriber of a queue."""
 
@@ -234,6 +243,51 @@ class Expired:
     queue: QueueId
     message: MessageId
     seconds: float
+
+
+@value
+class Watched:
+    """A session is told of a queue's messages from now on. The queue is named by its notifier."""
+
+    at: float
+    queue: QueueId
+    session: SessionId
+
+
+@value
+class WatcherDisplaced:
+    """A new session is told of a queue's messages. The queue is named by its notifier."""
+
+    at: float
+    queue: QueueId
+    session: SessionId
+    by: SessionId
+
+
+@value
+class NoticesSent:
+    """Notifiers were told of messages."""
+
+    at: float
+    count: int
+
+
+@value
+class NoticesDropped:
+    """Notices that nobody took were given up: too old, or too many."""
+
+    at: float
+    count: int
+    reason: str
+
+
+@value
+class ServiceIdentified:
+    """A certificate was seen for the first time, and has a service from now on."""
+
+    at: float
+    service: ServiceId
+    role: str
 
 
 @value
@@ -476,6 +530,7 @@ Fact: TypeAlias = (
     | SessionClosed
     | QueueCreated
     | QueueDeleted
+    | QueueAmended
     | Subscribed
     | Interested
     | AppUnknown
@@ -492,6 +547,11 @@ Fact: TypeAlias = (
     | Returned
     | Poisoned
     | Expired
+    | Watched
+    | WatcherDisplaced
+    | NoticesSent
+    | NoticesDropped
+    | ServiceIdentified
     | ServiceSubscribed
     | ServiceDisplaced
     | Associated

@@ -98,11 +98,21 @@ class Limits:
     backlogs: int = 100_000
     """Exclusive queues whose record and first messages are kept in memory."""
 
+    backlogs_bytes: int = 64 * MiB
+    """Bytes of the first messages that are kept of all of them."""
+
     heads: int = 8
     """First messages kept in memory of an exclusive queue."""
 
     heads_bytes: int = 64 * KiB
     """Bytes of those; the very first is kept whatever its size."""
+
+    notices: int = 100_000
+    """Notices that wait for notifiers, in all."""
+
+    notices_per_notifier: int = 32
+    """Notices that wait for one notifier; the oldest go first. It is told that there are
+    messages, not how many."""
 
     remembered_ids: int = 100_000
     """Message ids that one shared queue remembers to recognise a repeated one."""
@@ -146,6 +156,12 @@ class Limits:
 
     handshakes: int = 256
     """TLS handshakes under way on one listener."""
+
+    handshakes_per_address: int = 64
+    """Handshakes of clients of one address that are not done."""
+
+    creations_per_minute: int = 10_000
+    """Queues that one session may make in a minute."""
 
     publish_frames: int = 1000
     """Frames that the publish log joins before it is flushed early."""

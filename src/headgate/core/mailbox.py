@@ -106,6 +106,12 @@ class Mailbox:
             return Pressure.HARD
         return Pressure.SOFT if size > self._budget.mailbox_soft else Pressure.EASY
 
+    def has_room(self, more: int) -> bool:
+        """Whether so many bytes more would leave it easy. When the budget is spent, only who
+        took everything is given more: any number of sessions may be stuck."""
+        spent = self._budget.is_spent and self.bytes > 0
+        return not spent and self.pressure_with(more) is Pressure.EASY
+
     def offer(self, item: object, size: int, now: float, *, messages: int = 1) -> Pressure:
         """Put an item at the end of the line. It is charged before it can be taken. What has no
         message in it is an answer or a part of something, and never dropped."""

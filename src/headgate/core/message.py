@@ -16,6 +16,12 @@ PropertyValue: TypeAlias = bool | int | str | bytes
 Properties: TypeAlias = Mapping[str, PropertyValue]
 
 NO_PROPERTIES: Properties = EMPTY
+
+NOTIFY = "notify"
+"""The property of a message whose notifier is to be told. Only the router sets it."""
+MARKER = "quota"
+"""The property of a message that stands for those that were refused after it. Only the router
+sets it: queues whose senders set properties have no markers."""
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
@@ -26,6 +32,11 @@ class Message:
     arrived: float
     """Seconds since the epoch, by the router's clock."""
     properties: Properties = NO_PROPERTIES
+
+    @property
+    def is_marker(self) -> bool:
+        """Not a sender's: it tells the recipient that the queue was full."""
+        return bool(self.properties) and self.properties.get(MARKER) is True
 
     @property
     def size(self) -> int:
@@ -43,6 +54,16 @@ class Stored:
     message: Message
     apps: tuple[AppId, ...]
     """The apps that have not confirmed it."""
+
+
+@value
+class Notice:
+    """What a notifier is told of a message: that it is there."""
+
+    notifier: bytes
+    secret: bytes
+    message: MessageId
+    arrived: float
 
 
 @value

@@ -8,12 +8,25 @@ wait. A confirm is answered with the next message itself.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from headgate.core.admission import Admission
 from headgate.core.backlogs import Backlog, Backlogs
-from headgate.core.commands import Confirm, Create, Delete, Get, Send, Subscribe
+from headgate.core.commands import (
+    Confirm,
+    Create,
+    Delete,
+    Get,
+    Subscribe,
+)
 from headgate.core.domain import Domain, Mode
-from headgate.core.effects import Deleted, Deliver, End, Granted, Receipt
+from headgate.core.effects import (
+    Deleted,
+    Deliver,
+    End,
+    Granted,
+)
 from headgate.core.facts import (
-    Accepted,
     Confirmed,
     Delivered,
     Displaced,
@@ -24,22 +37,20 @@ from headgate.core.facts import (
 )
 from headgate.core.gate import ONE, Gate
 from headgate.core.limits import Limits
-from headgate.core.message import Stored, check
+from headgate.core.message import Stored
 from headgate.core.names import WHOLE, MessageId, QueueId, Ref, ServiceId, SessionId
-from headgate.core.numbers import Numbers
 from headgate.core.registry import Registry
 from headgate.core.seats import Seat, Seats
 from headgate.core.services import Services
 from headgate.core.steps import Batch, QueueRecord
 from headgate.core.turn import Turn
+from headgate.core.watching import Watchers
 from headgate.errors import (
     HeadgateError,
     LimitReached,
     NoMessage,
-    NoSuchQueue,
     Prohibited,
     QueueExists,
-    QuotaReached,
 )
 
 
@@ -47,17 +58,19 @@ class Queues:
     def __init__(
         self,
         domains: dict[str, Domain],
+        admission: Admission,
         seats: Seats,
         services: Services,
+        watchers: Watchers,
         backlogs: Backlogs,
-        numbers: Numbers,
         limits: Limits,
     ) -> None:
         self._domains = domains
+        self._admission = admission
         self._seats = seats
         self._services = services
+        self._watchers = watchers
         self._backlogs = backlogs
-        self._numbers = numbers
         self._limits = limits
         self.subscribers: Registry[QueueId, bool] = Registry(exclusive=True)
         """Who subscribed to a queue by itself; a service's subscriber is in `Services`."""
@@ -72,7 +85,9 @@ class Queues:
             error = Prohibited(f"{command.domain} has no exclusive queues")
         elif not queue:
             error = Prohibited("a queue needs an id")
-        elif self._backlogs.find(queue) is not None:
+        elif self._backlogs.find(queue) is not None or self._backlogs.has_taken(
+            command.parties, queue
+        ):
             error = QueueExists(queue)
         seat = self._seats.take(session, turn.undo)
         if error is None and seat is not None and command.subscribe and command.service is None:
@@ -80,7 +95,7 @@ class Queues:
         if error is not None:
             turn.fail(session, command.ref, queue, error)
             return
-        record = QueueRecord(queue, command.domain, command.service)
+        record = QueueRecord(queue, command.domain, command.service, command.parties)
         turn.batch.create[queue] = record
         backlog = self._backlogs.make(record, turn.undo)
         turn.facts.append(QueueCreated(turn.now, queue, command.domain))
@@ -95,11 +110,10 @@ class Queues:
 
     def delete(self, command: Delete, turn: Turn) -> None:
         session, queue = command.session, command.queue
-        backlog = self._find(queue)
+        backlog = self._admission.admit(command, turn)
         if backlog is None:
-            turn.fail(session, command.ref, queue, NoSuchQueue(queue))
             return
-        holder = self._holder(backlog.record)
+        holder = self.holder(backlog.record)
         if holder is not None:
             self._release(holder, queue, turn)
             if holder != session:
@@ -108,6 +122,8 @@ class Queues:
         if service is not None:
             self._services.count(queue, service, None, turn)
             self._services.uncount(queue, service, turn)
+        if backlog.record.parties is not None and backlog.record.parties.notifier is not None:
+            self._watchers.drop(backlog.record.parties.notifier, session, turn)
         self._drop(queue, turn.batch)
         self._backlogs.forget(queue, turn.undo)
         turn.facts.append(QueueDeleted(turn.now, queue, backlog.messages))
@@ -116,9 +132,8 @@ class Queues:
     def subscribe(self, command: Subscribe, turn: Turn) -> None:
         """The four cases of who asks and whose the queue is; see `Services`."""
         session, queue, service = command.session, command.queue, command.service
-        backlog = self._find(queue)
+        backlog = self._admission.admit(command, turn)
         if backlog is None:
-            turn.fail(session, command.ref, queue, NoSuchQueue(queue))
             return
         seat = self._seats.take(session, turn.undo)
         if seat is None:
@@ -149,13 +164,11 @@ class Queues:
     def get(self, command: Get, turn: Turn) -> None:
         """Reading without a subscription displaces nobody and is never pushed to."""
         session, queue = command.session, command.queue
-        backlog = self._find(queue)
         seat = self._seats.take(session, turn.undo)
-        if seat is None:
+        backlog = self._admission.admit(command, turn) if seat is not None else None
+        if seat is None or backlog is None:
             return
-        if backlog is None:
-            turn.fail(session, command.ref, queue, NoSuchQueue(queue))
-        elif queue not in seat.getting and self._holder(backlog.record) == session:
+        if queue not in seat.getting and self.holder(backlog.record) == session:
             error = Prohibited("the session is subscribed to this queue")
             turn.fail(session, command.ref, queue, error)
         else:
@@ -164,43 +177,16 @@ class Queues:
             if head is None:
                 turn.done(session, command.ref)
             else:
-                turn.deliver(Deliver(session, queue, head.message, command.ref))
+                parties = backlog.record.parties
+                turn.deliver(Deliver(session, queue, head.message, command.ref, parties=parties))
                 self._delivered(session, queue, head, turn)
 
-    def send(self, command: Send, turn: Turn) -> None:
-        session, queue, message = command.session, command.queue, command.message
-        backlog = self._find(queue)
-        if backlog is None:
-            turn.fail(session, command.ref, queue, NoSuchQueue(queue))
-            return
-        quota = self._domains[backlog.record.domain].max_messages
-        try:
-            check(message, self._limits)
-            if turn.outbox_is_full:
-                raise LimitReached("outbox_bytes", self._limits.outbox_bytes)
-            if quota is not None and backlog.messages >= quota:
-                raise QuotaReached("queue", "messages", quota)
-        except HeadgateError as error:
-            turn.fail(session, command.ref, queue, error)
-            return
-        was_empty = not backlog.messages
-        stored = Stored(self._numbers.next(), queue, message, (WHOLE,))
-        turn.batch.append[stored.seq] = stored
-        backlog.append(stored, turn.undo)
-        turn.effects.append(Receipt(session, command.ref, queue, message.id))
-        turn.facts.append(Accepted(turn.now, queue, message.id, message.size))
-        if was_empty:
-            self._offer_to_holder(backlog, turn)
-
     def confirm(self, command: Confirm, turn: Turn) -> None:
-        session, queue = command.session, command.queue
-        backlog = self._find(queue)
-        seat = self._seats.take(session, turn.undo)
-        if seat is None:
+        seat = self._seats.take(command.session, turn.undo)
+        backlog = self._admission.admit(command, turn) if seat is not None else None
+        if seat is None or backlog is None:
             return
-        if backlog is None:
-            turn.fail(session, command.ref, queue, NoSuchQueue(queue))
-        elif queue in seat.getting:
+        if command.queue in seat.getting:
             self._confirm_got(command, seat, backlog, turn)
         else:
             self._confirm_delivered(command, seat, backlog, turn)
@@ -226,19 +212,20 @@ class Queues:
         gate: Gate[MessageId] = Gate(ONE)
         gate.admit(head.message.id, head.message.size, turn.now)
         turn.undo.put(seat.gates, queue, gate)
+        delivery = Deliver(session, queue, head.message, ref, parties=backlog.record.parties)
         if ref is not None:
-            turn.deliver(Deliver(session, queue, head.message, ref))
+            turn.deliver(delivery)
             self._delivered(session, queue, head, turn)
-        elif turn.push(Deliver(session, queue, head.message)):
+        elif turn.push(delivery):
             self._delivered(session, queue, head, turn)
         return True
 
     def drained(self, session: SessionId, seat: Seat, turn: Turn) -> None:
         """The mailbox has room: offer what waited for it, if it is still this session's."""
         for queue in list(seat.waiting):
-            backlog = self._find(queue)
+            backlog = self._admission.find(queue)
             turn.undo.pop(seat.waiting, queue)
-            if backlog is not None and self._holder(backlog.record) == session:
+            if backlog is not None and self.holder(backlog.record) == session:
                 self.offer(session, seat, backlog, turn)
 
     def disconnect(self, session: SessionId, seat: Seat, turn: Turn) -> None:
@@ -248,14 +235,7 @@ class Queues:
 
     # Who is subscribed.
 
-    def _find(self, queue: QueueId) -> Backlog | None:
-        """A queue that is there and exclusive. A shared one is not for these commands, open or
-        not."""
-        backlog = self._backlogs.find(queue)
-        domain = self._domains.get(backlog.record.domain) if backlog is not None else None
-        return backlog if domain is not None and domain.mode is Mode.EXCLUSIVE else None
-
-    def _holder(self, record: QueueRecord) -> SessionId | None:
+    def holder(self, record: QueueRecord) -> SessionId | None:
         if record.service is not None:
             return self._services.holder(record.service)
         return next(iter(self.subscribers.roster(record.queue)), None)
@@ -295,16 +275,15 @@ class Queues:
 
     def _associate(self, backlog: Backlog, service: ServiceId | None, turn: Turn) -> None:
         record = backlog.record
-        after = QueueRecord(record.queue, record.domain, service)
-        turn.batch.associate[record.queue] = after.service
-        turn.undo.assign(backlog, "record", after)
-        self._services.count(record.queue, record.service, after.service, turn)
+        turn.batch.associate[record.queue] = service
+        turn.undo.assign(backlog, "record", replace(record, service=service))
+        self._services.count(record.queue, record.service, service, turn)
         if record.service is not None:
             self._services.uncount(record.queue, record.service, turn)
 
     def _end_holder(self, record: QueueRecord, by: SessionId, turn: Turn) -> None:
         """Take the queue from whoever holds it; tell them, unless it is the one who asks."""
-        holder = self._holder(record)
+        holder = self.holder(record)
         if holder is None:
             return
         if holder == by:
@@ -332,12 +311,13 @@ class Queues:
         """Remove a queue from the store, and what this turn was about to do to it."""
         if batch.create.pop(queue, None) is None:
             batch.remove.add(queue)
+        batch.amend.pop(queue, None)
         batch.associate.pop(queue, None)
         for seq in [seq for seq, stored in batch.append.items() if stored.queue == queue]:
             del batch.append[seq]
 
-    def _offer_to_holder(self, backlog: Backlog, turn: Turn) -> None:
-        holder = self._holder(backlog.record)
+    def offer_to_holder(self, backlog: Backlog, turn: Turn) -> None:
+        holder = self.holder(backlog.record)
         if holder is None:
             return
         seat = self._seats.take(holder, turn.undo)
@@ -382,6 +362,8 @@ class Queues:
             return
         backlog.pop(turn.undo)
         turn.batch.delete.add(head.seq)
+        if backlog.record.is_full and not backlog.messages:
+            self._backlogs.amend(backlog, replace(backlog.record, is_full=False), turn)
         queue = backlog.record.queue
         age = turn.now - head.message.arrived
         turn.facts.append(Confirmed(turn.now, queue, WHOLE, message, session, seconds, age))

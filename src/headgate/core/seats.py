@@ -29,11 +29,13 @@ class Tie:
 class Seat:
     """Made when a session first asks something of the shard, gone with its `Disconnect`."""
 
-    __slots__ = ("gates", "getting", "opened", "queues", "sweep", "tie", "waiting")
+    __slots__ = ("gates", "getting", "opened", "queues", "sweep", "tie", "waiting", "watched")
 
     def __init__(self) -> None:
         self.queues: set[QueueId] = set()
         """Exclusive queues it subscribed to one by one."""
+        self.watched: set[bytes] = set()
+        """Notifiers that it is, one by one."""
         self.gates: dict[QueueId, Gate[MessageId]] = {}
         """What is in flight of exclusive queues. An absent gate is open."""
         self.getting: dict[QueueId, MessageId | None] = {}

@@ -12,14 +12,21 @@ the service's tally, in the same transaction. Four cases meet in a subscribe:
 
 from __future__ import annotations
 
-from headgate.core.commands import SubscribeService, Sweep
-from headgate.core.effects import ServiceEnd, ServiceGranted
-from headgate.core.facts import Associated, ServiceDisplaced, ServiceSubscribed
+from headgate.core.commands import Identify, SubscribeService, Sweep
+from headgate.core.effects import Failed, Identified, ServiceEnd, ServiceGranted
+from headgate.core.facts import (
+    Associated,
+    ServiceDisplaced,
+    ServiceIdentified,
+    ServiceSubscribed,
+)
 from headgate.core.names import QueueId, ServiceId, SessionId
 from headgate.core.registry import Registry
 from headgate.core.seats import Seat, Seats, Tie
+from headgate.core.steps import ServiceRecord
 from headgate.core.tally import NOTHING, Tally
 from headgate.core.turn import Turn
+from headgate.errors import BadService
 
 START = QueueId(b"")
 
@@ -31,6 +38,11 @@ class Services:
 
     def holder(self, service: ServiceId) -> SessionId | None:
         return next(iter(self.subscribers.roster(service)), None)
+
+    @property
+    def queues(self) -> int:
+        """Queues that sessions receive as the subscribers of their services."""
+        return sum(seat.tie.tally.count for _, seat in self._seats.items() if seat.tie is not None)
 
     def subscribe(self, command: SubscribeService, turn: Turn) -> None:
         """Answer at once with the router's own tally; the messages follow with the sweep.
@@ -55,7 +67,22 @@ class Services:
                 turn.now, service, session, tally.count, drift.value if drift else "unknown"
             )
         )
-        turn.again.append(Sweep(session, service, START, tie))
+        if command.sweeps:
+            turn.again.append(Sweep(session, service, START, tie))
+
+    def identify(self, command: Identify, turn: Turn) -> None:
+        """The service of a certificate: the same for ever, from the first time it is shown."""
+        fingerprint = command.fingerprint
+        known = turn.loaded.identities.get(fingerprint) or turn.batch.identities.get(fingerprint)
+        if known is None:
+            known = ServiceRecord(command.service, command.role)
+            turn.batch.identities[fingerprint] = known
+            turn.facts.append(ServiceIdentified(turn.now, known.service, known.role))
+        if known.role == command.role:
+            turn.effects.append(Identified(command.session, command.ref, known.service))
+        else:
+            error = BadService("the certificate is of a service with another role")
+            turn.effects.append(Failed(command.session, command.ref, error))
 
     def join(
         self, session: SessionId, seat: Seat, service: ServiceId, queue: QueueId, turn: Turn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.core.mailbox import Mailbox, Pressure
+from headgate.core.mailbox import Mailbox
 from headgate.core.names import SessionId
 
 
@@ -45,9 +45,9 @@ class Sessions:
         return self._alive.get(session)
 
     def has_room(self, session: SessionId, more: int = 0) -> bool:
-        """Whether its mailbox is easy, and would be with so many bytes more."""
+        """Whether it is there, and its mailbox has room for so many bytes more."""
         alive = self._alive.get(session)
-        return alive is not None and alive.mailbox.pressure_with(more) is Pressure.EASY
+        return alive is not None and alive.mailbox.has_room(more)
 
     def __contains__(self, session: object) -> bool:
         return session in self._alive

@@ -9,10 +9,14 @@ turn, so a slow store makes larger batches, not longer queues of statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from headgate.core.admission import Admission, Guarded, address_of
+from headgate.core.amending import Amending
 from headgate.core.backlogs import Backlog, Backlogs
 from headgate.core.commands import (
+    Amend,
     Close,
     Command,
     Configure,
@@ -21,9 +25,13 @@ from headgate.core.commands import (
     Delete,
     Disconnect,
     Drained,
+    Expire,
     ForgetSink,
     Get,
+    Identify,
+    Inspect,
     Land,
+    Notify,
     Open,
     Reconfigure,
     RememberBatch,
@@ -34,15 +42,18 @@ from headgate.core.commands import (
     SubscribeService,
     Sweep,
     Tick,
+    Watch,
 )
-from headgate.core.domain import Domain
+from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Deliver, Effect, Failed, SweepDone
 from headgate.core.facts import Fact, SweepEnded, TurnFailed
 from headgate.core.limits import Limits
 from headgate.core.message import Message
-from headgate.core.names import Seq
+from headgate.core.names import QueueId, Seq
 from headgate.core.numbers import Numbers
 from headgate.core.outbox import Outbox
+from headgate.core.parties import Address, Party, SetLink
+from headgate.core.posting import Posting
 from headgate.core.queues import Queues
 from headgate.core.seats import Seats
 from headgate.core.services import Services
@@ -50,8 +61,9 @@ from headgate.core.sessions import Sessions
 from headgate.core.sharing import Sharing
 from headgate.core.sinks import Sinks
 from headgate.core.statistics import Statistics
-from headgate.core.steps import Load, Loaded, Outcome, Page, Step
+from headgate.core.steps import Aged, Load, Loaded, Outcome, Page, Step
 from headgate.core.turn import Turn
+from headgate.core.watching import Watchers
 from headgate.errors import HeadgateError, QueueExists, StoreError
 
 
@@ -72,9 +84,21 @@ class Shard:
         self.backlogs = Backlogs(limits)
         self.services = Services(self.seats)
         numbers = Numbers(last)
+        admission = Admission(self.domains, self.backlogs)
+        self.watchers = Watchers(admission, self.seats, self.services, self.backlogs, limits)
         self.queues = Queues(
-            self.domains, self.seats, self.services, self.backlogs, numbers, limits
+            self.domains,
+            admission,
+            self.seats,
+            self.services,
+            self.watchers,
+            self.backlogs,
+            limits,
         )
+        self.posting = Posting(
+            self.domains, admission, self.queues, self.watchers, self.backlogs, numbers, limits
+        )
+        self.amending = Amending(admission, self.seats, self.queues, self.watchers, self.backlogs)
         self.sharing = Sharing(self.domains, self.seats, numbers, limits)
         self.sinks = Sinks(self.sharing, limits)
         self.statistics = Statistics()
@@ -88,7 +112,12 @@ class Shard:
             Get: self.queues.get,
             Send: self._send,
             Confirm: self._confirm,
-            SubscribeService: self.services.subscribe,
+            Amend: self.amending.amend,
+            Inspect: self.amending.inspect,
+            Watch: self.watchers.watch,
+            Notify: self.watchers.notify,
+            Identify: self.services.identify,
+            SubscribeService: self._subscribe_service,
             Sweep: self._sweep,
             Open: self.sharing.open,
             Configure: self.sharing.configure,
@@ -100,15 +129,20 @@ class Shard:
             Drained: self._drained,
             Disconnect: self._disconnect,
             Sealed: self._sealed,
+            Expire: self._expire_last,
             Tick: self._tick,
         }
         self._needs: dict[type[Any], Callable[[Any, Load], None]] = {
-            Create: self._need_record,
+            Create: self._need_ids,
             Delete: self._need_record,
             Send: self._need_record,
+            Amend: self._need_amended,
+            Watch: self._need_record,
+            Inspect: self._need_head,
             Subscribe: self._need_head,
             Get: self._need_head,
             Confirm: self._need_next,
+            Identify: self._need_identity,
             SubscribeService: self._need_tally,
             Sweep: self._need_page,
             Open: self.sharing.missing,
@@ -120,13 +154,15 @@ class Shard:
         """Carry out a batch of commands: all of it, or, if the store fails, none of it."""
         turn = Turn(now, self.outbox.is_full)
         try:
-            load = self._missing(commands)
+            load = self._missing(commands, turn)
             if load:
                 turn.loaded = _answer((yield load))
                 self._adopt(turn)
             for command in commands:
                 self._handlers[type(command)](command, turn)
             self.sharing.offer(turn)
+            if turn.expires:
+                self._expire(turn)
             if turn.bodiless:
                 bodies = _answer((yield Load(bodies={seq for _, seq in turn.bodiless})))
                 self._fill_in(bodies, turn)
@@ -164,20 +200,54 @@ class Shard:
 
     # What the turn needs to know first.
 
-    def _missing(self, commands: Sequence[Command]) -> Load:
+    def _missing(self, commands: Sequence[Command], turn: Turn) -> Load:
         load = Load()
         for command in commands:
             need = self._needs.get(type(command))
             if need is not None:
                 need(command, load)
+            elif type(command) is Expire:
+                self._need_aged(command, load, turn.now)
+        turn.needs = load.heads
         load.heads = {q: n for q, n in load.heads.items() if self.backlogs.lacks(q, n)}
+        load.addresses = {
+            address: n for address, n in load.addresses.items() if not self.backlogs.owner(address)
+        }
         return load
 
-    def _need_record(self, command: Create | Delete | Send, load: Load) -> None:
+    def _need_record(self, command: Delete | Send | Amend | Watch, load: Load) -> None:
+        address = address_of(command)
+        if address.party is not Party.RECIPIENT:
+            load.addresses[address] = 0
+        elif address.id not in self.sharing.queues:
+            load.heads.setdefault(QueueId(address.id), 0)
+
+    def _need_ids(self, command: Create, load: Load) -> None:
+        """Whether the ids of a new queue are taken."""
         if command.queue not in self.sharing.queues:
             load.heads.setdefault(command.queue, 0)
+            if command.parties is not None:
+                load.addresses.update(dict.fromkeys(command.parties.addresses(), 0))
 
-    def _need_head(self, command: Subscribe | Get, load: Load) -> None:
+    def _need_amended(self, command: Amend, load: Load) -> None:
+        self._need_record(command, load)
+        if isinstance(command.change, SetLink):
+            load.addresses[Address(Party.LINK, command.change.link.id)] = 0
+
+    def _need_identity(self, command: Identify, load: Load) -> None:
+        load.identities.add(command.fingerprint)
+
+    def _need_aged(self, command: Expire, load: Load, now: float) -> None:
+        """Of several expiries the one that has come least far does for all."""
+        lives = [
+            domain.message_ttl
+            for domain in self.domains.values()
+            if domain.mode is Mode.EXCLUSIVE and domain.message_ttl is not None
+        ]
+        if lives and (load.aged is None or command.after < load.aged.after):
+            load.aged = Aged(command.after, now - min(lives), self.limits.expiries)
+
+    def _need_head(self, command: Subscribe | Get | Inspect, load: Load) -> None:
         load.heads[command.queue] = max(load.heads.get(command.queue, 0), 1)
 
     def _need_next(self, command: Confirm, load: Load) -> None:
@@ -212,16 +282,21 @@ class Shard:
             self.queues.create(command, turn)
 
     def _send(self, command: Send, turn: Turn) -> None:
-        if command.queue in self.sharing.queues:
+        if self._is_shared(command):
             self.sharing.send(command, turn)
         else:
-            self.queues.send(command, turn)
+            self.posting.send(command, turn)
 
     def _confirm(self, command: Confirm, turn: Turn) -> None:
-        if command.queue in self.sharing.queues:
+        if self._is_shared(command):
             self.sharing.confirm(command, turn)
         else:
             self.queues.confirm(command, turn)
+
+    def _is_shared(self, command: Send | Confirm) -> bool:
+        """Whoever has something to prove is a stranger to shared queues, and may have guessed
+        the name of one."""
+        return command.proof is None and command.queue in self.sharing.queues
 
     def _sweep(self, command: Sweep, turn: Turn) -> None:
         """One page of a service's queues. The rest is another turn, so that others get theirs
@@ -231,21 +306,43 @@ class Shard:
         page = turn.loaded.pages.get(self._page(command))
         if seat is None or page is None or not self.services.is_sweeping(command):
             return
-        for head in page:
+        for head in page.heads:
             # What this turn has changed already is in the backlogs.
             backlog = self.backlogs.find(head.record.queue) or Backlog(head)
-            backlog.supply(head)
+            if backlog.messages and not backlog.first:
+                # Only its record is here. Then nothing was confirmed in this turn, and what the
+                # sweep read is still the first.
+                backlog = Backlog(replace(head, record=backlog.record))
             if backlog.record.service == service and head.record.queue not in turn.batch.remove:
                 self.queues.offer(session, seat, backlog, turn)
-        after = page[-1].record.queue if page else command.after
+        after = page.queues[-1] if page.queues else command.after
         rest = Sweep(session, service, after, command.tie)
         if seat.waiting:
             turn.undo.assign(seat, "sweep", rest)
-        elif len(page) == self.limits.sweep_queues:
+        elif len(page.queues) == self.limits.sweep_queues:
             turn.again.append(rest)
         else:
             turn.effects.append(SweepDone(session, service))
             turn.facts.append(SweepEnded(turn.now, service, session))
+
+    def _subscribe_service(self, command: SubscribeService, turn: Turn) -> None:
+        before = self.services.holder(command.service)
+        self.services.subscribe(command, turn)
+        if not command.sweeps and before != command.session:
+            self.watchers.look(command.service, turn)
+
+    def _expire_last(self, command: Expire, turn: Turn) -> None:
+        """Later commands of the turn count on the messages that were loaded for them."""
+        turn.expires = True
+
+    def _expire(self, turn: Turn) -> None:
+        """One page of what is too old; the rest is another turn."""
+        aged = turn.loaded.aged
+        self.posting.expire(aged, turn)
+        if len(aged) == self.limits.expiries:
+            turn.again.append(Expire(aged[-1].seq))
+        else:
+            self.watchers.expire(turn)
 
     def _drained(self, command: Drained, turn: Turn) -> None:
         seat = self.seats.find(command.session)
@@ -262,6 +359,7 @@ class Shard:
         if seat is None:
             return
         self.queues.disconnect(command.session, seat, turn)
+        self.watchers.disconnect(command.session, seat, turn)
         self.services.disconnect(command.session, seat, turn)
         self.sharing.disconnect(command.session, seat, command.lost, turn)
         # Last: until its consumers are gone, the seat is what holds their gates shut.
@@ -306,6 +404,11 @@ class Shard:
             )
             self.sharing.bodies.keep(seq, body)
 
+    def _touched(self, command: Command) -> QueueId | None:
+        if isinstance(command, Create):
+            return command.queue
+        return self.backlogs.owner(address_of(command)) if isinstance(command, Guarded) else None
+
     def _take_back(self, turn: Turn) -> None:
         self.sharing.abandon()
         turn.undo.take_back()
@@ -319,12 +422,10 @@ class Shard:
             self.outbox.tell(turn.facts)
         if turn.batch.sealed is not None:
             self.outbox.sealed(turn.batch.sealed)
-        touched = {c.queue: None for c in commands if isinstance(c, _WITH_BACKLOG)}
-        self.backlogs.settle(list(touched))
+        touched = dict.fromkeys(map(self._touched, commands))
+        touched.pop(None, None)
+        self.backlogs.settle([queue for queue in touched if queue is not None])
         self.statistics.observe(turn.facts)
-
-
-_WITH_BACKLOG = (Create, Delete, Subscribe, Get, Send, Confirm)
 
 
 def _answer(loaded: Loaded | None) -> Loaded:

@@ -14,8 +14,9 @@ from headgate.core.commands import Command
 from headgate.core.effects import Effect
 from headgate.core.facts import Fact
 from headgate.core.message import Entry, Stored
-from headgate.core.names import AppId, QueueId, Seq, ServiceId
+from headgate.core.names import AppId, MessageId, QueueId, Seq, ServiceId
 from headgate.core.outbox import OutboxRow
+from headgate.core.parties import Address, Parties
 from headgate.core.tally import Tally
 from headgate.core.values import value
 
@@ -27,6 +28,18 @@ class QueueRecord:
     queue: QueueId
     domain: str
     service: ServiceId | None = None
+    parties: Parties | None = None
+    """Who may do what with it; nobody is asked about a queue without."""
+    is_full: bool = False
+    """It reached its quota, and takes nothing more until it is empty."""
+
+
+@value
+class ServiceRecord:
+    """An identity: what a certificate is called from its first use on."""
+
+    service: ServiceId
+    role: str
 
 
 @value
@@ -46,12 +59,24 @@ class Page:
     limit: int
 
 
+@value
+class Aged:
+    """Messages in the order of their numbers, after one of them, that arrived before a time."""
+
+    after: Seq
+    before: float
+    limit: int
+
+
 @dataclass(slots=True)
 class Load:
     """What a turn needs to know before it decides. Reads only."""
 
     heads: dict[QueueId, int] = field(default_factory=dict)
     """Record, number of messages and so many first messages of these queues."""
+
+    addresses: dict[Address, int] = field(default_factory=dict)
+    """The same of queues that are named by another id than their own."""
 
     backlogs: set[QueueId] = field(default_factory=set)
     """Record and all entries of these queues."""
@@ -68,17 +93,26 @@ class Load:
     usage: set[str] = field(default_factory=set)
     """How much these domains hold."""
 
+    identities: set[bytes] = field(default_factory=set)
+    """The services of these certificates, by fingerprint."""
+
+    aged: Aged | None = None
+    """Messages that may be too old."""
+
     sinks: bool = False
     """All sinks. Asked once, when a router starts: they are few, and stay in memory."""
 
     def __bool__(self) -> bool:
         return bool(
             self.heads
+            or self.addresses
             or self.backlogs
             or self.bodies
             or self.services
             or self.pages
             or self.usage
+            or self.identities
+            or self.aged
             or self.sinks
         )
 
@@ -102,17 +136,41 @@ class Head:
     first: tuple[Stored, ...]
 
 
+@value
+class Past:
+    """A message of long ago, without its body."""
+
+    seq: Seq
+    queue: QueueId
+    domain: str
+    id: MessageId
+    arrived: float
+    is_marker: bool
+
+
+@value
+class Swept:
+    """The queues of a page, and those among them that have messages."""
+
+    queues: list[QueueId] = field(default_factory=list)
+    heads: list[Head] = field(default_factory=list)
+    """At most one message each."""
+
+
 @dataclass(slots=True)
 class Loaded:
     """The answer to a `Load`. A queue that is absent does not exist."""
 
     heads: dict[QueueId, Head] = field(default_factory=dict)
+    """Those of `addresses` included."""
+    addresses: dict[Address, QueueId] = field(default_factory=dict)
     backlogs: dict[QueueId, tuple[QueueRecord, list[Entry]]] = field(default_factory=dict)
     bodies: dict[Seq, bytes] = field(default_factory=dict)
     services: dict[ServiceId, Tally] = field(default_factory=dict)
-    pages: dict[Page, list[Head]] = field(default_factory=dict)
-    """At most one message each."""
+    pages: dict[Page, Swept] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
+    identities: dict[bytes, ServiceRecord] = field(default_factory=dict)
+    aged: list[Past] = field(default_factory=list)
     sinks: dict[str, SinkRecord] = field(default_factory=dict)
 
 
@@ -124,6 +182,8 @@ class Batch:
     """Queues that the store has, with all that is in them. First, so that a queue may be made
     anew in the same turn."""
     create: dict[QueueId, QueueRecord] = field(default_factory=dict)
+    amend: dict[QueueId, QueueRecord] = field(default_factory=dict)
+    """Records that take the place of those the store has; the queue and its domain stay."""
     append: dict[Seq, Stored] = field(default_factory=dict)
     hold: dict[Seq, tuple[AppId, ...]] = field(default_factory=dict)
     """The apps that are left of messages that some, but not all, have confirmed."""
@@ -132,6 +192,9 @@ class Batch:
     tallies: dict[ServiceId, Tally] = field(default_factory=dict)
     """What to join to the tally of each service: counts add up and may be negative, hashes
     XOR. So a turn need not know the tally of the service that a queue was taken from."""
+
+    identities: dict[bytes, ServiceRecord] = field(default_factory=dict)
+    """New services, by the fingerprint of their certificate."""
 
     sinks: dict[str, SinkRecord | None] = field(default_factory=dict)
     """The last batches of sinks; none for one that is forgotten."""
@@ -147,11 +210,13 @@ class Batch:
             or self.sealed is not None
             or self.remove
             or self.create
+            or self.amend
             or self.append
             or self.hold
             or self.delete
             or self.associate
             or self.tallies
+            or self.identities
             or self.sinks
         )
 

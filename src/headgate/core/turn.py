@@ -22,12 +22,16 @@ class Turn:
     now: float
     outbox_is_full: bool = False
     """The journal does not keep up: messages are refused, as on a full disk."""
+    needs: dict[QueueId, int] = field(default_factory=dict)
+    """How many first messages of exclusive queues its commands need at most, loaded or not."""
     loaded: Loaded = field(default_factory=Loaded)
     batch: Batch = field(default_factory=Batch)
     undo: Undo = field(default_factory=Undo)
     effects: list[Effect] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     again: list[Command] = field(default_factory=list)
+    expires: bool = False
+    """Whether messages whose time is over are to be removed, when all else is decided."""
     bodiless: list[tuple[int, Seq]] = field(default_factory=list)
     """Deliveries, by their place among the effects, whose body is still to be read."""
     sent: dict[SessionId, int] = field(default_factory=dict)

@@ -1,0 +1,52 @@
+"""Finding the queue of a command, and whether the command may be carried out on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from headgate.core.backlogs import Backlog, Backlogs
+from headgate.core.commands import Amend, Confirm, Delete, Get, Inspect, Send, Subscribe, Watch
+from headgate.core.domain import Domain, Mode
+from headgate.core.names import QueueId
+from headgate.core.parties import Address, Party
+from headgate.core.turn import Turn
+from headgate.errors import NoSuchQueue
+
+Guarded: TypeAlias = Delete | Subscribe | Get | Send | Confirm | Amend | Inspect | Watch
+
+
+def address_of(command: Guarded) -> Address:
+    """The id under which a command names its queue."""
+    if isinstance(command, Watch):
+        return Address(Party.NOTIFIER, command.notifier)
+    via = command.via if isinstance(command, Send | Amend) else None
+    return via or Address(Party.RECIPIENT, command.queue)
+
+
+class Admission:
+    def __init__(self, domains: Mapping[str, Domain], backlogs: Backlogs) -> None:
+        self._domains = domains
+        self._backlogs = backlogs
+
+    def find(self, queue: QueueId) -> Backlog | None:
+        """A queue that is there and exclusive. A shared one is not for these commands, open or
+        not."""
+        backlog = self._backlogs.find(queue)
+        domain = self._domains.get(backlog.record.domain) if backlog is not None else None
+        return backlog if domain is not None and domain.mode is Mode.EXCLUSIVE else None
+
+    def admit(self, command: Guarded, turn: Turn) -> Backlog | None:
+        """The queue of a command. Where there is none, or the command has no right to it, the
+        answer is given here; a proof is asked in either case, so that both take as long."""
+        address = address_of(command)
+        queue = self._backlogs.owner(address)
+        backlog = self.find(queue) if queue is not None else None
+        error = None
+        if command.proof is not None:
+            error = command.proof(backlog.record if backlog is not None else None)
+        if error is None and backlog is not None:
+            return backlog
+        named = queue if queue is not None else QueueId(address.id)
+        turn.fail(command.session, command.ref, named, error or NoSuchQueue(named))
+        return None
