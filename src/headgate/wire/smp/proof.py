@@ -1,0 +1,111 @@
+"""Whether a transmission was authorized by whom it says.
+
+What is authorized is `transmissions.signed`: the transmission behind the session id, so that it is
+worth nothing on another connection. In a service's session the commands that associate a queue
+are authorized behind the fingerprint of the service as well.
+
+An answer must not tell by its delay whether a queue exists. So a check is made in any case: where
+there is no key, or none of the kind that the authorization was made with, a key of nobody takes
+its place.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Sequence
+from hashlib import sha3_384, sha512
+from hmac import compare_digest
+
+from headgate.core.values import value
+from headgate.wire.smp.box import box, nonce_of, shared_key
+from headgate.wire.smp.encoding import Malformed
+from headgate.wire.smp.keys import KeyKind, kind_of, raw_key, verify
+
+KIND_BY_LENGTH = {64: KeyKind.ED25519, 114: KeyKind.ED448, 80: KeyKind.X25519}
+"""With which kind of key an authorization was made."""
+
+NOBODY = {
+    KeyKind.ED25519: b64decode("MCowBQYDK2VwAyEA139Oqs4QgpqbAmB0o7rZf6T19ryl7E65k4AYe0kE3Qs="),
+    KeyKind.ED448: b64decode(
+        "MEMwBQYDK2VxAzoA6ibQc9XpkSLtwrf7PLvp81qW/etiumckVFImCMRdftcG/XopbOSaq9qyLhrgJWKOLyNrQPNVvpMA"
+    ),
+    KeyKind.X25519: b64decode("MCowBQYDK2VuAyEA4JGSMYht18H4mas/jHeBwfcM7jLwNYJNOAhi2/g4RXg="),
+}
+"""Keys to check with where there is none. No check with them succeeds."""
+
+LINK_SENDER_BYTES = 24
+
+
+@value
+class ServiceProof:
+    """What a service showed in its handshake."""
+
+    fingerprint: bytes
+    session_key: bytes
+    """Ed25519, as SPKI; made for this connection."""
+
+
+def authenticator(key: bytes, correlation: bytes, signed: bytes) -> bytes:
+    """The authorization by an X25519 key. Either side could have made it, so it proves nothing
+    to others. `key` is `shared_key` of the queue's key and the router's session key."""
+    return box(key, nonce_of(correlation), sha512(signed).digest())
+
+
+def link_sender(correlation: bytes) -> bytes:
+    """The sender id of a queue made with link data: its creator cannot choose it freely."""
+    return sha3_384(correlation).digest()[:LINK_SENDER_BYTES]
+
+
+class Verifier:
+    """Checks the authorizations of one session."""
+
+    __slots__ = ("_private", "_service")
+
+    def __init__(self, private: bytes, service: ServiceProof | None = None) -> None:
+        """`private` is the router's X25519 key of this session, raw."""
+        self._private = private
+        self._service = service
+
+    def entity(
+        self,
+        signed: bytes,
+        authorization: bytes,
+        keys: Sequence[bytes],
+        correlation: bytes,
+        *,
+        is_associating: bool = False,
+    ) -> bool:
+        """Whether one of these keys authorized the transmission.
+
+        All keys of the right kind are tried, also behind the one that fits. `is_associating` is
+        true of the commands that tie a queue to the service of the session, if it has one.
+        """
+        kind = KIND_BY_LENGTH.get(len(authorization))
+        if kind is None:
+            return False
+        if is_associating and self._service is not None:
+            signed = self._service.fingerprint + signed
+        check = self._is_authenticator if kind is KeyKind.X25519 else _is_signature
+        of_kind = [key for key in keys if kind_of(key) is kind]
+        fits = [check(key, signed, authorization, correlation) for key in of_kind or [NOBODY[kind]]]
+        return any(fits) and bool(of_kind)
+
+    def service(self, signed: bytes, signature: bytes) -> bool:
+        """Whether the service of this session signed the transmission."""
+        if self._service is None:
+            return False
+        return verify(self._service.session_key, signed, signature)
+
+    def _is_authenticator(
+        self, key: bytes, signed: bytes, authorization: bytes, correlation: bytes
+    ) -> bool:
+        try:
+            shared = shared_key(self._private, raw_key(key))
+        except Malformed:
+            return False
+        # To make it again and compare takes as long for a wrong one as for the right one.
+        return compare_digest(authenticator(shared, correlation, signed), authorization)
+
+
+def _is_signature(key: bytes, signed: bytes, authorization: bytes, correlation: bytes) -> bool:
+    return verify(key, signed, authorization)

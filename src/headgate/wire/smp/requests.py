@@ -1,0 +1,288 @@
+"""What a client asks, as a command of the core, or the answer where none is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from headgate.core import commands as core
+from headgate.core.message import NO_PROPERTIES, NOTIFY, Message
+from headgate.core.names import MessageId, QueueId, ServiceId, SessionId
+from headgate.core.parties import (
+    Address,
+    Change,
+    ChangeKeys,
+    DropLink,
+    DropNotifier,
+    Link,
+    Notifier,
+    Parties,
+    Party,
+    ReadLink,
+    Secure,
+    SetLink,
+    SetNotifier,
+    Suspend,
+)
+from headgate.core.values import value
+from headgate.errors import HeadgateError
+from headgate.wire.smp import commands as c
+from headgate.wire.smp import replies as r
+from headgate.wire.smp.bodies import body_max
+from headgate.wire.smp.box import public_of, shared_key
+from headgate.wire.smp.claims import Claim
+from headgate.wire.smp.encoding import Malformed
+from headgate.wire.smp.errors import error_text
+from headgate.wire.smp.handshake import Role
+from headgate.wire.smp.keys import KeyKind, encode_key, raw_key
+from headgate.wire.smp.proof import Verifier, link_sender
+from headgate.wire.smp.transmissions import SIGNATURE, Transmission
+
+ID_BYTES = 24
+DOMAIN = "smp"
+NOWHERE = QueueId(b"")
+NOTIFYING = {NOTIFY: True}
+OK = r.Ok()
+
+
+class Shell(Protocol):
+    """What requests need of the world."""
+
+    def now(self) -> float: ...
+
+    def draw(self, length: int) -> bytes:
+        """Random bytes."""
+        ...
+
+    def creating(self, password: bytes | None) -> HeadgateError | None:
+        """Why no queue may be made now by who says this password, or nothing."""
+        ...
+
+
+@value
+class Asked:
+    """What the answer needs to know of its request."""
+
+    correlation: bytes
+    entity: bytes
+    answer: r.Reply | None = None
+    """What success is called, where the effect does not say it."""
+
+
+class Requests:
+    """The requests of one session, once its handshake is done."""
+
+    __slots__ = ("_role", "_service", "_session", "_shell", "_verifier", "_version")
+
+    def __init__(
+        self,
+        shell: Shell,
+        session: SessionId,
+        version: int,
+        verifier: Verifier,
+        role: Role | None = None,
+        service: ServiceId | None = None,
+    ) -> None:
+        self._shell = shell
+        self._session = session
+        self._version = version
+        self._verifier = verifier
+        self._role = role
+        self._service = service
+
+    def read(self, asked: Transmission, signed: bytes) -> core.Command | r.Reply:
+        """The command of a transmission, to be carried out, or what it is answered with."""
+        try:
+            command = c.parse_command(asked.command, self._version)
+        except c.CommandError as error:
+            return r.Err(f"CMD {error.kind}")
+        wrong = c.check_credentials(command, bool(asked.entity), bool(asked.authorization))
+        if wrong is not None:
+            return r.Err(f"CMD {wrong}")
+        claim = Claim(self._verifier, self._role, command, asked, signed)
+        make = MAKERS.get(type(command))
+        if make is None:
+            return REFUSED[type(command)]
+        try:
+            return make(self, command, asked, claim)
+        except Malformed:  # a key that gives everybody the same secret
+            return r.Err("CMD SYNTAX")
+
+    # Each of these makes the command of the core.
+
+    def _new(self, new: c.New, asked: Transmission, claim: Claim) -> core.Command | r.Reply:
+        error = (
+            claim.of_session() or claim.of_party((new.key,)) or self._shell.creating(new.password)
+        )
+        if error is not None:
+            return r.Err(error_text(error))
+        if self._service is not None and not new.subscribe:
+            return r.Err("CMD PROHIBITED")
+        if new.link is not None and new.link.sender != link_sender(asked.correlation):
+            return r.Err("CMD PROHIBITED")
+        draw = self._shell.draw
+        private = draw(32)
+        link = None
+        if new.link is not None:
+            link = Link(new.link.id or draw(ID_BYTES), new.link.fixed, new.link.user)
+        notifier, notified = None, None
+        if new.notifier is not None:
+            notifier, notified = self._notifier(new.notifier)
+        parties = Parties(
+            keys=(new.key,),
+            secret=shared_key(private, raw_key(new.dh)),
+            sender=draw(ID_BYTES) if new.link is None else new.link.sender,
+            purpose=new.purpose,
+            link=link,
+            notifier=notifier,
+        )
+        queue = QueueId(draw(ID_BYTES))
+        ids = r.Ids(
+            queue,
+            parties.sender,
+            encode_key(KeyKind.X25519, public_of(private)),
+            new.purpose,
+            link.id if link is not None else None,
+            self._service,
+            notified,
+        )
+        ref = Asked(asked.correlation, b"", ids)
+        return core.Create(self._session, ref, queue, DOMAIN, new.subscribe, self._service, parties)
+
+    def _notifier(self, asked: c.NKey) -> tuple[Notifier, r.Nid]:
+        private = self._shell.draw(32)
+        id = self._shell.draw(ID_BYTES)
+        secret = shared_key(private, raw_key(asked.dh))
+        return (
+            Notifier(id, asked.key, secret),
+            r.Nid(id, encode_key(KeyKind.X25519, public_of(private))),
+        )
+
+    def _sub(self, _: c.Sub, asked: Transmission, claim: Claim) -> core.Command:
+        return core.Subscribe(
+            self._session, _ref(asked), QueueId(asked.entity), self._service, claim
+        )
+
+    def _nsub(self, _: c.NSub, asked: Transmission, claim: Claim) -> core.Command:
+        return core.Watch(self._session, _ref(asked), asked.entity, self._service, claim)
+
+    def _subs(
+        self, command: c.Subs | c.NSubs, asked: Transmission, claim: Claim
+    ) -> core.Command | r.Reply:
+        error = claim.of_session()
+        if error is not None:
+            return r.Err(error_text(error))
+        if (
+            self._service is None
+            or asked.entity != self._service
+            or len(asked.authorization) != SIGNATURE
+            or not self._verifier.service(claim.signed, asked.authorization)
+        ):
+            return r.Err("SERVICE")
+        return core.SubscribeService(
+            self._session,
+            _ref(asked),
+            self._service,
+            command.expected,
+            isinstance(command, c.Subs),
+        )
+
+    def _get(self, _: c.Get, asked: Transmission, claim: Claim) -> core.Command:
+        return core.Get(self._session, _ref(asked), QueueId(asked.entity), claim)
+
+    def _ack(self, ack: c.Ack, asked: Transmission, claim: Claim) -> core.Command:
+        messages = (MessageId(ack.message_id),) if ack.message_id else ()
+        queue = QueueId(asked.entity)
+        return core.Confirm(self._session, _ref(asked), queue, messages, proof=claim)
+
+    def _send(self, send: c.Send, asked: Transmission, claim: Claim) -> core.Command | r.Reply:
+        if len(send.body) > body_max(self._version):
+            return r.Err("LARGE_MSG")
+        message = Message(
+            MessageId(self._shell.draw(ID_BYTES)),
+            send.body,
+            self._shell.now(),
+            NOTIFYING if send.notify else NO_PROPERTIES,
+        )
+        via = Address(Party.SENDER, asked.entity)
+        return core.Send(self._session, _ref(asked), NOWHERE, message, via, claim)
+
+    def _del(self, _: c.Del, asked: Transmission, claim: Claim) -> core.Command:
+        return core.Delete(self._session, _ref(asked), QueueId(asked.entity), claim)
+
+    def _que(self, _: c.Que, asked: Transmission, claim: Claim) -> core.Command:
+        return core.Inspect(self._session, _ref(asked), QueueId(asked.entity), claim)
+
+    def _nkey(self, command: c.NKey, asked: Transmission, claim: Claim) -> core.Command:
+        notifier, answer = self._notifier(command)
+        ref = _ref(asked, answer)
+        queue = QueueId(asked.entity)
+        return core.Amend(self._session, ref, queue, SetNotifier(notifier), proof=claim)
+
+    def _amend(
+        self, command: c.Command, asked: Transmission, claim: Claim
+    ) -> core.Command | r.Reply:
+        change, party = _change(command)
+        if party is Party.RECIPIENT:
+            queue, via = QueueId(asked.entity), None
+        else:
+            queue, via = NOWHERE, Address(party, asked.entity)
+        ref = _ref(asked, None if party is Party.LINK else OK)
+        return core.Amend(self._session, ref, queue, change, via, claim)
+
+
+def _ref(asked: Transmission, answer: r.Reply | None = None) -> Asked:
+    return Asked(asked.correlation, asked.entity, answer)
+
+
+def _change(command: c.Command) -> tuple[Change, Party]:
+    """What a command changes, and who asks for it."""
+    match command:
+        case c.Key(key):
+            return Secure(key), Party.RECIPIENT
+        case c.SKey(key):
+            return Secure(key, by_sender=True), Party.SENDER
+        case c.RKey(keys):
+            return ChangeKeys(keys), Party.RECIPIENT
+        case c.LSet(link, fixed, user):
+            return SetLink(Link(link, fixed, user)), Party.RECIPIENT
+        case c.LKey(key):
+            return ReadLink(key), Party.LINK
+        case c.LGet():
+            return ReadLink(), Party.LINK
+        case c.LDel():
+            return DropLink(), Party.RECIPIENT
+        case c.NDel():
+            return DropNotifier(), Party.RECIPIENT
+        case c.Off():
+            return Suspend(), Party.RECIPIENT
+        case _:
+            raise AssertionError("every other command has a maker of its own")
+
+
+MAKERS: dict[type[Any], Callable[[Requests, Any, Transmission, Claim], core.Command | r.Reply]] = {
+    c.New: Requests._new,
+    c.Sub: Requests._sub,
+    c.NSub: Requests._nsub,
+    c.Subs: Requests._subs,
+    c.NSubs: Requests._subs,
+    c.Get: Requests._get,
+    c.Ack: Requests._ack,
+    c.Send: Requests._send,
+    c.Del: Requests._del,
+    c.Que: Requests._que,
+    c.NKey: Requests._nkey,
+    **dict.fromkeys(
+        (c.Key, c.SKey, c.RKey, c.LSet, c.LKey, c.LGet, c.LDel, c.NDel, c.Off), Requests._amend
+    ),
+}
+
+REFUSED: dict[type[Any], r.Reply] = {
+    c.Ping: r.Pong(),
+    # A router that is no proxy, and that knows no names.
+    c.Prxy: r.Err("PROXY BASIC_AUTH"),
+    c.PFwd: r.Err("PROXY NO_SESSION"),
+    c.RFwd: r.Err("CRYPTO"),
+    c.Rslv: r.Err("NAME NO_RESOLVER"),
+}
+"""Commands that are answered without looking at anything."""
