@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeAlias
 
 import pytest
 
-from headgate.core.message import NO_PROPERTIES, Message, Properties, Stored
+from headgate.core.message import MARKER, NO_PROPERTIES, Message, Properties, Stored
 from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
 from headgate.core.outbox import OutboxRow
-from headgate.core.steps import Batch, Head, Load, Page, QueueRecord, SinkRecord, Usage
+from headgate.core.parties import Address, Link, Notifier, Parties, Party, Purpose
+from headgate.core.steps import (
+    Aged,
+    Batch,
+    Head,
+    Load,
+    Page,
+    Past,
+    QueueRecord,
+    ServiceRecord,
+    SinkRecord,
+    Swept,
+    Usage,
+)
 from headgate.core.tally import Tally
 from headgate.errors import StoreError
 from headgate.store.base import Store
@@ -18,8 +31,11 @@ from headgate.store.base import Store
 OpenStore: TypeAlias = Callable[[], Awaitable[Store]]
 """Opens the store of this test; again, after it was closed, the same one."""
 
-Q1, Q2, Q3 = QueueId(b"q1"), QueueId(b"q2"), QueueId(b"q3")
+Q1, Q2, Q3, Q4 = QueueId(b"q1"), QueueId(b"q2"), QueueId(b"q3"), QueueId(b"q4")
+NEW, GONE = QueueId(b"new"), QueueId(b"gone")
 S1, S2 = ServiceId(b"s1"), ServiceId(b"s2")
+F1, F2 = b"fingerprint 1", b"fingerprint 2"
+FOREVER = 1e9
 ODD_IDS = [b"", b"\0", b"\0\0", b"a\0b", "größe".encode(), b"\xff" * 255]
 
 
@@ -38,8 +54,46 @@ def stored(
     return Stored(Seq(seq), queue, message, apps)
 
 
+def parties(
+    sender: bytes,
+    *,
+    notifier: bytes | None = None,
+    link: bytes | None = None,
+    notifier_service: ServiceId | None = None,
+) -> Parties:
+    return Parties(
+        (b"key",),
+        b"secret",
+        sender,
+        notifier=Notifier(notifier, b"key", b"secret", notifier_service)
+        if notifier is not None
+        else None,
+        link=Link(link, b"fixed", b"user") if link is not None else None,
+    )
+
+
+def shared(queue: QueueId, its: Parties, service: ServiceId | None = None) -> QueueRecord:
+    return QueueRecord(queue, "d", service, its)
+
+
+def of_sender(id: bytes) -> Address:
+    return Address(Party.SENDER, id)
+
+
+def of_notifier(id: bytes) -> Address:
+    return Address(Party.NOTIFIER, id)
+
+
+def of_link(id: bytes) -> Address:
+    return Address(Party.LINK, id)
+
+
 def creating(*records: QueueRecord) -> Batch:
     return Batch(create={r.queue: r for r in records})
+
+
+def amending(*records: QueueRecord) -> Batch:
+    return Batch(amend={r.queue: r for r in records})
 
 
 def appending(*messages: Stored) -> Batch:
@@ -56,13 +110,18 @@ async def seqs(store: Store, queue: QueueId) -> list[int]:
     return [s.seq for s in found.first]
 
 
-async def page(store: Store, service: ServiceId, after: bytes, limit: int) -> list[Head]:
+async def page(store: Store, service: ServiceId, after: bytes, limit: int) -> Swept:
     wanted = Page(service, QueueId(after), limit)
     return (await store.load(Load(pages={wanted}))).pages[wanted]
 
 
-def ids(heads: Iterable[Head]) -> list[bytes]:
-    return [h.record.queue for h in heads]
+async def owners(store: Store, *addresses: Address) -> dict[Address, QueueId]:
+    return (await store.load(Load(addresses=dict.fromkeys(addresses, 0)))).addresses
+
+
+async def aged(store: Store, after: int, before: float, limit: int = 100) -> list[int]:
+    wanted = Aged(Seq(after), before, limit)
+    return [past.seq for past in (await store.load(Load(aged=wanted))).aged]
 
 
 class StoreConformance:
@@ -79,20 +138,26 @@ class StoreConformance:
         loaded = await store.load(
             Load(
                 heads={Q1: 1},
+                addresses={Address(party, b"id"): 1 for party in Party},
                 backlogs={Q1},
                 bodies={Seq(1)},
                 services={S1},
                 pages={asked},
                 usage={"d"},
+                identities={F1},
+                aged=Aged(Seq(0), FOREVER, 10),
                 sinks=True,
             )
         )
         assert not loaded.heads
+        assert not loaded.addresses
+        assert not loaded.identities
+        assert not loaded.aged
         assert not loaded.sinks
         assert not loaded.backlogs
         assert not loaded.bodies
         assert not loaded.services
-        assert loaded.pages == {asked: []}
+        assert loaded.pages == {asked: Swept([], [])}
         assert loaded.usage == {"d": Usage()}
 
     async def test_nothing_asked_and_nothing_changed_is_fine(self, store: Store) -> None:
@@ -293,7 +358,7 @@ class StoreConformance:
         assert loaded.heads.keys() == {Q2}
         assert loaded.bodies.keys() == {2}
         assert loaded.usage == {"d": Usage(1, 1, 4)}
-        assert ids(await page(store, S1, b"", 10)) == [Q2]
+        assert (await page(store, S1, b"", 10)).queues == [Q2]
 
     async def test_a_queue_created_again_is_empty(self, store: Store) -> None:
         await store.apply(creating(record(Q1)))
@@ -329,12 +394,12 @@ class StoreConformance:
         )
         loaded = await store.load(Load(services={S1, S2}))
         assert loaded.services == {S1: Tally(), S2: Tally.of([Q1, Q2])}
-        assert ids(await page(store, S1, b"", 10)) == []
-        assert ids(await page(store, S2, b"", 10)) == [Q1, Q2]
+        assert (await page(store, S1, b"", 10)).queues == []
+        assert (await page(store, S2, b"", 10)).queues == [Q1, Q2]
 
         await store.apply(Batch(associate={Q1: None}, tallies={S2: Tally().minus(Q1)}))
         assert (await store.load(Load(services={S2}))).services == {S2: Tally.of([Q2])}
-        assert ids(await page(store, S2, b"", 10)) == [Q2]
+        assert (await page(store, S2, b"", 10)).queues == [Q2]
 
     async def test_an_association_that_fails_leaves_the_tally_alone(self, store: Store) -> None:
         """S001-35"""
@@ -394,21 +459,21 @@ class StoreConformance:
         await store.apply(creating(*(record(q, service=S1) for q in reversed(queues))))
         await store.apply(creating(record(Q1, service=S2), record(Q2)))
         await store.apply(appending(*(stored(n, queues[n % 5]) for n in range(1, 13))))
-        seen: list[Head] = []
+        seen: list[QueueId] = []
+        heads: list[Head] = []
         after = b""
-        while found := await page(store, S1, after, 5):
-            assert len(found) <= 5
-            seen += found
-            after = found[-1].record.queue
-        assert ids(seen) == queues
-        assert [h.messages for h in seen[:6]] == [2, 3, 3, 2, 2, 0]
-        assert [h.first for h in seen[:6]] == [
-            (stored(5, queues[0]),),
-            (stored(1, queues[1]),),
-            (stored(2, queues[2]),),
-            (stored(3, queues[3]),),
-            (stored(4, queues[4]),),
-            (),
+        while (found := await page(store, S1, after, 5)).queues:
+            assert len(found.queues) <= 5
+            seen += found.queues
+            heads += found.heads
+            after = found.queues[-1]
+        assert seen == queues
+        assert heads == [
+            Head(record(queues[0], service=S1), 2, (stored(5, queues[0]),)),
+            Head(record(queues[1], service=S1), 3, (stored(1, queues[1]),)),
+            Head(record(queues[2], service=S1), 3, (stored(2, queues[2]),)),
+            Head(record(queues[3], service=S1), 2, (stored(3, queues[3]),)),
+            Head(record(queues[4], service=S1), 2, (stored(4, queues[4]),)),
         ]
 
     async def test_pages_of_different_sizes_are_answered_together(self, store: Store) -> None:
@@ -419,7 +484,7 @@ class StoreConformance:
         small, large = Page(S1, QueueId(b""), 1), Page(S2, QueueId(b"1"), 9)
         none = Page(S1, QueueId(b""), 0)
         loaded = await store.load(Load(pages={small, large, none}))
-        assert {p: ids(heads) for p, heads in loaded.pages.items()} == {
+        assert {p: swept.queues for p, swept in loaded.pages.items()} == {
             small: [b"0"],
             large: [b"3", b"5"],
             none: [],
@@ -434,33 +499,406 @@ class StoreConformance:
         assert loaded.usage == {"a": Usage(2, 2, 2 + 1 + 3), "c": Usage()}
 
     @pytest.mark.parametrize(
+        "its",
+        [
+            pytest.param(None, id="nobody"),
+            pytest.param(Parties((), b"", b""), id="as little as there may be"),
+            pytest.param(
+                Parties(
+                    keys=(b"key", b"", b"\0\xff"),
+                    secret=bytes(32),
+                    sender=b"sender",
+                    sender_key=b"",
+                    purpose=Purpose.CONTACT,
+                    link=Link(b"link", b"fixed\0", bytes(range(256)) * 64),
+                    notifier=Notifier(b"notifier", b"key", b"secret\0", ServiceId(b"")),
+                    is_off=True,
+                ),
+                id="everything",
+            ),
+            pytest.param(
+                Parties(
+                    (b"key",),
+                    b"secret",
+                    b"sender",
+                    b"sender's key",
+                    Purpose.MESSAGING,
+                    Link(b"", b"", b""),
+                    Notifier(b"", b"", b""),
+                ),
+                id="empty, but not nothing",
+            ),
+        ],
+    )
+    async def test_a_record_comes_back_as_it_was(self, store: Store, its: Parties | None) -> None:
+        full, free = QueueRecord(Q1, "d", S1, its, is_full=True), record(Q2)
+        await store.apply(creating(full, free))
+        asked = Page(S1, QueueId(b""), 10)
+        loaded = await store.load(
+            Load(heads={Q1: 1, Q2: 1}, backlogs={Q1, Q2}, pages={asked}, usage={"d"})
+        )
+        assert loaded.heads == {Q1: Head(full, 0, ()), Q2: Head(free, 0, ())}
+        assert loaded.backlogs == {Q1: (full, []), Q2: (free, [])}
+        assert loaded.pages == {asked: Swept([Q1], [])}
+        assert loaded.usage == {"d": Usage(2, 0, 0)}
+        assert loaded.heads[Q1].record.is_full is True
+
+    async def test_a_queue_is_found_by_each_of_its_ids(self, store: Store) -> None:
+        one = shared(Q1, parties(b"a", notifier=b"b", link=b"c"))
+        two = shared(Q2, parties(b"b"))
+        await store.apply(creating(one, two, record(Q3)))
+        await store.apply(appending(stored(1, Q1), stored(2, Q2), stored(3, Q1), stored(4, Q3)))
+        loaded = await store.load(
+            Load(
+                addresses={
+                    of_sender(b"a"): 1,
+                    of_notifier(b"b"): 1,
+                    of_link(b"c"): 1,
+                    of_sender(b"b"): 1,
+                    Address(Party.RECIPIENT, Q3): 1,
+                }
+            )
+        )
+        assert loaded.addresses == {
+            of_sender(b"a"): Q1,
+            of_notifier(b"b"): Q1,
+            of_link(b"c"): Q1,
+            of_sender(b"b"): Q2,
+            Address(Party.RECIPIENT, Q3): Q3,
+        }
+        assert loaded.heads == {
+            Q1: Head(one, 2, (stored(1, Q1),)),
+            Q2: Head(two, 1, (stored(2, Q2),)),
+            Q3: Head(record(Q3), 1, (stored(4, Q3),)),
+        }
+
+    async def test_an_id_is_the_id_of_one_party_only(self, store: Store) -> None:
+        """Nobody may act as the recipient because they know the id of the sender."""
+        its = parties(b"sender", notifier=b"notifier", link=b"link")
+        await store.apply(creating(shared(Q1, its)))
+        own = {of_sender(b"sender"), of_notifier(b"notifier"), of_link(b"link")}
+        all_ids = [Q1, b"sender", b"notifier", b"link", b"", b"else"]
+        asked = [Address(party, id) for party in Party for id in all_ids]
+        assert (await owners(store, *asked)).keys() == own | {Address(Party.RECIPIENT, Q1)}
+        loaded = await store.load(Load(heads={QueueId(id): 1 for id in all_ids}))
+        assert loaded.heads.keys() == {Q1}
+
+    async def test_a_queue_asked_for_in_several_ways_has_one_head_with_the_most(
+        self, store: Store
+    ) -> None:
+        await store.apply(
+            creating(
+                shared(Q1, parties(b"1", notifier=b"1")),
+                shared(Q2, parties(b"2", link=b"2")),
+                shared(Q3, parties(b"3")),
+            )
+        )
+        await store.apply(
+            appending(
+                *(stored(10 * n + k, q) for n in range(5) for k, q in enumerate((Q1, Q2, Q3)))
+            )
+        )
+        loaded = await store.load(
+            Load(
+                heads={Q1: 3, Q2: 1, Q3: 0},
+                addresses={
+                    of_sender(b"1"): 1,
+                    of_notifier(b"1"): 0,
+                    of_sender(b"2"): 2,
+                    of_link(b"2"): 4,
+                    Address(Party.RECIPIENT, Q2): 3,
+                    of_sender(b"3"): 0,
+                },
+            )
+        )
+        assert {q: [s.seq for s in h.first] for q, h in loaded.heads.items()} == {
+            Q1: [0, 10, 20],
+            Q2: [1, 11, 21, 31],
+            Q3: [],
+        }
+        assert {h.messages for h in loaded.heads.values()} == {5}
+        assert set(loaded.addresses.values()) == {Q1, Q2, Q3}
+        assert len(loaded.addresses) == 6
+
+    async def test_at_most_one_message_is_asked_for_in_several_ways(self, store: Store) -> None:
+        """S004-34: subscribing and sending in one turn is one head."""
+        await store.apply(creating(shared(Q1, parties(b"1")), shared(Q2, parties(b"2"))))
+        await store.apply(appending(*(stored(n, q) for n, q in enumerate((Q1, Q2, Q1, Q2)))))
+        loaded = await store.load(
+            Load(heads={Q1: 1, Q2: 0}, addresses={of_sender(b"1"): 0, of_sender(b"2"): 1})
+        )
+        assert {q: [s.seq for s in h.first] for q, h in loaded.heads.items()} == {Q1: [0], Q2: [1]}
+        loaded = await store.load(Load(heads={Q1: 0}, addresses={of_sender(b"2"): 0}))
+        assert [h.first for h in loaded.heads.values()] == [(), ()]
+
+    @pytest.mark.parametrize("odd", ODD_IDS)
+    async def test_an_id_of_a_party_may_be_any_bytes(self, store: Store, odd: bytes) -> None:
+        its = parties(odd, notifier=odd, link=odd, notifier_service=ServiceId(odd))
+        await store.apply(creating(shared(QueueId(odd), its), shared(Q1, parties(odd + b"\0"))))
+        await store.apply(Batch(identities={odd: ServiceRecord(ServiceId(odd), "rôle\0")}))
+        asked = [Address(party, odd) for party in Party]
+        assert await owners(store, *asked) == dict.fromkeys(asked, odd)
+        assert await owners(store, of_sender(odd + b"\0")) == {of_sender(odd + b"\0"): Q1}
+        loaded = await store.load(Load(identities={odd, odd + b"\0"}))
+        assert loaded.identities == {odd: ServiceRecord(ServiceId(odd), "rôle\0")}
+
+    async def test_amending_replaces_a_record_but_for_the_queue_and_its_domain(
+        self, store: Store
+    ) -> None:
+        await store.apply(
+            creating(
+                QueueRecord(Q1, "d", S1, parties(b"old", notifier=b"n", link=b"l"), is_full=True),
+                QueueRecord(Q2, "d", S1, parties(b"other"), is_full=True),
+            )
+        )
+        await store.apply(appending(stored(1, Q1), stored(2, Q1)))
+        new = parties(b"new", link=b"l2")
+        await store.apply(amending(QueueRecord(Q1, "ignored", S2, new)))
+        assert await head(store, Q1, 1) == Head(QueueRecord(Q1, "d", S2, new), 2, (stored(1, Q1),))
+        other = QueueRecord(Q2, "d", S1, parties(b"other"), is_full=True)
+        assert await head(store, Q2) == Head(other, 0, ())
+        assert (await page(store, S1, b"", 10)).queues == [Q2]
+        assert (await page(store, S2, b"", 10)).queues == [Q1]
+        before = (of_sender(b"old"), of_notifier(b"n"), of_link(b"l"))
+        after = (of_sender(b"new"), of_link(b"l2"))
+        assert await owners(store, *before, *after) == dict.fromkeys(after, Q1)
+        await store.apply(amending(record(Q1)))
+        assert await head(store, Q1, 0) == Head(record(Q1), 2, ())
+        assert await owners(store, *before, *after) == {}
+
+    async def test_a_batch_amends_after_it_creates_and_before_it_associates(
+        self, store: Store
+    ) -> None:
+        await store.apply(creating(record(Q1)))
+        await store.apply(
+            Batch(
+                create={Q2: QueueRecord(Q2, "mine", S1, parties(b"2"), is_full=True)},
+                amend={Q1: record(Q1, service=S1), Q2: QueueRecord(Q2, "d", S1, parties(b"two"))},
+                associate={Q1: S2},
+            )
+        )
+        loaded = await store.load(Load(heads={Q1: 0, Q2: 0}))
+        assert loaded.heads[Q1].record == record(Q1, service=S2)
+        assert loaded.heads[Q2].record == QueueRecord(Q2, "mine", S1, parties(b"two"))
+        assert (await page(store, S1, b"", 10)).queues == [Q2]
+        assert (await page(store, S2, b"", 10)).queues == [Q1]
+        assert await owners(store, of_sender(b"2"), of_sender(b"two")) == {of_sender(b"two"): Q2}
+
+    async def test_associating_leaves_the_rest_of_a_record_alone(self, store: Store) -> None:
+        its = parties(b"a", notifier=b"b", notifier_service=S2)
+        await store.apply(creating(QueueRecord(Q1, "d", None, its, is_full=True)))
+        await store.apply(Batch(associate={Q1: S1}, tallies={S1: Tally.of([Q1])}))
+        assert await head(store, Q1) == Head(QueueRecord(Q1, "d", S1, its, is_full=True), 0, ())
+        assert await owners(store, of_notifier(b"b")) == {of_notifier(b"b"): Q1}
+
+    async def test_a_notifier_and_the_tally_of_its_service_change_together(
+        self, store: Store
+    ) -> None:
+        """S001-35"""
+        its, told = parties(b"1"), parties(b"1", notifier=b"n", notifier_service=S2)
+        tally = Tally.of([QueueId(b"n")])
+        await store.apply(creating(shared(Q1, its)))
+        with pytest.raises(StoreError):
+            await store.apply(
+                Batch(amend={Q1: shared(Q1, told), Q3: record(Q3)}, tallies={S2: tally})
+            )
+        loaded = await store.load(Load(heads={Q1: 0}, services={S2}))
+        assert loaded.heads[Q1].record == shared(Q1, its)
+        assert loaded.services == {}
+        await store.apply(Batch(amend={Q1: shared(Q1, told)}, tallies={S2: tally}))
+        loaded = await store.load(Load(heads={Q1: 0}, services={S2}))
+        assert loaded.heads[Q1].record == shared(Q1, told)
+        assert loaded.services == {S2: tally}
+
+    async def test_a_removed_queue_lets_go_of_its_ids(self, store: Store) -> None:
+        its = parties(b"a", notifier=b"b", link=b"c")
+        await store.apply(creating(shared(Q1, its)))
+        await store.apply(Batch(remove={Q1}))
+        assert await owners(store, *its.addresses()) == {}
+        await store.apply(creating(shared(Q2, its)))
+        assert await owners(store, *its.addresses()) == dict.fromkeys(its.addresses(), Q2)
+
+    @pytest.mark.parametrize(
+        "batch",
+        [
+            pytest.param(
+                amending(
+                    shared(Q1, parties(b"2", notifier=b"2", link=b"2")),
+                    shared(Q2, parties(b"1", notifier=b"1", link=b"1")),
+                ),
+                id="an exchange",
+            ),
+            pytest.param(
+                Batch(
+                    remove={Q1},
+                    amend={Q2: shared(Q2, parties(b"1", notifier=b"1", link=b"1"))},
+                    create={Q3: shared(Q3, parties(b"2", notifier=b"2", link=b"2"))},
+                ),
+                id="one goes, one comes",
+            ),
+            pytest.param(
+                Batch(
+                    create={Q3: shared(Q3, parties(b"1", notifier=b"1", link=b"1"))},
+                    amend={Q1: record(Q1)},
+                ),
+                id="given up to one that is new",
+            ),
+            pytest.param(
+                Batch(
+                    create={Q3: shared(Q3, parties(b"1", notifier=b"1", link=b"1"))},
+                    amend={Q3: shared(Q3, parties(b"3"))},
+                ),
+                id="only on the way",
+            ),
+        ],
+    )
+    async def test_a_queue_may_take_over_the_ids_that_another_gives_up(
+        self, store: Store, batch: Batch
+    ) -> None:
+        """What counts is who has which id when the batch is done."""
+        before = {q: shared(q, parties(q[1:], notifier=q[1:], link=q[1:])) for q in (Q1, Q2)}
+        await store.apply(creating(*before.values()))
+        await store.apply(batch)
+        after = {q: r for q, r in before.items() if q not in batch.remove}
+        after |= batch.create | batch.amend
+        loaded = await store.load(Load(heads=dict.fromkeys((Q1, Q2, Q3), 0)))
+        assert {q: h.record for q, h in loaded.heads.items()} == after
+        expected = {a: q for q, r in after.items() if r.parties for a in r.parties.addresses()}
+        asked = [Address(p, id) for p in list(Party)[1:] for id in (b"1", b"2", b"3")]
+        assert await owners(store, *asked) == expected
+
+    async def test_a_service_is_known_by_its_certificate(self, store: Store) -> None:
+        one, two = ServiceRecord(S1, "messaging"), ServiceRecord(S2, "notifier")
+        await store.apply(Batch(identities={F1: one}))
+        await store.apply(Batch(identities={F2: two}))
+        loaded = await store.load(Load(identities={F1, F2, b"else"}))
+        assert loaded.identities == {F1: one, F2: two}
+        assert (await store.load(Load(identities={F2}))).identities == {F2: two}
+
+    async def test_old_messages_come_in_the_order_of_their_numbers(self, store: Store) -> None:
+        await store.apply(creating(record(Q1), record(Q2, "other"), record(Q3)))
+        await store.apply(appending(*(stored(n, (Q1, Q2)[n % 2]) for n in (4, 1, 9, 2, 7, 3))))
+        assert await aged(store, 0, FOREVER) == [1, 2, 3, 4, 7, 9]
+        assert await aged(store, 2, FOREVER) == [3, 4, 7, 9]
+        assert await aged(store, 2, FOREVER, 2) == [3, 4]
+        assert await aged(store, 0, FOREVER, 0) == []
+        assert await aged(store, 9, FOREVER) == []
+        assert await aged(store, 0, 1003.5) == [1, 2]  # 3 arrived at that very time
+        assert await aged(store, 1, 1003.6, 1) == [2]
+        assert await aged(store, 0, 1001.0) == []
+        await store.apply(Batch(delete={Seq(1), Seq(7)}, remove={Q1}))
+        assert await aged(store, 0, FOREVER) == [3, 9]
+        loaded = await store.load(Load(aged=Aged(Seq(3), FOREVER, 10)))
+        assert loaded.aged == [Past(Seq(9), Q2, "other", MessageId(b"id 9"), 1009.5, False)]
+
+    async def test_old_messages_are_found_behind_young_ones(self, store: Store) -> None:
+        """Numbers and times grow together as a rule, but a clock may be set back."""
+        times = {1: 50.0, 2: 10.0, 3: 60.0, 4: 0.0, 5: 55.0, 6: -1.0, 7: 10.0}
+        await store.apply(creating(record(Q1)))
+        await store.apply(
+            appending(
+                *(
+                    Stored(Seq(n), Q1, Message(MessageId(b""), b"", at), (WHOLE,))
+                    for n, at in times.items()
+                )
+            )
+        )
+        assert await aged(store, 0, 50.0) == [2, 4, 6, 7]
+        assert await aged(store, 0, 50.0, 3) == [2, 4, 6]
+        assert await aged(store, 4, 50.5) == [6, 7]
+
+    async def test_markers_are_told_from_messages(self, store: Store) -> None:
+        sets: list[Properties] = [{MARKER: True}, {MARKER: False}, {MARKER: 1}, {}, {"p": True}]
+        await store.apply(creating(record(Q1)))
+        await store.apply(
+            appending(*(stored(n, Q1, properties=each) for n, each in enumerate(sets, 1)))
+        )
+        loaded = await store.load(Load(aged=Aged(Seq(0), FOREVER, 10)))
+        assert [past.is_marker for past in loaded.aged] == [True, False, False, False, False]
+
+    @pytest.mark.parametrize(
         "wrong",
         [
             pytest.param(creating(record(Q1, "other")), id="a queue that exists"),
             pytest.param(appending(stored(1, Q1, b"other")), id="a number that is taken"),
             pytest.param(appending(stored(50, Q3)), id="a queue that does not exist"),
             pytest.param(Batch(associate={Q3: S1}), id="an association of nothing"),
+            pytest.param(Batch(associate={GONE: S1}), id="an association of what is removed"),
+            pytest.param(amending(record(Q3)), id="an amendment of nothing"),
+            pytest.param(amending(record(GONE)), id="an amendment of what is removed"),
+            pytest.param(amending(shared(Q1, parties(b"4"))), id="a sender of another queue"),
+            pytest.param(
+                amending(shared(Q1, parties(b"1", notifier=b"4"))), id="a notifier of another queue"
+            ),
+            pytest.param(
+                amending(shared(Q1, parties(b"1", link=b"4"))), id="a link of another queue"
+            ),
+            pytest.param(creating(shared(Q3, parties(b"4"))), id="a new queue with such a sender"),
+            pytest.param(
+                creating(shared(Q3, parties(b"3", notifier=b"4"))), id="with such a notifier"
+            ),
+            pytest.param(creating(shared(Q3, parties(b"3", link=b"4"))), id="with such a link"),
+            pytest.param(
+                Batch(
+                    create={Q3: shared(Q3, parties(b"same"))},
+                    amend={Q1: shared(Q1, parties(b"same"))},
+                ),
+                id="the same sender twice",
+            ),
+            pytest.param(
+                Batch(identities={F1: ServiceRecord(S2, "r")}), id="a certificate that is known"
+            ),
+            pytest.param(
+                Batch(identities={b"else": ServiceRecord(S1, "r")}), id="a service that is known"
+            ),
+            pytest.param(
+                Batch(identities={b"one": ServiceRecord(S2, "r"), b"two": ServiceRecord(S2, "r")}),
+                id="a service with two certificates",
+            ),
         ],
     )
     async def test_a_batch_that_fails_changes_nothing(self, store: Store, wrong: Batch) -> None:
-        await store.apply(creating(record(Q1), record(Q2)))
+        """S001-35, and the ids of parties are one queue's each."""
+        await store.apply(
+            Batch(
+                create={
+                    Q1: shared(Q1, parties(b"1", link=b"1")),
+                    Q2: record(Q2),
+                    Q4: shared(Q4, parties(b"4", notifier=b"4", link=b"4")),
+                    GONE: shared(GONE, parties(b"new")),
+                },
+                identities={F1: ServiceRecord(S1, "r")},
+            )
+        )
         await store.apply(appending(stored(1, Q1), stored(2, Q2, apps=("a", "b"))))
         before = await everything(store)
-        new = QueueId(b"new")
-        wrong = Batch(
-            create={new: record(new), **wrong.create},
-            append={Seq(60): stored(60, Q1), **wrong.append},
+        right = Batch(
+            create={NEW: shared(NEW, parties(b"new", notifier=b"new"))},
+            amend={Q1: shared(Q1, parties(b"other", notifier=b"1"))},
+            append={Seq(60): stored(60, Q1)},
             hold={Seq(2): ("b",)},
             delete={Seq(1)},
-            associate={Q2: S1, **wrong.associate},
+            associate={Q2: S1},
             tallies={S1: Tally.of([Q2])},
-            remove={Q2},
+            identities={F2: ServiceRecord(ServiceId(b"new"), "r")},
+            remove={GONE},
+        )
+        both = Batch(
+            create=right.create | wrong.create,
+            amend=right.amend | wrong.amend,
+            append=right.append | wrong.append,
+            hold=right.hold,
+            delete=right.delete,
+            associate=right.associate | wrong.associate,
+            tallies=right.tallies,
+            identities=right.identities | wrong.identities,
+            remove=right.remove,
         )
         with pytest.raises(StoreError):
-            await store.apply(wrong)
+            await store.apply(both)
         assert await everything(store) == before
-        await store.apply(appending(stored(60, Q1)))
-        assert await seqs(store, Q1) == [1, 60]
+        await store.apply(right)  # so it was the wrong part that failed
+        assert await seqs(store, Q1) == [60]
 
     async def test_what_a_batch_deletes_is_still_there_when_it_appends(self, store: Store) -> None:
         """The order of a batch is fixed: a number is not free before its message is deleted."""
@@ -484,7 +922,41 @@ class StoreConformance:
         )
         assert [h.first[0].seq for h in loaded.heads.values()] == list(range(1, 5001))
         assert len(loaded.backlogs) == len(loaded.bodies) == 5000
-        assert len(await page(store, S1, b"", 6000)) == 5000
+        assert len((await page(store, S1, b"", 6000)).queues) == 5000
+
+    async def test_many_addresses_are_one_question(self, store: Store) -> None:
+        """Beyond any length of list that a store may have, and one queue in several parts of it."""
+        names = [b"%d" % n for n in range(2000)]
+        await store.apply(
+            creating(
+                *(shared(QueueId(n), parties(b"s" + n, notifier=b"n" + n, link=n)) for n in names)
+            )
+        )
+        await store.apply(
+            appending(*(stored(2 * k + i, QueueId(n)) for k, n in enumerate(names) for i in (0, 1)))
+        )
+        asked = {
+            **{of_sender(b"s" + n): 0 for n in names},
+            **{of_notifier(b"n" + n): 2 for n in names},
+            **{of_link(n): 1 for n in names},
+        }
+        prints = {b"print " + n: ServiceRecord(ServiceId(n), "r") for n in names}
+        await store.apply(Batch(identities=prints))
+        loaded = await store.load(
+            Load(
+                heads={QueueId(n): 1 for n in names},
+                addresses=asked,
+                identities=set(prints),
+                aged=Aged(Seq(-1), FOREVER, 3000),
+            )
+        )
+        assert list(loaded.addresses) == list(asked)
+        assert [*loaded.addresses.values()] == 3 * names
+        assert {q: len(h.first) for q, h in loaded.heads.items()} == dict.fromkeys(names, 2)
+        assert loaded.identities == prints
+        assert [past.seq for past in loaded.aged] == list(range(3000))
+        await store.apply(amending(*(record(QueueId(n)) for n in names)))
+        assert await owners(store, *asked) == {}
 
     async def test_closing_twice_is_fine(self, open_store: OpenStore) -> None:
         store = await open_store()
@@ -493,14 +965,18 @@ class StoreConformance:
 
 
 async def everything(store: Store) -> object:
-    queues = [Q1, Q2, Q3, QueueId(b"new")]
+    queues = [Q1, Q2, Q3, Q4, NEW, GONE]
+    known = [*(b"%d" % n for n in range(5)), b"same", b"other", b"new"]
     return await store.load(
         Load(
             heads=dict.fromkeys(queues, 100),
+            addresses={Address(party, id): 1 for party in Party for id in known},
             backlogs=set(queues),
             services={S1, S2},
             pages={Page(S1, QueueId(b""), 10)},
             usage={"d", "other"},
+            identities={F1, F2, b"else", b"one", b"two"},
+            aged=Aged(Seq(0), FOREVER, 100),
         )
     )
 
@@ -509,10 +985,18 @@ class DurableStoreConformance(StoreConformance):
     """What a store does besides if it promises to outlive the process."""
 
     async def test_all_is_there_after_closing_and_opening(self, open_store: OpenStore) -> None:
+        """S001-36"""
         store = await open_store()
-        await store.apply(creating(record(Q1, service=S1), record(Q2)))
+        its = parties(b"1", notifier=b"2", link=b"3", notifier_service=S2)
+        await store.apply(creating(record(Q1, service=S1), record(Q2), shared(Q3, parties(b"4"))))
         await store.apply(appending(stored(7, Q1, properties={"p": 1}, apps=("a",)), stored(8, Q2)))
-        await store.apply(Batch(tallies={S1: Tally.of([Q1])}))
+        await store.apply(
+            Batch(
+                amend={Q3: QueueRecord(Q3, "d", None, its, is_full=True)},
+                tallies={S1: Tally.of([Q1])},
+                identities={F1: ServiceRecord(S1, "r")},
+            )
+        )
         before = await everything(store)
         await store.close()
         store = await open_store()

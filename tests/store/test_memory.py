@@ -3,17 +3,23 @@ from __future__ import annotations
 import pytest
 
 from headgate.core.names import Seq
-from headgate.core.steps import Batch, Load
+from headgate.core.steps import Aged, Batch, Load, Loaded, ServiceRecord
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from tests.conformance.store import (
+    F1,
+    FOREVER,
     Q1,
+    S1,
     OpenStore,
     StoreConformance,
     appending,
     creating,
+    of_sender,
+    parties,
     record,
     seqs,
+    shared,
     stored,
 )
 
@@ -31,12 +37,21 @@ class TestMemoryStore(StoreConformance):
 
 async def test_closing_forgets_everything() -> None:
     store = MemoryStore()
-    await store.apply(creating(record(Q1)))
+    known = ServiceRecord(S1, "r")
+    await store.apply(Batch(create={Q1: shared(Q1, parties(b"s"))}, identities={F1: known}))
     await store.apply(appending(stored(5, Q1)))
     assert await store.open() == 5
     await store.close()
     assert await store.open() == 0
-    assert not (await store.load(Load(heads={Q1: 1}))).heads
+    loaded = await store.load(
+        Load(
+            heads={Q1: 1},
+            addresses={of_sender(b"s"): 1},
+            identities={F1},
+            aged=Aged(Seq(0), FOREVER, 1),
+        )
+    )
+    assert loaded == Loaded()
 
 
 async def test_its_methods_never_wait() -> None:

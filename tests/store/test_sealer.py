@@ -16,7 +16,10 @@ from headgate.core.facts import KINDS
 from headgate.core.outbox import OutboxRow
 from headgate.core.steps import Batch
 from headgate.errors import StoreError
+from headgate.server.journal import Journal, JournalSettings
 from headgate.store import reading
+from headgate.store.base import Store
+from headgate.store.postgres import PostgresStore
 from headgate.store.schema import COLUMNS, SCHEMA
 from headgate.store.sealer import Bounds, Sealer
 from headgate.store.segments import (
@@ -29,6 +32,7 @@ from headgate.store.segments import (
     segments,
 )
 from headgate.store.sqlite import SqliteStore
+from headgate.store.urls import URL_VARIABLE
 
 
 class Died(Exception):
@@ -38,23 +42,34 @@ class Died(Exception):
 class Bench:
     """A database with an outbox, and a folder for its journal."""
 
-    def __init__(self, folder: Path) -> None:
-        self.database = folder / "q.db"
+    def __init__(self, folder: Path, database: Path | str) -> None:
+        self.database = database
         self.directory = folder / "journal"
         self.now = 1_000_000.0
 
-    def tell(self, *rows: tuple[int, int], sealed: int | None = None) -> None:
+    def store(self) -> Store:
+        if isinstance(self.database, str):
+            return PostgresStore(self.database)
+        return SqliteStore(self.database)
+
+    def write(self, *batches: Batch) -> None:
         async def write() -> None:
-            store = SqliteStore(self.database)
+            store = self.store()
             await store.open()
-            for first, last in rows:
-                told = [("SessionOpened", 1.5, n, "w", f"n{n}") for n in range(first, last + 1)]
-                await store.apply(Batch(outbox=OutboxRow(first, told, 1)))
-            if sealed is not None:
-                await store.apply(Batch(sealed=sealed))
+            for batch in batches:
+                await store.apply(batch)
             await store.close()
 
         asyncio.run(write())
+
+    def tell(self, *rows: tuple[int, int], sealed: int | None = None) -> None:
+        batches = []
+        for first, last in rows:
+            told = [("SessionOpened", 1.5, n, "w", f"n{n}") for n in range(first, last + 1)]
+            batches.append(Batch(outbox=OutboxRow(first, told, 1)))
+        if sealed is not None:
+            batches.append(Batch(sealed=sealed))
+        self.write(*batches)
 
     def sealer(self, bounds: Bounds | None = None, dies: str = "") -> Sealer:
         def at_step(step: str) -> None:
@@ -62,6 +77,15 @@ class Bench:
                 raise Died
 
         return Sealer(self.database, self.directory, bounds or Bounds(), lambda: self.now, at_step)
+
+    def process(self) -> tuple[list[str], dict[str, str]]:
+        """Arguments and environment of a sealer."""
+        environment = dict(os.environ)
+        name = str(self.database)
+        if isinstance(self.database, str):
+            name, environment[URL_VARIABLE] = "-", self.database
+        arguments = [sys.executable, "-m", "headgate.store.sealer", name, str(self.directory)]
+        return arguments, environment
 
     def numbers(self) -> list[int]:
         return [fact["number"] for fact in reading.facts(self.directory)]
@@ -71,9 +95,11 @@ class Bench:
             os.utime(segment, (self.now - seconds, self.now - seconds))
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    if request.param == "sqlite":
+        return Bench(tmp_path, tmp_path / "q.db")
+    return Bench(tmp_path, request.getfixturevalue("url"))
 
 
 def test_rows_become_a_segment_named_by_its_numbers(bench: Bench) -> None:
@@ -134,15 +160,67 @@ def test_a_folder_has_one_sealer_at_a_time(bench: Bench) -> None:
 
 def test_a_sealer_whose_router_is_gone_ends_without_a_word(bench: Bench) -> None:
     bench.tell((1, 3))
-    paths = map(str, (bench.database, bench.directory))
-    arguments = [sys.executable, "-m", "headgate.store.sealer", *paths]
+    arguments, environment = bench.process()
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run(
-        arguments, stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.PIPE, timeout=30
+        arguments,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=30,
     )
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_sealer_seals_what_its_input_allows(bench: Bench) -> None:
+    bench.tell((1, 3), (4, 6))
+    arguments, environment = bench.process()
+    ended = subprocess.run(
+        arguments, env=environment, input=b"seal 3\nseal 6\n", capture_output=True, timeout=30
+    )
+    assert ended.stdout.split(b"\n") == [b"sealed 0", b"sealed 3", b"sealed 6", b""]
+    assert bench.numbers() == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_sealer_without_its_database_says_why_in_one_line(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "postgresql://me:sesame@127.0.0.1:1/db")
+    arguments, environment = bench.process()
+    ended = subprocess.run(
+        arguments, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=30
+    )
+    assert ended.returncode == 1
+    [line] = ended.stderr.decode().splitlines()
+    assert line.startswith("postgresql://me:***@127.0.0.1:1/db: the server cannot be reached")
+    assert "sesame" not in line
+
+
+async def test_the_journal_of_a_database_hides_its_url(tmp_path: Path, url: str) -> None:
+    """Everybody on the machine can read the arguments of a process."""
+    store = PostgresStore(url)
+    await store.open()
+    await store.apply(Batch(outbox=OutboxRow(1, [("RouterStarted", 1.0, "v")], 1)))
+    sealed: asyncio.Queue[int] = asyncio.Queue()
+    journal = Journal(
+        url,
+        JournalSettings(tmp_path / "journal", 1_000_000, None, None),
+        watermark=lambda: 1,
+        sealed=sealed.put_nowait,
+        expired=lambda last, size: None,
+    )
+    journal.start()
+    async with asyncio.timeout(60):
+        while await sealed.get() < 1:
+            pass
+    assert journal.process is not None
+    arguments = Path(f"/proc/{journal.process.pid}/cmdline").read_bytes()  # noqa: ASYNC240
+    assert b"headgate.store.sealer" in arguments
+    assert b"postgresql" not in arguments
+    await journal.stop()
+    await store.close()
+    assert [fact["kind"] for fact in reading.facts(tmp_path / "journal")] == ["RouterStarted"]
 
 
 def test_rows_that_were_sealed_but_not_deleted_are_not_sealed_again(bench: Bench) -> None:
@@ -254,14 +332,8 @@ def test_what_is_too_old_or_too_much_goes_oldest_first(bench: Bench) -> None:
 
 
 def test_an_unknown_kind_and_fewer_fields_are_kept_as_far_as_they_go(bench: Bench) -> None:
-    async def write() -> None:
-        store = SqliteStore(bench.database)
-        await store.open()
-        told: Sequence[tuple[object, ...]] = [("FromTheFuture", 1.0, "x"), ("SessionOpened", 2.0)]
-        await store.apply(Batch(outbox=OutboxRow(1, told, 1)))
-        await store.close()
-
-    asyncio.run(write())
+    told: Sequence[tuple[object, ...]] = [("FromTheFuture", 1.0, "x"), ("SessionOpened", 2.0)]
+    bench.write(Batch(outbox=OutboxRow(1, told, 1)))
     sealer = bench.sealer()
     sealer.seal(2)
     sealer.close()
@@ -272,24 +344,18 @@ def test_an_unknown_kind_and_fewer_fields_are_kept_as_far_as_they_go(bench: Benc
 
 
 def test_properties_are_typed_and_bytes_are_left_out(bench: Bench) -> None:
-    async def write() -> None:
-        store = SqliteStore(bench.database)
-        await store.open()
-        properties = {"b": True, "i": -5, "s": "é", "x": b"\xff"}
-        told = [("Accepted", 1.0, b"q", b"m", 3, properties, b"body")]
-        await store.apply(Batch(outbox=OutboxRow(1, told, 1)))
-        await store.close()
-
-    asyncio.run(write())
+    properties = {"b": True, "i": -5, "s": "é", "x": b"\xff"}
+    told = [("Accepted", 1.0, b"q", b"m", 3, properties, b"body")]
+    bench.write(Batch(outbox=OutboxRow(1, told, 1)))
     sealer = bench.sealer()
     sealer.seal(1)
     sealer.close()
     [fact] = reading.facts(bench.directory)
-    told = {
+    found = {
         name: {k: v for k, v in kinds.items() if v is not None}
         for name, kinds in fact["properties"]
     }
-    assert told == {"b": {"b": True}, "i": {"i": -5}, "s": {"s": "é"}}
+    assert found == {"b": {"b": True}, "i": {"i": -5}, "s": {"s": "é"}}
     assert fact["body"] == b"body"
 
 

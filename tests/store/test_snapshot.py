@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ import pytest
 
 from headgate.core.commands import Sealed
 from headgate.core.names import QueueId, Seq, ServiceId
-from headgate.core.steps import Batch, Load, Loaded
+from headgate.core.steps import Batch, Load, Loaded, QueueRecord
 from headgate.core.tally import Tally, name_of
 from headgate.errors import StoreError
 from headgate.store import snapshot
+from headgate.store.base import Extent
 from headgate.store.sealer import Bounds, Sealer
 from headgate.store.segments import last_number
 from headgate.store.sqlite import SqliteStore
+from headgate.testing.rig import at_once
+from tests.conformance.store import parties
 from tests.core.desk import Q1, Q2, Q3, Desk, S, T, delete, new, queues, sub
 
 
@@ -30,6 +34,7 @@ class AtOnce:
         self._loop = asyncio.new_event_loop()
         self._inner = SqliteStore(path)
         self.kind = self._inner.kind
+        self.source = self._inner.source
         self.statements = 0
 
     async def open(self) -> Seq:
@@ -43,6 +48,12 @@ class AtOnce:
 
     async def unsealed(self) -> tuple[int, int]:
         return self._loop.run_until_complete(self._inner.unsealed())
+
+    async def extent(self) -> Extent:
+        return self._loop.run_until_complete(self._inner.extent())
+
+    def batches(self) -> AsyncIterator[Batch]:
+        return self._inner.batches()
 
     async def close(self) -> None:
         self.stop()
@@ -111,14 +122,47 @@ def test_a_snapshot_has_the_queues_of_services_by_digest_and_the_tallies(place: 
     assert place.tallies() == {S: Tally.of([Q1]), T: Tally.of([Q2])}
 
 
-def test_ids_of_queues_do_not_leave_the_store(place: Place) -> None:
+def test_notifiers_of_services_are_counted_beside_the_queues(place: Place) -> None:
+    """S001-40: a recount has all that a tally has."""
+    m, n, other = QueueId(b"m"), QueueId(b"n"), QueueId(b"nobody's")
+    records = [
+        QueueRecord(Q1, "smp", S, parties(b"1", notifier=n, notifier_service=T)),
+        QueueRecord(Q2, "smp", S, parties(b"2", notifier=other)),
+        QueueRecord(Q3, "smp", None, parties(b"3", notifier=m, notifier_service=T)),
+    ]
+    tallies = {S: Tally.of([Q1, Q2]), T: Tally.of([m, n])}
+    at_once(place.store.apply(Batch(create={r.queue: r for r in records}, tallies=tallies)))
+    assert place.take().queues == 4
+    assert place.queues() == named(S, Q1, Q2) | named(T, m, n)
+    assert place.tallies() == tallies
+
+
+def test_ids_do_not_leave_the_store(place: Place) -> None:
     secret = QueueId(b"a queue id that nobody may see")
-    place.desk.do(new(place.s, secret, service=S))
+    another = QueueId(b"the id of its notifier")
+    its = parties(b"and of its sender", notifier=another, link=b"and link", notifier_service=T)
+    record = QueueRecord(secret, "smp", S, its)
+    at_once(place.store.apply(Batch(create={secret: record})))
     place.take()
-    files = [path for path in place.folder.rglob("*") if path.is_file()]
+    files = {path: path.read_bytes() for path in place.folder.rglob("*") if path.is_file()}
     assert len(files) == 3
-    assert not [path for path in files if bytes(secret) in path.read_bytes()]
-    assert [path for path in files if name_of(secret) in path.read_bytes()]
+    for id in (secret, another, its.sender, b"and link"):
+        assert not [path for path, text in files.items() if id in text]
+    for id in (secret, another):
+        assert [path for path, text in files.items() if name_of(id) in text]
+
+
+def test_messages_and_records_are_not_touched(place: Place) -> None:
+    """The indexes of services have all that is asked for."""
+    with closing(sqlite3.connect(place.database)) as db:
+        asked: list[str] = []
+        db.set_trace_callback(asked.append)
+        snapshot._queues(db)
+        db.set_trace_callback(None)
+        plans = [db.execute(f"EXPLAIN QUERY PLAN {text}").fetchall() for text in asked]
+    assert len(plans) == 2
+    for [(*_, step)] in plans:
+        assert "USING COVERING INDEX" in step
 
 
 def test_associations_that_are_not_sealed_come_along_with_the_last_number(place: Place) -> None:

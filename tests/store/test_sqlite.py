@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -22,12 +23,24 @@ from hypothesis import strategies as st
 
 from headgate.core.message import INT64_MAX, INT64_MIN, NO_PROPERTIES, Message, Stored
 from headgate.core.names import WHOLE, MessageId, QueueId, Seq, ServiceId
-from headgate.core.steps import Batch, Load, Loaded, Page, QueueRecord, SinkRecord
+from headgate.core.parties import Address, Link, Notifier, Parties, Party, Purpose
+from headgate.core.steps import (
+    Aged,
+    Batch,
+    Load,
+    Loaded,
+    Page,
+    QueueRecord,
+    ServiceRecord,
+    SinkRecord,
+)
 from headgate.core.tally import Tally
 from headgate.errors import ConfigError, StoreError
-from headgate.store import MemoryStore, SqliteStore, open_store, sqlite
+from headgate.store import MemoryStore, SqliteStore, open_store
 from headgate.store.base import Store
+from headgate.store.sqlite import file, sql
 from tests.conformance.store import (
+    FOREVER,
     ODD_IDS,
     Q1,
     Q2,
@@ -35,13 +48,21 @@ from tests.conformance.store import (
     S1,
     DurableStoreConformance,
     OpenStore,
+    aged,
+    amending,
     appending,
     creating,
     head,
+    of_sender,
+    owners,
+    parties,
     record,
     seqs,
+    shared,
     stored,
 )
+
+T = TypeVar("T")
 
 
 class TestSqliteStore(DurableStoreConformance):
@@ -69,7 +90,7 @@ async def store(path: Path) -> AsyncIterator[SqliteStore]:
 
 
 async def pragma(store: SqliteStore, text: str) -> object:
-    row = await store._run(lambda db: db.execute(f"PRAGMA {text}").fetchone())
+    row = await inside(store, lambda db: db.execute(f"PRAGMA {text}").fetchone())
     return None if row is None else row[0]
 
 
@@ -197,16 +218,38 @@ async def test_each_question_is_one_statement(store: SqliteStore, many: int) -> 
     before = store.statements
     await store.load(
         Load(
-            heads=dict.fromkeys(queues, 2),
+            heads=dict.fromkeys(queues[::2], 2),
+            addresses={Address(Party(n % 4), q): 1 for n, q in enumerate(queues[1::2])},
             backlogs=set(queues),
             bodies={Seq(n) for n in range(many)},
             services={ServiceId(q) for q in queues},
             pages={Page(ServiceId(q), Q1, 2) for q in queues},
             usage={str(n) for n in range(many)},
+            identities=set(queues),
+            aged=Aged(Seq(0), 1.0, many),
             sinks=True,
         )
     )
-    assert store.statements - before == 7
+    assert store.statements - before == 9
+
+
+async def test_heads_and_addresses_are_one_statement(store: SqliteStore) -> None:
+    """S004-30, S004-32: by whichever id they are named, and with however many messages."""
+    names = [b"%d" % n for n in range(135)]
+    queues = [QueueId(name) for name in names]
+    await store.apply(creating(*(shared(q, parties(q, notifier=q, link=q)) for q in queues)))
+    for party in Party:
+        for most in (0, 1, 2, 50):
+            before = store.statements
+            loaded = await store.load(
+                Load(
+                    heads=dict.fromkeys(queues[:70], 1),
+                    addresses={Address(party, name): most for name in names[60:]},
+                )
+            )
+            assert store.statements - before == 1
+            assert loaded.heads.keys() == set(queues)
+            assert len(loaded.addresses) == 75
 
 
 @pytest.mark.parametrize("many", [1, 135, 5000])
@@ -214,22 +257,26 @@ async def test_each_kind_of_change_is_a_constant_number_of_statements(
     store: SqliteStore, many: int
 ) -> None:
     queues = [QueueId(b"%d" % n) for n in range(many)]
+    known = [QueueId(b"known %d" % n) for n in range(many)]
+    await store.apply(creating(*(shared(q, parties(q, link=q)) for q in known)))
     before = store.statements
     await store.apply(
         Batch(
-            create={q: record(q) for q in queues},
+            create={q: shared(q, parties(q, notifier=q, link=q)) for q in queues},
+            amend={q: record(q) for q in known},
             append={Seq(n): stored(n, q, apps=("a", "b")) for n, q in enumerate(queues)},
             hold={Seq(n): ("b",) for n in range(many)},
             delete={Seq(n) for n in range(0, many, 2)},
             associate=dict.fromkeys(queues, S1),
             tallies={S1: Tally.of(queues)},
             remove={QueueId(b"gone %d" % n) for n in range(many)},
+            identities={q: ServiceRecord(ServiceId(q), "r") for q in queues},
             sinks={str(n): SinkRecord(n, 1.0) if n % 2 else None for n in range(many)},
         )
     )
-    # Begin and commit, two to delete, three to remove, two for tallies, two for sinks, one for
-    # each other kind.
-    assert store.statements - before == 2 + 2 + 3 + 2 + 2 + 4
+    # Begin and commit, two to amend, two to delete, three to remove, two for tallies, two for
+    # sinks, one for each other kind.
+    assert store.statements - before == 2 + 2 + 2 + 3 + 2 + 2 + 5
 
 
 async def test_nothing_to_do_is_no_statement(store: SqliteStore) -> None:
@@ -240,9 +287,14 @@ async def test_nothing_to_do_is_no_statement(store: SqliteStore) -> None:
 
 
 async def test_lists_of_every_length_share_few_texts() -> None:
-    lengths = {sqlite._padded(n) for n in range(1, sqlite.ROWS_MAX + 1)}
+    lengths = {sql.padded(n) for n in range(1, sql.ROWS_MAX + 1)}
     assert lengths == {2**n for n in range(13)}
-    assert 6 * len(lengths) < sqlite.STATEMENTS_CACHED
+    assert 8 * len(lengths) < sql.STATEMENTS_CACHED
+
+
+async def inside(store: SqliteStore, job: Callable[[sqlite3.Connection], T]) -> T:
+    """Do something with the connection, in its thread."""
+    return await store._run(lambda: job(store._file._connection))
 
 
 def explain(db: sqlite3.Connection, text: str, values: list[int | None]) -> list[tuple[Any, ...]]:
@@ -251,19 +303,72 @@ def explain(db: sqlite3.Connection, text: str, values: list[int | None]) -> list
 
 async def test_no_question_walks_through_a_table(store: SqliteStore) -> None:
     questions = [
-        (sqlite.HEADS, 2, 1),
-        (sqlite.PAGES, 4, 1),
-        (sqlite.BACKLOGS, 1, 0),
-        (sqlite.BODIES, 1, 0),
-        (sqlite.SERVICES, 1, 0),
-        (sqlite.USAGE, 1, 0),
+        (sql.HEADS, 4, 1),
+        (sql.HEADS_LONG, 4, 1),
+        (sql.PAGES, 4, 1),
+        (sql.BACKLOGS, 1, 0),
+        (sql.BODIES, 1, 0),
+        (sql.SERVICES, 1, 0),
+        (sql.USAGE, 1, 0),
+        (sql.IDENTITIES, 1, 0),
+        (sql.AGED, 0, 3),
+        (sql.AGED_REST, 0, 3),
     ]
     for question, width, more in questions:
-        text = "EXPLAIN QUERY PLAN " + sqlite._text(question, width, 4)
+        text = "EXPLAIN QUERY PLAN " + sql.text(question, width, 4)
         values: list[int | None] = [*[None] * 4 * width, *[1] * more]
-        plan = await store._run(partial(explain, text=text, values=values))
+        plan = await inside(store, partial(explain, text=text, values=values))
         scanned = {row[3].split()[1] for row in plan if row[3].startswith("SCAN")}
-        assert not scanned & {"queues", "messages", "m", "holds", "services"}, question
+        assert not scanned & {"queues", "messages", "m", "holds", "services", "identities"}, (
+            question
+        )
+        if question in (sql.HEADS, sql.HEADS_LONG):
+            used = " ".join(row[3] for row in plan)
+            for index in ("autoindex_queues_1", "by_sender", "by_notifier", "by_link"):
+                assert f"{index} (" in used
+
+
+async def test_asking_for_old_messages_costs_what_is_answered(store: SqliteStore) -> None:
+    """Not what is young, nor what is old and was seen or will be: of some queues old messages
+    stay, and are gone through again and again."""
+    many = [
+        Stored(Seq(n), Q1, Message(MessageId(b""), b"", float(n)), (WHOLE,)) for n in range(9000)
+    ]
+    await store.apply(Batch(create={Q1: record(Q1)}, append={s.seq: s for s in many}))
+    steps = 0
+
+    def step() -> None:
+        nonlocal steps
+        steps += 1
+
+    await inside(store, lambda db: db.set_progress_handler(step, 10))
+    assert await aged(store, -1, 0.0) == []
+    assert steps < 10
+    assert await aged(store, -1, 8000.0, 10) == list(range(10))
+    assert await aged(store, 5000, 8000.0, 10) == list(range(5001, 5011))
+    assert steps < 100
+    statements = store.statements
+    assert await aged(store, -1, 8000.0, 8000) == list(range(8000))
+    assert await aged(store, -1, 8000.0, 9000) == list(range(8000))
+    assert store.statements - statements == 3
+    await inside(store, lambda db: db.set_progress_handler(None, 0))
+
+
+async def test_old_messages_are_found_without_their_bodies(store: SqliteStore) -> None:
+    await store.apply(creating(record(Q1)))
+    await store.apply(appending(stored(1, Q1)))
+    columns: set[str | None] = set()
+
+    def look(action: int, table: str | None, column: str | None, *_: str | None) -> int:
+        if action == sqlite3.SQLITE_READ and table == "messages":
+            columns.add(column)
+        return sqlite3.SQLITE_OK
+
+    await inside(store, lambda db: db.set_authorizer(look))
+    loaded = await store.load(Load(aged=Aged(Seq(0), FOREVER, 100)))
+    assert len(loaded.aged) == 1
+    assert "properties" in columns
+    assert "body" not in columns
 
 
 # Cancelling
@@ -287,13 +392,13 @@ async def test_a_caller_that_is_cancelled_leaves_all_of_its_batch_or_nothing(
         assert found.messages in (last, last + 200)
         last = found.messages
     await store.apply(appending(stored(last + 1, Q1)))
-    assert await store._run(lambda db: db.in_transaction) is False
+    assert await inside(store, lambda db: db.in_transaction) is False
 
 
 async def test_a_batch_that_waits_for_the_thread_is_taken_back(store: SqliteStore) -> None:
     await store.apply(creating(record(Q1)))
     go = threading.Event()
-    busy = asyncio.create_task(store._run(lambda db: go.wait(10)))
+    busy = asyncio.create_task(store._run(lambda: go.wait(10)))
     await asyncio.sleep(0)
     waiting = asyncio.create_task(store.apply(appending(stored(1, Q1))))
     await asyncio.sleep(0)
@@ -325,7 +430,7 @@ async def test_a_cancelled_close_closes(path: Path) -> None:
     store = SqliteStore(path)
     await store.open()
     go = threading.Event()
-    busy = asyncio.create_task(store._run(lambda db: go.wait(10)))
+    busy = asyncio.create_task(store._run(lambda: go.wait(10)))
     await asyncio.sleep(0)
     closing = asyncio.create_task(store.close())
     await asyncio.sleep(0)
@@ -439,14 +544,20 @@ async def test_a_value_that_does_not_fit_fails_the_batch(store: SqliteStore, wro
 async def test_damage_that_shows_while_reading_is_a_store_error(store: SqliteStore) -> None:
     await store.apply(creating(record(Q1)))
     await store.apply(appending(stored(1, Q1, properties={"p": 1})))
-    await store._run(lambda db: db.execute("UPDATE messages SET properties = x'c1'"))
+    await inside(store, lambda db: db.execute("UPDATE messages SET properties = x'c1'"))
     with pytest.raises(StoreError, match=r"router\.db: a value cannot be stored or read"):
         await store.load(Load(heads={Q1: 1}))
+    await store.apply(creating(shared(Q2, parties(b"sender"))))
+    for damaged in ("c1", "91c0", "989090c4c0c0c0c0c0"):
+        text = f"UPDATE queues SET parties = x'{damaged}' WHERE sender IS NOT NULL"
+        await inside(store, partial(explain, text=text, values=[]))
+        with pytest.raises(StoreError, match=r"router\.db: a value cannot be stored or read"):
+            await store.load(Load(addresses={of_sender(b"sender"): 1}))
 
 
 async def test_an_error_of_the_module_itself_is_a_store_error(store: SqliteStore) -> None:
     with pytest.raises(StoreError, match=r"router\.db: .*binding"):
-        await store._run(lambda db: db.execute("SELECT ?", ()))
+        await inside(store, lambda db: db.execute("SELECT ?", ()))
 
 
 # Files that are not ours
@@ -502,8 +613,8 @@ async def test_a_folder_without_rights_is_refused(tmp_path: Path) -> None:
 async def test_a_file_system_without_a_write_ahead_log_is_refused(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SqliteStore, "_all", lambda *_: [("delete",)])
-    monkeypatch.setattr(SqliteStore, "_number", lambda *_: 0)
+    monkeypatch.setattr(file.File, "all", lambda *_: [("delete",)])
+    monkeypatch.setattr(file.File, "_number", lambda *_: 0)
     assert "its file system has no shared memory" in await refusal(path)
 
 
@@ -551,12 +662,12 @@ def schema(path: Path) -> tuple[int, set[str]]:
         return version, {name for (name,) in tables}
 
 
-TABLES = {"queues", "messages", "holds", "outbox", "services", "sinks"}
+TABLES = {"queues", "messages", "holds", "outbox", "services", "sinks", "identities"}
 
 
 async def test_a_fresh_file_gets_the_newest_schema(store: SqliteStore, path: Path) -> None:
     await store.close()
-    assert schema(path) == (sqlite.migrations()[-1][0], TABLES)
+    assert schema(path) == (file.migrations()[-1][0], TABLES)
 
 
 @pytest.mark.parametrize("script", ["", "VACUUM"])
@@ -567,11 +678,11 @@ async def test_an_empty_file_of_version_0_is_brought_up_to_date(path: Path, scri
     store = SqliteStore(path)
     await store.open()
     await store.close()
-    assert schema(path) == (sqlite.migrations()[-1][0], TABLES)
+    assert schema(path) == (file.migrations()[-1][0], TABLES)
 
 
 async def test_migrations_are_numbered_without_gaps() -> None:
-    versions = [version for version, _ in sqlite.migrations()]
+    versions = [version for version, _ in file.migrations()]
     assert versions == list(range(1, len(versions) + 1))
 
 
@@ -582,22 +693,46 @@ async def test_only_the_missing_migrations_are_applied(
     await store.open()
     await store.apply(creating(record(Q1)))
     await store.close()
-    known = sqlite.migrations()
+    known = file.migrations()
     more = [*known, (len(known) + 1, "CREATE TABLE later (x);")]
-    monkeypatch.setattr(sqlite, "migrations", lambda: more)
+    monkeypatch.setattr(file, "migrations", lambda: more)
     await store.open()
     assert await seqs(store, Q1) == []
     await store.close()
     assert schema(path) == (len(more), TABLES | {"later"})
 
 
+async def test_queues_of_an_older_version_have_no_parties(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = file.migrations()
+    store = SqliteStore(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(file, "migrations", lambda: known[:3])
+        await store.open()
+        await store.close()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for queue in (Q1, Q2):
+            db.execute("INSERT INTO queues (id, domain, service) VALUES (?, 'd', ?)", (queue, S1))
+        db.execute("INSERT INTO messages VALUES (1, 1, x'', 5.0, 0, x'', x'')")
+        db.commit()
+    await store.open()
+    found = await head(store, Q1)
+    assert found is not None
+    assert (found.record, found.messages) == (record(Q1, service=S1), 1)
+    assert await aged(store, 0, 5.5) == [1]
+    await store.apply(amending(shared(Q2, parties(b"sender"))))
+    assert await owners(store, of_sender(b"sender")) == {of_sender(b"sender"): Q2}
+    await store.close()
+
+
 async def test_a_migration_that_fails_leaves_the_version_before(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = sqlite.migrations()
+    known = file.migrations()
     more = [*known, (len(known) + 1, "CREATE TABLE later (x); CREATE TABLE queues (x);")]
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite, "migrations", lambda: more)
+        patch.setattr(file, "migrations", lambda: more)
         assert "queues already exists" in await refusal(path)
     assert schema(path) == (len(known), TABLES)
     store = SqliteStore(path)
@@ -632,13 +767,8 @@ def test_a_url_names_a_store(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["", "memory", "memory:x", "sqlite", "sqlite:", "mysql:x", "x.db"])
 def test_a_url_of_an_unknown_form_is_refused(url: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match='not of a known form: "memory:" or "sqlite:FILE"'):
+    with pytest.raises(ConfigError, match='not of a known form: "memory:", "sqlite:FILE"'):
         open_store(url, tmp_path)
-
-
-def test_postgresql_is_not_in_this_build(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match='this build has the stores "memory:" or "sqlite:FILE"'):
-        open_store("postgresql://localhost/x", tmp_path)
 
 
 # The model
@@ -658,6 +788,22 @@ tallies = st.builds(Tally, st.integers(-1000, 1000), st.integers(0, 2**128 - 1))
 sink_records = st.builds(
     SinkRecord, st.integers(0, 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False)
 )
+some_ids = st.sampled_from(ODD_IDS[:4])
+all_parties = st.builds(
+    Parties,
+    keys=st.lists(st.binary(max_size=3), max_size=2).map(tuple),
+    secret=st.binary(max_size=3),
+    sender=some_ids,
+    sender_key=st.none() | st.binary(max_size=3),
+    purpose=st.none() | st.sampled_from(Purpose),
+    link=st.none() | st.builds(Link, some_ids, st.binary(max_size=3), st.binary(max_size=3)),
+    notifier=st.none()
+    | st.builds(
+        Notifier, some_ids, st.binary(max_size=3), st.binary(max_size=3), st.none() | service_ids
+    ),
+    is_off=st.booleans(),
+)
+identities = st.dictionaries(some_ids, st.builds(ServiceRecord, service_ids, texts), max_size=2)
 messages = st.builds(
     Message,
     id=st.binary(max_size=3).map(MessageId),
@@ -668,13 +814,25 @@ messages = st.builds(
 
 
 @st.composite
+def records(draw: st.DrawFn, max_size: int) -> dict[QueueId, QueueRecord]:
+    return {
+        q: QueueRecord(
+            q,
+            draw(domains),
+            draw(service_ids | st.none()),
+            draw(st.none() | all_parties),
+            draw(st.booleans()),
+        )
+        for q in draw(st.sets(queue_ids, max_size=max_size))
+    }
+
+
+@st.composite
 def batches(draw: st.DrawFn) -> Batch:
     """Some fit what is stored and some do not; both stores have to see it the same way."""
     return Batch(
-        create={
-            q: QueueRecord(q, draw(domains), draw(service_ids | st.none()))
-            for q in draw(st.sets(queue_ids, max_size=2))
-        },
+        create=draw(records(max_size=2)),
+        amend=draw(records(max_size=3)),
         append={
             seq: Stored(seq, draw(queue_ids), draw(messages), draw(apps))
             for seq in draw(st.lists(numbers, max_size=3, unique=True))
@@ -684,27 +842,36 @@ def batches(draw: st.DrawFn) -> Batch:
         associate=draw(st.dictionaries(queue_ids, service_ids | st.none(), max_size=1)),
         tallies=draw(st.dictionaries(service_ids, tallies, max_size=1)),
         remove=draw(st.sets(queue_ids, max_size=1)),
+        identities=draw(st.just({}) | identities),
         sinks=draw(st.dictionaries(domains, st.none() | sink_records, max_size=2)),
     )
 
 
+addresses = st.builds(Address, st.sampled_from(Party), some_ids | queue_ids)
 loads = st.builds(
     Load,
     heads=st.dictionaries(queue_ids, st.integers(0, 5)),
+    addresses=st.dictionaries(addresses, st.integers(0, 5))
+    | st.dictionaries(addresses, st.just(1)),
     backlogs=st.sets(queue_ids),
     bodies=st.sets(numbers),
     services=st.sets(service_ids),
     pages=st.sets(st.builds(Page, service_ids, queue_ids, st.integers(0, 4))),
     usage=st.sets(domains),
+    identities=st.sets(some_ids),
+    aged=st.none() | st.builds(Aged, numbers, st.floats(allow_nan=False), st.integers(0, 4)),
     sinks=st.booleans(),
 )
 
 ALL = Load(
     heads={QueueId(odd): 100 for odd in ODD_IDS},
+    addresses={Address(party, odd): 1 for party in Party for odd in ODD_IDS},
     backlogs={QueueId(odd) for odd in ODD_IDS},
     services={ServiceId(odd) for odd in ODD_IDS},
     pages={Page(ServiceId(odd), QueueId(b""), 100) for odd in ODD_IDS},
     usage={"", "d", "d\0", "größe"},
+    identities=set(ODD_IDS),
+    aged=Aged(Seq(-1), math.inf, 100),
     sinks=True,
 )
 

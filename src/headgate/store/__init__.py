@@ -8,10 +8,9 @@ from headgate.errors import ConfigError
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
+from headgate.store.urls import FORMS, masked
 
-__all__ = ["MemoryStore", "SqliteStore", "Store", "open_store"]
-
-FORMS = '"memory:" or "sqlite:FILE"'
+__all__ = ["MemoryStore", "SqliteStore", "Store", "masked", "open_store"]
 
 
 def open_store(url: str, directory: Path) -> Store:
@@ -23,7 +22,18 @@ def open_store(url: str, directory: Path) -> Store:
             return MemoryStore()
         case "sqlite", file if file:
             return SqliteStore(directory / file)
-        case (("postgresql" | "postgres"), _):
-            raise ConfigError(f"store {url!r}: this build has the stores {FORMS}")
+        case (("postgresql" | "postgres"), address) if address.startswith("//"):
+            return _postgres(url)
         case _:
-            raise ConfigError(f"store {url!r} is not of a known form: {FORMS}")
+            raise ConfigError(f"store {masked(url)!r} is not of a known form: {FORMS}")
+
+
+def _postgres(url: str) -> Store:
+    try:
+        from headgate.store.postgres import PostgresStore
+    except ImportError as error:
+        raise ConfigError(
+            f"store {masked(url)!r}: psycopg is missing ({error});"
+            " install it with: pip install 'headgate[postgres]'"
+        ) from error
+    return PostgresStore(url)

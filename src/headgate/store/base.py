@@ -2,10 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeAlias
 
+from headgate.core.limits import MiB
 from headgate.core.names import Seq
 from headgate.core.steps import Batch, Load, Loaded
+from headgate.core.values import value
+
+PART_ROWS = 4096
+PART_BYTES = 8 * MiB
+"""What one batch of a copy holds at most; a single larger message is a batch of its own."""
+
+
+@value
+class Extent:
+    """How much is in a store, or was copied of it."""
+
+    queues: int = 0
+    messages: int = 0
+
+
+Part: TypeAlias = Callable[[int], tuple[Batch, int | None]]
+"""What of a store comes after a place, and the place to go on from, if there may be more."""
+
+
+async def in_parts(
+    parts: Iterable[Part],
+    run: Callable[[Callable[[], tuple[Batch, int | None]]], Awaitable[tuple[Batch, int | None]]],
+) -> AsyncIterator[Batch]:
+    """All parts of a store, one after another; `run` does the reading."""
+    for part in parts:
+        after: int | None = 0
+        while after is not None:
+            batch, after = await run(partial(part, after))
+            if batch:
+                yield batch
+
+
+def cut(sizes: Iterable[tuple[Seq, int]]) -> Seq:
+    """The number of the last message that belongs to a part, given those that could."""
+    total, last = 0, Seq(0)
+    for seq, size in sizes:
+        if last and total + size > PART_BYTES:
+            break
+        total, last = total + size, seq
+    return last
 
 
 class Store(Protocol):
@@ -19,8 +63,14 @@ class Store(Protocol):
     kind: str
     """What it is called in metrics and messages: memory, sqlite."""
 
-    statements: int
-    """How many were executed so far; 0 where there is no such thing."""
+    @property
+    def source(self) -> Path | str | None:
+        """Where another process finds the outbox: a file of SQLite or the URL of a database; none
+        if nothing outlives this process."""
+
+    @property
+    def statements(self) -> int:
+        """How many were executed so far; 0 where there is no such thing."""
 
     async def open(self) -> Seq:
         """Make ready, bring the schema up to date; return the largest number of a message
@@ -29,9 +79,11 @@ class Store(Protocol):
     async def load(self, load: Load) -> Loaded:
         """Read what a turn needs.
 
-        Unknown queues, services and bodies are absent from the answer. A queue that exists
-        has a head even when it is empty: nobody has to ask a second time. Every page and
-        every domain that was asked for is there, with nothing in it if nothing is known.
+        Unknown queues, addresses, services, certificates and bodies are absent from the answer.
+        A queue that exists has a head even when it is empty: nobody has to ask a second time. A
+        queue that is asked for under several ids has one head, with as many first messages as
+        the largest of the numbers. Every page and every domain that was asked for is there, with
+        nothing in it if nothing is known.
         """
 
     async def apply(self, batch: Batch) -> None:
@@ -39,14 +91,24 @@ class Store(Protocol):
         crash of the process and of the machine, as far as the store promises that at all.
 
         It fails if it creates a queue that exists, appends under a number that is taken or
-        to a queue that does not exist, or associates a queue that does not exist. To hold or
-        delete a message, or remove a queue, that is not there is no failure. A caller that is
-        cancelled while it waits does not know whether the batch was done; half of it never is.
+        to a queue that does not exist, or amends or associates a queue that does not exist. It
+        fails if two queues would have the same id of a sender, of a notifier or of a link when
+        it is done; on the way there, one queue may take over what another gives up. And it fails
+        if it makes a certificate or a service known that is known. To hold or delete a message,
+        or remove a queue, that is not there is no failure. A caller that is cancelled while it
+        waits does not know whether the batch was done; half of it never is.
         """
 
     async def unsealed(self) -> tuple[int, int]:
         """The largest number of a fact in the outbox, and how many bytes are there; zeros if
         it is empty. Asked once, after `open`."""
+
+    async def extent(self) -> Extent:
+        """How much there is."""
+
+    def batches(self) -> AsyncIterator[Batch]:
+        """Everything, as batches that make a copy of it in an empty store; none if it is empty.
+        Nothing may be applied meanwhile."""
 
     async def close(self) -> None:
         """Finish what is under way and let go of every resource. May be called twice."""

@@ -21,4 +21,9 @@ def decode_facts(blob: bytes) -> Sequence[Sequence[Any]]:
     return _decode(blob)
 
 
-__all__ = ["Told", "decode_facts", "encode_facts"]
+def told(blob: bytes) -> list[Told]:
+    """The facts of a row as they were told, to be put into another store."""
+    return [tuple(fact) for fact in _decode(blob)]
+
+
+__all__ = ["Told", "decode_facts", "encode_facts", "told"]

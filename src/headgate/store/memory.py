@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator
 from dataclasses import replace
+from heapq import nsmallest
 from itertools import islice
 
 from headgate.core.message import Entry, Stored
 from headgate.core.names import QueueId, Seq, ServiceId
 from headgate.core.outbox import OutboxRow
-from headgate.core.steps import Batch, Head, Load, Loaded, Page, QueueRecord, SinkRecord, Usage
+from headgate.core.parties import Address, Party
+from headgate.core.steps import (
+    Aged,
+    Batch,
+    Head,
+    Load,
+    Loaded,
+    Page,
+    Past,
+    QueueRecord,
+    ServiceRecord,
+    SinkRecord,
+    Swept,
+    Usage,
+)
 from headgate.core.tally import NOTHING, Tally
 from headgate.errors import StoreError
+from headgate.store.base import Extent
 
 
 class MemoryStore:
@@ -24,12 +41,15 @@ class MemoryStore:
 
     kind = "memory"
     statements = 0
+    source = None
 
     def __init__(self) -> None:
         self._forget()
 
     def _forget(self) -> None:
         self._queues: dict[QueueId, QueueRecord] = {}
+        self._owners: dict[Address, QueueId] = {}
+        """Which queue has an id that is not its own."""
         # Ordered by number. A plain dictionary would walk over all that was deleted at its
         # front each time somebody asks for its first key.
         self._backlogs: dict[QueueId, OrderedDict[Seq, Stored]] = {}
@@ -37,6 +57,7 @@ class MemoryStore:
         self._members: defaultdict[ServiceId, list[QueueId]] = defaultdict(list)
         """The queues of a service, sorted."""
         self._tallies: dict[ServiceId, Tally] = {}
+        self._identities: dict[bytes, ServiceRecord] = {}
         self._sinks: dict[str, SinkRecord] = {}
         self.outbox: dict[int, OutboxRow] = {}
         """Facts that were not sealed, by the number of the first of a row."""
@@ -48,16 +69,43 @@ class MemoryStore:
         last = max((row.last for row in self.outbox.values()), default=0)
         return last, sum(row.size for row in self.outbox.values())
 
+    async def extent(self) -> Extent:
+        return Extent(len(self._queues), len(self._place))
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        everything = Batch(
+            create=dict(self._queues),
+            append={
+                stored.seq: stored
+                for backlog in self._backlogs.values()
+                for stored in backlog.values()
+            },
+            tallies=dict(self._tallies),
+            identities=dict(self._identities),
+            sinks=dict(self._sinks),
+        )
+        if everything:
+            yield everything
+        for row in self.outbox.values():
+            yield Batch(outbox=row)
+
     async def close(self) -> None:
         self._forget()
 
     async def load(self, load: Load) -> Loaded:
+        limits = {queue: n for queue, n in load.heads.items() if queue in self._queues}
+        addresses: dict[Address, QueueId] = {}
+        for address, n in load.addresses.items():
+            if (queue := self._owner(address)) is not None:
+                addresses[address] = queue
+                limits[queue] = max(n, limits.get(queue, 0))
         return Loaded(
-            heads={q: self._head(q, n) for q, n in load.heads.items() if q in self._queues},
+            heads={queue: self._head(queue, n) for queue, n in limits.items()},
+            addresses=addresses,
             backlogs={
-                queue: (self._queues[queue], [_entry(s) for s in self._backlogs[queue].values()])
-                for queue in load.backlogs
-                if queue in self._queues
+                q: (self._queues[q], [_entry(s) for s in self._backlogs[q].values()])
+                for q in load.backlogs
+                if q in self._queues
             },
             bodies={
                 seq: self._backlogs[self._place[seq]][seq].message.body
@@ -67,17 +115,30 @@ class MemoryStore:
             services={s: self._tallies[s] for s in load.services if s in self._tallies},
             pages={page: self._page(page) for page in load.pages},
             usage=self._usage(load.usage),
+            identities={
+                fingerprint: self._identities[fingerprint]
+                for fingerprint in load.identities
+                if fingerprint in self._identities
+            },
+            aged=self._aged(load.aged) if load.aged is not None else [],
             sinks=dict(self._sinks) if load.sinks else {},
         )
+
+    def _owner(self, address: Address) -> QueueId | None:
+        if address.party is Party.RECIPIENT:
+            queue = QueueId(address.id)
+            return queue if queue in self._queues else None
+        return self._owners.get(address)
 
     def _head(self, queue: QueueId, limit: int) -> Head:
         backlog = self._backlogs[queue]
         return Head(self._queues[queue], len(backlog), tuple(islice(backlog.values(), limit)))
 
-    def _page(self, page: Page) -> list[Head]:
+    def _page(self, page: Page) -> Swept:
         members = self._members.get(page.service, [])
         start = bisect_right(members, page.after)
-        return [self._head(queue, 1) for queue in members[start : start + page.limit]]
+        queues = members[start : start + page.limit]
+        return Swept(queues, [self._head(queue, 1) for queue in queues if self._backlogs[queue]])
 
     def _usage(self, domains: set[str]) -> dict[str, Usage]:
         usage = {domain: Usage() for domain in domains}
@@ -93,13 +154,32 @@ class MemoryStore:
                 )
         return usage
 
+    def _aged(self, aged: Aged) -> list[Past]:
+        old = (
+            self._past(seq, queue)
+            for seq, queue in self._place.items()
+            if seq > aged.after and self._backlogs[queue][seq].message.arrived < aged.before
+        )
+        return nsmallest(aged.limit, old, key=lambda past: past.seq)
+
+    def _past(self, seq: Seq, queue: QueueId) -> Past:
+        message = self._backlogs[queue][seq].message
+        domain = self._queues[queue].domain
+        return Past(seq, queue, domain, message.id, message.arrived, message.is_marker)
+
     async def apply(self, batch: Batch) -> None:
         self._check(batch)
         for queue in batch.remove:
             if queue in self._queues:
                 self._remove(queue)
+        for queue in batch.amend.keys() & self._queues.keys():
+            self._let_go(queue)
         for record in batch.create.values():
             self._create(record)
+        for queue, record in batch.amend.items():
+            self._amend(queue, record)
+        for queue in batch.create.keys() | batch.amend.keys():
+            self._owners |= dict.fromkeys(_addresses(self._queues[queue]), queue)
         for stored in batch.append.values():
             self._append(stored)
         for seq, apps in batch.hold.items():
@@ -113,6 +193,7 @@ class MemoryStore:
             self._associate(queue, service)
         for service, tally in batch.tallies.items():
             self._tallies[service] = self._tallies.get(service, NOTHING).join(tally)
+        self._identities |= batch.identities
         for sink, landed in batch.sinks.items():
             self._sinks.pop(sink, None)
             if landed is not None:
@@ -128,6 +209,9 @@ class MemoryStore:
         for queue in batch.create:
             if queue in self._queues and queue not in batch.remove:
                 raise StoreError(f"queue {queue!r} exists already")
+        for queue in batch.amend:
+            if not self._will_have(queue, batch):
+                raise StoreError(f"queue {queue!r} does not exist and cannot be amended")
         for seq, stored in batch.append.items():
             if seq in self._place and self._place[seq] not in batch.remove:
                 raise StoreError(f"message number {seq} is taken already")
@@ -138,6 +222,28 @@ class MemoryStore:
         for queue in batch.associate:
             if not self._will_have(queue, batch):
                 raise StoreError(f"queue {queue!r} does not exist and cannot be associated")
+        self._check_owners(batch)
+        self._check_identities(batch)
+
+    def _check_owners(self, batch: Batch) -> None:
+        """No two queues may have the same id of a party when the batch is done."""
+        free = batch.remove | batch.amend.keys()
+        owners: dict[Address, QueueId] = {}
+        for queue, record in (batch.create | batch.amend).items():
+            for address in _addresses(record):
+                owner = owners.setdefault(address, queue)
+                kept = self._owners.get(address, queue)
+                if owner != queue or (kept != queue and kept not in free):
+                    raise StoreError(f"{address} is an id of another queue already")
+
+    def _check_identities(self, batch: Batch) -> None:
+        if not batch.identities:
+            return
+        services = {known.service for known in self._identities.values()}
+        for fingerprint, identity in batch.identities.items():
+            if fingerprint in self._identities or identity.service in services:
+                raise StoreError(f"service {identity.service!r} or its certificate is known")
+            services.add(identity.service)
 
     def _will_have(self, queue: QueueId, batch: Batch) -> bool:
         return queue in batch.create or (queue in self._queues and queue not in batch.remove)
@@ -147,6 +253,14 @@ class MemoryStore:
         self._backlogs[record.queue] = OrderedDict()
         if record.service is not None:
             insort(self._members[record.service], record.queue)
+
+    def _amend(self, queue: QueueId, record: QueueRecord) -> None:
+        self._associate(queue, record.service)
+        self._queues[queue] = replace(record, queue=queue, domain=self._queues[queue].domain)
+
+    def _let_go(self, queue: QueueId) -> None:
+        for address in _addresses(self._queues[queue]):
+            del self._owners[address]
 
     def _append(self, stored: Stored) -> None:
         backlog = self._backlogs[stored.queue]
@@ -169,9 +283,14 @@ class MemoryStore:
 
     def _remove(self, queue: QueueId) -> None:
         self._associate(queue, None)
+        self._let_go(queue)
         del self._queues[queue]
         for seq in self._backlogs.pop(queue):
             del self._place[seq]
+
+
+def _addresses(record: QueueRecord) -> list[Address]:
+    return record.parties.addresses() if record.parties is not None else []
 
 
 def _entry(stored: Stored) -> Entry:

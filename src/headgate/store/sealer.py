@@ -2,6 +2,10 @@
 
     python -m headgate.store.sealer DATABASE DIRECTORY [--segment-bytes N] [--keep SECONDS] ...
 
+DATABASE is an SQLite file, or ``-`` for the PostgreSQL database whose URL is in the environment
+(`URL_VARIABLE`): the arguments of a process can be read by everybody on the machine, and a URL
+has a password in it.
+
 It is told on standard input up to which number it may seal, a line each: ``seal 4096``. It says
 on standard output what it did: ``sealed LAST``, ``expired LAST BYTES``. It ends when its input
 does. pyarrow is imported here and nowhere in the router.
@@ -18,7 +22,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +32,7 @@ from headgate.errors import StoreError
 from headgate.store.facts import decode_facts
 from headgate.store.schema import COLUMNS, FIELD_NAMES, SCHEMA
 from headgate.store.segments import PART, Segment, all_files, clean, current, name_of
+from headgate.store.urls import URL_VARIABLE
 
 ROWS_TOGETHER = 1 << 17
 """A group of rows is what one task of a reader reads at least."""
@@ -36,6 +41,44 @@ LOCK_PAUSE = 0.05
 LOCK = "sealer.lock"
 """Held by the sealer of a folder, and free again when its process ends, however it ends. A killed
 router leaves its sealer at work for a moment, while the next router starts another."""
+
+
+class Outbox(Protocol):
+    """Where the rows are. Not in the router's process: a connection of our own, that only reads,
+    whose short reads hold up nobody."""
+
+    def rows(self, after: int, upto: int, bytes_max: int) -> list[tuple[int, int, bytes]]:
+        """First and last number and facts of the rows after a number and up to another, in
+        order, until there are so many bytes."""
+
+    def close(self) -> None: ...
+
+
+class SqliteOutbox:
+    def __init__(self, path: Path) -> None:
+        self._db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10.0)
+
+    def rows(self, after: int, upto: int, bytes_max: int) -> list[tuple[int, int, bytes]]:
+        rows, size = [], 0
+        query = "SELECT first, last, facts FROM outbox WHERE first > ? AND last <= ? ORDER BY first"
+        for first, last, facts in self._db.execute(query, (after, upto)):
+            rows.append((first, last, facts))
+            size += len(facts)
+            if size >= bytes_max:
+                break
+        return rows
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def open_outbox(database: Path | str) -> Outbox:
+    """Of an SQLite file, or of the PostgreSQL database with this URL."""
+    if isinstance(database, Path):
+        return SqliteOutbox(database)
+    from headgate.store.postgres import PostgresOutbox  # psycopg is not there for everybody
+
+    return PostgresOutbox(database)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +101,7 @@ class Sealer:
 
     def __init__(
         self,
-        database: Path,
+        database: Path | str,
         directory: Path,
         bounds: Bounds,
         clock: Callable[[], float] = time.time,
@@ -72,20 +115,22 @@ class Sealer:
         directory.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(directory / LOCK, patience)
         clean(directory)
-        # Not in the router's process: a read-only connection of our own, whose short reads
-        # do not hold up the log.
-        self._db = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10.0)
+        try:
+            self._outbox = open_outbox(database)
+        except BaseException:
+            os.close(self._lock)
+            raise
         self.last = max((segment.last for segment in all_files(directory)), default=0)
         self._broken: set[Path] = set()
         """Segments that cannot be read; ``journal verify`` names them."""
 
     def close(self) -> None:
-        self._db.close()
+        self._outbox.close()
         os.close(self._lock)
 
     def seal(self, watermark: int) -> bool:
         """Seal one segment of what is not sealed, up to the watermark. Whether there was any."""
-        rows = self._rows(watermark)
+        rows = self._outbox.rows(self.last, watermark, self._bounds.segment_bytes)
         if not rows:
             return False
         first, last = rows[0][0], rows[-1][1]
@@ -141,16 +186,6 @@ class Sealer:
             size -= segment.bytes
             last, removed = segment.last, removed + segment.bytes
         return (last, removed) if last else None
-
-    def _rows(self, watermark: int) -> list[tuple[int, int, bytes]]:
-        rows, size = [], 0
-        query = "SELECT first, last, facts FROM outbox WHERE first > ? AND last <= ? ORDER BY first"
-        for first, last, facts in self._db.execute(query, (self.last, watermark)):
-            rows.append((first, last, facts))
-            size += len(facts)
-            if size >= self._bounds.segment_bytes:
-                break
-        return rows
 
     def _write(self, table: pa.Table, first: int, last: int) -> None:
         """Write under a temporary name, sync, rename, sync the folder: it is there whole, or
@@ -226,7 +261,7 @@ def _locked(path: Path, patience: float) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Seal the outbox of a router into segments.")
-    parser.add_argument("database", type=Path)
+    parser.add_argument("database", help=f"a file, or - for the URL in {URL_VARIABLE}")
     parser.add_argument("directory", type=Path)
     defaults = Bounds()
     parser.add_argument("--segment-bytes", type=int, default=defaults.segment_bytes)
@@ -238,8 +273,11 @@ def main() -> None:
         keep_seconds=options.keep_seconds,
         keep_bytes=options.keep_bytes,
     )
+    database = os.environ[URL_VARIABLE] if options.database == "-" else Path(options.database)
     try:
-        _serve(Sealer(options.database, options.directory, bounds))
+        _serve(Sealer(database, options.directory, bounds))
+    except StoreError as error:
+        sys.exit(str(error))
     except BrokenPipeError:
         # The router is gone. What is sealed is safe, the next sealer finds it; and what is still
         # in the buffer must not be written at exit.

@@ -1,14 +1,15 @@
 """A SQLite store at one moment, as Parquet files that an audit can read.
 
-    queues/part-0.parquet ...   service, digest: the queues that are a service's
+    queues/part-0.parquet ...   service, digest: the queues that are a service's, and the
+                                notifiers that are one's, which a tally counts by their own id
     tallies.parquet             service, count, hash: what the router keeps of each service
     unsealed.parquet            number, kind, queue, service: associations that no segment has
                                 yet; the last row is only the number that the moment is good for
 
 All of it is read in one transaction, so the three agree with each other. While it lasts, the
 router's log of writes cannot be shortened; so nothing is done meanwhile but reading, hashing and
-writing, and the messages are not touched. Ids of queues do not leave the store: a queue is named
-by the digest that tallies and facts have of it.
+writing, and the messages are not touched. Ids do not leave the store: a queue or a notifier is
+named by the digest that tallies and facts have of it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -33,7 +34,7 @@ from headgate.errors import StoreError
 from headgate.store.facts import decode_facts
 from headgate.store.schema import FIELD_NAMES
 from headgate.store.segments import PART, last_number
-from headgate.store.sqlite import ADVICE, APPLICATION_ID, migrations
+from headgate.store.sqlite.file import ADVICE, APPLICATION_ID, migrations
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -66,7 +67,7 @@ class Snapshot:
     """The last fact that had happened. Unknown where nothing waits to be sealed and nobody said
     where the segments are."""
     queues: int
-    """Queues that are a service's."""
+    """Queues that are a service's, and notifiers that are one's."""
 
 
 def take(
@@ -160,12 +161,16 @@ def _unsealed(db: sqlite3.Connection, number: int | None) -> Iterator[Row]:
 
 
 def _queues(db: sqlite3.Connection) -> Iterator[Row]:
-    """From the index of the sweeps alone. Queues of a service come together, so that its id is
-    written once for all of them."""
-    rows = db.execute(
+    """From the indexes of services alone. What is a service's comes together, so that its id is
+    written once for all of it."""
+    queues = db.execute(
         "SELECT service, id FROM queues WHERE service IS NOT NULL ORDER BY service, id"
     )
-    return ((service, name_of(queue)) for service, queue in rows)
+    notifiers = db.execute(
+        "SELECT notifier_service, notifier FROM queues WHERE notifier_service IS NOT NULL"
+        " ORDER BY notifier_service, notifier"
+    )
+    return ((service, name_of(id)) for service, id in chain(queues, notifiers))
 
 
 def _write_queues(folder: Path, rows: Iterator[Row], progress: Callable[[int], None]) -> int:

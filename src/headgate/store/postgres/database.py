@@ -1,0 +1,313 @@
+"""One connection to one database: the only one of its shard, and made again when it is lost.
+
+A lock of the session keeps other routers out. It does a second service: the server gives it up
+when the process behind a connection is over, with whatever that was doing. So a connection that
+has the lock after another was lost knows that nothing of the other's is still under way.
+
+Each transaction raises the shard's mark by one. If the connection is lost at COMMIT, the mark
+that the next connection finds tells whether the batch was done. And if somebody else wrote
+meanwhile, the mark is not the expected one, and this router, which does not know what was
+written, stops using the store.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.types.numeric import Int8BinaryDumper
+
+from headgate.errors import ConfigError, StoreError
+from headgate.store.postgres import schema
+from headgate.store.postgres.advice import told
+from headgate.store.urls import masked
+
+T = TypeVar("T")
+Row: TypeAlias = tuple[Any, ...]
+Connection: TypeAlias = psycopg.Connection[Row]
+
+RECONNECT_PAUSES = (0.05, 0.1, 0.25, 0.5, 1.0)
+"""Seconds between attempts to reach the server again. What is under way waits for it."""
+
+LOCK_SECONDS = 3.0
+"""How long the server may take to notice that the previous owner of the lock is gone."""
+LOCK_PAUSE = 0.05
+
+OPTIONS: dict[str, Any] = {
+    "connect_timeout": 5,
+    # A server that vanished without a word is noticed within seconds, not hours.
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "target_session_attrs": "read-write",
+}
+"""Of a connection, unless the URL says otherwise."""
+
+# Plans are made once for arrays of any length, at a time when a table may be empty: without these
+# settings they would read whole tables when there are a million rows. And 32 MB hold the arrays
+# of a full turn, which would go through a file otherwise.
+#
+# The rest is about connections whose other end vanished: the server notices too, and gives up
+# their locks.
+SETTINGS = """
+SET search_path = headgate;
+SET statement_timeout = {milliseconds};
+SET idle_in_transaction_session_timeout = {milliseconds};
+SET default_transaction_isolation = 'read committed';
+SELECT set_config('synchronous_commit', 'on', false)
+WHERE current_setting('synchronous_commit') = 'off';
+SET plan_cache_mode = force_generic_plan;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET max_parallel_workers_per_gather = 0;
+SET jit = off;
+SET work_mem = '32MB';
+SET client_min_messages = error;
+SET client_connection_check_interval = 2000;
+SET tcp_keepalives_idle = 10;
+SET tcp_keepalives_interval = 5;
+SET tcp_keepalives_count = 3
+"""
+
+WHO = """
+SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()
+"""
+
+# A number of a process may be used again, hence the time.
+END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
+
+OWNER = """
+SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND classid = %s AND objid = %s AND objsubid = 2 AND granted
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+
+CHANGED = "another router wrote to it, or it was put back to an earlier state"
+
+
+class Lost(Exception):
+    """The connection was lost, and nothing was done."""
+
+
+class Database:
+    """Used by one thread. Every failure is a `StoreError`."""
+
+    def __init__(self, url: str, shard: int, statement_seconds: float) -> None:
+        self.name = masked(url)
+        self.statements = 0
+        self._shard = shard
+        self._settings = SETTINGS.format(milliseconds=int(statement_seconds * 1000))
+        self._options = OPTIONS | options(url)
+        self._db: Connection | None = None
+        self._backends: list[Row] = []
+        """The server's processes behind our connections, of which one may have the lock."""
+        self._mark = 0
+        """Of the last batch that was done."""
+        self._unsettled = False
+        """There was one more, and it is not known whether it was done."""
+        self._stale: str | None = None
+        """Why what this router remembers is not what is stored."""
+
+    def open(self) -> None:
+        """Connect, find out whose schema it is, and bring it up to date."""
+        self._mark = self._connect((), lambda db: schema.prepare(db, self.name, self._shard))
+        self._stale, self._unsettled = None, False
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+        self._backends = []
+
+    def run(self, job: Callable[[], T]) -> T:
+        """Do a job that reads, or one that is a `transaction`; once more if the connection is
+        found to be lost and nothing was done."""
+        try:
+            try:
+                self._ready()
+                return job()
+            except Lost:
+                self._ready()
+                return job()
+        except Lost as lost:
+            raise StoreError(
+                f"{self.name}: the connection was lost, and nothing was done ({lost})"
+            ) from lost
+        except psycopg.Error as error:
+            raise StoreError(told(self.name, error)) from error
+
+    def ask(self, text: str, *values: object) -> list[Row]:
+        return self._execute(text, values).fetchall()
+
+    def change(self, text: str, *values: object) -> None:
+        self._execute(text, values)
+
+    def transaction(self, work: Callable[[], None]) -> None:
+        """Do the work and commit it, or leave no trace. Part of a job."""
+        mark = self._mark + 1
+        try:
+            self._begin(mark)
+            work()
+        except BaseException:
+            if self._db is not None:
+                with suppress(Lost, psycopg.Error):
+                    self._execute("ROLLBACK")
+            raise
+        try:
+            ended = self._execute("COMMIT").statusmessage
+            assert ended == "COMMIT", f"a transaction ended in {ended}"
+        except Lost as lost:
+            self._settle(mark, lost)
+        self._mark = mark
+
+    def _begin(self, mark: int) -> None:
+        """Both in one text, as each costs a round trip."""
+        cursor = self._execute(
+            f"BEGIN; UPDATE marks SET number = {mark:d}"
+            f" WHERE shard = {self._shard:d} AND number = {mark - 1:d}"
+        )
+        cursor.nextset()
+        if cursor.rowcount != 1:
+            self._refuse(CHANGED)
+
+    def _settle(self, mark: int, lost: Lost) -> None:
+        """Return if the batch was done; `Lost` if it was not."""
+        self._unsettled = True
+        try:
+            found = self._connect(RECONNECT_PAUSES)
+        except StoreError as error:
+            raise StoreError(
+                f"{self.name}: the connection was lost while a batch was committed,"
+                f" and it is not known whether it was done ({lost}; {error})"
+            ) from error
+        self._unsettled = False
+        if found == mark - 1:
+            raise lost
+        if found != mark:
+            self._refuse(CHANGED)
+
+    def _ready(self) -> None:
+        """Have a connection, and what is stored as it was left."""
+        if self._stale is not None:
+            raise StoreError(self._stale)
+        if self._db is not None:
+            return
+        found = self._connect(RECONNECT_PAUSES)
+        if found == self._mark + 1 and self._unsettled:
+            self._refuse("a batch of unknown outcome was done after all")
+        if found != self._mark:
+            self._refuse(CHANGED)
+        self._unsettled = False
+
+    def _refuse(self, why: str) -> None:
+        """From now on: what the router remembers is not what is stored. Another may have it."""
+        self._stale = f"{self.name}: {why}; restart the router"
+        self.close()
+        raise StoreError(self._stale)
+
+    def _execute(self, text: str, values: Sequence[object] = ()) -> psycopg.Cursor[Row]:
+        """Questions have values and are prepared; what has none may be several statements."""
+        assert self._db is not None, "a statement without a connection"
+        self.statements += 1
+        cursor = self._db.cursor(binary=bool(values))
+        try:
+            return cursor.execute(text, values or None, prepare=bool(values))
+        except psycopg.Error as error:
+            if not _is_lost(self._db, error):
+                raise
+            self._db.close()
+            self._db = None
+            raise Lost(str(error).strip()) from error
+
+    def _connect(
+        self,
+        pauses: Sequence[float],
+        prepare: Callable[[Connection], None] = lambda db: None,
+    ) -> int:
+        """Connect and take the lock; return the mark. After each failure there is a pause, and
+        after the last a `StoreError`."""
+        for pause in (*pauses, None):
+            db: Connection | None = None
+            try:
+                db = psycopg.connect(**self._options, autocommit=True, prepare_threshold=None)
+                found = self._take(db, prepare)
+            except psycopg.OperationalError as error:
+                _drop(db)
+                if pause is None:
+                    raise StoreError(told(self.name, error)) from error
+                time.sleep(pause)
+            except psycopg.Error as error:
+                _drop(db)
+                raise StoreError(told(self.name, error)) from error
+            except BaseException:
+                _drop(db)
+                raise
+            else:
+                self._db = db
+                return found
+        raise AssertionError("unreachable")
+
+    def _take(self, db: Connection, prepare: Callable[[Connection], None]) -> int:
+        db.adapters.register_dumper(int, Int8BinaryDumper)
+        db.execute(self._settings)
+        [backend] = db.execute(WHO).fetchall()
+        for old in self._backends:
+            db.execute(END, old)
+        self._backends.append(backend)
+        self._lock(db)
+        self._backends = [backend]
+        prepare(db)
+        found = db.execute("SELECT number FROM marks WHERE shard = %b", (self._shard,)).fetchall()
+        if not found:
+            raise StoreError(f"{self.name}: its schema was emptied; restart the router")
+        number: int = found[0][0]
+        return number
+
+    def _lock(self, db: Connection) -> None:
+        end = time.monotonic() + LOCK_SECONDS
+        key = (schema.KEY, self._shard)
+        while db.execute("SELECT pg_try_advisory_lock(%b::int4, %b::int4)", key).fetchall() != [
+            (True,)
+        ]:
+            if time.monotonic() > end:
+                self._backends.pop()
+                owners = ", ".join(owner for (owner,) in db.execute(OWNER, key).fetchall())
+                raise StoreError(
+                    f"{self.name}: another router uses it ({owners or 'unknown'});"
+                    " stop that one or name another database"
+                )
+            time.sleep(LOCK_PAUSE)
+
+
+def options(url: str) -> dict[str, Any]:
+    """What the URL says. Not why it is wrong: that text may have the password in it."""
+    try:
+        found: dict[str, Any] = conninfo_to_dict(url)
+    except psycopg.Error:
+        raise ConfigError(
+            f"store {masked(url)!r} is not of the form postgresql://USER:PASSWORD@HOST/DATABASE;"
+            " what is not a letter or a digit in a password is written as %XX"
+        ) from None
+    return {
+        "application_name": f"headgate on {socket.gethostname()}, process {os.getpid()}"
+    } | found
+
+
+def _is_lost(db: Connection, error: psycopg.Error) -> bool:
+    # What the server says has a code; what happens to a connection has none.
+    return db.closed or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None)
+
+
+def _drop(db: Connection | None) -> None:
+    if db is not None:
+        db.close()

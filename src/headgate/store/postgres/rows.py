@@ -1,0 +1,122 @@
+"""Rows to values and back. Texts are bytes in the database, which takes no NUL in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from headgate.core.message import MARKER, NO_PROPERTIES, Entry, Message, Properties, Stored
+from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
+from headgate.core.steps import Head, Past, QueueRecord
+from headgate.core.tally import NOTHING, Tally
+from headgate.store.postgres.database import Row
+from headgate.store.records import decode_parties, encode_parties
+
+_encode_properties = msgspec.msgpack.Encoder().encode
+# msgspec takes no union of str and bytes; msgpack itself tells the four types apart.
+_decode_properties = msgspec.msgpack.Decoder(dict[str, Any]).decode
+encode_apps = msgspec.json.Encoder().encode
+_decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
+
+
+def columns(rows: Iterable[Row]) -> list[list[Any]]:
+    """The arrays that stand for these rows, of which there is at least one."""
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def record_row(record: QueueRecord) -> Row:
+    """All of a record that can be amended."""
+    parties = record.parties
+    if parties is None:
+        return record.service, record.is_full, None, None, None, None, None
+    link, notifier = parties.link, parties.notifier
+    return (
+        record.service,
+        record.is_full,
+        parties.sender,
+        notifier.id if notifier is not None else None,
+        link.id if link is not None else None,
+        notifier.service if notifier is not None else None,
+        encode_parties(parties),
+    )
+
+
+def message_row(stored: Stored) -> Row:
+    message = stored.message
+    # msgspec does not know every Mapping, and no properties are the usual case.
+    properties = _encode_properties(dict(message.properties)) if message.properties else b""
+    return (
+        stored.seq,
+        stored.queue,
+        message.arrived,
+        message.size,
+        message.id,
+        properties,
+        message.body,
+    )
+
+
+def tallies(rows: Iterable[Row]) -> dict[ServiceId, Tally]:
+    """One of each service, from the rows of its shards."""
+    found: dict[ServiceId, Tally] = {}
+    for service, count, hashed in rows:
+        found[service] = found.get(service, NOTHING).join(Tally.parse(count, hashed))
+    return found
+
+
+def message(row: Row) -> Stored:
+    seq, queue, id, arrived, properties, body, apps = row
+    found = Message(MessageId(id), body, arrived, _properties(properties))
+    return Stored(seq, queue, found, _apps(apps))
+
+
+def heads(rows: Iterable[Row]) -> list[Head]:
+    """Heads from rows of a queue and one of its messages, or a queue and NULLs."""
+    queues: dict[QueueId, tuple[QueueRecord, int, list[Stored]]] = {}
+    for queue, domain, service, full, parties, messages, *first in rows:
+        if queue not in queues:
+            queues[queue] = record(queue, domain, service, full, parties), messages, []
+        seq, *rest = first[:6]
+        if seq is not None:
+            queues[queue][2].append(message((seq, queue, *rest)))
+    return [
+        # Sorted here: the server would carry the bodies through its sorter.
+        Head(kept, messages, tuple(sorted(stored, key=lambda s: s.seq)))
+        for kept, messages, stored in queues.values()
+    ]
+
+
+def backlogs(rows: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[Entry]]]:
+    found: dict[QueueId, tuple[QueueRecord, list[Entry]]] = {}
+    for queue, domain, service, full, parties, seq, id, arrived, size, properties, apps in rows:
+        if queue not in found:
+            found[queue] = record(queue, domain, service, full, parties), []
+        if seq is not None:
+            entry = Entry(seq, id, arrived, size, _properties(properties), _apps(apps))
+            found[queue][1].append(entry)
+    for _, entries in found.values():
+        entries.sort(key=lambda entry: entry.seq)
+    return found
+
+
+def past(
+    seq: Seq, queue: QueueId, domain: bytes, id: MessageId, arrived: float, properties: bytes
+) -> Past:
+    is_marker = _properties(properties).get(MARKER) is True
+    return Past(seq, queue, domain.decode(), id, arrived, is_marker)
+
+
+def record(
+    queue: QueueId, domain: bytes, service: ServiceId | None, full: bool, parties: bytes | None
+) -> QueueRecord:
+    return QueueRecord(queue, domain.decode(), service, decode_parties(parties), full)
+
+
+def _properties(encoded: bytes) -> Properties:
+    return _decode_properties(encoded) if encoded else NO_PROPERTIES
+
+
+def _apps(encoded: bytes | None) -> tuple[AppId, ...]:
+    return (WHOLE,) if encoded is None else _decode_apps(encoded)

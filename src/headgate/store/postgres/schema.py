@@ -1,0 +1,63 @@
+"""The schema ``headgate`` of a database: whose it is, and how it is brought up to date."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+import psycopg
+
+from headgate.errors import StoreError
+
+KEY = 0x48474154
+"""The first half of our locks; the other is the shard that a connection is for."""
+
+MIGRATING = -1
+"""In place of a shard: shards start side by side, and one of them makes the tables."""
+
+
+def migrations() -> list[tuple[int, str]]:
+    """The steps from an empty schema to the newest: version and script, in order."""
+    folder = resources.files("headgate.store") / "migrations"
+    return sorted(
+        (int(file.name[:4]), file.read_text("utf-8"))
+        for file in folder.iterdir()
+        if file.name.endswith(".postgres.sql")
+    )
+
+
+def prepare(db: psycopg.Connection[tuple[Any, ...]], name: str, shard: int) -> None:
+    """Bring the schema up to date, all steps in one transaction, and have a mark for the shard."""
+    steps = migrations()
+    with db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(%s::int4, %s::int4)", (KEY, MIGRATING))
+        version = _version(db, name)
+        newest = steps[-1][0]
+        if version > newest:
+            raise StoreError(
+                f"{name}: its schema has version {version}, this headgate knows versions"
+                f" up to {newest}; upgrade headgate"
+            )
+        for step, script in steps:
+            if step > version:
+                db.execute(script)
+                db.execute("DELETE FROM version")
+                db.execute("INSERT INTO version (number) VALUES (%s)", (step,))
+        mark = "INSERT INTO marks (shard, number) VALUES (%s, 0) ON CONFLICT DO NOTHING"
+        db.execute(mark, (shard,))
+
+
+def _version(db: psycopg.Connection[tuple[Any, ...]], name: str) -> int:
+    """Of what is there. An empty schema may have been made for us by somebody who has the right
+    to make one."""
+    if db.execute("SELECT to_regclass('headgate.version')").fetchall() != [(None,)]:
+        number: int = db.execute("SELECT max(number) FROM version").fetchall()[0][0]
+        return number
+    if db.execute("SELECT to_regnamespace('headgate')").fetchall() == [(None,)]:
+        db.execute("CREATE SCHEMA headgate")
+    used = "SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('headgate') LIMIT 1"
+    if db.execute(used).fetchall():
+        raise StoreError(
+            f"{name}: its schema headgate is of another program; name another database"
+        )
+    return 0

@@ -1,0 +1,235 @@
+"""A database file that one process has to itself, and what one thread does with it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from headgate.errors import StoreError
+from headgate.store.sqlite.rows import Row
+from headgate.store.sqlite.sql import ROWS_MAX, STATEMENTS_CACHED, padded, text
+
+T = TypeVar("T")
+
+APPLICATION_ID = 0x48474154
+"""What migration 0001 writes into the header of the file."""
+
+CACHE_BYTES = 16 * 1024 * 1024
+"""Pages that SQLite keeps. Its default of 2 MB does not hold the inner pages of the indexes
+of a million queues."""
+
+ADVICE = {
+    sqlite3.SQLITE_FULL: "the disk is full; make room and the router goes on",
+    sqlite3.SQLITE_BUSY: "another program has locked it; end that program's transaction",
+    sqlite3.SQLITE_READONLY: "it cannot be written; check the rights of the file and its folder",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check the rights of the file and its folder",
+    sqlite3.SQLITE_IOERR: "the disk failed; look into the system's log",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; put back a copy, or try the sqlite3 shell's .recover",
+    sqlite3.SQLITE_NOTADB: "it is not an SQLite database; name another file",
+    sqlite3.SQLITE_CONSTRAINT: "the batch contradicts what is stored",
+}
+"""What to do next, by the primary code of SQLite's error."""
+
+
+def migrations() -> list[tuple[int, str]]:
+    """The steps from an empty file to the newest schema: version and script, in order."""
+    folder = resources.files("headgate.store") / "migrations"
+    return sorted(
+        (int(file.name[:4]), file.read_text("utf-8"))
+        for file in folder.iterdir()
+        if file.name.endswith(".sqlite.sql")
+    )
+
+
+class File:
+    def __init__(self, path: Path, busy_seconds: float) -> None:
+        self.path = path
+        self.statements = 0
+        self._busy_seconds = busy_seconds
+        self._db: sqlite3.Connection | None = None
+        self._lock: int | None = None
+        self._file: os.stat_result | None = None
+
+    def open(self) -> None:
+        try:
+            _make_folder(self.path.parent)
+            self._lock = self._locked()
+            # Only the owner may read messages; SQLite gives its other files the same rights.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._file = os.stat(self.path)
+            self._db = sqlite3.connect(
+                self.path,
+                timeout=self._busy_seconds,
+                isolation_level=None,  # transactions are written out
+                cached_statements=STATEMENTS_CACHED,
+            )
+            self.run(self._prepare)
+        except OSError as error:
+            self.close()
+            raise StoreError(
+                f"{self.path}: it cannot be opened; check the rights of the file and its folder"
+                f" ({error})"
+            ) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._db is not None:
+            # A checkpoint that fails loses nothing: the next open finds the log.
+            with suppress(sqlite3.Error):
+                self.all("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._db.close()
+            self._db = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def run(self, job: Callable[[], T]) -> T:
+        """Do it; whatever goes wrong is an error that says what to do."""
+        try:
+            return job()
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+        except (OverflowError, ValueError, msgspec.MsgspecError) as error:
+            raise StoreError(f"{self.path}: a value cannot be stored or read: {error}") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        self._check_file()
+        self.all("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.all("COMMIT")
+        except BaseException:
+            # SQLite has already rolled back after some errors; then this does nothing.
+            self._connection.rollback()
+            raise
+
+    def all(self, question: str, values: Sequence[object] = ()) -> list[Row]:
+        self.statements += 1
+        return self._connection.execute(question, values).fetchall()
+
+    def ask(self, question: str, rows: Iterable[Row], *more: object) -> list[Row]:
+        """The answers to a question about these rows, all of one width.
+
+        A list: a cursor that is left half read, because a row cannot be decoded, would keep its
+        view of the log open and end up in the hands of another thread.
+        """
+        answers: list[Row] = []
+        wanted = list(rows)
+        for start in range(0, len(wanted), ROWS_MAX):
+            chunk = wanted[start : start + ROWS_MAX]
+            width, length = len(chunk[0]), padded(len(chunk))
+            values = [item for row in chunk for item in row]
+            values += [None] * (width * length - len(values))
+            answers += self.all(text(question, width, length), [*values, *more])
+        return answers
+
+    def many(self, change: str, rows: Iterable[Row]) -> int:
+        """Change these rows; return how many were changed."""
+        self.statements += 1
+        return self._connection.executemany(change, rows).rowcount
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        assert self._db is not None, "a job in a store that is not open"
+        return self._db
+
+    def _failure(self, error: sqlite3.Error) -> StoreError:
+        # Errors of the sqlite3 module itself carry no code.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        advice = ADVICE.get(code & 0xFF)  # the rest of the code tells kinds of one error apart
+        return StoreError(f"{self.path}: {advice} ({error})" if advice else f"{self.path}: {error}")
+
+    def _locked(self) -> int:
+        """A descriptor that holds the lock. The system drops the lock with the process, however
+        that ends. The file stays: whoever deletes it lets two routers lock two files."""
+        path = self.path.with_name(self.path.name + ".lock")
+        # Not the database itself: closing any descriptor of it would drop SQLite's own locks.
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(lock, 20).decode() or "unknown"
+            os.close(lock)
+            raise StoreError(
+                f"{self.path}: another router uses it (process {owner});"
+                " stop that one or name another file"
+            ) from None
+        os.ftruncate(lock, 0)
+        os.write(lock, str(os.getpid()).encode())
+        return lock
+
+    def _prepare(self) -> None:
+        """Find out whose file it is before anything is written to it; then migrate."""
+        steps = migrations()
+        newest = steps[-1][0]
+        version = self._number("PRAGMA user_version")
+        if self._number("PRAGMA application_id") != APPLICATION_ID and (
+            version or self._number("SELECT count(*) FROM sqlite_master")
+        ):
+            raise StoreError(f"{self.path}: it is a database of another program; name another file")
+        if version > newest:
+            raise StoreError(
+                f"{self.path}: its schema has version {version}, this headgate knows versions"
+                f" up to {newest}; upgrade headgate"
+            )
+        if self.all("PRAGMA journal_mode = WAL") != [("wal",)]:
+            raise StoreError(f"{self.path}: its file system has no shared memory; move it")
+        self.all("PRAGMA synchronous = FULL")
+        # Debian's SQLite overwrites all that is deleted, which writes a long body twice. FAST
+        # overwrites it where the page is written anyway.
+        self.all("PRAGMA secure_delete = FAST")
+        self.all(f"PRAGMA cache_size = -{CACHE_BYTES // 1024}")
+        for step, script in steps:
+            if step > version:
+                self._migrate(step, script)
+
+    def _migrate(self, version: int, script: str) -> None:
+        self.statements += 1
+        try:
+            # In one text: executescript() would commit a transaction begun outside of it.
+            self._connection.executescript(
+                f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {version};\nCOMMIT;"
+            )
+        except sqlite3.Error:
+            self._connection.rollback()
+            raise
+
+    def _number(self, question: str) -> int:
+        number: int = self.all(question)[0][0]
+        return number
+
+    def _check_file(self) -> None:
+        """SQLite goes on writing to a file that was deleted or moved, and a receipt for what is
+        in it would be worth nothing."""
+        assert self._file is not None, "apply() before open()"
+        try:
+            same = os.path.samestat(self._file, os.stat(self.path))
+        except OSError as error:
+            raise StoreError(f"{self.path}: the file is gone; put it back ({error})") from error
+        if not same:
+            raise StoreError(f"{self.path}: another file took its place; restart the router")
+
+
+def _make_folder(folder: Path) -> None:
+    """Make it and what is missing above it. SQLite syncs the folder of its files; a folder that
+    is new is itself an entry of the one above, and that must be on the disk too."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    above = os.open(folder.parent, os.O_RDONLY)
+    try:
+        os.fsync(above)
+    finally:
+        os.close(above)

@@ -1,0 +1,116 @@
+"""Rows of SQLite's tables as values of the core, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from headgate.core.message import NO_PROPERTIES, Entry, Message, Properties, Stored
+from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
+from headgate.core.parties import Parties
+from headgate.core.steps import Head, QueueRecord
+from headgate.store.records import decode_parties, encode_parties
+
+Row: TypeAlias = tuple[Any, ...]
+
+_encode_properties = msgspec.msgpack.Encoder().encode
+# msgspec takes no union of str and bytes; msgpack itself tells the four types apart.
+_decode_properties = msgspec.msgpack.Decoder(dict[str, Any]).decode
+_encode_apps = msgspec.json.Encoder().encode
+_decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
+
+
+def ids(parties: Parties | None) -> Row:
+    """Of sender, notifier and link."""
+    if parties is None:
+        return None, None, None
+    return (
+        parties.sender,
+        parties.notifier.id if parties.notifier is not None else None,
+        parties.link.id if parties.link is not None else None,
+    )
+
+
+def record_row(record: QueueRecord) -> Row:
+    """All of a record that can be amended."""
+    parties = record.parties
+    notifier = parties.notifier if parties is not None else None
+    return (
+        record.service,
+        record.is_full,
+        *ids(parties),
+        notifier.service if notifier is not None else None,
+        encode_parties(parties),
+    )
+
+
+def record(
+    queue: QueueId, domain: str, service: ServiceId, full: int, parties: bytes
+) -> QueueRecord:
+    return QueueRecord(queue, domain, service, decode_parties(parties), bool(full))
+
+
+def message_row(stored: Stored) -> Row:
+    content = stored.message
+    # msgspec does not know every Mapping, and no properties are the usual case.
+    encoded = _encode_properties(dict(content.properties)) if content.properties else b""
+    return (
+        stored.seq,
+        stored.queue,
+        content.id,
+        content.arrived,
+        content.size,
+        encoded,
+        content.body,
+    )
+
+
+def properties(encoded: bytes) -> Properties:
+    return _decode_properties(encoded) if encoded else NO_PROPERTIES
+
+
+def apps(encoded: str | None) -> tuple[AppId, ...]:
+    return (WHOLE,) if encoded is None else _decode_apps(encoded)
+
+
+def heads(found: Iterable[Row]) -> list[Head]:
+    """Heads from rows of a queue and one of its messages, or a queue and NULLs. What was asked
+    for in several ways comes several times, with more messages or fewer."""
+    queues: dict[QueueId, tuple[Row, dict[Seq, Stored]]] = {}
+    for row in found:
+        queue, seq = row[1], row[7]
+        if queue not in queues:
+            queues[queue] = row, {}
+        if seq is not None:
+            queues[queue][1][seq] = message((seq, queue, *row[8:]))
+    return [
+        # Sorted here: ORDER BY would carry the bodies through SQLite's sorter.
+        Head(record(*row[1:6]), row[6], tuple(first[seq] for seq in sorted(first)))
+        for row, first in queues.values()
+    ]
+
+
+def backlogs(found: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[Entry]]]:
+    queues: dict[QueueId, tuple[QueueRecord, list[Entry]]] = {}
+    for *kept, seq, id, arrived, size, encoded, held in found:
+        queue = kept[0]
+        if queue not in queues:
+            queues[queue] = record(*kept), []
+        if seq is not None:
+            entry = Entry(seq, id, arrived, size, properties(encoded), apps(held))
+            queues[queue][1].append(entry)
+    for _, entries in queues.values():
+        entries.sort(key=lambda entry: entry.seq)
+    return queues
+
+
+def encode_apps(apps: tuple[AppId, ...]) -> str:
+    return _encode_apps(apps).decode()
+
+
+def message(row: Row) -> Stored:
+    seq, queue, id, arrived, encoded, body, held = row
+    content = Message(MessageId(id), body, arrived, properties(encoded))
+    return Stored(seq, queue, content, apps(held))
