@@ -69,11 +69,11 @@ def test_the_environment_is_stronger_than_the_file(load: Load) -> None:
 
 
 def test_a_variable_makes_a_section_that_the_file_does_not_have(load: Load) -> None:
-    config = load("", HEADGATE_LISTEN__SMP__PORT="5223", HEADGATE_LISTEN__SMP__TLS__KEY="k.pem")
-    assert config.listen.smp is not None
-    assert config.listen.smp.port == 5223
-    assert config.listen.smp.tls is not None
-    assert config.listen.smp.tls.key == "k.pem"
+    config = load("", HEADGATE_LISTEN__BMQ__PORT="30115", HEADGATE_LISTEN__BMQ__TLS__KEY="k.pem")
+    assert config.listen.bmq is not None
+    assert config.listen.bmq.port == 30115
+    assert config.listen.bmq.tls is not None
+    assert config.listen.bmq.tls.key == "k.pem"
 
 
 def test_a_variable_changes_a_domain_of_the_file(load: Load) -> None:
@@ -284,13 +284,40 @@ def test_a_secret_is_shown_nowhere(load: Load) -> None:
     [
         "[admin]\ntoken = ['sesame']",
         "[admin]\ntoken = 'sesame\\u0000'",
-        "[store]\nurl = 'postgresql://me:sesame@host/db'",
+        "[store]\nurl = 'mysql://me:sesame@host/db'",
+        "[store]\nurl = 'postgresql://me:sesame@host/d b'",
     ],
 )
 def test_a_wrong_secret_is_not_echoed(load: Load, text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(text.replace("'", '"'))
     assert "sesame" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("memory:", "memory:"),
+        ("sqlite:a:b@c?password=x", "sqlite:a:b@c?password=x"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("postgresql://me:sesame@host:5432/db", "postgresql://me:***@host:5432/db"),
+        ("postgres://me:se@s/a?m:e@host/db", "postgres://me:***@host/db"),
+        (
+            "postgresql://host/db?user=me&password=sesame&sslmode=require",
+            "postgresql://host/db?user=me&password=***&sslmode=require",
+        ),
+        ("postgresql://host/db?p%61ssword=sesame", "postgresql://host/db?p%61ssword=***"),
+        (
+            "postgresql://host/db?password=sesame&user=a@b",
+            "postgresql://host/db?password=***&user=a@b",
+        ),
+    ],
+)
+def test_the_password_of_a_database_is_not_shown(load: Load, url: str, shown: str) -> None:
+    config = load(f'[store]\nurl = "{url}"')
+    assert config.store.url == url
+    [value] = [entry.value for entry in config.entries if entry.key == "store.url"]
+    assert value == f'"{shown}"'
 
 
 def test_a_secret_may_be_in_a_file_beside_the_configuration(load: Load, tmp_path: Path) -> None:
@@ -491,7 +518,8 @@ def test_every_limit_and_every_bound_of_a_domain_can_be_configured() -> None:
     limits = KNOWN["limits"]
     assert isinstance(limits, Group)
     assert set(limits.members) == {f.name for f in fields(Limits)} == set(attribute_docs(Limits))
-    bounds = {f.name for f in fields(Domain)} - {"name", "filters"}
+    # A marker for the quota is a matter of the SMP wire, and of its own domain.
+    bounds = {f.name for f in fields(Domain)} - {"name", "filters", "marks_quota"}
     assert set(DOMAIN_KINDS) - {"subscriptions"} == bounds
 
 

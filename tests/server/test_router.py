@@ -166,10 +166,9 @@ async def test_a_full_disk_fails_the_senders_until_there_is_room(tmp_path: Path)
     await router.start()
     session = LocalSession(router, "s")
     await session.ask(Create, QUEUE, "line", subscribe=True)
-    assert store._db is not None
 
     async def pages(most: int) -> None:
-        await store._run(lambda db: db.execute(f"PRAGMA max_page_count = {most}").fetchall())
+        await store._run(lambda: store._file.all(f"PRAGMA max_page_count = {most}"))
 
     await pages(1)
     refused = [

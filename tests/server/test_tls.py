@@ -37,7 +37,11 @@ class Server:
 
     def welcome(self, connected: socket.socket, peer: str) -> None:
         loop = asyncio.get_running_loop()
-        Handshake(loop, connected, self.context, self.seconds, self.pipes.put_nowait)
+
+        def secure(raw: socket.socket) -> TlsPipe:
+            return TlsPipe(self.context, raw)
+
+        Handshake(loop, connected, secure, self.seconds, self.pipes.put_nowait)
 
     async def connect(self, trusted: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         context = ssl.create_default_context(cafile=str(trusted))

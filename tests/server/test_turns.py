@@ -33,7 +33,7 @@ class SlowStore(MemoryStore):
         self.gate = asyncio.Event()
         self.gate.set()
         self.failing = False
-        self.batches: list[Batch] = []
+        self.applied: list[Batch] = []
 
     async def load(self, load: Load) -> Loaded:
         if self.failing:
@@ -44,7 +44,7 @@ class SlowStore(MemoryStore):
         await self.gate.wait()
         if self.failing:
             raise StoreError("disk full")
-        self.batches.append(batch)
+        self.applied.append(batch)
         await super().apply(batch)
 
 
@@ -74,7 +74,7 @@ async def test_what_arrives_during_a_turn_is_one_batch() -> None:
         others = [session.ask(Send, QUEUE, message(n)) for n in range(1, 100)]
         store.gate.set()
         await asyncio.gather(first, *others)
-        assert [len(batch.append) for batch in store.batches] == [0, 1, 99]
+        assert [len(batch.append) for batch in store.applied] == [0, 1, 99]
 
 
 async def test_a_receipt_is_given_only_after_the_commit() -> None:
@@ -100,7 +100,7 @@ async def test_a_turn_is_capped_by_commands_and_by_bytes() -> None:
             session = LocalSession(router, "s")
             await session.ask(Create, QUEUE, "line")
             await asyncio.gather(*(session.ask(Send, QUEUE, message(n)) for n in range(7)))
-            assert [len(batch.append) for batch in store.batches[1:]] == [3, 3, 1]
+            assert [len(batch.append) for batch in store.applied[1:]] == [3, 3, 1]
 
 
 async def test_a_message_larger_than_a_turn_is_a_turn_of_its_own() -> None:
@@ -111,7 +111,7 @@ async def test_a_message_larger_than_a_turn_is_a_turn_of_its_own() -> None:
         sizes = [10, 100, 10]
         sends = (session.ask(Send, QUEUE, message(n, size)) for n, size in enumerate(sizes))
         await asyncio.gather(*sends)
-        assert [len(batch.append) for batch in store.batches[1:]] == [1, 1, 1]
+        assert [len(batch.append) for batch in store.applied[1:]] == [1, 1, 1]
 
 
 async def test_the_inbox_has_a_limit_of_commands_and_of_bytes() -> None:

@@ -18,10 +18,11 @@ from headgate.cli.config import config_option
 from headgate.errors import ConfigError
 from headgate.server import scene
 from headgate.server.config import load_config
-from headgate.server.config.sections import ListenResp
+from headgate.server.config.sections import ListenResp, ListenSmp
 from headgate.server.listener import bind
 from headgate.server.router import Router
 from headgate.server.serve import serve
+from headgate.store.urls import masked
 
 
 @click.command()
@@ -34,10 +35,10 @@ from headgate.server.serve import serve
 def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> None:
     """Start the router, play a short scene, and go on serving.
 
-    The scene sends messages through a queue, a fan-out and routed orders, and prints what each
-    subscriber received and why; then the data pipeline shows what it made of that. Everything is
-    on this machine: the store is in ./var unless the configuration says otherwise. Ctrl-C stops
-    the router.
+    The scene sends messages through a queue, a fan-out, routed orders and, sealed, over the
+    network, and prints what each subscriber received and why; then the data pipeline shows what
+    it made of that. Everything is on this machine: the store is in ./var unless the
+    configuration says otherwise. Ctrl-C stops the router.
     """
     settings = load_config(config, os.environ)
     quiet = replace(settings, log=replace(settings.log, level="warning"))
@@ -45,11 +46,18 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
         resp = ListenResp()
         resp = replace(resp, port=free_port(resp.port))
         quiet = replace(quiet, listen=replace(quiet.listen, resp=resp))
+    if quiet.listen.smp is None:
+        smp = ListenSmp()
+        smp = replace(smp, port=free_port(smp.port))
+        quiet = replace(quiet, listen=replace(quiet.listen, smp=smp))
     folder, program = os.path.relpath(settings.directory), os.path.relpath(sys.argv[0])
 
     async def play(router: Router, addresses: Mapping[str, str]) -> bool:
-        click.echo(f"The router is running; its store is {settings.store.url} in {folder}.\n")
+        click.echo(
+            f"The router is running; its store is {masked(settings.store.url)} in {folder}.\n"
+        )
         await scene.play(router, click.echo)
+        await scene.sealed(addresses["smp"], click.echo)
         if once:
             return False
         if tables and router.journal is not None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,16 +14,19 @@ from pathlib import Path
 
 from headgate.errors import HeadgateError
 from headgate.server.config import Config
+from headgate.server.identity import Identity
 from headgate.server.listener import bind
 from headgate.server.serve import (
     database,
     file_descriptors,
+    is_durable,
     is_running,
     make_directory,
     open_store,
     sessions_possible,
 )
 from headgate.server.tls import server_context
+from headgate.store.urls import masked
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,10 @@ def findings(config: Config) -> Iterator[Finding]:
     resp = config.listen.resp
     if resp is not None:
         yield _port("listen.resp", resp.host, resp.port, running)
+    smp = config.listen.smp
+    if smp is not None:
+        yield _port("listen.smp", smp.host, smp.port, running)
+        yield _identity(config)
     yield _certificate(config)
     yield _descriptors(config)
 
@@ -56,7 +64,7 @@ def _config(config: Config) -> str:
 
 
 def _directory(config: Config) -> Finding:
-    if config.store.url == "memory:":
+    if not is_durable(config):
         return Finding("directory", True, "not needed")
     existing = config.directory
     while not existing.exists() and existing != existing.parent:
@@ -78,9 +86,11 @@ def _directory(config: Config) -> Finding:
 
 
 def _store(config: Config, running: bool) -> Finding:
-    url, path = config.store.url, database(config)
-    if path is None:
+    url, path = masked(config.store.url), database(config)
+    if not is_durable(config):
         return Finding("store", True, f"{url} (forgets everything when the router stops)")
+    if path is None:
+        return _database(config, url, running)
     if not path.exists():
         return Finding("store", True, f"{url} (will be made)")
     try:
@@ -92,6 +102,17 @@ def _store(config: Config, running: bool) -> Finding:
     counted = f"{queues} queue{'' if queues == 1 else 's'}"
     note = "; a router is running and uses it, so it was only read" if running else ""
     return Finding("store", True, f"{url} ({counted}{note})")
+
+
+def _database(config: Config, url: str, running: bool) -> Finding:
+    """A database that others serve: whether we may use it."""
+    if running:
+        return Finding("store", True, f"{url} (a router is running and uses it)")
+    try:
+        asyncio.run(_open_and_close(config))
+    except HeadgateError as error:
+        return Finding("store", False, f"{url}: {error}")
+    return Finding("store", True, url)
 
 
 async def _open_and_close(config: Config) -> None:
@@ -138,6 +159,17 @@ def _answers(host: str, port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _identity(config: Config) -> Finding:
+    folder = config.directory / config.smp.identity
+    if not folder.exists():
+        return Finding("identity", True, f"{folder} (will be made)")
+    try:
+        identity = Identity.load(folder, time.time())
+    except HeadgateError as error:
+        return Finding("identity", False, str(error))
+    return Finding("identity", True, f"{folder} ({identity.fingerprint_text})")
 
 
 def _descriptors(config: Config) -> Finding:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.store.segments import last_number, segments
+from headgate.store.urls import URL_VARIABLE
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +40,14 @@ class JournalSettings:
 class Journal:
     def __init__(
         self,
-        database: Path,
+        database: Path | str,
         settings: JournalSettings,
         watermark: Callable[[], int],
         sealed: Callable[[int], None],
         expired: Callable[[int, int], None],
     ) -> None:
         self._database = database
+        """A file of SQLite, or the URL of a PostgreSQL database."""
         self._settings = settings
         self._watermark = watermark
         self._sealed = sealed
@@ -93,7 +96,13 @@ class Journal:
     async def _serve_once(self) -> None:
         """The life of one sealer process."""
         settings = self._settings
-        arguments = [str(self._database), str(settings.directory)]
+        environment = dict(os.environ)
+        if isinstance(self._database, Path):
+            arguments = [str(self._database)]
+        else:  # everybody can read arguments, and a URL may have a password in it
+            arguments = ["-"]
+            environment[URL_VARIABLE] = self._database
+        arguments.append(str(settings.directory))
         arguments += ["--segment-bytes", str(settings.segment_bytes)]
         if settings.keep_seconds is not None:
             arguments += ["--keep-seconds", str(settings.keep_seconds)]
@@ -106,6 +115,7 @@ class Journal:
             *arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            env=environment,
             start_new_session=True,  # Ctrl-C is for the router, which then ends the sealer
         )
         self.process = process

@@ -50,6 +50,9 @@ COUNTED: Mapping[type[Fact], Described] = {
     f.RouterStarted: Described("starts", "Starts of the router in this process."),
     f.QueueCreated: Described("queues_created", "Queues that were made."),
     f.QueueDeleted: Described("queues_deleted", "Queues that were removed."),
+    f.QueueAmended: Described(
+        "queues_amended", "Changes of who may do what with a queue: keys, links, notifiers."
+    ),
     f.Subscribed: Described("subscribed", "Sessions that became a subscriber of a queue."),
     f.Interested: Described(
         "interests_set", "Subscriptions of consumers, by expression, that came or were kept."
@@ -81,6 +84,10 @@ COUNTED: Mapping[type[Fact], Described] = {
     f.Expired: Described("messages_expired", "Messages removed because their time was over."),
     f.Delivered: Described("deliveries", "Messages handed to a session."),
     f.Confirmed: Described("confirms", "Deliveries that a session is done with."),
+    f.Watched: Described("watched", "Sessions that became the notifier of a queue."),
+    f.ServiceIdentified: Described(
+        "services_identified", "Certificates of services that were seen for the first time."
+    ),
     f.ServiceSubscribed: Described(
         "service_subscriptions", "Sessions that became the subscriber of a service."
     ),
@@ -135,7 +142,12 @@ DISCARDED = Described(
     "messages_discarded", "Messages of channels that slow or closed sessions did not get."
 )
 
-SUMMED = (RECEIVED_BYTES, REDELIVERIES, DISCARDED)
+NOTICES = Described("notices_sent", "Notices that notifiers were told.")
+NOTICES_DROPPED = Described(
+    "notices_dropped", "Notices that nobody took and that were given up: too old, or too many."
+)
+
+SUMMED = (RECEIVED_BYTES, REDELIVERIES, DISCARDED, NOTICES, NOTICES_DROPPED)
 LABELLED = (
     OPENED,
     CLOSED,
@@ -151,6 +163,13 @@ GAUGES: Mapping[str, Described] = {
     "sessions": Described("sessions", "Sessions that are open."),
     "queues_subscribed": Described("queues_subscribed", "Queues with a subscriber."),
     "services_subscribed": Described("services_subscribed", "Services with a subscriber."),
+    "service_queues_subscribed": Described(
+        "service_queues_subscribed", "Queues and notifiers that services are subscribed to."
+    ),
+    "notifiers_subscribed": Described(
+        "notifiers_subscribed", "Notifiers of queues that a session is by itself."
+    ),
+    "notices_waiting": Described("notices_waiting", "Notices that wait for their notifier."),
     "channels": Described("channels", "Channels with a subscriber."),
     "patterns": Described("patterns", "Distinct patterns with a subscriber."),
     "sessions_slow": Described("sessions_slow", "Sessions over the soft limit of a mailbox."),
@@ -162,6 +181,9 @@ GAUGES: Mapping[str, Described] = {
     "inbox_commands": Described("inbox_commands", "Commands that wait for their turn."),
     "deliveries_unconfirmed": Described(
         "deliveries_unconfirmed", "Deliveries that wait for their confirm."
+    ),
+    "oldest_unconfirmed_seconds": Described(
+        "oldest_unconfirmed_seconds", "Age of the oldest delivery that was not confirmed."
     ),
     "sinks": Described("sinks", "Sinks whose last batch is remembered."),
     "outbox_bytes": Described("outbox_bytes", "Bytes of facts that are not sealed yet, about."),
@@ -194,6 +216,8 @@ class Metrics(Collector):
         self.received_bytes = 0
         self.redeliveries = 0
         self.discarded = 0
+        self.notices = 0
+        self.notices_dropped = 0
         self.buckets = [0] * (len(SECONDS) + 1)
         self.seconds = 0.0
         # The whole cost of a fact that is more than a count: one lookup and one call.
@@ -207,7 +231,10 @@ class Metrics(Collector):
                 CLOSED, fact.wire, fact.reason.partition(":")[0]
             ),
             f.MessagesDiscarded: self._discarded,
+            f.NoticesSent: self._notices_sent,
+            f.NoticesDropped: self._notices_dropped,
             f.Displaced: lambda fact: self._add(DISPLACED, "queue"),
+            f.WatcherDisplaced: lambda fact: self._add(DISPLACED, "notifier"),
             f.ServiceDisplaced: lambda fact: self._add(DISPLACED, "service"),
             f.Refused: lambda fact: self._add(REFUSED, fact.reason),
             f.ServiceSubscribed: self._service_subscribed,
@@ -239,7 +266,13 @@ class Metrics(Collector):
             yield CounterMetricFamily(_full(described), described.help, kept.get(name, 0))
         for kind, described in COUNTED.items():
             yield CounterMetricFamily(_full(described), described.help, self.facts[kind])
-        sums = (self.received_bytes, self.redeliveries, self.discarded)
+        sums = (
+            self.received_bytes,
+            self.redeliveries,
+            self.discarded,
+            self.notices,
+            self.notices_dropped,
+        )
         for described, count in zip(SUMMED, sums, strict=True):
             yield CounterMetricFamily(_full(described), described.help, count)
         for described, counts in self.labelled.items():
@@ -263,6 +296,12 @@ class Metrics(Collector):
 
     def _discarded(self, fact: f.MessagesDiscarded) -> None:
         self.discarded += fact.count
+
+    def _notices_sent(self, fact: f.NoticesSent) -> None:
+        self.notices += fact.count
+
+    def _notices_dropped(self, fact: f.NoticesDropped) -> None:
+        self.notices_dropped += fact.count
 
     def _delivered(self, fact: f.Delivered) -> None:
         if fact.attempts > 0:

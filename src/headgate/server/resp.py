@@ -31,7 +31,7 @@ from headgate.server.connection import Connection, Pipe, SocketPipe
 from headgate.server.listener import Listener, address_text, bind
 from headgate.server.poller import Poller
 from headgate.server.router import NOBODY, Router
-from headgate.server.tls import Handshake, server_context
+from headgate.server.tls import Handshake, TlsPipe, server_context
 from headgate.wire.resp.hub import Hub
 from headgate.wire.resp.replies import error
 from headgate.wire.resp.settings import Settings, SlowPolicy
@@ -126,20 +126,21 @@ class RespServer:
 
     def _welcome(self, connected: socket.socket, peer: str) -> None:
         local = address_text(connected.getsockname())
-        if self._context is None:
+        context = self._context
+        if context is None:
             self._open(SocketPipe(connected), peer, local)
             return
         if self._handshakes >= self._router.limits.handshakes:
             connected.close()
             return
 
-        def done(pipe: Pipe | None) -> None:
+        def done(pipe: TlsPipe | None) -> None:
             self._handshakes -= 1
             if pipe is not None:
                 self._open(pipe, peer, local)
 
         self._handshakes += 1
-        Handshake(self._loop, connected, self._context, HANDSHAKE_SECONDS, done)
+        Handshake(self._loop, connected, lambda raw: TlsPipe(context, raw), HANDSHAKE_SECONDS, done)
 
     def _open(self, pipe: Pipe, peer: str, local: str) -> None:
         try:

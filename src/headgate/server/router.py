@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
+from itertools import count
 
 from headgate.core.broker import Broker
 from headgate.core.channels import Kind
-from headgate.core.commands import Command, Disconnect, Reconfigure, Sealed, Tick
+from headgate.core.commands import Command, Disconnect, Expire, Reconfigure, Sealed, Tick
 from headgate.core.domain import Domain
 from headgate.core.effects import Effect
 from headgate.core.facts import Fact, RouterStarted, SegmentsExpired, TurnFailed
@@ -31,6 +32,8 @@ Outlet = Callable[[Sequence[Effect]], None]
 """Where a session's effects go."""
 
 TICK_SECONDS = 1.0
+EXPIRE_TICKS = 60
+"""After so many ticks exclusive queues are searched for messages whose time is over."""
 VERSION = version("headgate")
 
 
@@ -82,12 +85,12 @@ class Router:
 
     async def _make_broker(self, last: Seq) -> Broker:
         """With a journal, numbers go on after whatever is in the outbox or in a segment."""
-        path = getattr(self.store, "path", None)
-        if self._journal_settings is None or path is None:
+        source = self.store.source
+        if self._journal_settings is None or source is None:
             return Broker(self._domains, self.limits, last)
         last_fact, size = await self.store.unsealed()
         self.journal = Journal(
-            path,
+            source,
             self._journal_settings,
             watermark=lambda: self.broker.shard.outbox.watermark,
             sealed=lambda number: self.turns.insist([Sealed(number)]),
@@ -169,6 +172,9 @@ class Router:
             "sessions": len(broker.sessions),
             "queues_subscribed": len(shard.queues.subscribers),
             "services_subscribed": len(shard.services.subscribers),
+            "service_queues_subscribed": shard.services.queues,
+            "notifiers_subscribed": len(shard.watchers.subscribers),
+            "notices_waiting": shard.watchers.count,
             "channels": broker.channels.count(Kind.EXACT) + broker.channels.count(Kind.SHARDED),
             "patterns": broker.channels.count(Kind.PATTERN),
             "sessions_slow": len(broker.budget.slow),
@@ -179,6 +185,7 @@ class Router:
             "backlog_bytes": sum(state.meter.bytes for state in states),
             "inbox_commands": len(self.turns),
             "deliveries_unconfirmed": in_flight,
+            "oldest_unconfirmed_seconds": self._oldest_unconfirmed(),
             "mailbox_bytes": broker.budget.bytes,
             "sinks": len(shard.sinks.records),
             "outbox_bytes": shard.outbox.bytes,
@@ -189,6 +196,17 @@ class Router:
             "turn_seconds": self.turns.seconds,
             "store_statements": self.store.statements,
         }
+
+    def _oldest_unconfirmed(self) -> float:
+        """Of exclusive queues. The first gate of a seat is its oldest: each delivery makes a new
+        one, at the end."""
+        firsts = [
+            next(iter(seat.gates.values())).oldest()
+            for _, seat in self.broker.shard.seats.items()
+            if seat.gates
+        ]
+        oldest = min((at for at in firsts if at is not None), default=None)
+        return 0.0 if oldest is None else max(0.0, self.clock() - oldest)
 
     def status(self) -> dict[str, object]:
         """Plain data for people and programs."""
@@ -306,9 +324,11 @@ class Router:
             watcher(facts)
 
     async def _tick(self) -> None:
-        while True:
+        for number in count(1):
             await asyncio.sleep(TICK_SECONDS)
             self._pass_time()
+            if number % EXPIRE_TICKS == 0:
+                self.turns.insist([Expire()])
 
     def _pass_time(self) -> None:
         shard = self.broker.shard

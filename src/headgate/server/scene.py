@@ -1,14 +1,16 @@
 """A short play with the router in the lead: what each subscriber receives, and why.
 
-It shows the three ways to subscribe that the core has today, each in an act of its own, with
-sessions inside the router's process.
+It shows the ways to subscribe, each in an act of its own, with sessions inside the router's
+process; the last act is played over the network, by a client that trusts nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
 
 from headgate.core.channels import Framing, Kind
 from headgate.core.commands import Confirm, Create, Delete, Interest, Open, Send, Subscribe
@@ -21,6 +23,10 @@ from headgate.core.values import EMPTY
 from headgate.expr.predicate import compile_expression
 from headgate.server.local import LocalSession
 from headgate.server.router import Router
+from headgate.testing.smp import SmpClient
+from headgate.wire.smp.bodies import Body
+from headgate.wire.smp.commands import Del
+from headgate.wire.smp.replies import Msg
 
 LINE = "scene.line"
 ORDERS = "scene.orders"
@@ -104,6 +110,37 @@ def fan_out(router: Router, say: Say) -> None:
         for receiver in receivers_of:
             say(f"  {names[receiver]:<5}received    {blob.decode()!r}")
     _close(*sessions)
+
+
+async def sealed(address: str, say: Say) -> None:
+    """A message of strangers: the router knows neither what it says nor who sent it."""
+    async with asyncio.timeout(SECONDS_MAX):
+        say("A sealed message: over TLS, to a queue that its sender knows by another id")
+        say(f"  the router is    {address}")
+        url = urlsplit(address)
+        fingerprint = urlsafe_b64decode(url.username or "")
+        bob, amy = [
+            await SmpClient.connect(url.hostname or "", url.port or 0, fingerprint)
+            for _ in range(2)
+        ]
+        try:
+            queue = await bob.new_queue()
+            say(
+                f"  bob made         queue {queue.id.hex()[:8]}..., and gives away its sender's id:"
+            )
+            say(f"                   {queue.sender.hex()[:8]}... From one the other cannot be told")
+            await amy.send(queue, b"the plum tree is in flower")
+            _, told = await bob.event()
+            assert isinstance(told, Msg), "the queue has one message"
+            say(f"  bob received     {len(told.sealed)} bytes, {told.sealed.hex()[:16]}...,")
+            opened = queue.open(told)
+            assert isinstance(opened, Body), "the queue is not full"
+            say(f"                   and opened them: {opened.body.decode()!r}")
+            await bob.ack(queue, told.message_id)
+            await bob.ask(queue.asks(Del()))
+        finally:
+            bob.close()
+            amy.close()
 
 
 async def orders(router: Router, say: Say) -> None:

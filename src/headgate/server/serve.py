@@ -27,15 +27,18 @@ import headgate.store
 from headgate.core.domain import Domain
 from headgate.core.values import EMPTY
 from headgate.errors import ConfigError, HeadgateError
-from headgate.server import admin, log
+from headgate.server import admin, log, notices
 from headgate.server.config import Config, Listen, load_config
+from headgate.server.identity import Identity
 from headgate.server.journal import JournalSettings
 from headgate.server.listener import bind
 from headgate.server.metrics import Metrics
 from headgate.server.resp import RespServer
 from headgate.server.router import Router
 from headgate.server.sinks import SinkDesk
+from headgate.server.smp import SmpServer
 from headgate.store.base import Store
+from headgate.store.urls import masked
 from headgate.wire.resp.hub import Hub
 
 STOP_SECONDS = 10.0
@@ -82,10 +85,15 @@ def database(config: Config) -> Path | None:
     return config.directory / name if kind == "sqlite" else None
 
 
+def is_durable(config: Config) -> bool:
+    """Whether anything outlives the router's process."""
+    return config.store.url != "memory:"
+
+
 def journal_settings(config: Config) -> JournalSettings | None:
     """Where and how the journal of a configuration is kept, if it is."""
     journal = config.journal
-    if not journal.enabled or database(config) is None:
+    if not journal.enabled or not is_durable(config):
         return None
     return JournalSettings(
         directory=config.directory / journal.directory,
@@ -155,6 +163,7 @@ class _Service:
             journal=journal_settings(config),
         )
         self.resp: RespServer | None = None
+        self.smp: SmpServer | None = None
         self.stage = "starting"
         self.metrics = Metrics(self.gauges)
         self.lines = log.FactLog(config.limits.log_lines_per_second, time.monotonic)
@@ -188,7 +197,7 @@ class _Service:
                 self.ready_file.unlink(missing_ok=True)  # of a router that was killed
         for warning in config.warnings:
             logger.warning("configuration", extra={"fields": {"warning": warning}})
-        if config.store.url != "memory:":
+        if is_durable(config):
             make_directory(config)
         raise_descriptors(config)
         listening = stack.enter_context(bind("admin", config.admin.host, config.admin.port))
@@ -209,12 +218,24 @@ class _Service:
         self.router.watch(self.metrics.observe)
         self.router.watch(self.lines.observe)
         await self.router.start()
+        if is_durable(config):
+            # Saved when the last turn is over, which the next line sees to.
+            stack.callback(notices.save, self.router.broker.shard.watchers, config.directory)
+            notices.restore(self.router.broker.shard.watchers, config.directory)
         stack.push_async_callback(self._stop_router)
-        ready = {"admin": {"host": host, "port": port}}
+        ready: dict[str, dict[str, object]] = {"admin": {"host": host, "port": port}}
         if config.listen.resp is not None:
             self.resp = RespServer(self.router, config.listen.resp, config.directory)
             stack.callback(self.resp.close)
             ready["resp"] = dict(zip(("host", "port"), self.resp.address, strict=True))
+        if config.listen.smp is not None:
+            identity = Identity.open(
+                config.directory / config.smp.identity, socket.gethostname(), time.time()
+            )
+            self.smp = SmpServer(self.router, config.listen.smp, config.smp, identity)
+            stack.callback(self.smp.close)
+            ready["smp"] = dict(zip(("host", "port"), self.smp.address, strict=True))
+            ready["smp"]["fingerprint"] = identity.fingerprint_text
         await stack.enter_async_context(sinks.opened())
         self.stage = ""
         if self.ready_file is not None:
@@ -223,7 +244,9 @@ class _Service:
         addresses = {"admin": f"http://{host}:{port}"}
         if self.resp is not None:
             addresses["resp"] = "{}:{}".format(*self.resp.address)
-        told = {**addresses, "store": config.store.url, **self._counts()}
+        if self.smp is not None:
+            addresses["smp"] = self.smp.identity.address(*self.smp.address)
+        told = {**addresses, "store": masked(config.store.url), **self._counts()}
         logger.info("serving", extra={"fields": told})
         if self.play is None or await self._played(self.play, addresses, stop):
             await self._until(stop, served)
@@ -242,8 +265,8 @@ class _Service:
         return playing.result()
 
     def _staging(self, stack: AsyncExitStack) -> Path:
-        """Where sinks stage: beside the database, or nowhere that lasts if there is none."""
-        if database(self.config) is not None:
+        """Where sinks stage: in the state directory, or nowhere that lasts if nothing does."""
+        if is_durable(self.config):
             return self.config.directory / "sinks"
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-sinks-")))
 

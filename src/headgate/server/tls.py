@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from headgate.errors import ConfigError
 
@@ -27,13 +28,26 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
     return context
 
 
+class Secured(Protocol):
+    """A pipe with TLS. Its handshake raises ssl's errors when it has to wait."""
+
+    def fileno(self) -> int: ...
+    def do_handshake(self) -> None: ...
+    def close(self) -> None: ...
+
+
+S = TypeVar("S", bound=Secured)
+
+
 class TlsPipe:
-    """A socket with TLS, once its handshake is done."""
+    """A socket with TLS, from its handshake on."""
 
-    __slots__ = ("_socket", "fileno", "pending")
+    __slots__ = ("_socket", "do_handshake", "fileno", "pending")
 
-    def __init__(self, secured: ssl.SSLSocket) -> None:
+    def __init__(self, context: ssl.SSLContext, connected: socket.socket) -> None:
+        secured = context.wrap_socket(connected, server_side=True, do_handshake_on_connect=False)
         self._socket = secured
+        self.do_handshake = secured.do_handshake
         self.fileno = secured.fileno
         self.pending = secured.pending
 
@@ -60,24 +74,22 @@ class TlsPipe:
         self._socket.close()
 
 
-class Handshake:
+class Handshake(Generic[S]):
     """A handshake under way, with a deadline. `done` is told the pipe, or nothing if it failed."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         connected: socket.socket,
-        context: ssl.SSLContext,
+        secure: Callable[[socket.socket], S],
         seconds: float,
-        done: Callable[[TlsPipe | None], None],
+        done: Callable[[S | None], None],
     ) -> None:
         self._loop = loop
         self._done = done
         try:
             connected.getpeername()  # of one that was reset already, wrapping would leave a rest
-            self._socket = context.wrap_socket(
-                connected, server_side=True, do_handshake_on_connect=False
-            )
+            self._pipe = secure(connected)
         except OSError:  # it was reset before anybody looked
             connected.close()
             done(None)
@@ -86,23 +98,25 @@ class Handshake:
         self._step()
 
     def _step(self) -> None:
-        self._loop.remove_reader(self._socket)
-        self._loop.remove_writer(self._socket)
+        self._stop_looking()
         try:
-            self._socket.do_handshake()
+            self._pipe.do_handshake()
         except ssl.SSLWantReadError:
-            self._loop.add_reader(self._socket, self._step)
+            self._loop.add_reader(self._pipe, self._step)
         except ssl.SSLWantWriteError:
-            self._loop.add_writer(self._socket, self._step)
+            self._loop.add_writer(self._pipe, self._step)
         except OSError:
             self._fail()
         else:
             self._timer.cancel()
-            self._done(TlsPipe(self._socket))
+            self._done(self._pipe)
 
     def _fail(self) -> None:
         self._timer.cancel()
-        self._loop.remove_reader(self._socket)
-        self._loop.remove_writer(self._socket)
-        self._socket.close()
+        self._stop_looking()
+        self._pipe.close()
         self._done(None)
+
+    def _stop_looking(self) -> None:
+        self._loop.remove_reader(self._pipe)
+        self._loop.remove_writer(self._pipe)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from headgate.core.limits import KiB, MiB
 from headgate.core.names import AppId
+from headgate.store import urls
 
 
 class Secret:
@@ -219,7 +220,10 @@ class StoreUrl(Text):
     """Not echoed when wrong: addresses of databases have passwords in them."""
 
     def __init__(self) -> None:
-        super().__init__('"memory:" or "sqlite:FILE"', r"memory:|sqlite:[^\x00-\x1f\ud800-\udfff]+")
+        super().__init__(urls.FORMS, urls.PATTERN)
+
+    def show(self, value: str) -> str:
+        return quoted(urls.masked(value))
 
     @property
     def secret(self) -> bool:

@@ -65,13 +65,13 @@ class Tls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenSmp:
-    """Queues of SimpleX clients. Without the section nothing listens."""
+    """Queues of SimpleX clients, who know the router by the fingerprint of its identity. Without
+    the section nothing listens."""
 
     host: HostName = "127.0.0.1"
     """The address to listen on."""
     port: Port = 5223
     """0 picks a free one."""
-    tls: Tls | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +144,11 @@ class Smp:
     """Sessions of this wire; 0 is as many as limits.sessions."""
     handshake_timeout: Seconds = 30.0
     """A session that has not finished its handshake by then is closed."""
+    idle_timeout: Seconds = 6 * 3600.0
+    """A session that subscribes to nothing and says nothing for so long is closed."""
+    identity: FolderPath = "identity"
+    """Where the router's certificates are, relative to the state directory. They are made at
+    the first start: whoever loses them loses the router's address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +225,7 @@ class Config:
             Mode.EXCLUSIVE,
             max_messages=self.smp.queue_quota,
             message_ttl=self.smp.message_ttl,
+            marks_quota=True,
         )
         return {**self.domains, SMP_DOMAIN: smp}
 
