@@ -24,6 +24,9 @@ from tests.pipeline.conftest import SETTINGS
 FACTS_AT_ONCE = 200
 """Small batches, so that a kill finds many of them."""
 
+FACTS_TO_CATCH_UP = 20_000
+"""As many as a batch of a sink may have messages."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -42,7 +45,10 @@ def main() -> None:
 
 
 def start(session: SparkSession, folder: str, router: str, once: bool) -> list[StreamingQuery]:
-    source = {"path": f"{folder}/journal", "maxFacts": str(FACTS_AT_ONCE if not once else 10**6)}
+    source = {
+        "path": f"{folder}/journal",
+        "maxFacts": str(FACTS_TO_CATCH_UP if once else FACTS_AT_ONCE),
+    }
     facts = session.readStream.format("headgate").options(**source).load()
     accepted = facts.where(F.col("kind") == "Accepted").select(F.col("message").alias("body"))
     sending = (

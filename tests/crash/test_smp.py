@@ -1,0 +1,69 @@
+"""What a router of the SMP wire answered survives kill -9."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from headgate.testing.postgres import PostgresCluster
+from tests.crash.smp import Round, Routers
+from tests.store.conftest import cluster as cluster
+
+ROUNDS = 10
+POSTGRES_ROUNDS = 3
+
+
+def drawn() -> int:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    return seed
+
+
+async def check(routers: Routers, seed: int, rounds: int) -> None:
+    played: list[Round] = []
+    for number in range(rounds):
+        played.append(await routers.play(seed + number))
+        print(played[-1])
+        assert played[-1].wrong == []
+    last = await routers.finish(seed)
+    assert last.wrong == []
+    for name in ("acks", "markers", "cut_off", "drained"):
+        assert any(getattr(one, name) for one in [*played, last]), f"the rounds had no {name}"
+
+
+@pytest.mark.serial
+async def test_no_message_is_lost_or_comes_back_and_tallies_and_facts_equal_the_store_after_a_kill(
+    tmp_path: Path,
+) -> None:
+    """S001-1, S001-36, S001-40; R34"""
+    await check(Routers(tmp_path), drawn(), ROUNDS)
+
+
+@pytest.mark.serial
+async def test_the_same_holds_on_postgresql(tmp_path: Path, cluster: PostgresCluster) -> None:
+    url = cluster.url(cluster.create_database())
+    await check(Routers(tmp_path, url), drawn(), POSTGRES_ROUNDS)
+
+
+@pytest.mark.serial
+async def test_a_router_goes_on_when_its_connection_to_postgresql_is_cut_under_load(
+    tmp_path: Path, cluster: PostgresCluster
+) -> None:
+    seed, database = drawn(), cluster.create_database()
+    routers = Routers(tmp_path, cluster.url(database))
+
+    def cut() -> None:
+        with cluster.connect() as db:
+            found = db.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = %s AND application_name LIKE 'headgate on %%'",
+                (database,),
+            ).fetchall()
+        assert found, "the router is connected"
+
+    played = await routers.play(seed, cut)
+    print(played)
+    assert played.wrong == []
+    assert (await routers.finish(seed)).wrong == []
