@@ -8,7 +8,7 @@ WORKERS ?= auto
 DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-spark soak clean
+.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-spark soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -42,6 +42,7 @@ test: .venv/.dev style types contracts peers tests ## everything, cheapest first
 peers: ## install the Debian packages that tests run, if they are missing
 	@missing=""; for tool in $(DEBIAN_TOOLS); do \
 	  command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool##*:}"; done; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
 	if [ -n "$$missing" ]; then \
 	  if [ "$$(id -u)" = 0 ]; then \
 	    echo "installing$$missing"; \
@@ -91,6 +92,9 @@ bench-crowd: .venv/.dev ## 10,000 connections, a storm of 20,000; memory
 
 bench-stall: .venv/.dev ## a subscriber that never reads, by policy; memory and rates of others
 	$(BIN)/python -m bench.stall
+
+bench-queues: .venv/.dev ## queues and services over the SMP wire: blocks, sweeps, cycles, memory
+	$(BIN)/python -m bench.queues
 
 bench-spark: .venv/.dev ## the pipeline: routing by shape, the audit of 100 million queues, facts to tables
 	$(BIN)/python -m bench.spark
