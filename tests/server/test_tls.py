@@ -15,7 +15,7 @@ from headgate.errors import ConfigError
 from headgate.server.connection import Connection
 from headgate.server.listener import Listener, bind
 from headgate.server.poller import Poller
-from headgate.server.tls import Handshake, TlsPipe, server_context
+from headgate.server.tls import Handshakes, TlsPipe, server_context
 from tests.server.certificates import make_certificate
 from tests.server.test_connection import BIG, ID, Watcher
 
@@ -31,17 +31,17 @@ class Server:
     def __init__(self, certificate: tuple[Path, Path], seconds: float = 10.0) -> None:
         self.context = server_context(*certificate)
         self.pipes: asyncio.Queue[TlsPipe | None] = asyncio.Queue()
+        self.reasons: list[str] = []
         self.seconds = seconds
         loop = asyncio.get_running_loop()
         self.listener = Listener(loop, bind("x", "127.0.0.1", 0), self.welcome)
 
     def welcome(self, connected: socket.socket, peer: str) -> None:
         loop = asyncio.get_running_loop()
-
-        def secure(raw: socket.socket) -> TlsPipe:
-            return TlsPipe(self.context, raw)
-
-        Handshake(loop, connected, secure, self.seconds, self.pipes.put_nowait)
+        self.handshakes = Handshakes(
+            loop, lambda raw: TlsPipe(self.context, raw), self.seconds, self.reasons.append
+        )
+        self.handshakes.begin(connected, self.pipes.put_nowait)
 
     async def connect(self, trusted: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         context = ssl.create_default_context(cafile=str(trusted))
@@ -81,7 +81,24 @@ async def test_a_handshake_that_never_comes_ends_at_its_deadline(
     with socket.create_connection(server.listener.address):
         async with asyncio.timeout(10):
             assert await server.pipes.get() is None
+    assert server.reasons == ["took too long"]
     server.listener.close()
+
+
+async def test_handshakes_that_are_not_done_are_given_up_when_the_router_stops(
+    certificate: tuple[Path, Path],
+) -> None:
+    server = Server(certificate)
+    with socket.create_connection(server.listener.address) as client:
+        async with asyncio.timeout(10):
+            while not hasattr(server, "handshakes"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        server.listener.close()
+        server.handshakes.close()
+        assert await server.pipes.get() is None
+        assert (server.reasons, len(server.handshakes)) == (["the router stops"], 0)
+        client.settimeout(10)
+        assert client.recv(1) == b""
 
 
 async def test_what_is_no_tls_is_refused(certificate: tuple[Path, Path]) -> None:
@@ -90,6 +107,7 @@ async def test_what_is_no_tls_is_refused(certificate: tuple[Path, Path]) -> None
         client.sendall(b"*1\r\n$4\r\nPING\r\n")
         async with asyncio.timeout(10):
             assert await server.pipes.get() is None
+    assert server.reasons == ["failed"]
     server.listener.close()
 
 

@@ -42,6 +42,15 @@ class SessionClosed:
 
 
 @value
+class HandshakeFailed:
+    """A client and the router did not agree on TLS: there was no session, and why."""
+
+    at: float
+    wire: str
+    reason: str
+
+
+@value
 class QueueCreated:
     """A queue was made."""
 
@@ -528,6 +537,7 @@ Fact: TypeAlias = (
     RouterStarted
     | SessionOpened
     | SessionClosed
+    | HandshakeFailed
     | QueueCreated
     | QueueDeleted
     | QueueAmended

@@ -17,10 +17,13 @@ from headgate.core.facts import (
     Displaced,
     Fact,
     FactsCounted,
+    HandshakeFailed,
     Interested,
     LimitReached,
     MessagesDiscarded,
     Missed,
+    NoticesDropped,
+    NoticesSent,
     PublisherWaited,
     Refused,
     SessionClosed,
@@ -30,6 +33,8 @@ from headgate.core.facts import (
     SessionSlowed,
     Subscribed,
     Unsubscribed,
+    Watched,
+    WatcherDisplaced,
 )
 from headgate.core.limits import Limits
 from headgate.core.names import QueueId
@@ -58,6 +63,11 @@ RARE: frozenset[type[Any]] = frozenset(
         PublisherWaited,
         MessagesDiscarded,
         AccessDenied,
+        HandshakeFailed,
+        Watched,
+        WatcherDisplaced,
+        NoticesSent,
+        NoticesDropped,
     }
 )
 """Facts that no stored change goes with. Usually few; a flood of them is counted instead."""

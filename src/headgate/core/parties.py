@@ -13,12 +13,18 @@ from dataclasses import replace
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from headgate.core.limits import KiB
 from headgate.core.names import QueueId, ServiceId
 from headgate.core.values import value
 from headgate.errors import HeadgateError, Unauthorised
 
 if TYPE_CHECKING:
     from headgate.core.steps import QueueRecord
+
+
+SEALED_BYTES = 16 * KiB
+"""What a message takes on its way to a recipient, about: it is sealed, and padded so that its
+length tells nothing."""
 
 
 class Party(IntEnum):

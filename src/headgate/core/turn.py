@@ -10,6 +10,7 @@ from headgate.core.facts import Fact
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.facts import Refused as RefusedFact
 from headgate.core.names import MessageId, QueueId, Ref, Seq, SessionId
+from headgate.core.parties import SEALED_BYTES
 from headgate.core.steps import Batch, Loaded
 from headgate.core.undo import Undo
 from headgate.errors import HeadgateError, LimitReached
@@ -61,7 +62,8 @@ class Turn:
 
     def deliver(self, delivery: Deliver) -> None:
         self.effects.append(delivery)
-        self.sent[delivery.session] = self.sent.get(delivery.session, 0) + delivery.message.size
+        size = delivery.message.size if delivery.parties is None else SEALED_BYTES
+        self.sent[delivery.session] = self.sent.get(delivery.session, 0) + size
 
     def look_again(self, session: SessionId) -> None:
         """Come back to a session that had no room, once this turn's deliveries are out."""

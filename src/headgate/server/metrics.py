@@ -126,6 +126,9 @@ RECEIVED_BYTES = Described("messages_received_bytes", "Bytes of the messages rec
 REDELIVERIES = Described("redeliveries", "Deliveries of a message that a lost session had before.")
 OPENED = Described("sessions_opened", "Sessions that began.", ("wire",))
 CLOSED = Described("sessions_closed", "Sessions that ended, and why.", ("wire", "reason"))
+HANDSHAKES = Described(
+    "handshakes_failed", "Clients with whom TLS was not agreed on, and why.", ("wire", "reason")
+)
 DISPLACED = Described("displacements", "Queues and services taken by a new session.", ("kind",))
 REFUSED = Described("requests_refused", "Requests that were refused, and why.", ("reason",))
 DRIFT = Described(
@@ -151,6 +154,7 @@ SUMMED = (RECEIVED_BYTES, REDELIVERIES, DISCARDED, NOTICES, NOTICES_DROPPED)
 LABELLED = (
     OPENED,
     CLOSED,
+    HANDSHAKES,
     DISPLACED,
     REFUSED,
     DRIFT,
@@ -230,6 +234,7 @@ class Metrics(Collector):
             f.SessionClosed: lambda fact: self._add(
                 CLOSED, fact.wire, fact.reason.partition(":")[0]
             ),
+            f.HandshakeFailed: lambda fact: self._add(HANDSHAKES, fact.wire, fact.reason),
             f.MessagesDiscarded: self._discarded,
             f.NoticesSent: self._notices_sent,
             f.NoticesDropped: self._notices_dropped,

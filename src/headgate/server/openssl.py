@@ -98,12 +98,17 @@ class OpenSslPipe:
             raise OSError("broken TLS") from error
 
     def send(self, data: bytes | memoryview) -> int:
+        """As much as the socket takes; OpenSSL itself would stop after a record."""
+        view, sent = memoryview(data), 0
         try:
-            return self._connection.send(data)
+            while sent < len(view):
+                sent += self._connection.send(view[sent : sent + RECORD_BYTES])
         except (SSL.WantReadError, SSL.WantWriteError):
-            raise BlockingIOError from None
+            if not sent:
+                raise BlockingIOError from None
         except SSL.Error as error:
             raise OSError("broken TLS") from error
+        return sent
 
     def finish(self) -> None:
         with suppress(SSL.Error):

@@ -17,6 +17,7 @@ from typing import cast
 from headgate.core.access import Access
 from headgate.core.facts import (
     Fact,
+    HandshakeFailed,
     MessagesDiscarded,
     SessionEased,
     SessionEvicted,
@@ -31,7 +32,7 @@ from headgate.server.connection import Connection, Pipe, SocketPipe
 from headgate.server.listener import Listener, address_text, bind
 from headgate.server.poller import Poller
 from headgate.server.router import NOBODY, Router
-from headgate.server.tls import Handshake, TlsPipe, server_context
+from headgate.server.tls import Handshakes, TlsPipe, server_context
 from headgate.wire.resp.hub import Hub
 from headgate.wire.resp.replies import error
 from headgate.wire.resp.settings import Settings, SlowPolicy
@@ -54,12 +55,17 @@ class RespServer:
         self._open_sockets: set[Connection] = set()
         """Those included whose session is over, and that may still read our last words."""
         self._slow_since: dict[SessionId, float] = {}
-        self._handshakes = 0
         self._context: ssl.SSLContext | None = None
         if config.tls is not None:
             self._context = server_context(
                 directory / config.tls.certificate, directory / config.tls.key
             )
+        self._handshakes = Handshakes(
+            self._loop,
+            self._secure,
+            HANDSHAKE_SECONDS,
+            lambda reason: self.announce([HandshakeFailed(self.clock(), "resp", reason)]),
+        )
         listening = bind("listen.resp", config.host, config.port)
         host, port = listening.getsockname()[:2]
         password = None if config.password is None else config.password.reveal()
@@ -93,6 +99,7 @@ class RespServer:
     def close(self) -> None:
         """Accept nothing more, and end every session."""
         self._listener.close()
+        self._handshakes.close()
         self._ticking.cancel()
         for connection in list(self._open_sockets):
             connection.close("the router stops", at_once=True)
@@ -126,21 +133,25 @@ class RespServer:
 
     def _welcome(self, connected: socket.socket, peer: str) -> None:
         local = address_text(connected.getsockname())
-        context = self._context
-        if context is None:
+        if self._context is None:
             self._open(SocketPipe(connected), peer, local)
             return
-        if self._handshakes >= self._router.limits.handshakes:
+        most = self._router.limits.handshakes
+        if len(self._handshakes) >= most:
+            with suppress(LimitReached), self._router.telling_limits(NOBODY):
+                raise LimitReached("handshakes", most)
             connected.close()
             return
 
         def done(pipe: TlsPipe | None) -> None:
-            self._handshakes -= 1
             if pipe is not None:
                 self._open(pipe, peer, local)
 
-        self._handshakes += 1
-        Handshake(self._loop, connected, lambda raw: TlsPipe(context, raw), HANDSHAKE_SECONDS, done)
+        self._handshakes.begin(connected, done)
+
+    def _secure(self, connected: socket.socket) -> TlsPipe:
+        assert self._context is not None, "only a listener with TLS has handshakes"
+        return TlsPipe(self._context, connected)
 
     def _open(self, pipe: Pipe, peer: str, local: str) -> None:
         try:

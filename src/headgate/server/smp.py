@@ -8,12 +8,11 @@ import secrets
 import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from hmac import compare_digest
 
 from headgate.core.commands import Command, Drained, Notify
 from headgate.core.effects import Effect
-from headgate.core.facts import SessionEased, SessionSlowed
+from headgate.core.facts import HandshakeFailed, SessionEased, SessionSlowed
 from headgate.core.mailbox import Pressure
 from headgate.core.names import SessionId
 from headgate.errors import HeadgateError, LimitReached, Unauthorised
@@ -24,7 +23,7 @@ from headgate.server.listener import Listener, bind
 from headgate.server.openssl import OpenSslPipe, smp_context
 from headgate.server.poller import Poller
 from headgate.server.router import NOBODY, Router
-from headgate.server.tls import Handshake
+from headgate.server.tls import Handshakes
 from headgate.wire.smp.session import Credentials, SmpSession
 
 log = logging.getLogger(__name__)
@@ -50,9 +49,12 @@ class SmpServer:
         """Those included whose session is over, and that may still read our last words."""
         self._unfinished: Counter[str] = Counter()
         """Handshakes under way, by the address of the client."""
-        self._securing: set[socket.socket] = set()
-        """Sockets whose TLS is not agreed on yet."""
-        self._is_open = True
+        self._handshakes = Handshakes(
+            self._loop,
+            lambda connected: OpenSslPipe(self._context, connected),
+            settings.handshake_timeout,
+            lambda reason: router.announce([HandshakeFailed(router.clock(), "smp", reason)]),
+        )
         self._deferred: dict[SessionId, list[Effect]] = {}
         self._timers: set[asyncio.TimerHandle] = set()
         self._listener = Listener(
@@ -68,11 +70,8 @@ class SmpServer:
 
     def close(self) -> None:
         """Accept nothing more, and end every session."""
-        self._is_open = False
         self._listener.close()
-        for connected in self._securing:
-            with suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)  # and so its handshake fails
+        self._handshakes.close()
         for timer in self._timers:
             timer.cancel()
         for connection in list(self._open_sockets):
@@ -97,18 +96,13 @@ class SmpServer:
             return
 
         def done(pipe: OpenSslPipe | None) -> None:
-            self._securing.discard(connected)
-            if pipe is not None and self._is_open:
-                self._open(pipe, address)
-                return
-            self.finished(address)
             if pipe is not None:
-                pipe.close()
+                self._open(pipe, address)
+            else:
+                self.finished(address)
 
-        self._securing.add(connected)
         self._unfinished[address] += 1
-        seconds = self.settings.handshake_timeout
-        Handshake(self._loop, connected, lambda raw: OpenSslPipe(self._context, raw), seconds, done)
+        self._handshakes.begin(connected, done)
 
     def finished(self, address: str) -> None:
         """A handshake came to its end, this way or another."""
@@ -144,7 +138,7 @@ class SmpServer:
 
     def deadline(self, client: Client) -> asyncio.TimerHandle:
         return self._loop.call_later(
-            self.settings.handshake_timeout, client.close, "handshake: took too long"
+            self.settings.handshake_timeout, client.close, "handshake took too long"
         )
 
     # What connections say.
@@ -290,8 +284,11 @@ class Client:
         return secrets.token_bytes(length)
 
     def creating(self, password: bytes | None) -> HeadgateError | None:
-        wanted = self._server.settings.create_password
-        if wanted is not None and not compare_digest(password or b"", wanted.reveal().encode()):
+        settings = self._server.settings
+        wanted = settings.create_password
+        if not settings.create_queues or (
+            wanted is not None and not compare_digest(password or b"", wanted.reveal().encode())
+        ):
             return Unauthorised()
         now, most = self.now(), self._server.router.limits.creations_per_minute
         if now - self._since >= MINUTE:

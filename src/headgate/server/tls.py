@@ -75,48 +75,86 @@ class TlsPipe:
 
 
 class Handshake(Generic[S]):
-    """A handshake under way, with a deadline. `done` is told the pipe, or nothing if it failed."""
+    """A handshake under way, with a deadline. `done` is told the pipe, or why there is none."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        connected: socket.socket,
-        secure: Callable[[socket.socket], S],
+        pipe: S,
         seconds: float,
-        done: Callable[[S | None], None],
+        done: Callable[[S | None, str], None],
     ) -> None:
         self._loop = loop
+        self._pipe = pipe
         self._done = done
-        try:
-            connected.getpeername()  # of one that was reset already, wrapping would leave a rest
-            self._pipe = secure(connected)
-        except OSError:  # it was reset before anybody looked
-            connected.close()
-            done(None)
-            return
-        self._timer = loop.call_later(seconds, self._fail)
-        self._step()
+        self._timer = loop.call_later(seconds, self.give_up, "took too long")
 
-    def _step(self) -> None:
+    def step(self) -> None:
         self._stop_looking()
         try:
             self._pipe.do_handshake()
         except ssl.SSLWantReadError:
-            self._loop.add_reader(self._pipe, self._step)
+            self._loop.add_reader(self._pipe, self.step)
         except ssl.SSLWantWriteError:
-            self._loop.add_writer(self._pipe, self._step)
+            self._loop.add_writer(self._pipe, self.step)
         except OSError:
-            self._fail()
+            self.give_up("failed")
         else:
             self._timer.cancel()
-            self._done(self._pipe)
+            self._done(self._pipe, "")
 
-    def _fail(self) -> None:
+    def give_up(self, reason: str) -> None:
         self._timer.cancel()
         self._stop_looking()
         self._pipe.close()
-        self._done(None)
+        self._done(None, reason)
 
     def _stop_looking(self) -> None:
         self._loop.remove_reader(self._pipe)
         self._loop.remove_writer(self._pipe)
+
+
+class Handshakes(Generic[S]):
+    """Those of a listener. `failed` is told why one came to nothing."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        secure: Callable[[socket.socket], S],
+        seconds: float,
+        failed: Callable[[str], None],
+    ) -> None:
+        self._loop = loop
+        self._secure = secure
+        self._seconds = seconds
+        self._failed = failed
+        self._under_way: set[Handshake[S]] = set()
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def begin(self, connected: socket.socket, done: Callable[[S | None], None]) -> None:
+        """Agree on TLS with a client; `done` is told the pipe, or nothing."""
+        try:
+            connected.getpeername()  # of one that was reset already, wrapping would leave a rest
+            pipe = self._secure(connected)
+        except OSError:  # it was reset before anybody looked
+            connected.close()
+            self._failed("failed")
+            done(None)
+            return
+
+        def ended(secured: S | None, reason: str) -> None:
+            self._under_way.discard(handshake)
+            if secured is None:
+                self._failed(reason)
+            done(secured)
+
+        handshake = Handshake(self._loop, pipe, self._seconds, ended)
+        self._under_way.add(handshake)
+        handshake.step()
+
+    def close(self) -> None:
+        """Give up those that are not done."""
+        for handshake in list(self._under_way):
+            handshake.give_up("the router stops")

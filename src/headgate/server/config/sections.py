@@ -138,6 +138,8 @@ class Smp:
     """How long ENDs of one session are collected before they are sent."""
     notification_flush: Seconds = 1.0
     """How long notifications are collected before they are sent."""
+    create_queues: Switch = True
+    """Whether clients may make queues at all."""
     create_password: Hidden = None
     """What clients say to create a queue; without it everybody may."""
     max_sessions: Count = 0

@@ -159,7 +159,7 @@ class SmpSession:
                 self._greeted(block)
             else:
                 # The client waits for its service's id before it may say anything.
-                self._host.close("handshake: spoke too early")
+                self._host.close("handshake spoke too early")
 
     def go_on(self) -> None:
         """The client took its answers; requests are read when they are answered, not before."""
@@ -211,14 +211,14 @@ class SmpSession:
         try:
             hello = ClientHello.parse(PLAIN.open(block))
         except Malformed:
-            self._host.close("handshake: malformed")
+            self._host.close("handshake malformed")
             return
         if hello.key_hash != self._credentials.fingerprint:
-            self._host.close("handshake: meant another router")
+            self._host.close("handshake meant another router")
             return
         lowest, highest = VERSIONS
         if not self._peer.has_protocol or not lowest <= hello.version <= highest:
-            self._host.close("handshake: no common version")
+            self._host.close("handshake no common version")
             return
         service = hello.service
         if service is None or (service.role is Role.MESSAGING and hello.version < MESSAGING_SINCE):
@@ -263,7 +263,7 @@ class SmpSession:
 
     def _refuse(self, error: TransportError) -> None:
         self._write([ServiceRefused(error).encode()])
-        self._host.close(f"handshake: {error.name.lower().replace('_', ' ')}")
+        self._host.close(f"handshake {error.name.lower().replace('_', ' ')}")
 
     def _open(
         self, hello: ClientHello, proof: ServiceProof | None, service: ServiceId | None
@@ -275,7 +275,7 @@ class SmpSession:
                     self._private, raw_key(hello.key), self._peer.session_id
                 )
             except Malformed:
-                self._host.close("handshake: malformed")
+                self._host.close("handshake malformed")
                 return
         role = hello.service.role if hello.service is not None and service is not None else None
         verifier = Verifier(self._private, proof)
