@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.testing.postgres import PostgresCluster, binaries
+from headgate.testing.postgres import PostgresCluster
 
 pytest.register_assert_rewrite("tests.conformance.store")
 
@@ -15,8 +15,6 @@ pytest.register_assert_rewrite("tests.conformance.store")
 def cluster() -> Iterator[PostgresCluster]:
     """A PostgreSQL server for all tests of this process. It does not wait for the disk, as
     nobody pulls the plug here."""
-    if binaries() is None:
-        pytest.skip("PostgreSQL is not installed")
     with PostgresCluster(fsync=False) as cluster:
         yield cluster
 
