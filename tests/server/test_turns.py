@@ -103,6 +103,18 @@ async def test_a_turn_is_capped_by_commands_and_by_bytes() -> None:
             assert [len(batch.append) for batch in store.applied[1:]] == [3, 3, 1]
 
 
+async def test_a_turn_checks_a_bounded_number_of_proofs() -> None:
+    """The limit turn_proofs: what has nothing to prove is not counted."""
+    store = SlowStore()
+    async with running(store, Limits(turn_proofs=2)) as router:
+        session = LocalSession(router, "s")
+        await session.ask(Create, QUEUE, "line")
+        proofs = [None, lambda record: None] * 4
+        asked = [session.ask(Send, QUEUE, message(n), proof=p) for n, p in enumerate(proofs)]
+        await asyncio.gather(*asked)
+        assert [len(batch.append) for batch in store.applied[1:]] == [5, 3]
+
+
 async def test_a_message_larger_than_a_turn_is_a_turn_of_its_own() -> None:
     store = SlowStore()
     async with running(store, Limits(turn_bytes=30)) as router:

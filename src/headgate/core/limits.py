@@ -20,6 +20,10 @@ class Limits:
     """A turn takes at most about this many bytes of bodies, so that a transaction, and the
     memory it needs, stays small. A single larger message is a turn of its own."""
 
+    turn_proofs: int = 256
+    """A turn takes at most this many commands whose signatures it has to check. Each takes about a
+    tenth of a millisecond, in which nobody else is served."""
+
     inbox_commands: int = 65_536
     """Commands waiting for their turn in one shard. Above it a session is refused, since
     what the store cannot keep up with would otherwise pile up in memory."""

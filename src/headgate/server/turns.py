@@ -88,11 +88,13 @@ class Turns:
 
     def _take(self) -> list[Command]:
         """The next turn's commands, bounded in number and bytes, at least one."""
+        limits = self._limits
         commands = [self._inbox.popleft()]
-        size = _size(commands[0])
-        while self._inbox and len(commands) < self._limits.turn_commands:
+        size, proofs = _size(commands[0]), _proofs(commands[0])
+        while self._inbox and len(commands) < limits.turn_commands:
             size += _size(self._inbox[0])
-            if size > self._limits.turn_bytes:
+            proofs += _proofs(self._inbox[0])
+            if size > limits.turn_bytes or proofs > limits.turn_proofs:
                 break
             commands.append(self._inbox.popleft())
         self._inbox_bytes -= sum(map(_size, commands))
@@ -150,6 +152,10 @@ class Turns:
             whole.facts += part.facts
             whole.again += part.again
         return whole
+
+
+def _proofs(command: Command) -> int:
+    return getattr(command, "proof", None) is not None
 
 
 def _size(command: Command) -> int:
