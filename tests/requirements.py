@@ -1,9 +1,10 @@
 """Which test shows which rule: ``python -m tests.requirements`` fills docs/requirements.md.
 
-A test says in its docstring which rules it shows: ``S000-13``, ``C44``, ``R-26``, or a range as in
-``S003-60..S003-63`` and ``C23-C25``. The texts of the page, the parts and the remarks are written
-by hand; only the places where a rule is shown are written here. A test of a conformance class is
-named as it stands in its suite, whichever implementations inherit it.
+A test says in its docstring which rules it shows: ``S000-13``, ``C44``, ``R-26`` of Redis, ``R26``,
+``A26`` and ``V26`` of SMP, or a range as in ``S003-60..S003-63`` and ``C23-C25``. The texts of the
+page, the parts and the remarks are written by hand; only the places where a rule is shown are
+written here. A test of a conformance class is named as it stands in its suite, whichever
+implementations inherit it.
 """
 
 from __future__ import annotations
@@ -19,17 +20,30 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "requirements.md"
 
-RULES_OF = {"S000": 99, "S001": 94, "S002": 87, "S003": 83, "S004": 56, "C": 91, "R": 82}
-"""How many rules each document has."""
+RULES_OF = {
+    "S000-": 99,
+    "S001-": 94,
+    "S002-": 87,
+    "S003-": 83,
+    "S004-": 56,
+    "C": 91,
+    "R-": 82,
+    "R": 41,
+    "A": 115,
+    "V": 48,
+}
+"""How many rules each document has, by what their numbers begin with."""
 
-RULE = r"(?:S00[0-4]-|R-|C)\d+"
+RULE = rf"(?:{'|'.join(RULES_OF)})\d+"
 NAMED = re.compile(
     rf"\b(?P<first>{RULE})(?:\s*(?:\.\.|-|–|\bto\b)\s*(?P<last>{RULE})|\.\.(?P<number>\d+))?\b"
 )
 ROW = re.compile(rf"\| (?P<rule>{RULE}) \| (?P<text>.*?) \| (?P<shown>.*) \|")
-WIRES = {"part 3", "part 5", "part 6"}
+WIRE = "part 6"
+"""The part that brings what is left of the wires."""
+
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-LATER = {"part 2", *WIRES, "part 4", "agent", "notification server"}
+LATER = {WIRE, "agent", "notification server"}
 NOT_PLANNED = "not planned: "
 
 
@@ -54,8 +68,8 @@ class Row:
     def shown_by(self, tests: Iterable[str]) -> Row:
         """The row with these tests. A part that was to bring the rule on a wire still does."""
         place = "<br>".join(f"`{test}`" for test in tests)
-        wire = f"wire: {self.place}"
-        if self.place in WIRES and wire not in self.notes:
+        wire = f"wire: {WIRE}"
+        if self.place == WIRE and wire not in self.notes:
             return replace(self, place=place, notes=(*self.notes, wire))
         return replace(self, place=place)
 
@@ -66,9 +80,7 @@ class Row:
 def rules() -> list[str]:
     """Every rule, in the order of the page."""
     return [
-        f"{_prefix(document)}{number}"
-        for document, count in RULES_OF.items()
-        for number in range(1, count + 1)
+        f"{prefix}{number}" for prefix, count in RULES_OF.items() for number in range(1, count + 1)
     ]
 
 
@@ -112,10 +124,6 @@ def fill(page: str, tests: Mapping[str, set[str]]) -> str:
         showing = [test for test, shows in tests.items() if row is not None and row.rule in shows]
         lines.append(str(row.shown_by(showing)) if row is not None and showing else line)
     return "\n".join(lines) + "\n"
-
-
-def _prefix(document: str) -> str:
-    return document if document == "C" else f"{document}-"
 
 
 def _split(rule: str) -> tuple[str, int]:
