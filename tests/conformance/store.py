@@ -950,8 +950,7 @@ class StoreConformance:
                 aged=Aged(Seq(-1), FOREVER, 3000),
             )
         )
-        assert list(loaded.addresses) == list(asked)
-        assert [*loaded.addresses.values()] == 3 * names
+        assert loaded.addresses == dict(zip(asked, 3 * names, strict=True))
         assert {q: len(h.first) for q, h in loaded.heads.items()} == dict.fromkeys(names, 2)
         assert loaded.identities == prints
         assert [past.seq for past in loaded.aged] == list(range(3000))

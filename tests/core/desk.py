@@ -410,6 +410,8 @@ def _words(effect: e.Effect) -> str:
             return f"SOKS {service.decode()} {tally.count} {tally.hash.hex()}"
         case e.ServiceEnd(service=service, tally=tally):
             return f"* ENDS {service.decode()} {tally.count} {tally.hash.hex()}"
+        case e.Damaged(queue=queue):
+            return f"* ERR {queue.decode()}"
         case e.SweepDone(service=service):
             return f"* ALLS {service.decode()}"
         case e.Amended(queue=queue):

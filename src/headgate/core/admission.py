@@ -11,7 +11,7 @@ from headgate.core.domain import Domain, Mode
 from headgate.core.names import QueueId
 from headgate.core.parties import Address, Party
 from headgate.core.turn import Turn
-from headgate.errors import NoSuchQueue
+from headgate.errors import HeadgateError, NoSuchQueue, StoreError
 
 Guarded: TypeAlias = Delete | Subscribe | Get | Send | Confirm | Amend | Inspect | Watch
 
@@ -36,13 +36,27 @@ class Admission:
         domain = self._domains.get(backlog.record.domain) if backlog is not None else None
         return backlog if domain is not None and domain.mode is Mode.EXCLUSIVE else None
 
+    @staticmethod
+    def is_damaged(address: Address, turn: Turn) -> bool:
+        """Whether the store has a queue of this address that it cannot read."""
+        unreadable = turn.loaded.unreadable
+        if not unreadable:
+            return False
+        if address.party is Party.RECIPIENT:
+            return address.id in unreadable
+        return turn.loaded.addresses.get(address) in unreadable
+
     def admit(self, command: Guarded, turn: Turn) -> Backlog | None:
         """The queue of a command. Where there is none, or the command has no right to it, the
         answer is given here; a proof is asked in either case, so that both take as long."""
         address = address_of(command)
+        if self.is_damaged(address, turn):
+            damaged = StoreError("the queue cannot be read")
+            turn.fail(command.session, command.ref, QueueId(address.id), damaged)
+            return None
         queue = self._backlogs.owner(address)
         backlog = self.find(queue) if queue is not None else None
-        error = None
+        error: HeadgateError | None = None
         if command.proof is not None:
             error = command.proof(backlog.record if backlog is not None else None)
         if error is None and backlog is not None:

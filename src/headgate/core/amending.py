@@ -42,7 +42,9 @@ class Amending:
             if before is None:
                 raise Prohibited("the queue has no parties")
             after = command.change.apply(before)
-            if self._backlogs.has_taken(after, queue):
+            if self._backlogs.has_taken(after, queue) or any(
+                self._admission.is_damaged(address, turn) for address in after.addresses()
+            ):
                 raise Unauthorised
         except HeadgateError as error:
             turn.fail(session, ref, queue, error)

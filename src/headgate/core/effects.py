@@ -179,6 +179,14 @@ class ServiceEnd:
 
 
 @value
+class Damaged:
+    """The store cannot read a queue of the service; what is in it was not delivered."""
+
+    session: SessionId
+    queue: QueueId
+
+
+@value
 class SweepDone:
     """Everything that waited when the service was subscribed has been delivered."""
 
@@ -203,5 +211,6 @@ Effect: TypeAlias = (
     | Deleted
     | ServiceGranted
     | ServiceEnd
+    | Damaged
     | SweepDone
 )

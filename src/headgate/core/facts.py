@@ -69,6 +69,14 @@ class QueueDeleted:
 
 
 @value
+class QueueDamaged:
+    """The store has a queue whose record or first message it cannot read."""
+
+    at: float
+    queue: QueueId
+
+
+@value
 class QueueAmended:
     """Who may do what with a queue was changed."""
 
@@ -540,6 +548,7 @@ Fact: TypeAlias = (
     | HandshakeFailed
     | QueueCreated
     | QueueDeleted
+    | QueueDamaged
     | QueueAmended
     | Subscribed
     | Interested

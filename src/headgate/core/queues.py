@@ -39,6 +39,7 @@ from headgate.core.gate import ONE, Gate
 from headgate.core.limits import Limits
 from headgate.core.message import Stored
 from headgate.core.names import WHOLE, MessageId, QueueId, Ref, ServiceId, SessionId
+from headgate.core.parties import Address, Party
 from headgate.core.registry import Registry
 from headgate.core.seats import Seat, Seats
 from headgate.core.services import Services
@@ -85,9 +86,7 @@ class Queues:
             error = Prohibited(f"{command.domain} has no exclusive queues")
         elif not queue:
             error = Prohibited("a queue needs an id")
-        elif self._backlogs.find(queue) is not None or self._backlogs.has_taken(
-            command.parties, queue
-        ):
+        elif self._is_taken(command, turn):
             error = QueueExists(queue)
         seat = self._seats.take(session, turn.undo)
         if error is None and seat is not None and command.subscribe and command.service is None:
@@ -223,8 +222,10 @@ class Queues:
     def drained(self, session: SessionId, seat: Seat, turn: Turn) -> None:
         """The mailbox has room: offer what waited for it, if it is still this session's."""
         for queue in list(seat.waiting):
-            backlog = self._admission.find(queue)
             turn.undo.pop(seat.waiting, queue)
+            if queue in turn.loaded.unreadable:
+                continue
+            backlog = self._admission.find(queue)
             if backlog is not None and self.holder(backlog.record) == session:
                 self.offer(session, seat, backlog, turn)
 
@@ -232,6 +233,15 @@ class Queues:
         """Only where it still is the subscriber: a newer session keeps its subscription."""
         for queue in seat.queues:
             self._unregister(session, queue, turn)
+
+    def _is_taken(self, command: Create, turn: Turn) -> bool:
+        """Whether a queue has one of the ids that a new one is to have, damaged ones included."""
+        queue, parties = command.queue, command.parties
+        if self._backlogs.find(queue) is not None or self._backlogs.has_taken(parties, queue):
+            return True
+        addresses = [Address(Party.RECIPIENT, queue)]
+        addresses += parties.addresses() if parties is not None else ()
+        return any(self._admission.is_damaged(address, turn) for address in addresses)
 
     # Who is subscribed.
 

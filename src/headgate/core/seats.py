@@ -14,7 +14,7 @@ from headgate.core.undo import Undo
 class Tie:
     """A session's tie to the service whose identity it has."""
 
-    __slots__ = ("counted", "service", "swept", "tally")
+    __slots__ = ("counted", "damaged", "service", "swept", "tally")
 
     def __init__(self, service: ServiceId) -> None:
         self.service = service
@@ -24,6 +24,8 @@ class Tie:
         """Subscribed as a whole: its tally is the service's, and every queue counts."""
         self.counted: set[QueueId] = set()
         """While not swept: the queues that were counted one by one."""
+        self.damaged: list[QueueId] = []
+        """Queues that the sweep could not read."""
 
 
 class Seat:

@@ -45,8 +45,8 @@ from headgate.core.commands import (
     Watch,
 )
 from headgate.core.domain import Domain, Mode
-from headgate.core.effects import Deliver, Effect, Failed, SweepDone
-from headgate.core.facts import Fact, SweepEnded, TurnFailed
+from headgate.core.effects import Damaged, Deliver, Effect, Failed, SweepDone
+from headgate.core.facts import Fact, QueueDamaged, SweepEnded, TurnFailed
 from headgate.core.limits import Limits
 from headgate.core.message import Message
 from headgate.core.names import QueueId, Seq
@@ -55,7 +55,7 @@ from headgate.core.outbox import Outbox
 from headgate.core.parties import Address, Party, SetLink
 from headgate.core.posting import Posting
 from headgate.core.queues import Queues
-from headgate.core.seats import Seats
+from headgate.core.seats import Seat, Seats
 from headgate.core.services import Services
 from headgate.core.sessions import Sessions
 from headgate.core.sharing import Sharing
@@ -270,6 +270,8 @@ class Shard:
     def _adopt(self, turn: Turn) -> None:
         for head in turn.loaded.heads.values():
             self.backlogs.adopt(head)
+        for queue in turn.loaded.unreadable:
+            turn.facts.append(QueueDamaged(turn.now, queue))
         self.sharing.adopt(turn.loaded, turn)
 
     # Commands that concern more than one part.
@@ -315,6 +317,7 @@ class Shard:
                 backlog = Backlog(replace(head, record=backlog.record))
             if backlog.record.service == service and head.record.queue not in turn.batch.remove:
                 self.queues.offer(session, seat, backlog, turn)
+        self._note_damaged(seat, page.queues, turn)
         after = page.queues[-1] if page.queues else command.after
         rest = Sweep(session, service, after, command.tie)
         if seat.waiting:
@@ -322,8 +325,18 @@ class Shard:
         elif len(page.queues) == self.limits.sweep_queues:
             turn.again.append(rest)
         else:
+            assert seat.tie is not None, "who sweeps has a service"
+            turn.effects += [Damaged(session, queue) for queue in seat.tie.damaged]
             turn.effects.append(SweepDone(session, service))
             turn.facts.append(SweepEnded(turn.now, service, session))
+
+    def _note_damaged(self, seat: Seat, queues: Sequence[QueueId], turn: Turn) -> None:
+        """What cannot be read is told when everything else was delivered."""
+        damaged = turn.loaded.unreadable.intersection(queues)
+        if damaged:
+            assert seat.tie is not None, "who sweeps has a service"
+            told = [*seat.tie.damaged, *sorted(damaged)]
+            turn.undo.assign(seat.tie, "damaged", told[: self.limits.sweep_queues])
 
     def _subscribe_service(self, command: SubscribeService, turn: Turn) -> None:
         before = self.services.holder(command.service)

@@ -164,6 +164,8 @@ class Loaded:
     heads: dict[QueueId, Head] = field(default_factory=dict)
     """Those of `addresses` included."""
     addresses: dict[Address, QueueId] = field(default_factory=dict)
+    unreadable: set[QueueId] = field(default_factory=set)
+    """Queues that were asked for, and have a record or a first message that is damaged."""
     backlogs: dict[QueueId, tuple[QueueRecord, list[Entry]]] = field(default_factory=dict)
     bodies: dict[Seq, bytes] = field(default_factory=dict)
     services: dict[ServiceId, Tally] = field(default_factory=dict)

@@ -50,6 +50,7 @@ COUNTED: Mapping[type[Fact], Described] = {
     f.RouterStarted: Described("starts", "Starts of the router in this process."),
     f.QueueCreated: Described("queues_created", "Queues that were made."),
     f.QueueDeleted: Described("queues_deleted", "Queues that were removed."),
+    f.QueueDamaged: Described("queues_damaged", "Times a queue could not be read."),
     f.QueueAmended: Described(
         "queues_amended", "Changes of who may do what with a queue: keys, links, notifiers."
     ),

@@ -83,7 +83,8 @@ class Store(Protocol):
         A queue that exists has a head even when it is empty: nobody has to ask a second time. A
         queue that is asked for under several ids has one head, with as many first messages as
         the largest of the numbers. Every page and every domain that was asked for is there, with
-        nothing in it if nothing is known.
+        nothing in it if nothing is known. A queue that is damaged is named as such, and all
+        others are answered.
         """
 
     async def apply(self, batch: Batch) -> None:

@@ -9,6 +9,9 @@ import msgspec
 from headgate.core.names import ServiceId
 from headgate.core.parties import Link, Notifier, Parties, Purpose
 
+DAMAGED = (ValueError, TypeError, msgspec.MsgspecError)
+"""What reading a value raises that is not what was written."""
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Any]).decode
 

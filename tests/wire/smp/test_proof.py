@@ -279,11 +279,11 @@ def test_an_unknown_queue_a_wrong_key_and_a_wrong_kind_cost_one_check_of_the_sam
     checked: list[KeyKind | None],
 ) -> None:
     """A72: counted, not timed."""
-    verifier = Verifier(ROUTER_SESSION, service)
     good = authorize(kind, SUB)
     wrong_kinds = [[key] for other, key in KEYS.items() if other is not kind]
     for authorization in (good, bytes(len(good))):
         for keys in ([], [b"no key"], [KEYS[kind]], [OTHERS[kind]], *wrong_kinds):
+            verifier = Verifier(ROUTER_SESSION, service)
             checked.clear()
             verifier.entity(SUB, authorization, keys, CORRELATION, is_associating=is_associating)
             assert checked == [kind]
@@ -322,3 +322,31 @@ def test_an_authorization_of_another_length_authorizes_nothing(length: int) -> N
 def test_the_sender_of_a_link_is_that_of_the_examples() -> None:
     """V47"""
     assert link_sender(CORRELATION) == V47
+
+
+def test_only_a_key_that_has_authorized_is_agreed_on_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever tries finds out nothing by the time it takes: a wrong authorization of a key that
+    exists costs as much each time as that of one that does not."""
+    agreed: list[bytes] = []
+
+    def counted(private: bytes, public: bytes) -> bytes:
+        agreed.append(public)
+        return shared_key(private, public)
+
+    monkeypatch.setattr(proof, "shared_key", counted)
+    verifier, key = Verifier(ROUTER_SESSION), dh_spki(SENDER)
+    right = authenticator(shared_key(SENDER, public_of(ROUTER_SESSION)), CORRELATION, b"signed")
+    for keys in ([], [key]):
+        for count in range(1, 4):
+            agreed.clear()
+            assert not verifier.entity(b"signed", bytes(80), keys, CORRELATION)
+            assert (count, len(agreed)) == (count, 1)
+    for expected in (1, 0, 0):
+        agreed.clear()
+        assert verifier.entity(b"signed", right, [key], CORRELATION)
+        assert len(agreed) == expected
+    many = [bytes([n]) * 32 for n in range(1, proof.SHARED_MAX + 20)]
+    for private in many:
+        made = authenticator(shared_key(private, public_of(ROUTER_SESSION)), CORRELATION, b"signed")
+        assert verifier.entity(b"signed", made, [dh_spki(private)], CORRELATION)
+        assert len(verifier._shared) <= proof.SHARED_MAX

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
 from headgate.core.steps import Head, Past, QueueRecord
 from headgate.core.tally import NOTHING, Tally
 from headgate.store.postgres.database import Row
-from headgate.store.records import decode_parties, encode_parties
+from headgate.store.records import DAMAGED, decode_parties, encode_parties
 
 _encode_properties = msgspec.msgpack.Encoder().encode
 # msgspec takes no union of str and bytes; msgpack itself tells the four types apart.
@@ -72,20 +73,21 @@ def message(row: Row) -> Stored:
     return Stored(seq, queue, found, _apps(apps))
 
 
-def heads(rows: Iterable[Row]) -> list[Head]:
-    """Heads from rows of a queue and one of its messages, or a queue and NULLs."""
-    queues: dict[QueueId, tuple[QueueRecord, int, list[Stored]]] = {}
-    for queue, domain, service, full, parties, messages, *first in rows:
-        if queue not in queues:
-            queues[queue] = record(queue, domain, service, full, parties), messages, []
-        seq, *rest = first[:6]
-        if seq is not None:
-            queues[queue][2].append(message((seq, queue, *rest)))
-    return [
-        # Sorted here: the server would carry the bodies through its sorter.
-        Head(kept, messages, tuple(sorted(stored, key=lambda s: s.seq)))
-        for kept, messages, stored in queues.values()
-    ]
+def heads(rows: Iterable[Row]) -> tuple[dict[QueueId, Head], set[QueueId]]:
+    """Heads from rows of a queue and one of its messages, or a queue and NULLs, and the queues
+    that cannot be read."""
+    queues: dict[QueueId, tuple[Row, dict[Seq, Row]]] = {}
+    for row in rows:
+        _, first = queues.setdefault(row[0], (row, {}))
+        if row[6] is not None:
+            first[row[6]] = row
+    read: dict[QueueId, Head] = {}
+    for queue, (row, first) in queues.items():
+        with suppress(*DAMAGED):
+            # Sorted here: the server would carry the bodies through its sorter.
+            messages = (message((seq, queue, *first[seq][7:12])) for seq in sorted(first))
+            read[queue] = Head(record(*row[:5]), row[5], tuple(messages))
+    return read, queues.keys() - read.keys()
 
 
 def backlogs(rows: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[Entry]]]:

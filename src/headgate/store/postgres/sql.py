@@ -13,8 +13,8 @@ from __future__ import annotations
 
 HEADS = """
 WITH wanted AS MATERIALIZED (
-    SELECT known.number, max(n) AS n
-    FROM unnest(%b::int8[], %b::bytea[], %b::int8[]) AS want (party, id, n)
+    SELECT known.number, max(n) AS n, array_agg(place) AS places
+    FROM unnest(%b::int8[], %b::int8[], %b::bytea[], %b::int8[]) AS want (place, party, id, n)
     CROSS JOIN LATERAL (
         SELECT number FROM queues WHERE party = 0 AND queues.id = want.id
         UNION ALL
@@ -27,7 +27,7 @@ WITH wanted AS MATERIALIZED (
     GROUP BY known.number
 )
 SELECT q.id, domain, service, is_full, parties, messages, m.seq, m.id, arrived, properties, body,
-    (SELECT apps FROM holds WHERE holds.seq = m.seq)
+    (SELECT apps FROM holds WHERE holds.seq = m.seq), places
 FROM wanted
 CROSS JOIN LATERAL (
     SELECT number, id, domain, service, is_full, parties,

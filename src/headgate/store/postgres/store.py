@@ -17,7 +17,7 @@ import msgspec
 
 from headgate.core.names import WHOLE, QueueId, Seq
 from headgate.core.outbox import OutboxRow
-from headgate.core.parties import Address, Party
+from headgate.core.parties import Address
 from headgate.core.steps import (
     Aged,
     Batch,
@@ -120,14 +120,16 @@ class PostgresStore:
             self._database.change(text, *given)
 
     def _load(self, load: Load) -> Loaded:
-        heads = self._heads(load)
+        heads, unreadable, addresses = self._heads(load)
+        pages = self._pages(list(load.pages), unreadable)
         return Loaded(
-            heads={head.record.queue: head for head in heads},
-            addresses=_addresses(heads, load.addresses),
+            heads=heads,
+            addresses=addresses,
+            unreadable=unreadable,
             backlogs=rows.backlogs(self._ask(sql.BACKLOGS, _each(load.backlogs))),
             bodies=dict(self._ask(sql.BODIES, _each(load.bodies))),
             services=rows.tallies(self._ask(sql.SERVICES, _each(load.services))),
-            pages=self._pages(list(load.pages)),
+            pages=pages,
             usage={domain: Usage() for domain in load.usage}
             | {
                 domain.decode(): Usage(queues, messages, size)
@@ -146,26 +148,36 @@ class PostgresStore:
             },
         )
 
-    def _heads(self, load: Load) -> list[Head]:
-        wanted: list[Row] = [(Party.RECIPIENT.value, queue, n) for queue, n in load.heads.items()]
-        wanted += [(party.value, id, n) for (party, id), n in load.addresses.items()]
-        return rows.heads(self._ask(sql.HEADS, wanted))
+    def _heads(
+        self, load: Load
+    ) -> tuple[dict[QueueId, Head], set[QueueId], dict[Address, QueueId]]:
+        own, others = load.heads, list(load.addresses)
+        wanted: list[Row] = [(n, 0, queue, limit) for n, (queue, limit) in enumerate(own.items())]
+        for n, ((party, id), limit) in enumerate(load.addresses.items(), len(own)):
+            wanted.append((n, party.value, id, limit))
+        found = self._ask(sql.HEADS, wanted)
+        return (
+            *rows.heads(found),
+            {
+                others[place - len(own)]: row[0]
+                for row in found
+                for place in row[-1]
+                if place >= len(own)
+            },
+        )
 
-    def _pages(self, pages: list[Page]) -> dict[Page, Swept]:
+    def _pages(self, pages: list[Page], unreadable: set[QueueId]) -> dict[Page, Swept]:
         found: list[list[Row]] = [[] for _ in pages]
         wanted = ((place, p.service, p.after, p.limit) for place, p in enumerate(pages))
         for row in self._ask(sql.PAGES, wanted):
             found[row[-1]].append(row)
-        return {
-            page: Swept(
-                sorted(row[0] for row in looked),
-                sorted(
-                    rows.heads(row for row in looked if row[5]),
-                    key=lambda head: head.record.queue,
-                ),
-            )
-            for page, looked in zip(pages, found, strict=True)
-        }
+        swept = {}
+        for page, looked in zip(pages, found, strict=True):
+            heads, damaged = rows.heads(row for row in looked if row[5])
+            read = [heads[queue] for queue in sorted(heads)]
+            swept[page] = Swept(sorted(row[0] for row in looked), read)
+            unreadable |= damaged
+        return swept
 
     def _aged(self, aged: Aged) -> list[Past]:
         found = self._database.ask(sql.AGED, aged.before, aged.after, aged.limit)
@@ -243,16 +255,3 @@ class PostgresStore:
 
 def _each(items: Iterable[object]) -> Iterable[Row]:
     return ((item,) for item in items)
-
-
-def _addresses(heads: Iterable[Head], wanted: Iterable[Address]) -> dict[Address, QueueId]:
-    """Which queue has which of the wanted addresses."""
-    if not wanted:
-        return {}
-    known: dict[Address, QueueId] = {}
-    for head in heads:
-        queue, parties = head.record.queue, head.record.parties
-        known[Address(Party.RECIPIENT, queue)] = queue
-        if parties is not None:
-            known |= dict.fromkeys(parties.addresses(), queue)
-    return {address: known[address] for address in wanted if address in known}

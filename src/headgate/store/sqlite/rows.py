@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import msgspec
@@ -11,7 +12,7 @@ from headgate.core.message import NO_PROPERTIES, Entry, Message, Properties, Sto
 from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
 from headgate.core.parties import Parties
 from headgate.core.steps import Head, QueueRecord
-from headgate.store.records import decode_parties, encode_parties
+from headgate.store.records import DAMAGED, decode_parties, encode_parties
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -75,21 +76,22 @@ def apps(encoded: str | None) -> tuple[AppId, ...]:
     return (WHOLE,) if encoded is None else _decode_apps(encoded)
 
 
-def heads(found: Iterable[Row]) -> list[Head]:
-    """Heads from rows of a queue and one of its messages, or a queue and NULLs. What was asked
-    for in several ways comes several times, with more messages or fewer."""
-    queues: dict[QueueId, tuple[Row, dict[Seq, Stored]]] = {}
+def heads(found: Iterable[Row]) -> tuple[dict[QueueId, Head], set[QueueId]]:
+    """Heads from rows of a queue and one of its messages, or a queue and NULLs, and the queues
+    that cannot be read. What was asked for in several ways comes several times, with more messages
+    or fewer."""
+    queues: dict[QueueId, tuple[Row, dict[Seq, Row]]] = {}
     for row in found:
-        queue, seq = row[1], row[7]
-        if queue not in queues:
-            queues[queue] = row, {}
-        if seq is not None:
-            queues[queue][1][seq] = message((seq, queue, *row[8:]))
-    return [
-        # Sorted here: ORDER BY would carry the bodies through SQLite's sorter.
-        Head(record(*row[1:6]), row[6], tuple(first[seq] for seq in sorted(first)))
-        for row, first in queues.values()
-    ]
+        _, first = queues.setdefault(row[1], (row, {}))
+        if row[7] is not None:
+            first[row[7]] = row
+    read: dict[QueueId, Head] = {}
+    for queue, (row, first) in queues.items():
+        with suppress(*DAMAGED):
+            # Sorted here: ORDER BY would carry the bodies through SQLite's sorter.
+            messages = (message((seq, queue, *first[seq][8:])) for seq in sorted(first))
+            read[queue] = Head(record(*row[1:6]), row[6], tuple(messages))
+    return read, queues.keys() - read.keys()
 
 
 def backlogs(found: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[Entry]]]:

@@ -100,14 +100,16 @@ class SqliteStore:
 
     def _load(self, load: Load) -> Loaded:
         ask = self._file.ask
-        heads, addresses = self._heads(load)
+        heads, unreadable, addresses = self._heads(load)
+        pages = self._pages(list(load.pages), unreadable)
         return Loaded(
             heads=heads,
             addresses=addresses,
+            unreadable=unreadable,
             backlogs=rows.backlogs(ask(sql.BACKLOGS, _each(load.backlogs))),
             bodies=dict(ask(sql.BODIES, _each(load.bodies))),
             services=self._tallies(load.services),
-            pages=self._pages(list(load.pages)),
+            pages=pages,
             usage={domain: Usage() for domain in load.usage}
             | {
                 domain: Usage(queues, messages, size)
@@ -128,7 +130,9 @@ class SqliteStore:
         found = self._file.ask(sql.SERVICES, _each(services))
         return {service: Tally.parse(count, hashed) for service, count, hashed in found}
 
-    def _heads(self, load: Load) -> tuple[dict[QueueId, Head], dict[Address, QueueId]]:
+    def _heads(
+        self, load: Load
+    ) -> tuple[dict[QueueId, Head], set[QueueId], dict[Address, QueueId]]:
         own, others = load.heads, list(load.addresses)
         wanted: list[Row] = [(n, 0, queue, limit) for n, (queue, limit) in enumerate(own.items())]
         for n, (address, limit) in enumerate(load.addresses.items(), len(own)):
@@ -136,26 +140,22 @@ class SqliteStore:
         most = max((limit for *_, limit in wanted), default=0)
         found = self._file.ask(sql.HEADS if most <= 1 else sql.HEADS_LONG, wanted, most)
         return (
-            {head.record.queue: head for head in rows.heads(found)},
+            *rows.heads(found),
             {others[row[0] - len(own)]: row[1] for row in found if row[0] >= len(own)},
         )
 
-    def _pages(self, pages: list[Page]) -> dict[Page, Swept]:
+    def _pages(self, pages: list[Page], unreadable: set[QueueId]) -> dict[Page, Swept]:
         found: list[list[Row]] = [[] for _ in pages]
         wanted = ((place, p.service, p.after, p.limit) for place, p in enumerate(pages))
         most = max((page.limit for page in pages), default=0)
         for row in self._file.ask(sql.PAGES, wanted, most):
             found[row[0]].append(row)
-        return {
-            page: Swept(
-                sorted(row[1] for row in looked),
-                sorted(
-                    rows.heads(row for row in looked if row[6]),
-                    key=lambda head: head.record.queue,
-                ),
-            )
-            for page, looked in zip(pages, found, strict=True)
-        }
+        swept = {}
+        for page, looked in zip(pages, found, strict=True):
+            heads, damaged = rows.heads(row for row in looked if row[6])
+            swept[page] = Swept(sorted(row[1] for row in looked), _sorted(heads))
+            unreadable |= damaged
+        return swept
 
     def _aged(self, aged: Aged) -> list[Past]:
         found = self._file.all(sql.AGED, (aged.before, aged.after, aged.limit))
@@ -259,6 +259,10 @@ class SqliteStore:
             return Batch(), None
         [(first, blob)] = found
         return Batch(outbox=OutboxRow(first, told(blob), len(blob))), first
+
+
+def _sorted(heads: dict[QueueId, Head]) -> list[Head]:
+    return [heads[queue] for queue in sorted(heads)]
 
 
 def _each(values: Iterable[object]) -> Iterable[Row]:

@@ -26,6 +26,8 @@ LATER = (e.End, e.Deleted, e.ServiceEnd, e.WatchEnd, e.WatchDeleted)
 """Effects that are collected, and told a little later: a client that lost many queues is told
 in a few blocks."""
 
+UNREADABLE = "STORE unreadable"
+
 STANDINGS = {
     e.Standing.NONE: None,
     e.Standing.SUBSCRIBED: "subThread",
@@ -147,6 +149,7 @@ TELLERS: dict[type[Any], Callable[[Answers, Any], bytes]] = {
     e.Noticed: Answers._noticed,
     e.ServiceGranted: Answers._service_granted,
     e.SweepDone: lambda answers, _: answers._event(b"", r.Alls()),
+    e.Damaged: lambda answers, effect: answers._event(effect.queue, r.Err(UNREADABLE)),
     e.End: lambda answers, effect: answers._event(effect.queue, r.End()),
     e.Deleted: lambda answers, effect: answers._event(effect.queue, r.Deld()),
     e.WatchEnd: lambda answers, effect: answers._event(effect.notifier, r.End()),

@@ -35,6 +35,10 @@ NOBODY = {
 
 LINK_SENDER_BYTES = 24
 
+SHARED_MAX = 64
+"""Keys of senders whose agreed secret a session remembers. Agreeing takes half as long as all the
+rest of a SEND's authorisation."""
+
 
 @value
 class ServiceProof:
@@ -59,12 +63,15 @@ def link_sender(correlation: bytes) -> bytes:
 class Verifier:
     """Checks the authorizations of one session."""
 
-    __slots__ = ("_private", "_service")
+    __slots__ = ("_private", "_service", "_shared")
 
     def __init__(self, private: bytes, service: ServiceProof | None = None) -> None:
         """`private` is the router's X25519 key of this session, raw."""
         self._private = private
         self._service = service
+        self._shared: dict[bytes, bytes] = {}
+        """What was agreed on with keys that have authorized something here. Only those: to find
+        one here must not tell anybody else that it exists."""
 
     def entity(
         self,
@@ -99,12 +106,19 @@ class Verifier:
     def _is_authenticator(
         self, key: bytes, signed: bytes, authorization: bytes, correlation: bytes
     ) -> bool:
-        try:
-            shared = shared_key(self._private, raw_key(key))
-        except Malformed:
-            return False
+        shared = self._shared.get(key)
+        if shared is None:
+            try:
+                shared = shared_key(self._private, raw_key(key))
+            except Malformed:
+                return False
         # To make it again and compare takes as long for a wrong one as for the right one.
-        return compare_digest(authenticator(shared, correlation, signed), authorization)
+        fits = compare_digest(authenticator(shared, correlation, signed), authorization)
+        if fits:
+            if len(self._shared) >= SHARED_MAX:
+                self._shared.clear()
+            self._shared[key] = shared
+        return fits
 
 
 def _is_signature(key: bytes, signed: bytes, authorization: bytes, correlation: bytes) -> bool:

@@ -161,9 +161,6 @@ class SmpSession:
                 # The client waits for its service's id before it may say anything.
                 self._host.close("handshake spoke too early")
 
-    def go_on(self) -> None:
-        """The client took its answers; requests are read when they are answered, not before."""
-
     @property
     def is_cut_off(self) -> bool:
         """Whether the stream ended in the middle of a block."""
