@@ -104,7 +104,7 @@ bench-spark: .venv/.dev ## the pipeline: routing by shape, the audit of 100 mill
 bench-patterns: .venv/.dev ## pattern index against a scan
 	$(BIN)/python -m bench.patterns
 
-soak: .venv/.dev ## the long counts: 20,000 worlds, 200 kills, 50 of the pipeline; writes docs/soak.md
+soak: .venv/.dev ## the long counts: 20,000 worlds, 200 kills, 100 over SMP, 50 of the pipeline; writes docs/soak.md
 	$(BIN)/python -m tests.soak
 
 clean: ## forget the environment and what was run
