@@ -218,7 +218,9 @@ def test_the_fingerprint_is_that_of_the_second_certificate_or_the_only_one() -> 
 
 @pytest.mark.parametrize("length", [0, 5])
 @pytest.mark.parametrize(
-    "use", [fingerprint, leaf_key, lambda chain: check_chain(chain, NOW)], ids=str
+    "use",
+    [fingerprint, leaf_key, lambda chain: check_chain(chain, NOW)],
+    ids=["fingerprint", "leaf_key", "check_chain"],
 )
 def test_a_chain_has_one_to_four_certificates(
     use: Callable[[list[bytes]], object], length: int
