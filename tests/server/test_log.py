@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from headgate.core import facts as f
 from headgate.core.names import WHOLE, MessageId, QueueId, ServiceId, SessionId
+from headgate.core.tally import name_of
 from headgate.server.log import LEVELS, FactLog, Formatter, fields_of, set_up
 
 QUEUE, MESSAGE = QueueId(bytes(range(24))), MessageId(b"m" * 16)
@@ -57,8 +58,21 @@ def test_a_fact_worth_a_line_is_one(lines: io.StringIO, clock: Clock) -> None:
     [line] = told(lines)
     assert line["event"] == "Displaced"
     assert line["level"] == "info"
-    assert line["queue"] == "00010203…"
+    assert line["queue"] == name_of(DISPLACED.queue)[:4].hex() + "…"
     assert (line["session"], line["by"]) == (1, 2)
+
+
+def test_a_queue_is_called_by_its_name_if_it_has_one_and_else_by_its_digest() -> None:
+    """The journal does the same: no id of a party of a queue is written anywhere."""
+    drawn = QueueId(bytes(range(100, 124)) + b"\xff")
+    for queue, shown in (
+        (QueueId(b"bmq://orders/incoming"), "bmq://orders/incoming"),
+        (QueueId(b"n" * 100), "n" * 64 + "…"),
+        (QueueId(b"two\nlines"), name_of(QueueId(b"two\nlines"))[:4].hex() + "…"),
+        (drawn, name_of(drawn)[:4].hex() + "…"),
+    ):
+        fact = f.QueueDamaged(1.0, queue)
+        assert fields_of(fact) == {"queue": shown}
 
 
 def test_what_happens_for_every_message_is_not_a_line(lines: io.StringIO, clock: Clock) -> None:

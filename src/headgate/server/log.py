@@ -18,11 +18,17 @@ from typing import IO
 
 from headgate.core import facts as f
 from headgate.core.facts import Fact
+from headgate.core.names import QueueId
+from headgate.core.tally import name_of
 
 LEVELS: Mapping[type[Fact], int] = {
     f.SessionOpened: logging.INFO,
     f.SessionClosed: logging.INFO,
+    f.QueueDamaged: logging.ERROR,
     f.Displaced: logging.INFO,
+    f.WatcherDisplaced: logging.INFO,
+    f.NoticesDropped: logging.WARNING,
+    f.ServiceIdentified: logging.INFO,
     f.ServiceSubscribed: logging.INFO,
     f.ServiceDisplaced: logging.INFO,
     f.AppUnknown: logging.WARNING,
@@ -99,6 +105,8 @@ def fields_of(fact: Fact) -> dict[str, object]:
         match value:
             case _ if item.name == "at":
                 continue
+            case bytes() if item.name == "queue":
+                told[item.name] = _queue(value)
             case bytes():
                 told[item.name] = value[:ID_BYTES].hex() + ("…" if len(value) > ID_BYTES else "")
             case str():
@@ -109,6 +117,18 @@ def fields_of(fact: Fact) -> dict[str, object]:
             case _:
                 told[item.name] = value
     return told
+
+
+def _queue(queue: bytes) -> str:
+    """A name as it is. An id that was drawn is known to its parties alone, and so it is called by
+    its digest, as in the journal."""
+    try:
+        name = queue.decode()
+    except UnicodeDecodeError:
+        name = ""
+    if name.isprintable() and name:
+        return name if len(name) <= TEXT_CHARS else name[:TEXT_CHARS] + "…"
+    return name_of(QueueId(queue))[:ID_BYTES].hex() + "…"
 
 
 class Formatter(logging.Formatter):
