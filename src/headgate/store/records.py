@@ -1,4 +1,5 @@
-"""The parties of a queue as bytes: what a store keeps of them beside the ids it looks up."""
+"""What a store keeps as one value: the parties of a queue beside the ids that it looks up, the
+properties of a message, and the apps that have not confirmed it."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from headgate.core.names import ServiceId
+from headgate.core.message import NO_PROPERTIES, Properties
+from headgate.core.names import WHOLE, AppId, ServiceId
 from headgate.core.parties import Link, Notifier, Parties, Purpose
 
 DAMAGED = (ValueError, TypeError, msgspec.MsgspecError)
@@ -14,6 +16,27 @@ DAMAGED = (ValueError, TypeError, msgspec.MsgspecError)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Any]).decode
+
+
+# msgspec takes no union of str and bytes; msgpack itself tells the four types apart.
+_decode_properties = msgspec.msgpack.Decoder(dict[str, Any]).decode
+_decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
+
+encode_apps = msgspec.json.Encoder().encode
+
+
+def decode_apps(encoded: bytes | str | None) -> tuple[AppId, ...]:
+    """Most messages have the one app of a queue without apps, and nothing is kept of it."""
+    return (WHOLE,) if encoded is None else _decode_apps(encoded)
+
+
+def encode_properties(properties: Properties) -> bytes:
+    # msgspec does not know every Mapping, and no properties are the usual case.
+    return _encode(dict(properties)) if properties else b""
+
+
+def decode_properties(encoded: bytes) -> Properties:
+    return _decode_properties(encoded) if encoded else NO_PROPERTIES
 
 
 def encode_parties(parties: Parties | None) -> bytes | None:

@@ -6,20 +6,19 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
-from headgate.core.message import MARKER, NO_PROPERTIES, Entry, Message, Properties, Stored
-from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
+from headgate.core.message import MARKER, Entry, Message, Stored
+from headgate.core.names import MessageId, QueueId, Seq, ServiceId
 from headgate.core.steps import Head, Past, QueueRecord
 from headgate.core.tally import NOTHING, Tally
 from headgate.store.postgres.database import Row
-from headgate.store.records import DAMAGED, decode_parties, encode_parties
-
-_encode_properties = msgspec.msgpack.Encoder().encode
-# msgspec takes no union of str and bytes; msgpack itself tells the four types apart.
-_decode_properties = msgspec.msgpack.Decoder(dict[str, Any]).decode
-encode_apps = msgspec.json.Encoder().encode
-_decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
+from headgate.store.records import (
+    DAMAGED,
+    decode_apps,
+    decode_parties,
+    decode_properties,
+    encode_parties,
+    encode_properties,
+)
 
 
 def columns(rows: Iterable[Row]) -> list[list[Any]]:
@@ -46,15 +45,13 @@ def record_row(record: QueueRecord) -> Row:
 
 def message_row(stored: Stored) -> Row:
     message = stored.message
-    # msgspec does not know every Mapping, and no properties are the usual case.
-    properties = _encode_properties(dict(message.properties)) if message.properties else b""
     return (
         stored.seq,
         stored.queue,
         message.arrived,
         message.size,
         message.id,
-        properties,
+        encode_properties(message.properties),
         message.body,
     )
 
@@ -69,8 +66,8 @@ def tallies(rows: Iterable[Row]) -> dict[ServiceId, Tally]:
 
 def message(row: Row) -> Stored:
     seq, queue, id, arrived, properties, body, apps = row
-    found = Message(MessageId(id), body, arrived, _properties(properties))
-    return Stored(seq, queue, found, _apps(apps))
+    found = Message(MessageId(id), body, arrived, decode_properties(properties))
+    return Stored(seq, queue, found, decode_apps(apps))
 
 
 def heads(rows: Iterable[Row]) -> tuple[dict[QueueId, Head], set[QueueId]]:
@@ -96,7 +93,7 @@ def backlogs(rows: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[Entry
         if queue not in found:
             found[queue] = record(queue, domain, service, full, parties), []
         if seq is not None:
-            entry = Entry(seq, id, arrived, size, _properties(properties), _apps(apps))
+            entry = Entry(seq, id, arrived, size, decode_properties(properties), decode_apps(apps))
             found[queue][1].append(entry)
     for _, entries in found.values():
         entries.sort(key=lambda entry: entry.seq)
@@ -106,7 +103,7 @@ def backlogs(rows: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[Entry
 def past(
     seq: Seq, queue: QueueId, domain: bytes, id: MessageId, arrived: float, properties: bytes
 ) -> Past:
-    is_marker = _properties(properties).get(MARKER) is True
+    is_marker = decode_properties(properties).get(MARKER) is True
     return Past(seq, queue, domain.decode(), id, arrived, is_marker)
 
 
@@ -114,11 +111,3 @@ def record(
     queue: QueueId, domain: bytes, service: ServiceId | None, full: bool, parties: bytes | None
 ) -> QueueRecord:
     return QueueRecord(queue, domain.decode(), service, decode_parties(parties), full)
-
-
-def _properties(encoded: bytes) -> Properties:
-    return _decode_properties(encoded) if encoded else NO_PROPERTIES
-
-
-def _apps(encoded: bytes | None) -> tuple[AppId, ...]:
-    return (WHOLE,) if encoded is None else _decode_apps(encoded)

@@ -37,6 +37,7 @@ from headgate.store.base import PART_ROWS, Extent, cut, in_parts
 from headgate.store.facts import encode_facts, told
 from headgate.store.postgres import rows, sql
 from headgate.store.postgres.database import Database, Row
+from headgate.store.records import encode_apps
 from headgate.store.worker import Worker
 
 T = TypeVar("T")
@@ -195,7 +196,7 @@ class PostgresStore:
         holds = {
             stored.seq: stored.apps for stored in batch.append.values() if stored.apps != (WHOLE,)
         } | batch.hold
-        self._change(sql.HOLD, ((seq, rows.encode_apps(apps)) for seq, apps in holds.items()))
+        self._change(sql.HOLD, ((seq, encode_apps(apps)) for seq, apps in holds.items()))
         self._change(sql.DELETE, ((seq, seq) for seq in batch.delete))
         self._change(sql.ASSOCIATE, batch.associate.items())
         self._tally(batch)

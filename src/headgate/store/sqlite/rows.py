@@ -6,21 +6,20 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-import msgspec
-
-from headgate.core.message import NO_PROPERTIES, Entry, Message, Properties, Stored
-from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
+from headgate.core.message import Entry, Message, Stored
+from headgate.core.names import MessageId, QueueId, Seq, ServiceId
 from headgate.core.parties import Parties
 from headgate.core.steps import Head, QueueRecord
-from headgate.store.records import DAMAGED, decode_parties, encode_parties
+from headgate.store.records import (
+    DAMAGED,
+    decode_apps,
+    decode_parties,
+    decode_properties,
+    encode_parties,
+    encode_properties,
+)
 
 Row: TypeAlias = tuple[Any, ...]
-
-_encode_properties = msgspec.msgpack.Encoder().encode
-# msgspec takes no union of str and bytes; msgpack itself tells the four types apart.
-_decode_properties = msgspec.msgpack.Decoder(dict[str, Any]).decode
-_encode_apps = msgspec.json.Encoder().encode
-_decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
 
 
 def ids(parties: Parties | None) -> Row:
@@ -55,25 +54,15 @@ def record(
 
 def message_row(stored: Stored) -> Row:
     content = stored.message
-    # msgspec does not know every Mapping, and no properties are the usual case.
-    encoded = _encode_properties(dict(content.properties)) if content.properties else b""
     return (
         stored.seq,
         stored.queue,
         content.id,
         content.arrived,
         content.size,
-        encoded,
+        encode_properties(content.properties),
         content.body,
     )
-
-
-def properties(encoded: bytes) -> Properties:
-    return _decode_properties(encoded) if encoded else NO_PROPERTIES
-
-
-def apps(encoded: str | None) -> tuple[AppId, ...]:
-    return (WHOLE,) if encoded is None else _decode_apps(encoded)
 
 
 def heads(found: Iterable[Row]) -> tuple[dict[QueueId, Head], set[QueueId]]:
@@ -101,18 +90,14 @@ def backlogs(found: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[Entr
         if queue not in queues:
             queues[queue] = record(*kept), []
         if seq is not None:
-            entry = Entry(seq, id, arrived, size, properties(encoded), apps(held))
+            entry = Entry(seq, id, arrived, size, decode_properties(encoded), decode_apps(held))
             queues[queue][1].append(entry)
     for _, entries in queues.values():
         entries.sort(key=lambda entry: entry.seq)
     return queues
 
 
-def encode_apps(apps: tuple[AppId, ...]) -> str:
-    return _encode_apps(apps).decode()
-
-
 def message(row: Row) -> Stored:
     seq, queue, id, arrived, encoded, body, held = row
-    content = Message(MessageId(id), body, arrived, properties(encoded))
-    return Stored(seq, queue, content, apps(held))
+    content = Message(MessageId(id), body, arrived, decode_properties(encoded))
+    return Stored(seq, queue, content, decode_apps(held))

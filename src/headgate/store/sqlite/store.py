@@ -35,6 +35,7 @@ from headgate.core.tally import NOTHING, Tally
 from headgate.errors import StoreError
 from headgate.store.base import PART_ROWS, Extent, cut, in_parts
 from headgate.store.facts import encode_facts, told
+from headgate.store.records import decode_properties, encode_apps
 from headgate.store.sqlite import rows, sql
 from headgate.store.sqlite.file import File
 from headgate.store.sqlite.rows import Row
@@ -163,7 +164,7 @@ class SqliteStore:
             last, left = found[-1][0], aged.limit - len(found)
             found += self._file.all(sql.AGED_REST, (aged.before, last, left))
         return [
-            Past(seq, queue, domain, id, arrived, rows.properties(encoded).get(MARKER) is True)
+            Past(seq, queue, domain, id, arrived, decode_properties(encoded).get(MARKER) is True)
             for seq, queue, domain, id, arrived, encoded in found
         ]
 
@@ -182,7 +183,7 @@ class SqliteStore:
                 if stored.apps != (WHOLE,)
             } | batch.hold
             if holds:
-                many(sql.HOLD, ((rows.encode_apps(apps), seq) for seq, apps in holds.items()))
+                many(sql.HOLD, ((encode_apps(apps).decode(), seq) for seq, apps in holds.items()))
             if batch.delete:
                 gone = list(_each(sorted(batch.delete)))
                 for text in sql.DELETE:
