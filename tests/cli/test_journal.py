@@ -56,8 +56,8 @@ def test_stats_count_by_kind(folder: Path) -> None:
     done = journal(folder, "stats", "--json")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     counts = {row["kind"]: row["facts"] for row in rows}
-    assert counts["Accepted"] == 5
-    assert counts["SessionOpened"] == counts["SessionClosed"] == 10
+    assert counts["Accepted"] == 6
+    assert counts["SessionOpened"] == counts["SessionClosed"] == 12
 
 
 def test_verify_says_which_segment_is_broken(folder: Path, tmp_path: Path) -> None:
