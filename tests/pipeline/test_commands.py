@@ -62,7 +62,7 @@ def run(folder: Path, *arguments: str, code: int = 0) -> Result:
 def test_tables_are_kept_shown_asked_and_told_of(history: Path) -> None:
     done = run(history, "run", "--once", "--show", "select count(*) n from messages")
     assert "facts in" in done.stderr
-    assert done.stdout == "\nn\n5\n"
+    assert done.stdout == "\nn\n6\n"
     status = json.loads(run(history, "status", "--json").stdout)
     assert status["lag_facts"] == 0
     assert status["segments_corrupt"] == 0
