@@ -22,12 +22,12 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench.servers import pin_load
+from headgate.core.domain import SMP_DOMAIN
 from headgate.core.message import Message, Stored
 from headgate.core.names import WHOLE, MessageId, QueueId, Seq, ServiceId
 from headgate.core.parties import Parties, Purpose
 from headgate.core.steps import Batch, QueueRecord, ServiceRecord
 from headgate.core.tally import Tally
-from headgate.server.config.sections import SMP_DOMAIN
 from headgate.store import Store, open_store
 from headgate.testing.postgres import PostgresCluster
 from headgate.testing.recipient import spki

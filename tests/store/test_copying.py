@@ -17,8 +17,7 @@ from headgate.core.parties import Link, Notifier, Parties, Purpose
 from headgate.core.steps import Batch, Load, QueueRecord, ServiceRecord, SinkRecord
 from headgate.core.tally import Tally
 from headgate.errors import StoreError
-from headgate.store import MemoryStore, SqliteStore
-from headgate.store import base as store_base
+from headgate.store import MemoryStore, SqliteStore, parts
 from headgate.store.base import Extent, Store
 from headgate.store.copying import copy
 from headgate.store.postgres import PostgresStore
@@ -82,7 +81,7 @@ async def whole(store: Store) -> Batch:
 async def test_a_copy_through_every_kind_of_store_is_the_same(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_base, "PART_BYTES", 20_000)  # so that there are many parts
+    monkeypatch.setattr(parts, "PART_BYTES", 20_000)  # so that there are many parts
     stores: list[Store] = [
         MemoryStore(),
         SqliteStore(tmp_path / "one.db"),

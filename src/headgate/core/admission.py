@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from headgate.core.backlogs import Backlog, Backlogs
@@ -45,6 +45,13 @@ class Admission:
         if address.party is Party.RECIPIENT:
             return address.id in unreadable
         return turn.loaded.addresses.get(address) in unreadable
+
+    def is_taken(self, addresses: Iterable[Address], queue: QueueId, turn: Turn) -> bool:
+        """Whether another queue has one of these, damaged ones included."""
+        return any(
+            self._backlogs.owner(address) not in (None, queue) or self.is_damaged(address, turn)
+            for address in addresses
+        )
 
     def admit(self, command: Guarded, turn: Turn) -> Backlog | None:
         """The queue of a command. Where there is none, or the command has no right to it, the

@@ -42,9 +42,7 @@ class Amending:
             if before is None:
                 raise Prohibited("the queue has no parties")
             after = command.change.apply(before)
-            if self._backlogs.has_taken(after, queue) or any(
-                self._admission.is_damaged(address, turn) for address in after.addresses()
-            ):
+            if self._admission.is_taken(after.addresses(), queue, turn):
                 raise Unauthorised
         except HeadgateError as error:
             turn.fail(session, ref, queue, error)

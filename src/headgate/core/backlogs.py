@@ -5,7 +5,7 @@ from __future__ import annotations
 from headgate.core.limits import Limits
 from headgate.core.message import Stored
 from headgate.core.names import QueueId, Seq
-from headgate.core.parties import Address, Parties, Party
+from headgate.core.parties import Address, Party
 from headgate.core.steps import Head, QueueRecord
 from headgate.core.tally import name_of
 from headgate.core.turn import Turn
@@ -116,11 +116,6 @@ class Backlogs:
         for address in _addresses(record):
             undo.put(self._owners, address, record.queue)
         return backlog
-
-    def has_taken(self, parties: Parties | None, queue: QueueId) -> bool:
-        """Whether another queue has one of the ids of these parties."""
-        addresses = parties.addresses() if parties is not None else ()
-        return any(self.owner(address) not in (None, queue) for address in addresses)
 
     def amend(self, backlog: Backlog, record: QueueRecord, turn: Turn) -> None:
         """Give a queue another record, here and in the store."""

@@ -13,6 +13,9 @@ from headgate.expr.predicate import Predicate
 
 DAY = 86_400.0
 
+SMP_DOMAIN = "smp"
+"""The domain of the queues of SimpleX clients, which is in no file: its settings are in [smp]."""
+
 
 class Mode(Enum):
     EXCLUSIVE = "exclusive"

@@ -14,7 +14,7 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from headgate.core.limits import KiB
-from headgate.core.names import QueueId, ServiceId
+from headgate.core.names import ServiceId
 from headgate.core.values import value
 from headgate.errors import HeadgateError, Unauthorised
 
@@ -100,9 +100,6 @@ class Parties:
 Proof: TypeAlias = Callable[["QueueRecord | None"], HeadgateError | None]
 """Says why a command may not be carried out on a queue, or nothing. It is asked about a queue
 that does not exist as well, so that both take as long."""
-
-Owner: TypeAlias = Callable[[Address], QueueId | None]
-"""Which queue has an address."""
 
 
 # What may be changed. Each says what the parties are afterwards, or why not.

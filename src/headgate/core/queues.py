@@ -237,11 +237,11 @@ class Queues:
     def _is_taken(self, command: Create, turn: Turn) -> bool:
         """Whether a queue has one of the ids that a new one is to have, damaged ones included."""
         queue, parties = command.queue, command.parties
-        if self._backlogs.find(queue) is not None or self._backlogs.has_taken(parties, queue):
+        if self._backlogs.find(queue) is not None:
             return True
         addresses = [Address(Party.RECIPIENT, queue)]
         addresses += parties.addresses() if parties is not None else ()
-        return any(self._admission.is_damaged(address, turn) for address in addresses)
+        return self._admission.is_taken(addresses, queue, turn)
 
     # Who is subscribed.
 

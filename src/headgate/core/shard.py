@@ -436,7 +436,6 @@ class Shard:
         if turn.batch.sealed is not None:
             self.outbox.sealed(turn.batch.sealed)
         touched = dict.fromkeys(map(self._touched, commands))
-        touched.pop(None, None)
         self.backlogs.settle([queue for queue in touched if queue is not None])
         self.statistics.observe(turn.facts)
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from functools import partial
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-from headgate.core.limits import MiB
 from headgate.core.names import Seq
 from headgate.core.steps import Batch, Load, Loaded
 from headgate.core.values import value
-
-PART_ROWS = 4096
-PART_BYTES = 8 * MiB
-"""What one batch of a copy holds at most; a single larger message is a batch of its own."""
 
 
 @value
@@ -23,33 +17,6 @@ class Extent:
 
     queues: int = 0
     messages: int = 0
-
-
-Part: TypeAlias = Callable[[int], tuple[Batch, int | None]]
-"""What of a store comes after a place, and the place to go on from, if there may be more."""
-
-
-async def in_parts(
-    parts: Iterable[Part],
-    run: Callable[[Callable[[], tuple[Batch, int | None]]], Awaitable[tuple[Batch, int | None]]],
-) -> AsyncIterator[Batch]:
-    """All parts of a store, one after another; `run` does the reading."""
-    for part in parts:
-        after: int | None = 0
-        while after is not None:
-            batch, after = await run(partial(part, after))
-            if batch:
-                yield batch
-
-
-def cut(sizes: Iterable[tuple[Seq, int]]) -> Seq:
-    """The number of the last message that belongs to a part, given those that could."""
-    total, last = 0, Seq(0)
-    for seq, size in sizes:
-        if last and total + size > PART_BYTES:
-            break
-        total, last = total + size, seq
-    return last
 
 
 class Store(Protocol):

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from headgate.core.domain import Domain, Mode
+from headgate.core.domain import SMP_DOMAIN, Domain, Mode
 from headgate.core.limits import KiB, Limits, MiB
 from headgate.core.names import WHOLE, AppId
 from headgate.errors import ConfigError, ExpressionError
@@ -31,7 +31,6 @@ from headgate.server.config.sections import (
     DOMAIN,
     DOMAINS,
     KNOWN,
-    SMP_DOMAIN,
     Config,
     Entry,
     Group,

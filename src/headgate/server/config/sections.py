@@ -11,7 +11,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
 
-from headgate.core.domain import Domain, Mode
+from headgate.core.domain import SMP_DOMAIN, Domain, Mode
 from headgate.core.limits import KiB, Limits, MiB
 from headgate.server.config.kinds import (
     Choice,
@@ -28,9 +28,6 @@ from headgate.server.config.kinds import (
     Unlimited,
     Whole,
 )
-
-SMP_DOMAIN = "smp"
-"""The domain of the exclusive queues, which is not in the file: its settings are in [smp]."""
 
 HostName: TypeAlias = Annotated[
     str, Text('a host name or an address, such as "127.0.0.1"', r"[A-Za-z0-9_.:%-]{1,255}")

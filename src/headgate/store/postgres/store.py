@@ -33,8 +33,9 @@ from headgate.core.steps import (
 )
 from headgate.core.tally import NOTHING
 from headgate.errors import StoreError
-from headgate.store.base import PART_ROWS, Extent, cut, in_parts
+from headgate.store.base import Extent
 from headgate.store.facts import encode_facts, told
+from headgate.store.parts import PART_ROWS, cut, in_parts
 from headgate.store.postgres import rows, sql
 from headgate.store.postgres.database import Database, Row
 from headgate.store.records import encode_apps

@@ -33,8 +33,9 @@ from headgate.core.steps import (
 )
 from headgate.core.tally import NOTHING, Tally
 from headgate.errors import StoreError
-from headgate.store.base import PART_ROWS, Extent, cut, in_parts
+from headgate.store.base import Extent
 from headgate.store.facts import encode_facts, told
+from headgate.store.parts import PART_ROWS, cut, in_parts
 from headgate.store.records import decode_properties, encode_apps
 from headgate.store.sqlite import rows, sql
 from headgate.store.sqlite.file import File
@@ -154,7 +155,8 @@ class SqliteStore:
         swept = {}
         for page, looked in zip(pages, found, strict=True):
             heads, damaged = rows.heads(row for row in looked if row[6])
-            swept[page] = Swept(sorted(row[1] for row in looked), _sorted(heads))
+            read = [heads[queue] for queue in sorted(heads)]
+            swept[page] = Swept(sorted(row[1] for row in looked), read)
             unreadable |= damaged
         return swept
 
@@ -260,10 +262,6 @@ class SqliteStore:
             return Batch(), None
         [(first, blob)] = found
         return Batch(outbox=OutboxRow(first, told(blob), len(blob))), first
-
-
-def _sorted(heads: dict[QueueId, Head]) -> list[Head]:
-    return [heads[queue] for queue in sorted(heads)]
 
 
 def _each(values: Iterable[object]) -> Iterable[Row]:

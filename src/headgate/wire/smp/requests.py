@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from headgate.core import commands as core
+from headgate.core.domain import SMP_DOMAIN
 from headgate.core.message import NO_PROPERTIES, NOTIFY, Message
 from headgate.core.names import MessageId, QueueId, ServiceId, SessionId
 from headgate.core.parties import (
@@ -39,7 +40,6 @@ from headgate.wire.smp.proof import Verifier, link_sender
 from headgate.wire.smp.transmissions import SIGNATURE, Transmission
 
 ID_BYTES = 24
-DOMAIN = "smp"
 NOWHERE = QueueId(b"")
 NOTIFYING = {NOTIFY: True}
 OK = r.Ok()
@@ -147,7 +147,9 @@ class Requests:
             notified,
         )
         ref = Asked(asked.correlation, b"", ids)
-        return core.Create(self._session, ref, queue, DOMAIN, new.subscribe, self._service, parties)
+        return core.Create(
+            self._session, ref, queue, SMP_DOMAIN, new.subscribe, self._service, parties
+        )
 
     def _notifier(self, asked: c.NKey) -> tuple[Notifier, r.Nid]:
         private = self._shell.draw(32)
