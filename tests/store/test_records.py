@@ -1,4 +1,4 @@
-"""The parties of a queue as bytes."""
+"""The parties of a queue and the properties of a message as bytes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.core.message import Declared, Properties
 from headgate.core.names import ServiceId
 from headgate.core.parties import Link, Notifier, Parties, Purpose
-from headgate.store.records import decode_parties, encode_parties
+from headgate.store.records import (
+    DAMAGED,
+    decode_parties,
+    decode_properties,
+    encode_parties,
+    encode_properties,
+)
 
 some = st.binary(max_size=4)
 parties = st.builds(
@@ -69,3 +76,24 @@ def test_the_bytes_are_those_of_stores_that_exist(purpose: Purpose, letter: byte
     ) % letter
     assert encode_parties(its) == encoded
     assert decode_parties(encoded) == its
+
+
+values = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=4) | some
+
+
+@given(st.dictionaries(st.text(max_size=3), values, max_size=4), st.booleans())
+def test_properties_come_back_with_the_types_that_were_declared(
+    plain: dict[str, bool | int | str | bytes], has_types: bool
+) -> None:
+    types = bytes(range(len(plain)))
+    its: Properties = Declared(plain, types) if has_types else plain
+    back = decode_properties(encode_properties(its))
+    assert back == plain
+    assert [type(v) for v in back.values()] == [type(v) for v in plain.values()]
+    assert getattr(back, "types", b"") == (types if has_types else b"")
+
+
+def test_properties_with_a_type_too_few_are_damaged() -> None:
+    damaged = encode_properties(Declared({"a": 1}, b"\x05")).replace(b"\xc4\x01\x05", b"\xc4\x00")
+    with pytest.raises(DAMAGED):
+        decode_properties(damaged)

@@ -17,6 +17,20 @@ Properties: TypeAlias = Mapping[str, PropertyValue]
 
 NO_PROPERTIES: Properties = EMPTY
 
+
+class Declared(dict[str, PropertyValue]):
+    """Properties with the type that their sender declared for each. To the core a number is a
+    number; who reads the message is told the width that it was sent with."""
+
+    __slots__ = ("types",)
+
+    def __init__(self, properties: Properties, types: bytes) -> None:
+        assert len(properties) == len(types), "each property has a type"
+        super().__init__(properties)
+        self.types = types
+        """One byte for each, in their order, as the wire has it that declared them."""
+
+
 NOTIFY = "notify"
 """The property of a message whose notifier is to be told. Only the router sets it."""
 MARKER = "quota"

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from headgate.core.message import NO_PROPERTIES, Properties
+from headgate.core.message import NO_PROPERTIES, Declared, Properties
 from headgate.core.names import WHOLE, AppId, ServiceId
 from headgate.core.parties import Link, Notifier, Parties, Purpose
 
@@ -19,7 +19,7 @@ _decode = msgspec.msgpack.Decoder(list[Any]).decode
 
 
 # msgspec takes no union of str and bytes; msgpack itself tells the four types apart.
-_decode_properties = msgspec.msgpack.Decoder(dict[str, Any]).decode
+_decode_properties = msgspec.msgpack.Decoder(dict[str, Any] | tuple[dict[str, Any], bytes]).decode
 _decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
 
 encode_apps = msgspec.json.Encoder().encode
@@ -31,12 +31,24 @@ def decode_apps(encoded: bytes | str | None) -> tuple[AppId, ...]:
 
 
 def encode_properties(properties: Properties) -> bytes:
-    # msgspec does not know every Mapping, and no properties are the usual case.
-    return _encode(dict(properties)) if properties else b""
+    """A map; or a map and the types that were declared for its values."""
+    if not properties:  # the usual case
+        return b""
+    if isinstance(properties, Declared):
+        return _encode((properties, properties.types))
+    return _encode(dict(properties))  # msgspec does not know every Mapping
 
 
 def decode_properties(encoded: bytes) -> Properties:
-    return _decode_properties(encoded) if encoded else NO_PROPERTIES
+    if not encoded:
+        return NO_PROPERTIES
+    found = _decode_properties(encoded)
+    if isinstance(found, dict):
+        return found
+    values, types = found
+    if len(values) != len(types):
+        raise ValueError("as many types as values")
+    return Declared(values, types)
 
 
 def encode_parties(parties: Parties | None) -> bytes | None:
