@@ -139,11 +139,11 @@ def test_config_show_says_where_values_come_from(tmp_path: Path) -> None:
 
 
 def test_config_show_prints_json_lines_and_warnings_apart() -> None:
-    Path("other.toml").write_text("[listen.bmq]\n")
+    Path("other.toml").write_text('[listen.bmq]\n[domains.x]\nsubscriptions = { a = ["b > 1"] }\n')
     result = run("config", "show", "--json", "--config", "other.toml")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert {"key": "listen.bmq.port", "value": "30114", "origin": "default"} in rows
-    assert result.stderr.startswith("warning: listen.bmq: ")
+    assert result.stderr.startswith("warning: domains.x.subscriptions.a: ")
 
 
 def test_the_file_can_be_named_in_the_environment() -> None:

@@ -350,3 +350,15 @@ def test_bodies_are_read_after_a_restart_within_the_cache() -> None:
     assert [d.message.body for d in a.news()] == [b"body 1", b"body 2", b"body 3"]
     a.confirm(1)
     assert [d.message.body for d in a.news()] == [b"body 4"]
+
+
+def test_a_session_has_so_many_queues_open() -> None:
+    """Closing one makes room for another; other sessions have their own count."""
+    shop = Shop(limits=Limits(opens_per_session=1))
+    session, error = write(shop)
+    assert error is None
+    one_more = Open(session, 1, OTHER, shop.domain.name, WHOLE, False, True)
+    assert_reached(shop, shop.ask(one_more), "opens_per_session", 1, session)
+    assert write(shop, OTHER)[1] is None
+    assert shop.ask(Close(session, 1, Q)) is None
+    assert shop.ask(one_more) is None

@@ -151,12 +151,6 @@ def test_an_expression_that_is_probably_not_meant_is_a_warning(load: Load) -> No
     assert "1 < a < 2" in config.warnings[0]
 
 
-def test_a_listener_that_does_not_exist_yet_is_accepted_with_a_warning(load: Load) -> None:
-    config = load("[listen.bmq]\nport = 0")
-    assert config.listen.bmq is not None
-    assert "listen.bmq" in config.warnings[0]
-
-
 def test_limits_bound_the_expressions_of_domains(load: Load) -> None:
     with pytest.raises(ConfigError, match=r"domains\.d\.subscriptions"):
         load('[limits]\nexpression_bytes = 5\n[domains.d]\nsubscriptions = {"" = ["price > 10"]}')

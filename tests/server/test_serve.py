@@ -241,11 +241,8 @@ def test_systemd_is_told(serve: Serve, tmp_path: Path) -> None:
 
 
 def test_warnings_of_the_configuration_are_logged(serve: Serve) -> None:
-    served = serve(CONFIG + '[listen.bmq]\n[domains.x]\nsubscriptions = { a = ["b > 1"] }\n')
+    served = serve(CONFIG + '[domains.x]\nsubscriptions = { a = ["b > 1"] }\n')
     served.started()
     assert served.stop() == 0
     warnings = [str(line["warning"]) for line in served.lines("configuration")]
-    assert [warning.split(":")[0] for warning in warnings] == [
-        "listen.bmq",
-        "domains.x.subscriptions.a",
-    ]
+    assert [warning.split(":")[0] for warning in warnings] == ["domains.x.subscriptions.a"]

@@ -46,6 +46,9 @@ class Limits:
     request_bytes: int = 64 * MiB
     """One request of a Redis client, which is held until it is whole."""
 
+    event_bytes: int = 64 * MiB
+    """One event of a BlazingMQ client, which is held until it is whole."""
+
     message_properties: int = 255
     """Properties of one message, as BlazingMQ has it."""
 
@@ -54,6 +57,9 @@ class Limits:
 
     queues_per_session: int = 1_000_000
     """Queues one session may subscribe to one by one."""
+
+    opens_per_session: int = 10_000
+    """Shared queues one session may have open, each of their apps counted."""
 
     channels_per_session: int = 100_000
     """Channels one session may subscribe to."""

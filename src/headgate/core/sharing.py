@@ -320,6 +320,8 @@ class Sharing:
         domain = self.domain_of(command)
         if (command.queue, command.app) in seat.opened:
             raise Prohibited("the session has the queue open already")
+        if len(seat.opened) >= self._limits.opens_per_session:
+            raise LimitReached("opens_per_session", self._limits.opens_per_session)
         if domain.mode is not Mode.FANOUT and command.app != WHOLE:
             raise Prohibited(f"a {domain.mode.value} queue has no apps")
         if domain.mode is Mode.FANOUT and command.read and command.app == WHOLE:

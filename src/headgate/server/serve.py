@@ -28,6 +28,7 @@ from headgate.core.domain import Domain
 from headgate.core.values import EMPTY
 from headgate.errors import ConfigError, HeadgateError
 from headgate.server import admin, log, notices
+from headgate.server.bmq import BmqServer
 from headgate.server.config import Config, Listen, load_config
 from headgate.server.identity import Identity
 from headgate.server.journal import JournalSettings
@@ -164,6 +165,7 @@ class _Service:
         )
         self.resp: RespServer | None = None
         self.smp: SmpServer | None = None
+        self.bmq: BmqServer | None = None
         self.stage = "starting"
         self.metrics = Metrics(self.gauges)
         self.lines = log.FactLog(config.limits.log_lines_per_second, time.monotonic)
@@ -210,6 +212,7 @@ class _Service:
             metrics=self.metrics.exposition,
             journal=None if journal is None else journal.directory,
             sinks=sinks,
+            explain=self.router.explain,
             rows=config.limits.status_rows,
             token=None if token is None else token.reveal(),
         )
@@ -236,6 +239,10 @@ class _Service:
             stack.callback(self.smp.close)
             ready["smp"] = dict(zip(("host", "port"), self.smp.address, strict=True))
             ready["smp"]["fingerprint"] = identity.fingerprint_text
+        if config.listen.bmq is not None:
+            self.bmq = BmqServer(self.router, config.listen.bmq, config.directory)
+            stack.callback(self.bmq.close)
+            ready["bmq"] = dict(zip(("host", "port"), self.bmq.address, strict=True))
         await stack.enter_async_context(sinks.opened())
         self.stage = ""
         if self.ready_file is not None:
@@ -246,6 +253,8 @@ class _Service:
             addresses["resp"] = "{}:{}".format(*self.resp.address)
         if self.smp is not None:
             addresses["smp"] = self.smp.identity.address(*self.smp.address)
+        if self.bmq is not None:
+            addresses["bmq"] = "tcp://{}:{}".format(*self.bmq.address)
         told = {**addresses, "store": masked(config.store.url), **self._counts()}
         logger.info("serving", extra={"fields": told})
         if self.play is None or await self._played(self.play, addresses, stop):

@@ -208,9 +208,6 @@ class _Reader:
         values = self.table(raw, KNOWN, (), (DOMAINS,))
         directory = (self.folder / values.pop("directory")).absolute()
         limits = values["limits"]
-        for wire in ("bmq",):
-            if getattr(values["listen"], wire) is not None:
-                self.warn(("listen", wire), "accepted, but this version does not listen there yet")
         config = Config(
             directory=directory,
             domains=MappingProxyType(self.domains(domains, limits)),

@@ -111,6 +111,10 @@ class ListenBmq:
     """The address to listen on."""
     port: Port = 30114
     """0 picks a free one."""
+    heartbeat: Seconds = 3.0
+    """A client that said nothing for so long is asked for a sign of life; 0 is never."""
+    heartbeats_missed: Annotated[int, Whole(1, 1000)] = 10
+    """So many times in a row; then it is gone."""
     tls: Tls | None = None
 
 

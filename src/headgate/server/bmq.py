@@ -1,0 +1,318 @@
+"""The BlazingMQ wire on a listener: connections, their pulse, and what waits for room."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from headgate.core.commands import Command, Drained
+from headgate.core.domain import Domain
+from headgate.core.effects import Effect
+from headgate.core.facts import Fact, HandshakeFailed, SessionEased, SessionSlowed
+from headgate.core.facts import LimitReached as LimitReachedFact
+from headgate.core.facts import Refused as RefusedFact
+from headgate.core.mailbox import Pressure
+from headgate.core.names import QueueId, SessionId
+from headgate.errors import HeadgateError, LimitReached
+from headgate.server.config.sections import ListenBmq
+from headgate.server.connection import Connection, Pipe, SocketPipe
+from headgate.server.listener import Listener, bind
+from headgate.server.poller import Poller
+from headgate.server.router import NOBODY, Router
+from headgate.server.tls import Handshakes, TlsPipe, server_context
+from headgate.wire.bmq.control import ClientIdentity, ClientType
+from headgate.wire.bmq.events import HEARTBEAT_REQUEST
+from headgate.wire.bmq.hello import FEATURES, Pulse
+from headgate.wire.bmq.session import BmqSession
+
+log = logging.getLogger(__name__)
+
+HANDSHAKE_SECONDS = 10.0
+"""For TLS, and then for the hello."""
+AGAIN_SECONDS = 0.05
+"""After so long the router may have room for what it had none for."""
+
+
+class BmqServer:
+    def __init__(self, router: Router, config: ListenBmq, directory: Path) -> None:
+        self.router = router
+        self.pulse = Pulse(config.heartbeat, config.heartbeats_missed)
+        self._loop = asyncio.get_running_loop()
+        self._poller = Poller(self._loop)
+        self._clients: dict[SessionId, Client] = {}
+        self._open_sockets: set[Connection] = set()
+        """Those included whose session is over, and that may still read our last words."""
+        self._input_bytes = 0
+        self._context: ssl.SSLContext | None = None
+        if config.tls is not None:
+            self._context = server_context(
+                directory / config.tls.certificate, directory / config.tls.key
+            )
+        self._handshakes = Handshakes(
+            self._loop,
+            self._secure,
+            HANDSHAKE_SECONDS,
+            lambda reason: router.announce([HandshakeFailed(router.clock(), "bmq", reason)]),
+        )
+        self._listener = Listener(
+            self._loop, bind("listen.bmq", config.host, config.port), self._welcome
+        )
+        self._identity = ClientIdentity(
+            client_type=ClientType.TCPBROKER,
+            process_name="headgate",
+            pid=os.getpid(),
+            host_name=socket.gethostname(),
+            features=FEATURES,
+        )
+        self._beating: asyncio.TimerHandle | None = None
+        self._beat_later()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self._listener.address
+
+    def close(self) -> None:
+        """Accept nothing more, and end every session."""
+        self._listener.close()
+        self._handshakes.close()
+        if self._beating is not None:
+            self._beating.cancel()
+        for connection in list(self._open_sockets):
+            connection.close("the router stops", at_once=True)
+        self._poller.close()
+
+    # New connections.
+
+    def _welcome(self, connected: socket.socket, peer: str) -> None:
+        if self._context is None:
+            self._open(SocketPipe(connected), peer)
+            return
+        most = self.router.limits.handshakes
+        if len(self._handshakes) >= most:
+            with suppress(LimitReached), self.router.telling_limits(NOBODY):
+                raise LimitReached("handshakes", most)
+            connected.close()
+            return
+
+        def done(pipe: TlsPipe | None) -> None:
+            if pipe is not None:
+                self._open(pipe, peer)
+
+        self._handshakes.begin(connected, done)
+
+    def _secure(self, connected: socket.socket) -> TlsPipe:
+        assert self._context is not None, "only a listener with TLS has handshakes"
+        return TlsPipe(self._context, connected)
+
+    def _open(self, pipe: Pipe, peer: str) -> None:
+        client = Client(self, peer)
+        try:
+            id = self.router.connect("bmq", peer, client.tell)
+        except LimitReached:
+            pipe.close()
+            return
+        session = self.router.broker.sessions.get(id)
+        assert session is not None, "it was just opened"
+        connection = Connection(
+            self._loop,
+            self._poller,
+            pipe,
+            self,
+            id,
+            session.mailbox,
+            self.router.clock,
+            0,
+            self.router.limits.answer_bytes,
+        )
+        self._clients[id] = client
+        self._open_sockets.add(connection)
+        deadline = self._loop.call_later(HANDSHAKE_SECONDS, client.close, "no hello")
+        client.start(
+            connection,
+            BmqSession(client, id, self._identity, self.pulse, self.router.limits),
+            deadline,
+        )
+
+    # What connections say.
+
+    def pressed(self, connection: Connection, before: Pressure) -> None:
+        mailbox, now = connection.mailbox, self.router.clock()
+        if mailbox.pressure is before:
+            return
+        client = self._clients[connection.id]
+        if before is Pressure.EASY:
+            client.slow_since = now
+            self.router.announce([SessionSlowed(now, connection.id, client.name, mailbox.bytes)])
+        elif mailbox.pressure is Pressure.EASY:
+            seconds = now - client.slow_since
+            self.router.announce([SessionEased(now, connection.id, client.name, seconds)])
+            self._drained(connection.id)
+
+    def eased(self, connection: Connection) -> None:
+        if not len(connection.mailbox):
+            self._drained(connection.id)
+
+    def _drained(self, session: SessionId) -> None:
+        """What waited for room may go on, if something could."""
+        seat = self.router.broker.shard.seats.find(session)
+        if seat is not None and seat.opened:
+            self.router.turns.insist([Drained(session)])
+
+    def gone(self, connection: Connection, reason: str) -> None:
+        client = self._clients.pop(connection.id)
+        client.end()
+        self.count_input(-client.held)
+        connection.mailbox.close(self.router.clock())
+        self.router.disconnect(connection.id, reason, lost=not client.session.has_left)
+
+    def ended(self, connection: Connection) -> None:
+        self._open_sockets.discard(connection)
+
+    # What clients ask.
+
+    def count_input(self, more: int) -> None:
+        """Bytes of events that are not whole. Who holds the most of too many is closed."""
+        self._input_bytes += more
+        limit = self.router.limits.input_bytes
+        if more > 0 and self._input_bytes > limit:
+            most = max(self._clients.values(), key=lambda client: client.held)
+            with suppress(LimitReached), self.router.telling_limits(most.session.id):
+                raise LimitReached("input_bytes", limit)
+            most.connection.close("over the limit input_bytes", at_once=True)
+
+    def later(self, client: Client) -> asyncio.TimerHandle:
+        return self._loop.call_later(AGAIN_SECONDS, client.go_on)
+
+    # The pulse.
+
+    def _beat_later(self) -> None:
+        if self.pulse.seconds:
+            self._beating = self._loop.call_later(self.pulse.seconds, self._beat)
+
+    def _beat(self) -> None:
+        """Ask those who are silent for a sign of life; who gives none is gone."""
+        self._beat_later()
+        now = self.router.clock()
+        for client in list(self._clients.values()):
+            if not client.session.has_greeted or now - client.active_at < self.pulse.seconds:
+                client.missed = 0
+            elif client.missed >= self.pulse.missed_max:
+                client.connection.close("no heartbeat", at_once=True)
+            else:
+                client.missed += 1
+                client.connection.write(HEARTBEAT_REQUEST)
+
+
+class Client:
+    """The shell of one session."""
+
+    __slots__ = (
+        "_again",
+        "_deadline",
+        "_peer",
+        "_server",
+        "active_at",
+        "connection",
+        "held",
+        "missed",
+        "name",
+        "session",
+        "slow_since",
+    )
+
+    connection: Connection
+    session: BmqSession
+
+    def __init__(self, server: BmqServer, peer: str) -> None:
+        self._server = server
+        self._peer = peer
+        self._deadline: asyncio.TimerHandle | None = None
+        self._again: asyncio.TimerHandle | None = None
+        self.name = peer
+        self.active_at = server.router.clock()
+        self.missed = 0
+        """Heartbeats that were asked for in vain."""
+        self.held = 0
+        self.slow_since = 0.0
+
+    def start(
+        self, connection: Connection, session: BmqSession, deadline: asyncio.TimerHandle
+    ) -> None:
+        self.connection = connection
+        self.session = session
+        self._deadline = deadline
+        connection.start(self)
+
+    def end(self) -> None:
+        """The session is over."""
+        for timer in (self._deadline, self._again):
+            if timer is not None:
+                timer.cancel()
+
+    def receive(self, data: bytes) -> None:
+        self.active_at = self._server.router.clock()
+        self.session.receive(data)
+        held = self.session.held
+        before, self.held = self.held, held
+        self._server.count_input(held - before)
+
+    def go_on(self) -> None:
+        """The client took its answers, or the router may have room again."""
+        self._again = None
+        self.session.go_on()
+
+    def tell(self, effects: Sequence[Effect]) -> None:
+        try:
+            self.session.tell(effects)
+        except Exception:
+            # A mistake of ours costs the client that met it its session, and nobody else.
+            log.exception("a session failed")
+            self.connection.close("internal error", at_once=True)
+
+    # What the session asks.
+
+    def now(self) -> float:
+        return self._server.router.clock()
+
+    def domain(self, name: str) -> Domain | None:
+        return self._server.router.broker.shard.domains.get(name)
+
+    def write(self, events: bytes, messages: int) -> None:
+        self.connection.deliver(events, messages)
+
+    def submit(self, commands: Sequence[Command]) -> None:
+        self._server.router.submit(self.session.id, commands)
+
+    def refused(self, queue: QueueId, error: HeadgateError) -> None:
+        now = self.now()
+        fact: Fact = RefusedFact(now, queue, type(error).__name__)
+        if isinstance(error, LimitReached):
+            fact = LimitReachedFact(now, error.name, error.limit, self.session.id)
+        self._server.router.announce([fact])
+
+    def named(self, name: str) -> None:
+        assert self._deadline is not None, "a client says hello once"
+        self._deadline.cancel()
+        self.name = f"{self._peer} {name}"
+        alive = self._server.router.broker.sessions.get(self.session.id)
+        if alive is not None:
+            alive.name = self.name
+
+    def again(self) -> None:
+        if self._again is None:
+            self._again = self._server.later(self)
+
+    def pause(self) -> None:
+        self.connection.pause(may_leave=False)
+
+    def resume(self) -> None:
+        self.connection.resume()
+
+    def close(self, reason: str) -> None:
+        self.connection.close(reason)

@@ -1,0 +1,46 @@
+"""What clients are told of an error: a status for a request, another for a message."""
+
+from __future__ import annotations
+
+from headgate.errors import (
+    BadSubscription,
+    HeadgateError,
+    NoSuchQueue,
+    Overloaded,
+    QuotaReached,
+    Refused,
+    StoreError,
+)
+from headgate.wire.bmq.control import Category, Status
+from headgate.wire.bmq.messages import AckStatus
+
+
+class BadRequest(Refused):
+    """A request that contradicts itself, or what the session asked for before."""
+
+
+CATEGORIES: tuple[tuple[type[HeadgateError], Category], ...] = (
+    (BadRequest, Category.INVALID_ARGUMENT),
+    (BadSubscription, Category.INVALID_ARGUMENT),
+    (NoSuchQueue, Category.INVALID_ARGUMENT),
+    (Refused, Category.REFUSED),
+    (Overloaded, Category.REFUSED),
+    (StoreError, Category.NOT_READY),
+)
+"""The first that fits."""
+
+
+def status_of(error: HeadgateError) -> Status:
+    for kind, category in CATEGORIES:
+        if isinstance(error, kind):
+            return Status(category, category, str(error))
+    return Status(Category.UNKNOWN, Category.UNKNOWN, str(error))
+
+
+def ack_status_of(error: HeadgateError) -> AckStatus:
+    """The wire has few words for a message that was not taken: for most it says unknown."""
+    if isinstance(error, QuotaReached):
+        return AckStatus.LIMIT_MESSAGES if error.unit == "messages" else AckStatus.LIMIT_BYTES
+    if isinstance(error, StoreError):
+        return AckStatus.STORAGE_FAILURE
+    return AckStatus.UNKNOWN

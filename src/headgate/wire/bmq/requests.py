@@ -1,0 +1,205 @@
+"""A client's requests as commands, and what is answered when they were carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from headgate.core import commands as core
+from headgate.core.domain import Domain, Mode
+from headgate.core.gate import Window
+from headgate.core.names import WHOLE, AppId, QueueId, SessionId
+from headgate.core.values import value
+from headgate.wire.bmq.control import (
+    CloseQueue,
+    CloseQueueResponse,
+    ConfigureQueueStream,
+    ConfigureQueueStreamResponse,
+    ConfigureStream,
+    ConfigureStreamResponse,
+    Content,
+    OpenQueue,
+    OpenQueueResponse,
+    RoutingConfiguration,
+    Subscription,
+)
+from headgate.wire.bmq.errors import BadRequest
+from headgate.wire.bmq.streams import Stream, Streams
+from headgate.wire.bmq.uris import parse_uri
+
+READ, WRITE = 2, 4
+"""Flags of an open queue."""
+
+DEFAULT_APP = "__default"
+"""The name on the wire of the only app of a queue without apps."""
+
+AT_MOST_ONCE, BY_PRIORITY, TO_ALL, HAS_APPS = 1, 2, 4, 8
+ROUTING = {
+    Mode.PRIORITY: BY_PRIORITY,
+    Mode.FANOUT: BY_PRIORITY | HAS_APPS,
+    Mode.BROADCAST: AT_MOST_ONCE | BY_PRIORITY | TO_ALL,
+}
+
+NO_EXPRESSION, LANGUAGE = 0, 1
+"""Versions of an expression."""
+
+PRIORITIES = range(-(2**31), 2**31)
+
+Command: TypeAlias = core.Open | core.Configure | core.Close
+Configures: TypeAlias = ConfigureQueueStream | ConfigureStream
+Request: TypeAlias = OpenQueue | Configures | CloseQueue
+
+
+@value
+class Asked:
+    """A request under way: how its answer is known, and what it is about."""
+
+    number: int | None
+    request: Request
+    stream: Stream
+    subscriptions: tuple[int, ...] = ()
+    """The numbers of a configure's subscriptions."""
+
+
+class Requests:
+    def __init__(
+        self, session: SessionId, streams: Streams, domain: Callable[[str], Domain | None]
+    ) -> None:
+        self._session = session
+        self._streams = streams
+        self._domain = domain
+
+    def read(self, number: int | None, request: Request) -> Command:
+        """The command that carries out a request; raises if there is none."""
+        match request:
+            case OpenQueue():
+                return self._open(number, request)
+            case CloseQueue():
+                return self._close(number, request)
+            case _:
+                return self._configure(number, request)
+
+    def answer(self, asked: Asked) -> Content:
+        """The request was carried out."""
+        request, stream = asked.request, asked.stream
+        match request:
+            case OpenQueue():
+                domain = self._domain(parse_uri(request.handle.uri).domain)
+                assert domain is not None, "a domain never goes while the router runs"
+                return OpenQueueResponse(
+                    request,
+                    RoutingConfiguration(ROUTING[domain.mode]),
+                    round(domain.deduplication_time * 1000),
+                )
+            case CloseQueue():
+                self._streams.remove(stream)
+                return CloseQueueResponse()
+            case ConfigureQueueStream():
+                stream.subscriptions = asked.subscriptions
+                return ConfigureQueueStreamResponse(request)
+            case ConfigureStream():
+                stream.subscriptions = asked.subscriptions
+                return ConfigureStreamResponse(request)
+
+    def failed(self, asked: Asked) -> None:
+        """The request was refused."""
+        if isinstance(asked.request, OpenQueue):
+            self._streams.remove(asked.stream)
+
+    def _open(self, number: int | None, request: OpenQueue) -> core.Open:
+        """The stream counts from here on: what is sent to it meanwhile comes after its opening."""
+        handle = request.handle
+        uri = parse_uri(handle.uri)
+        queue = QueueId(uri.canonical.encode())
+        info = handle.sub_id_info
+        app = info.app_id if info is not None else uri.app
+        if not handle.flags & (READ | WRITE):
+            raise BadRequest("a queue is opened for reading, writing or both")
+        stream = Stream(handle.queue_id, info.sub_id if info is not None else 0, queue, _app(app))
+        self._streams.add(stream)
+        return core.Open(
+            self._session,
+            Asked(number, request, stream),
+            queue,
+            uri.domain,
+            stream.app,
+            read=bool(handle.flags & READ),
+            write=bool(handle.flags & WRITE),
+        )
+
+    def _close(self, number: int | None, request: CloseQueue) -> core.Close:
+        handle = request.handle
+        info = handle.sub_id_info
+        stream = self._streams.find(handle.queue_id, info.sub_id if info is not None else 0)
+        if stream is None:
+            raise BadRequest("the queue is not open")
+        return core.Close(self._session, Asked(number, request, stream), stream.queue, stream.app)
+
+    def _configure(self, number: int | None, request: Configures) -> core.Configure:
+        if isinstance(request, ConfigureStream):
+            queue = self._streams.queue(request.queue_id)
+            app = _app(request.stream.app_id)
+            stream = self._streams.of_app(queue, app) if queue is not None else None
+        else:
+            info = request.stream.sub_id_info
+            stream = self._streams.find(request.queue_id, info.sub_id if info is not None else 0)
+        if stream is None:
+            raise BadRequest("the queue is not open")
+        if isinstance(request, ConfigureStream):
+            pairs = _interests(request.stream.subscriptions)
+        else:
+            pairs = _interest(request, stream.number)
+        return core.Configure(
+            self._session,
+            Asked(number, request, stream, tuple(number for number, _ in pairs)),
+            stream.queue,
+            tuple(interest for _, interest in pairs),
+            stream.app,
+        )
+
+
+Pairs: TypeAlias = Sequence[tuple[int, core.Interest]]
+"""Subscriptions, with the client's number of each."""
+
+
+def _interests(subscriptions: Sequence[Subscription]) -> Pairs:
+    """Whoever speaks for several consumers has a place in the rotation for each of them."""
+    pairs = []
+    for subscription in subscriptions:
+        expression = subscription.expression
+        if expression.version not in (NO_EXPRESSION, LANGUAGE):
+            raise BadRequest(f"no version {expression.version} of expressions")
+        text = expression.text if expression.version == LANGUAGE else None
+        if text is None and expression.text:
+            raise BadRequest("an expression without a version")
+        for consumer in subscription.consumers:
+            window = _window(consumer.max_unconfirmed_messages, consumer.max_unconfirmed_bytes)
+            priority = _priority(consumer.consumer_priority)
+            pairs.append((subscription.s_id, core.Interest(text, priority, window)))
+    return pairs
+
+
+def _interest(request: ConfigureQueueStream, number: int) -> Pairs:
+    """All messages; or none, which is how a consumer says that it will close the queue."""
+    stream = request.stream
+    if not stream.consumer_priority_count:
+        return ()
+    window = _window(stream.max_unconfirmed_messages, stream.max_unconfirmed_bytes)
+    priority = _priority(stream.consumer_priority)
+    return ((number, core.Interest(None, priority, window)),)
+
+
+def _window(messages: int, bytes: int) -> Window:
+    if messages < 0 or bytes < 0:
+        raise BadRequest("a window is not negative")
+    return Window(messages, bytes)
+
+
+def _priority(priority: int) -> int:
+    if priority not in PRIORITIES:
+        raise BadRequest("a priority has 32 bits")
+    return priority
+
+
+def _app(name: str) -> AppId:
+    return WHOLE if name == DEFAULT_APP else name

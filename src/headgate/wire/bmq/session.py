@@ -1,0 +1,480 @@
+"""One client's session: its hello, then events in and events out.
+
+Events are taken up in their order, as far as the router has room: a client whose requests wait for
+their turn is not read meanwhile, so that it holds a bounded number of bytes here, however much
+it sends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Protocol, TypeAlias
+
+from headgate.core import commands as core
+from headgate.core import effects as e
+from headgate.core.domain import Domain
+from headgate.core.limits import KiB, Limits, MiB
+from headgate.core.message import Message
+from headgate.core.names import MessageId, QueueId, SessionId
+from headgate.core.values import value
+from headgate.errors import HeadgateError, Overloaded, ProtocolError
+from headgate.wire.bmq.control import (
+    AdminCommand,
+    Category,
+    ClientIdentity,
+    CloseQueue,
+    ConfigureQueueStream,
+    ConfigureStream,
+    Content,
+    ControlMessage,
+    Disconnect,
+    DisconnectResponse,
+    OpenQueue,
+    Status,
+    Unknown,
+    decode_control,
+    decode_negotiation,
+    encode_control,
+    encode_negotiation,
+)
+from headgate.wire.bmq.data import checksum, close_data, open_data
+from headgate.wire.bmq.errors import BadRequest, ack_status_of, status_of
+from headgate.wire.bmq.events import (
+    HEARTBEAT_RESPONSE,
+    Encoding,
+    Event,
+    EventType,
+    Frames,
+    Malformed,
+    event,
+)
+from headgate.wire.bmq.hello import Pulse, encoding_for, name_of, welcome
+from headgate.wire.bmq.messages import (
+    ACK_REQUESTED,
+    HAS_PROPERTIES,
+    OUT_OF_ORDER,
+    Ack,
+    AckStatus,
+    Confirmation,
+    Put,
+    encode_acks,
+    encode_push,
+    parse_confirms,
+    parse_puts,
+)
+from headgate.wire.bmq.requests import Asked, Requests
+from headgate.wire.bmq.streams import Streams
+
+HELLO_BYTES = 64 * KiB
+"""The first event of a client, whom nobody knows yet."""
+
+EVENT_BYTES = 1 * MiB
+"""Messages are pushed in events of about this size."""
+
+UNANSWERED_MAX = 4096
+"""Messages and requests of one session that wait for their turn; more are not taken up."""
+
+UNANSWERED_BYTES = 16 * MiB
+"""And bytes of those messages; a larger one is alone."""
+
+SLICE = 512
+"""Messages that are taken up together."""
+
+
+class Host(Protocol):
+    """The shell of a session."""
+
+    def now(self) -> float: ...
+
+    def domain(self, name: str) -> Domain | None: ...
+
+    def write(self, events: bytes, messages: int) -> None:
+        """Send these events; so many messages are in them."""
+        ...
+
+    def submit(self, commands: Sequence[core.Command]) -> None: ...
+
+    def refused(self, queue: QueueId, error: HeadgateError) -> None:
+        """Something was refused that the core never saw."""
+        ...
+
+    def named(self, name: str) -> None:
+        """The client said who it is."""
+        ...
+
+    def again(self) -> None:
+        """Call `go_on` a little later: the router has no room now."""
+        ...
+
+    def pause(self) -> None:
+        """Read nothing more from the client, until `resume`."""
+        ...
+
+    def resume(self) -> None: ...
+
+    def close(self, reason: str) -> None:
+        """End the session when everything is written."""
+        ...
+
+
+@value
+class Posted:
+    """A message under way to its queue."""
+
+    queue: int
+    guid: bytes
+    wants_ack: bool
+    size: int
+
+
+Work: TypeAlias = Event | Iterator[Put] | Iterator[Confirmation]
+"""An event, or what is left of one."""
+
+
+class BmqSession:
+    __slots__ = (
+        "_encoding",
+        "_frames",
+        "_goodbye",
+        "_held",
+        "_host",
+        "_is_paused",
+        "_limits",
+        "_pulse",
+        "_requests",
+        "_router",
+        "_streams",
+        "_unanswered",
+        "_unanswered_bytes",
+        "_work",
+        "has_left",
+        "id",
+    )
+
+    def __init__(
+        self, host: Host, id: SessionId, router: ClientIdentity, pulse: Pulse, limits: Limits
+    ) -> None:
+        self.id = id
+        self._host = host
+        self._router = router
+        self._pulse = pulse
+        self._limits = limits
+        self._frames = Frames(HELLO_BYTES)
+        self._encoding: Encoding | None = None
+        """That of what is said to the client; none before its hello."""
+        self._streams = Streams()
+        self._requests = Requests(id, self._streams, host.domain)
+        self._work: deque[Work] = deque()
+        self._held: list[core.Command] = []
+        """What the router had no room for."""
+        self._unanswered = 0
+        self._unanswered_bytes = 0
+        self._is_paused = False
+        self._goodbye: ControlMessage | None = None
+        """What is said last, when everything else is answered."""
+        self.has_left = False
+        """Whether the client said goodbye, rather than being lost."""
+
+    # What the connection says.
+
+    def receive(self, data: bytes) -> None:
+        try:
+            self._work += self._frames.feed(data)
+        except Malformed as error:
+            self._host.close(f"malformed: {error}")
+            return
+        self.go_on()
+
+    @property
+    def held(self) -> int:
+        """Bytes of an event that is not whole."""
+        return self._frames.held
+
+    @property
+    def has_greeted(self) -> bool:
+        return self._encoding is not None
+
+    def go_on(self) -> None:
+        """Take up what was received, as far as there is room."""
+        try:
+            self._resubmit()
+            while self._work and self._has_room:
+                self._take(self._work.popleft())
+        except ProtocolError as error:
+            self._work.clear()
+            self._host.close(f"malformed: {error}")
+            return
+        is_behind = bool(self._work or self._held)
+        if is_behind is not self._is_paused:
+            self._is_paused = is_behind
+            (self._host.pause if is_behind else self._host.resume)()
+
+    @property
+    def _has_room(self) -> bool:
+        return (
+            not self._held
+            and self._unanswered < UNANSWERED_MAX
+            and self._unanswered_bytes < UNANSWERED_BYTES
+        )
+
+    # What the core says.
+
+    def tell(self, effects: Sequence[e.Effect]) -> None:
+        """Answers to requests are in order with the messages before and after them."""
+        out = Outgoing()
+        for effect in effects:
+            if isinstance(effect, e.Deliver):
+                self._push(effect, out)
+                continue
+            ref = getattr(effect, "ref", None)
+            if isinstance(ref, Posted):
+                self._unanswered -= 1
+                self._unanswered_bytes -= ref.size
+                if isinstance(effect, e.Failed):
+                    out.acks.append(Ack(ack_status_of(effect.error), ref.guid, ref.queue))
+                elif ref.wants_ack:
+                    out.acks.append(Ack(AckStatus.SUCCESS, ref.guid, ref.queue))
+            elif isinstance(ref, Asked):
+                self._unanswered -= 1
+                out.say(self._reply(ref.number, self._outcome(ref, effect)))
+        if self._goodbye is not None and not self._unanswered:
+            out.say(self._last_words())
+        if out.has_any:
+            self._host.write(out.taken(), out.messages)
+        if self._is_paused:
+            self.go_on()
+
+    def _outcome(self, asked: Asked, effect: e.Effect) -> Content:
+        if isinstance(effect, e.Failed):
+            self._requests.failed(asked)
+            return status_of(effect.error)
+        return self._requests.answer(asked)
+
+    def _push(self, delivery: e.Deliver, out: Outgoing) -> None:
+        stream = self._streams.of_app(delivery.queue, delivery.app)
+        assert stream is not None, "what is delivered is for an open queue"
+        message = delivery.message
+        flags = HAS_PROPERTIES if message.properties else 0
+        if delivery.attempts:
+            flags |= OUT_OF_ORDER
+        [place] = delivery.interests
+        out.push(
+            encode_push(
+                stream.queue_number,
+                message.id,
+                flags,
+                close_data(message.properties, message.body),
+                stream.subscriptions[place],
+            )
+        )
+
+    # Events.
+
+    def _take(self, work: Work) -> None:
+        if not isinstance(work, Event):
+            self._take_messages(work)
+            return
+        if self._encoding is None:
+            self._greeted(work)
+            return
+        if self.has_left:
+            return
+        match work.type:
+            case EventType.PUT:
+                self._take_messages(iter(parse_puts(work.body)))
+            case EventType.CONFIRM:
+                self._take_messages(iter(parse_confirms(work.body)))
+            case EventType.CONTROL:
+                self._asked(decode_control(work.body, work.encoding))
+            case EventType.HEARTBEAT_REQ:
+                self._host.write(HEARTBEAT_RESPONSE, 0)
+            case EventType.HEARTBEAT_RSP:
+                pass  # that it came is what counts
+            case other:
+                raise Malformed(f"event of type {other}")
+
+    def _greeted(self, first: Event) -> None:
+        if first.type != EventType.CONTROL:
+            raise Malformed("no hello")
+        hello = decode_negotiation(first.body, first.encoding)
+        if not isinstance(hello, ClientIdentity):
+            raise Malformed("a hello is a client's identity")
+        self._encoding = encoding_for(hello)
+        self._frames.bytes_max = self._limits.event_bytes
+        self._host.named(name_of(hello))
+        response = welcome(hello, self._router, self._pulse)
+        body = encode_negotiation(response, self._encoding)
+        self._host.write(event(EventType.CONTROL, body, self._encoding), 0)
+        if response.result.category is not Category.SUCCESS:
+            self._host.close(f"hello refused: {response.result.message}")
+
+    # Messages.
+
+    def _take_messages(self, rest: Iterator[Put] | Iterator[Confirmation]) -> None:
+        """Some of an event's messages; the others stay the next work."""
+        some = list(islice(rest, SLICE))
+        if not some:
+            return
+        self._work.appendleft(rest)
+        if isinstance(some[0], Put):
+            self._post([put for put in some if isinstance(put, Put)])
+        else:
+            self._confirm([each for each in some if isinstance(each, Confirmation)])
+
+    def _post(self, puts: Sequence[Put]) -> None:
+        commands: list[core.Command] = []
+        refused: list[Ack] = []
+        now = self._host.now()
+        for put in puts:
+            try:
+                commands.append(self._send(put, now))
+            except HeadgateError as error:
+                self._host.refused(self._streams.queue(put.queue) or NO_QUEUE, error)
+                refused.append(Ack(ack_status_of(error), put.guid, put.queue))
+        if refused:
+            self._host.write(event(EventType.ACK, encode_acks(refused)), 0)
+        self._submit(commands)
+
+    def _send(self, put: Put, now: float) -> core.Send:
+        queue = self._streams.queue(put.queue)
+        if queue is None:
+            raise BadRequest("the queue is not open")
+        if checksum(put.data) != put.crc:
+            raise BadRequest("the checksum is wrong")
+        properties, body = open_data(
+            put.data,
+            has_properties=bool(put.flags & HAS_PROPERTIES),
+            compression=put.compression,
+            schema=put.schema,
+            bytes_max=self._limits.body_bytes + self._limits.properties_bytes,
+        )
+        posted = Posted(put.queue, put.guid, bool(put.flags & ACK_REQUESTED), len(body))
+        message = Message(MessageId(put.guid), body, now, properties)
+        return core.Send(self.id, posted, queue, message)
+
+    def _confirm(self, confirmations: Sequence[Confirmation]) -> None:
+        """Of one app together. What is unknown is not in anybody's hands any more."""
+        by_stream: dict[tuple[int, int], list[MessageId]] = {}
+        for each in confirmations:
+            by_stream.setdefault((each.queue, each.sub_id), []).append(MessageId(each.guid))
+        commands: list[core.Command] = []
+        for numbers, messages in by_stream.items():
+            stream = self._streams.find(*numbers)
+            if stream is not None:
+                commands.append(
+                    core.Confirm(self.id, None, stream.queue, tuple(messages), stream.app)
+                )
+        self._submit(commands)
+
+    # Requests.
+
+    def _asked(self, message: ControlMessage) -> None:
+        number, content = message.request_id, message.content
+        match content:
+            case OpenQueue() | ConfigureQueueStream() | ConfigureStream() | CloseQueue():
+                try:
+                    command = self._requests.read(number, content)
+                except HeadgateError as error:
+                    self._host.refused(NO_QUEUE, error)
+                    self._say(number, status_of(error))
+                    return
+                self._submit([command])
+            case Disconnect():
+                self.has_left = True
+                self._goodbye = ControlMessage(number, DisconnectResponse())
+                if not self._unanswered:
+                    self._host.write(self._last_words(), 0)
+            case AdminCommand() | Unknown():
+                self._say(number, NOT_SUPPORTED)
+            case _:
+                raise Malformed(f"a client does not say {type(content).__name__}")
+
+    def _say(self, number: int | None, content: Content) -> None:
+        self._host.write(self._reply(number, content), 0)
+
+    def _reply(self, number: int | None, content: Content) -> bytes:
+        assert self._encoding is not None, "the client has said hello"
+        body = encode_control(ControlMessage(number, content), self._encoding)
+        return event(EventType.CONTROL, body, self._encoding)
+
+    def _last_words(self) -> bytes:
+        goodbye, self._goodbye = self._goodbye, None
+        assert goodbye is not None, "said once"
+        return self._reply(goodbye.request_id, goodbye.content)
+
+    # To the core.
+
+    def _submit(self, commands: list[core.Command]) -> None:
+        if not commands:
+            return
+        for command in commands:
+            ref = getattr(command, "ref", None)
+            self._unanswered += ref is not None
+            if isinstance(ref, Posted):
+                self._unanswered_bytes += ref.size
+        self._held = commands
+        self._resubmit()
+
+    def _resubmit(self) -> None:
+        if not self._held:
+            return
+        try:
+            self._host.submit(self._held)
+        except Overloaded:
+            self._host.again()
+        else:
+            self._held = []
+
+
+NO_QUEUE = QueueId(b"")
+"""Stands for the queue of a request that names none."""
+
+NOT_SUPPORTED = Status(
+    Category.NOT_SUPPORTED, Category.NOT_SUPPORTED, "this router has no such request"
+)
+
+
+class Outgoing:
+    """What is said together, in order."""
+
+    __slots__ = ("_blobs", "_pushed", "_pushes", "acks", "messages")
+
+    def __init__(self) -> None:
+        self._blobs: list[bytes] = []
+        self._pushes: list[bytes] = []
+        self._pushed = 0
+        self.acks: list[Ack] = []
+        self.messages = 0
+
+    def push(self, encoded: bytes) -> None:
+        self._pushes.append(encoded)
+        self._pushed += len(encoded)
+        self.messages += 1
+        if self._pushed >= EVENT_BYTES:
+            self._end_event()
+
+    def say(self, reply: bytes) -> None:
+        self._flush()
+        self._blobs.append(reply)
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self._blobs or self._pushes or self.acks)
+
+    def taken(self) -> bytes:
+        self._flush()
+        return b"".join(self._blobs)
+
+    def _flush(self) -> None:
+        if self.acks:
+            self._blobs.append(event(EventType.ACK, encode_acks(self.acks)))
+            self.acks = []
+        self._end_event()
+
+    def _end_event(self) -> None:
+        if self._pushes:
+            self._blobs.append(event(EventType.PUSH, b"".join(self._pushes)))
+            self._pushes = []
+            self._pushed = 0

@@ -1,0 +1,69 @@
+"""The queues that a session has open, by the numbers of the wire and by the names of the core.
+
+A client numbers its queues, and within one the apps that it reads. A *stream* is one app of one
+open queue. What a delivery is for is named by the number that the client gave to the subscription
+in its last configure; what is confirmed, by the number of the app.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from headgate.core.names import AppId, QueueId
+from headgate.wire.bmq.errors import BadRequest
+
+
+class Stream:
+    __slots__ = ("app", "number", "queue", "queue_number", "subscriptions")
+
+    def __init__(self, queue_number: int, number: int, queue: QueueId, app: AppId) -> None:
+        self.queue_number = queue_number
+        self.number = number
+        self.queue = queue
+        self.app = app
+        self.subscriptions: tuple[int, ...] = ()
+        """The client's numbers of its subscriptions, by their place."""
+
+
+class Streams:
+    __slots__ = ("_by_app", "_by_number", "_queues", "_uses")
+
+    def __init__(self) -> None:
+        self._by_number: dict[tuple[int, int], Stream] = {}
+        self._by_app: dict[tuple[QueueId, AppId], Stream] = {}
+        self._queues: dict[int, QueueId] = {}
+        self._uses: Counter[int] = Counter()
+        """Streams of each queue."""
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def queue(self, number: int) -> QueueId | None:
+        """The queue that a client calls by this number, for one of its apps at least."""
+        return self._queues.get(number)
+
+    def find(self, queue_number: int, number: int) -> Stream | None:
+        return self._by_number.get((queue_number, number))
+
+    def of_app(self, queue: QueueId, app: AppId) -> Stream | None:
+        return self._by_app.get((queue, app))
+
+    def add(self, stream: Stream) -> None:
+        """Raises if one of its numbers is taken, or the app is open already."""
+        number = stream.queue_number
+        if self._queues.get(number, stream.queue) != stream.queue:
+            raise BadRequest(f"the number {number} is another queue's")
+        if (number, stream.number) in self._by_number or (stream.queue, stream.app) in self._by_app:
+            raise BadRequest("the queue is open already")
+        self._by_number[number, stream.number] = stream
+        self._by_app[stream.queue, stream.app] = stream
+        self._queues[number] = stream.queue
+        self._uses[number] += 1
+
+    def remove(self, stream: Stream) -> None:
+        number = stream.queue_number
+        del self._by_number[number, stream.number]
+        del self._by_app[stream.queue, stream.app]
+        self._uses[number] -= 1
+        if not self._uses[number]:
+            del self._uses[number], self._queues[number]
