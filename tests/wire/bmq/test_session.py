@@ -62,9 +62,10 @@ from headgate.wire.bmq.messages import (
     Ack,
     AckStatus,
     Confirmation,
+    encode_confirms,
     encode_puts,
 )
-from headgate.wire.bmq.session import HELLO_BYTES, UNANSWERED_MAX
+from headgate.wire.bmq.session import HELLO_BYTES, TAKEN_MAX, UNANSWERED_MAX
 from tests.wire.bmq.peer import FAN, ME, NOW, WORK, Peer, guid, open_queue, put
 
 EVERYTHING = QueueStreamParameters(None, 7, 9999, 3, 1)
@@ -515,6 +516,32 @@ def test_what_the_router_has_no_room_for_is_submitted_again() -> None:
     peer.session.go_on()
     assert [type(command) for command in peer.submitted] == [core.Send]
     assert not peer.is_paused
+
+
+def test_a_flood_of_confirms_leaves_others_their_turn() -> None:
+    peer = Peer().ready()
+    peer.open()
+    peer.confirm(*(Confirmation(0, guid(number), 0) for number in range(TAKEN_MAX + 1)))
+    [first] = peer.take()
+    assert isinstance(first, core.Confirm)
+    assert len(first.messages) == TAKEN_MAX
+    assert peer.asked_again == 1
+    assert peer.is_paused
+    peer.session.go_on()
+    [last] = peer.take()
+    assert isinstance(last, core.Confirm)
+    assert last.messages == (guid(TAKEN_MAX),)
+    assert not peer.is_paused
+
+
+def test_confirms_come_before_what_was_sent_after_them() -> None:
+    """They make room for it."""
+    peer = Peer().ready()
+    peer.open()
+    both = encode_confirms([Confirmation(0, guid(1), 0)])
+    post = event(EventType.PUT, encode_puts([put(2)]))
+    peer.session.receive(event(EventType.CONFIRM, both) + post + post)
+    assert [type(command) for command in peer.take()] == [core.Confirm, core.Send, core.Send]
 
 
 def test_large_messages_wait_for_those_before_them() -> None:

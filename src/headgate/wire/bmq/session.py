@@ -65,7 +65,7 @@ from headgate.wire.bmq.messages import (
     parse_puts,
 )
 from headgate.wire.bmq.requests import Asked, Requests
-from headgate.wire.bmq.streams import Streams
+from headgate.wire.bmq.streams import Stream, Streams
 
 HELLO_BYTES = 64 * KiB
 """The first event of a client, whom nobody knows yet."""
@@ -80,7 +80,10 @@ UNANSWERED_BYTES = 16 * MiB
 """And bytes of those messages; a larger one is alone."""
 
 SLICE = 512
-"""Messages that are taken up together."""
+"""Messages of an event that are taken up together."""
+
+TAKEN_MAX = 4096
+"""Messages that are taken up in a row; then other sessions have their turn."""
 
 
 class Host(Protocol):
@@ -105,7 +108,7 @@ class Host(Protocol):
         ...
 
     def again(self) -> None:
-        """Call `go_on` a little later: the router has no room now."""
+        """Call `go_on` a little later: the router has no room now, or others come first."""
         ...
 
     def pause(self) -> None:
@@ -135,17 +138,20 @@ Work: TypeAlias = Event | Iterator[Put] | Iterator[Confirmation]
 
 class BmqSession:
     __slots__ = (
+        "_commands",
+        "_confirmed",
         "_encoding",
         "_frames",
         "_goodbye",
-        "_held",
         "_host",
+        "_is_held",
         "_is_paused",
         "_limits",
         "_pulse",
         "_requests",
         "_router",
         "_streams",
+        "_taken",
         "_unanswered",
         "_unanswered_bytes",
         "_work",
@@ -167,8 +173,14 @@ class BmqSession:
         self._streams = Streams()
         self._requests = Requests(id, self._streams, host.domain)
         self._work: deque[Work] = deque()
-        self._held: list[core.Command] = []
-        """What the router had no room for."""
+        self._commands: list[core.Command] = []
+        """What is submitted next."""
+        self._confirmed: dict[Stream, list[MessageId]] = {}
+        """What is confirmed after that: neighbours are one command for each app."""
+        self._is_held = False
+        """Whether the router had no room for them."""
+        self._taken = 0
+        """Messages that were taken up since others had their turn."""
         self._unanswered = 0
         self._unanswered_bytes = 0
         self._is_paused = False
@@ -197,16 +209,20 @@ class BmqSession:
         return self._encoding is not None
 
     def go_on(self) -> None:
-        """Take up what was received, as far as there is room."""
+        """Take up what was received, as far as there is room, and some at a time."""
+        self._submit()
+        self._taken = 0
         try:
-            self._resubmit()
-            while self._work and self._has_room:
+            while self._work and self._has_room and self._taken < TAKEN_MAX:
                 self._take(self._work.popleft())
         except ProtocolError as error:
             self._work.clear()
             self._host.close(f"malformed: {error}")
-            return
-        is_behind = bool(self._work or self._held)
+        if not self._is_held:
+            self._submit()
+        if self._work and self._has_room:
+            self._host.again()
+        is_behind = bool(self._work or self._commands)
         if is_behind is not self._is_paused:
             self._is_paused = is_behind
             (self._host.pause if is_behind else self._host.resume)()
@@ -214,7 +230,7 @@ class BmqSession:
     @property
     def _has_room(self) -> bool:
         return (
-            not self._held
+            not self._is_held
             and self._unanswered < UNANSWERED_MAX
             and self._unanswered_bytes < UNANSWERED_BYTES
         )
@@ -287,6 +303,7 @@ class BmqSession:
             case EventType.CONFIRM:
                 self._take_messages(iter(parse_confirms(work.body)))
             case EventType.CONTROL:
+                self._end_confirming()
                 self._asked(decode_control(work.body, work.encoding))
             case EventType.HEARTBEAT_REQ:
                 self._host.write(HEARTBEAT_RESPONSE, 0)
@@ -318,24 +335,24 @@ class BmqSession:
         if not some:
             return
         self._work.appendleft(rest)
+        self._taken += len(some)
         if isinstance(some[0], Put):
             self._post([put for put in some if isinstance(put, Put)])
         else:
             self._confirm([each for each in some if isinstance(each, Confirmation)])
 
     def _post(self, puts: Sequence[Put]) -> None:
-        commands: list[core.Command] = []
+        self._end_confirming()
         refused: list[Ack] = []
         now = self._host.now()
         for put in puts:
             try:
-                commands.append(self._send(put, now))
+                self._commands.append(self._send(put, now))
             except HeadgateError as error:
                 self._host.refused(self._streams.queue(put.queue) or NO_QUEUE, error)
                 refused.append(Ack(ack_status_of(error), put.guid, put.queue))
         if refused:
             self._host.write(event(EventType.ACK, encode_acks(refused)), 0)
-        self._submit(commands)
 
     def _send(self, put: Put, now: float) -> core.Send:
         queue = self._streams.queue(put.queue)
@@ -351,22 +368,26 @@ class BmqSession:
             bytes_max=self._limits.body_bytes + self._limits.properties_bytes,
         )
         posted = Posted(put.queue, put.guid, bool(put.flags & ACK_REQUESTED), len(body))
-        message = Message(MessageId(put.guid), body, now, properties)
-        return core.Send(self.id, posted, queue, message)
+        self._unanswered += 1
+        self._unanswered_bytes += posted.size
+        return core.Send(
+            self.id, posted, queue, Message(MessageId(put.guid), body, now, properties)
+        )
 
     def _confirm(self, confirmations: Sequence[Confirmation]) -> None:
-        """Of one app together. What is unknown is not in anybody's hands any more."""
-        by_stream: dict[tuple[int, int], list[MessageId]] = {}
+        """What is unknown is not in anybody's hands any more."""
         for each in confirmations:
-            by_stream.setdefault((each.queue, each.sub_id), []).append(MessageId(each.guid))
-        commands: list[core.Command] = []
-        for numbers, messages in by_stream.items():
-            stream = self._streams.find(*numbers)
+            stream = self._streams.find(each.queue, each.sub_id)
             if stream is not None:
-                commands.append(
-                    core.Confirm(self.id, None, stream.queue, tuple(messages), stream.app)
-                )
-        self._submit(commands)
+                self._confirmed.setdefault(stream, []).append(MessageId(each.guid))
+
+    def _end_confirming(self) -> None:
+        """Something else comes, which is to find the messages confirmed."""
+        for stream, messages in self._confirmed.items():
+            self._commands.append(
+                core.Confirm(self.id, None, stream.queue, tuple(messages), stream.app)
+            )
+        self._confirmed = {}
 
     # Requests.
 
@@ -380,7 +401,8 @@ class BmqSession:
                     self._host.refused(NO_QUEUE, error)
                     self._say(number, status_of(error))
                     return
-                self._submit([command])
+                self._unanswered += 1
+                self._commands.append(command)
             case Disconnect():
                 self.has_left = True
                 self._goodbye = ControlMessage(number, DisconnectResponse())
@@ -406,26 +428,20 @@ class BmqSession:
 
     # To the core.
 
-    def _submit(self, commands: list[core.Command]) -> None:
-        if not commands:
-            return
-        for command in commands:
-            ref = getattr(command, "ref", None)
-            self._unanswered += ref is not None
-            if isinstance(ref, Posted):
-                self._unanswered_bytes += ref.size
-        self._held = commands
-        self._resubmit()
-
-    def _resubmit(self) -> None:
-        if not self._held:
+    def _submit(self) -> None:
+        """Everything since the last time. If the router has no room, it is held, and nothing more
+        is taken up."""
+        self._end_confirming()
+        if not self._commands:
             return
         try:
-            self._host.submit(self._held)
+            self._host.submit(self._commands)
         except Overloaded:
+            self._is_held = True
             self._host.again()
         else:
-            self._held = []
+            self._is_held = False
+            self._commands = []
 
 
 NO_QUEUE = QueueId(b"")
