@@ -36,6 +36,13 @@ def test_every_other_value_is_taken(item: bool | int | str | bytes) -> None:
     check(message({"x": item}), Limits())
 
 
+@pytest.mark.parametrize("name", ["", "n" * 4096, "é" * 2048])
+def test_a_name_that_no_wire_can_carry_is_refused(name: str) -> None:
+    with pytest.raises(BadMessage, match="1 to 4095 bytes"):
+        check(message({name: 1}), Limits())
+    check(message({"n" * 4095: 1}), Limits())
+
+
 def test_size_counts_body_names_and_values_in_bytes() -> None:
     assert message({}).size == 4
     assert message({"é": "é", "n": 1, "b": b"123", "t": True}).size == 4 + 2 + 2 + 9 + 4 + 9

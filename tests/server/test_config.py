@@ -151,6 +151,11 @@ def test_an_expression_that_is_probably_not_meant_is_a_warning(load: Load) -> No
     assert "1 < a < 2" in config.warnings[0]
 
 
+def test_more_properties_than_a_message_can_carry_are_no_limit(load: Load) -> None:
+    with pytest.raises(ConfigError, match=r"limits\.message_properties.* is above 255"):
+        load("[limits]\nmessage_properties = 256")
+
+
 def test_limits_bound_the_expressions_of_domains(load: Load) -> None:
     with pytest.raises(ConfigError, match=r"domains\.d\.subscriptions"):
         load('[limits]\nexpression_bytes = 5\n[domains.d]\nsubscriptions = {"" = ["price > 10"]}')

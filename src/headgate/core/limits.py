@@ -50,7 +50,7 @@ class Limits:
     """One event of a BlazingMQ client, which is held until it is whole."""
 
     message_properties: int = 255
-    """Properties of one message, as BlazingMQ has it."""
+    """Properties of one message; more than 255 do not fit into one of BlazingMQ."""
 
     properties_bytes: int = 64 * KiB
     """Names and values of the properties of one message."""

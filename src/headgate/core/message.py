@@ -36,6 +36,8 @@ NOTIFY = "notify"
 MARKER = "quota"
 """The property of a message that stands for those that were refused after it. Only the router
 sets it: queues whose senders set properties have no markers."""
+NAME_BYTES_MAX = 4095
+"""Of a property, as BlazingMQ has it: a message that came by another way can be read there too."""
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
@@ -68,6 +70,10 @@ class Stored:
     message: Message
     apps: tuple[AppId, ...]
     """The apps that have not confirmed it."""
+
+
+Known: TypeAlias = tuple[MessageId, float]
+"""The id of a message, and when it was accepted."""
 
 
 @value
@@ -120,7 +126,8 @@ def check(message: Message, limits: Limits) -> None:
 
 def _check_property(name: str, item: PropertyValue) -> None:
     try:
-        name.encode()
+        if not 0 < len(name.encode()) <= NAME_BYTES_MAX:
+            raise BadMessage(f"the name of a property has 1 to {NAME_BYTES_MAX} bytes")
         if isinstance(item, str):
             item.encode()
     except UnicodeEncodeError:

@@ -460,6 +460,20 @@ def test_a_configure_is_answered_between_what_came_before_and_after_it() -> None
     assert b"\x00\x00\x00\x4d" in bytes(said[2].body)
 
 
+def test_a_message_that_came_by_another_way_has_a_name_of_the_right_length() -> None:
+    peer = Peer().ready()
+    peer.open()
+    peer.ask(2, subscribed(None))
+    peer.done()
+    peer.replies()
+    message = Message(MessageId(b"row 7"), b"body", NOW)
+    peer.session.tell([e.Deliver(ME, WORK, message, interests=(0,))])
+    [push] = peer.pushes()
+    assert len(push.guid) == 16
+    peer.confirm(Confirmation(0, push.guid, 0))
+    assert peer.take() == [core.Confirm(ME, None, WORK, (MessageId(b"row 7"),))]
+
+
 def test_confirms_of_one_app_are_one_command() -> None:
     peer = Peer().ready()
     peer.open("bmq://fan/q?id=foo", 3, 1)

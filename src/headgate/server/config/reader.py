@@ -37,6 +37,7 @@ from headgate.server.config.sections import (
     Key,
     Path_,
 )
+from headgate.wire.bmq.properties import COUNT_MAX
 
 FILE_BYTES = 1 * MiB
 """A larger file is not a configuration."""
@@ -240,6 +241,8 @@ class _Reader:
                 raise self.error(("listen", "resp", "workers"), "this version has one worker")
         if limits.mailbox_bytes_soft > limits.mailbox_bytes_hard:
             raise self.error(("limits", "mailbox_bytes_soft"), "is above mailbox_bytes_hard")
+        if limits.message_properties > COUNT_MAX:
+            raise self.error(("limits", "message_properties"), f"is above {COUNT_MAX}")
 
     def table(
         self, raw: object, members: Mapping[str, Key | Group], path: Path_, also: Path_ = ()

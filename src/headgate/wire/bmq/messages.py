@@ -6,7 +6,7 @@ Here they are taken apart and put together as the bytes stand; what a message ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from itertools import starmap
 from struct import Struct
@@ -101,19 +101,25 @@ class Confirmation:
     """Of the opening of the queue, not of a subscription."""
 
 
-def parse_puts(body: Buffer) -> list[Put]:
-    puts = []
+def puts_in(body: Buffer) -> Iterator[Put]:
+    """One by one: an event has room for more of them than should be in memory together. What comes
+    before a mistake is whole."""
     at = 0
     size = len(body)
+    if not size:
+        raise Malformed("an event without messages")
     while at < size:
         if size - at < PUT.size:
             raise Malformed("a PUT is cut off")
         length, layout, queue, guid, crc, schema = PUT.unpack_from(body, at)
         start, end = _extent(at, size, length, layout, PUT_WORDS)
         data = bytes(body[start : unpadded(body, end)])
-        puts.append(Put(queue, guid, length >> 28, data, crc, layout >> 5 & 7, schema))
+        yield Put(queue, guid, length >> 28, data, crc, layout >> 5 & 7, schema)
         at = end
-    return _some(puts)
+
+
+def parse_puts(body: Buffer) -> list[Put]:
+    return list(puts_in(body))
 
 
 def encode_puts(puts: Sequence[Put]) -> bytes:
@@ -180,6 +186,8 @@ def parse_pushes(body: Buffer) -> list[Push]:
     pushes = []
     at = 0
     size = len(body)
+    if not size:
+        raise Malformed("an event without messages")
     while at < size:
         if size - at < PUSH.size:
             raise Malformed("a PUSH is cut off")
@@ -189,7 +197,7 @@ def parse_pushes(body: Buffer) -> list[Push]:
         data = bytes(body[start : unpadded(body, end)])
         pushes.append(Push(queue, guid, length >> 28, data, ids, layout >> 5 & 7, schema))
         at = end
-    return _some(pushes)
+    return pushes
 
 
 def encode_acks(acks: Sequence[Ack]) -> bytes:
@@ -199,7 +207,7 @@ def encode_acks(acks: Sequence[Ack]) -> bytes:
 
 
 def parse_acks(body: Buffer) -> list[Ack]:
-    return _entries(body, ACK, _ack)
+    return list(_entries(body, ACK, _ack))
 
 
 def encode_confirms(confirms: Sequence[Confirmation]) -> bytes:
@@ -208,8 +216,13 @@ def encode_confirms(confirms: Sequence[Confirmation]) -> bytes:
     return ENTRIES + b"".join([pack(one.queue, one.guid, one.sub_id) for one in confirms])
 
 
-def parse_confirms(body: Buffer) -> list[Confirmation]:
+def confirms_in(body: Buffer) -> Iterator[Confirmation]:
+    """One by one, as `puts_in`; a mistake shows before the first."""
     return _entries(body, CONFIRM, Confirmation)
+
+
+def parse_confirms(body: Buffer) -> list[Confirmation]:
+    return list(confirms_in(body))
 
 
 def _extent(at: int, size: int, length: int, layout: int, words: int) -> tuple[int, int]:
@@ -223,12 +236,6 @@ def _extent(at: int, size: int, length: int, layout: int, words: int) -> tuple[i
         # Of the data there is at least a word, which may be padding only.
         raise Malformed("a message that does not hold its header, options and data")
     return start, end
-
-
-def _some(messages: list[T]) -> list[T]:
-    if not messages:
-        raise Malformed("an event without messages")
-    return messages
 
 
 def _subscriptions(body: Buffer, at: int, end: int) -> tuple[int, ...]:
@@ -257,7 +264,7 @@ def _option(body: Buffer, at: int, words: int, each: int) -> tuple[int, ...]:
     return Struct(f">{words}i").unpack_from(body, at)[::each]
 
 
-def _entries(body: Buffer, layout: Struct, make: Callable[..., T]) -> list[T]:
+def _entries(body: Buffer, layout: Struct, make: Callable[..., T]) -> Iterator[T]:
     """What acknowledgements and confirmations have in common: a header, and entries of a size that
     it tells. Only what we know of an entry is read."""
     if len(body) < WORD:
@@ -268,7 +275,7 @@ def _entries(body: Buffer, layout: Struct, make: Callable[..., T]) -> list[T]:
         raise Malformed("an event that does not hold its entries")
     if size > layout.size:
         layout = Struct(f"{layout.format}{size - layout.size}x")
-    return list(starmap(make, layout.iter_unpack(body[start:])))
+    return starmap(make, layout.iter_unpack(body[start:]))
 
 
 def _ack(status: int, guid: bytes, queue: int) -> Ack:

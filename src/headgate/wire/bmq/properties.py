@@ -14,7 +14,7 @@ from itertools import pairwise
 from struct import Struct
 from typing import Any, Final
 
-from headgate.core.message import Declared, Properties, PropertyValue
+from headgate.core.message import NAME_BYTES_MAX, Declared, Properties, PropertyValue
 from headgate.errors import HeadgateError
 from headgate.wire.bmq.events import PADDING, WORD, Buffer
 
@@ -60,7 +60,6 @@ HEADERS: Final = {
 """Of one property, by a size that an area can tell."""
 
 COUNT_MAX: Final = 255
-NAME_BYTES_MAX: Final = 4095
 LENGTH_BITS: Final = 26
 LENGTH_MAX: Final = (1 << LENGTH_BITS) - 1
 
@@ -77,7 +76,10 @@ def parse_area(data: Buffer, is_new: bool) -> tuple[Declared, int]:
     size = (area & 0xFF_FFFF) * WORD
     if size > len(data):
         raise BadData("the properties are cut off")
-    start = (area >> 24 & 7) * 2 + (area >> 27 & 7) * 2 * count
+    at = (area >> 24 & 7) * 2
+    if at < AREA.size:
+        raise BadData("the header of the properties is wrong")
+    start = at + (area >> 27 & 7) * 2 * count
     layout, types = _layout(bytes(data[:start]), size - data[size - 1], is_new)
     found = Declared.__new__(Declared)  # and filled here, so that nothing is copied
     fields = iter(layout.unpack_from(data, start))
@@ -99,7 +101,7 @@ def _layout(headers: bytes, end: int, is_new: bool) -> tuple[Struct, bytes]:
     size = (area & 0xFF_FFFF) * WORD
     at = (area >> 24 & 7) * 2
     layout = HEADERS.get((area >> 27 & 7) * 2)
-    if at < AREA.size or layout is None or not count:
+    if layout is None or not count:
         raise BadData("the header of the properties is wrong")
     start = at + layout.size * count
     if not size - WORD <= end < size:

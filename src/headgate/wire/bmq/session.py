@@ -59,10 +59,10 @@ from headgate.wire.bmq.messages import (
     AckStatus,
     Confirmation,
     Put,
+    confirms_in,
     encode_acks,
     encode_push,
-    parse_confirms,
-    parse_puts,
+    puts_in,
 )
 from headgate.wire.bmq.requests import Asked, Requests
 from headgate.wire.bmq.streams import Stream, Streams
@@ -279,7 +279,7 @@ class BmqSession:
         out.push(
             encode_push(
                 stream.queue_number,
-                message.id,
+                stream.guid(message.id),
                 flags,
                 close_data(message.properties, message.body),
                 stream.subscriptions[place],
@@ -299,9 +299,9 @@ class BmqSession:
             return
         match work.type:
             case EventType.PUT:
-                self._take_messages(iter(parse_puts(work.body)))
+                self._take_messages(puts_in(work.body))
             case EventType.CONFIRM:
-                self._take_messages(iter(parse_confirms(work.body)))
+                self._take_messages(confirms_in(work.body))
             case EventType.CONTROL:
                 self._end_confirming()
                 self._asked(decode_control(work.body, work.encoding))
@@ -379,7 +379,7 @@ class BmqSession:
         for each in confirmations:
             stream = self._streams.find(each.queue, each.sub_id)
             if stream is not None:
-                self._confirmed.setdefault(stream, []).append(MessageId(each.guid))
+                self._confirmed.setdefault(stream, []).append(stream.confirmed(each.guid))
 
     def _end_confirming(self) -> None:
         """Something else comes, which is to find the messages confirmed."""

@@ -107,7 +107,8 @@ def _field(name: str, hint: Any, default: object) -> Field:  # noqa: ANN401
                     numbers = note
                 case Words(by_number):
                     words = by_number
-                case Omitted():
+                case _:
+                    assert isinstance(note, Omitted), "an annotation has a meaning"
                     is_omitted = True
     if get_origin(hint) is UnionType:
         (hint,) = (each for each in get_args(hint) if each is not NoneType)

@@ -8,13 +8,20 @@ in its last configure; what is confirmed, by the number of the app.
 from __future__ import annotations
 
 from collections import Counter
+from hashlib import blake2b
 
-from headgate.core.names import AppId, QueueId
+from headgate.core.names import AppId, MessageId, QueueId
 from headgate.wire.bmq.errors import BadRequest
+
+GUID_BYTES = 16
+
+IDS_MAX = 100_000
+"""Ids of another length that a stream remembers. Nobody has so many messages in hand; of those
+that expired there, the wire is not told."""
 
 
 class Stream:
-    __slots__ = ("app", "number", "queue", "queue_number", "subscriptions")
+    __slots__ = ("_ids", "app", "number", "queue", "queue_number", "subscriptions")
 
     def __init__(self, queue_number: int, number: int, queue: QueueId, app: AppId) -> None:
         self.queue_number = queue_number
@@ -23,6 +30,22 @@ class Stream:
         self.app = app
         self.subscriptions: tuple[int, ...] = ()
         """The client's numbers of its subscriptions, by their place."""
+        self._ids: dict[bytes, MessageId] = {}
+
+    def guid(self, message: MessageId) -> bytes:
+        """The wire's name of a message that is pushed. Those that came by another way, such as a
+        sink, may have ids of any length, and get a name of the right one until it is confirmed."""
+        if len(message) == GUID_BYTES:
+            return message
+        guid = blake2b(message, digest_size=GUID_BYTES).digest()
+        self._ids[guid] = message
+        if len(self._ids) > IDS_MAX:
+            del self._ids[next(iter(self._ids))]
+        return guid
+
+    def confirmed(self, guid: bytes) -> MessageId:
+        """The id of a message by the wire's name."""
+        return self._ids.pop(guid, None) or MessageId(guid)
 
 
 class Streams:
