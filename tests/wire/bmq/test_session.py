@@ -223,6 +223,19 @@ def test_a_closed_queue_leaves_its_numbers_free() -> None:
     peer.open("bmq://work/other")
 
 
+def test_a_queue_may_be_opened_again_right_behind_its_closing() -> None:
+    peer = Peer().ready()
+    request = peer.open()
+    peer.ask(2, CloseQueue(request.handle, True))
+    peer.ask(3, request)
+    peer.ask(4, ConfigureQueueStream(0, EVERYTHING))
+    assert [type(command) for command in peer.submitted] == [core.Close]
+    peer.done()
+    assert [type(command) for command in peer.submitted] == [core.Open, core.Configure]
+    peer.done()
+    assert [reply.request_id for reply in peer.replies()] == [2, 3, 4]
+
+
 def test_apps_of_one_queue_share_its_number() -> None:
     peer = Peer().ready()
     peer.open("bmq://fan/q?id=foo", 3, 1)
