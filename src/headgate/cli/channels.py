@@ -2,48 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
+from headgate.cli import domains
+from headgate.cli.address import CHANNELS, address_option, host_and_port
 from headgate.cli.config import config_option
 from headgate.cli.output import emit, json_option
+from headgate.cli.properties import property_option
 from headgate.client.resp import Published, RespClient
-from headgate.errors import ConfigError
+from headgate.core.message import Declared
 from headgate.server.config import load_config
 from headgate.server.config.sections import ListenResp
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def address_option(command: F) -> F:
-    return click.option(
-        "--address",
-        metavar="HOST:PORT",
-        envvar="HEADGATE_RESP",
-        help="Where the router listens. Without it [listen.resp] of the configuration says so.",
-    )(command)
 
 
 @click.command()
 @config_option
 @address_option
 @json_option
-@click.argument("channel")
+@property_option
+@click.argument("name", metavar="CHANNEL|QUEUE")
 @click.argument("body", required=False)
 def pub(
-    config: Path | None, address: str | None, as_json: bool, channel: str, body: str | None
+    config: Path | None,
+    address: str | None,
+    as_json: bool,
+    properties: Declared,
+    name: str,
+    body: str | None,
 ) -> None:
-    """Publish BODY on CHANNEL, or what comes on standard input, and print how many received it."""
-    content = sys.stdin.buffer.read() if body is None else body.encode()
+    """Publish BODY on a channel, or post it to a queue; without BODY, what comes on standard
+    input.
+
+    A queue is named as bmq://DOMAIN/QUEUE; every other name is a channel. Prints how many
+    received it, or for a queue the id of the message, as soon as the router has stored it.
+    """
+    is_queue = name.startswith(domains.SCHEME)
+    if properties and not is_queue:
+        raise click.UsageError(f"--property is for queues, which are named {domains.FORM}")
+    content = sys.stdin.buffer.read() if body is None else body.encode(errors="surrogateescape")
+    if is_queue:
+        guid = asyncio.run(domains.post(config, address, name, content, properties))
+        emit([{"queue": name, "guid": guid}], lambda row: f"{row['guid']}", as_json)
+        return
     with _connect(config, address) as client:
-        count = client.publish(channel.encode(), content)
-    emit([{"channel": channel, "receivers": count}], lambda row: f"{row['receivers']}", as_json)
+        count = client.publish(name.encode(), content)
+    emit([{"channel": name, "receivers": count}], lambda row: f"{row['receivers']}", as_json)
 
 
 @click.command()
@@ -51,17 +61,58 @@ def pub(
 @address_option
 @json_option
 @click.option("--pattern", "are_patterns", is_flag=True, help="The names are patterns.")
+@click.option(
+    "--where",
+    "expressions",
+    multiple=True,
+    metavar="EXPR",
+    help="Of a queue, only messages for which this is true, or another --where.",
+)
+@click.option(
+    "--priority",
+    type=int,
+    help="Of a queue, before readers of a lower priority; 0 without it.",
+)
 @click.option("--count", type=click.IntRange(1), help="Exit after this many messages.")
-@click.argument("channels", nargs=-1, required=True)
+@click.argument("names", metavar="CHANNEL...|QUEUE", nargs=-1, required=True)
 def sub(
     config: Path | None,
     address: str | None,
     as_json: bool,
     are_patterns: bool,
+    expressions: tuple[str, ...],
+    priority: int | None,
     count: int | None,
-    channels: tuple[str, ...],
+    names: tuple[str, ...],
 ) -> None:
-    """Print what is published on CHANNELS, a line for each message, until Ctrl-C."""
+    """Print what is published on channels, or what is in a queue, a line for each message, until
+    Ctrl-C.
+
+    A queue is named as bmq://DOMAIN/QUEUE, or bmq://DOMAIN/QUEUE?id=APP if it has apps. Its
+    messages are confirmed when they are printed, and so are gone.
+    """
+    if not any(name.startswith(domains.SCHEME) for name in names):
+        if expressions or priority is not None:
+            option = "--where" if expressions else "--priority"
+            raise click.UsageError(f"{option} is for queues, which are named {domains.FORM}")
+        _listen(config, address, names, are_patterns, count, as_json)
+        return
+    if are_patterns:
+        raise click.UsageError("--pattern is for channels")
+    if len(names) > 1:
+        raise click.UsageError("a queue is read alone, without other queues or channels")
+    wanted = domains.wanted(expressions, priority or 0, count)
+    asyncio.run(domains.follow(config, address, names[0], wanted, count, as_json))
+
+
+def _listen(
+    config: Path | None,
+    address: str | None,
+    channels: tuple[str, ...],
+    are_patterns: bool,
+    count: int | None,
+    as_json: bool,
+) -> None:
     with _connect(config, address) as client:
         client.subscribe([name.encode() for name in channels], are_patterns=are_patterns)
         click.echo(f"subscribed to {' '.join(channels)}", err=True)
@@ -91,12 +142,7 @@ def _text(name: bytes) -> str:
 def _connect(config: Path | None, address: str | None) -> RespClient:
     settings = load_config(config, os.environ)
     listen = settings.listen.resp or ListenResp()
-    host, port = listen.host, listen.port
-    if address is not None:
-        name, _, number = address.rpartition(":")
-        if not name or not number.isdecimal():
-            raise ConfigError(f"{address!r} is no address; write it as 127.0.0.1:6379")
-        host, port = name.strip("[]"), int(number)
+    host, port = host_and_port(address, CHANNELS, (listen.host, listen.port))
     password = None if listen.password is None else listen.password.reveal()
     certificate = None if listen.tls is None else settings.directory / listen.tls.certificate
     return RespClient(host, port, password, certificate=certificate)

@@ -48,7 +48,7 @@ SECRET_BYTES = 64 * KiB
 PREFIX = "HEADGATE_"
 
 COMMAND_LINE = frozenset(
-    {"HEADGATE_CONFIG", "HEADGATE_READY_FILE", "HEADGATE_DEBUG", "HEADGATE_ROUTER"}
+    f"HEADGATE_{name}" for name in ("CONFIG", "READY_FILE", "DEBUG", "ROUTER", "RESP", "BMQ")
 )
 """Variables that are options of the command line, not keys of the configuration."""
 

@@ -1,0 +1,42 @@
+"""An asyncio client of the BMQ wire, for a Headgate router or a BlazingMQ broker.
+
+::
+
+    async with await Client.connect("tcp://127.0.0.1:30114") as client:
+        orders = await client.open("bmq://orders/incoming", read=True, write=True)
+        await orders.post(b"a table", {"kind": "express"})
+        async for delivery in orders:
+            await delivery.confirm()
+
+It connects again when the connection is lost, opens its queues as they were, and sends again
+what was not acknowledged. A message that was delivered and not confirmed comes again.
+"""
+
+from headgate.client.bmq.client import Client
+from headgate.client.bmq.errors import (
+    Closed,
+    NotAccepted,
+    NotConnected,
+    RequestRefused,
+    TimedOut,
+    Unreadable,
+)
+from headgate.client.bmq.queue import Delivery, Queue
+from headgate.client.bmq.session import Change, Lost, Restored
+from headgate.client.bmq.subscription import Subscription
+
+__all__ = [
+    "Change",
+    "Client",
+    "Closed",
+    "Delivery",
+    "Lost",
+    "NotAccepted",
+    "NotConnected",
+    "Queue",
+    "RequestRefused",
+    "Restored",
+    "Subscription",
+    "TimedOut",
+    "Unreadable",
+]

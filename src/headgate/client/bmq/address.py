@@ -1,0 +1,52 @@
+"""Where a router is, and how to speak to it."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from headgate.core.values import value
+from headgate.errors import ConfigError
+
+PORT = 30114
+"""That of BlazingMQ."""
+
+EXAMPLE = "tcp://127.0.0.1:30114"
+
+
+@value
+class Address:
+    host: str
+    port: int
+    context: ssl.SSLContext | None = None
+    """TLS, if there is one."""
+    server_name: str | None = None
+    """The name that the router's certificate has to have, if it matters."""
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def parse_address(text: str, certificate: Path | None = None) -> Address:
+    """``tcp://HOST[:PORT]``, or ``tcps://`` for TLS: with whoever has the given certificate,
+    whatever the name in it, or else with whom the machine trusts."""
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if host is None or parts.scheme not in ("tcp", "tcps") or parts.path.strip("/"):
+        raise ConfigError(f"{text!r} is no address of a router; write it as {EXAMPLE}")
+    if parts.scheme == "tcp":
+        if certificate is not None:
+            raise ConfigError(f"a certificate is for tcps://, not for {text}")
+        return Address(host, port or PORT)
+    try:
+        context = ssl.create_default_context(
+            cafile=None if certificate is None else str(certificate)
+        )
+    except OSError as error:
+        raise ConfigError(f"the certificate {certificate}: {error.strerror or error}") from error
+    context.check_hostname = certificate is None
+    return Address(host, port or PORT, context, host)

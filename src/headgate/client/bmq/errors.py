@@ -1,0 +1,91 @@
+"""What can go wrong between a client and its router.
+
+* HeadgateError
+    * NotConnected               no router answers, or none did for too long
+        * LinkBroken             this connection is over; there may be another
+        * Closed                 the queue or the client was closed on this side
+    * TimedOut                   a `TimeoutError`, too; what was asked may have happened or not
+    * NotAccepted                the router did not take a message; carries the status
+    * Unreadable                 a delivery whose data is wrong; carries the delivery
+    * Refused
+        * RequestRefused         the router's words; carries the category and the code
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from headgate.errors import HeadgateError, Refused
+from headgate.wire.bmq.control import Status
+from headgate.wire.bmq.messages import AckStatus
+
+if TYPE_CHECKING:
+    from headgate.client.bmq.queue import Delivery
+
+REASONS = {
+    AckStatus.LIMIT_MESSAGES: "its queue or domain holds its limit of messages",
+    AckStatus.LIMIT_BYTES: "its queue or domain holds its limit of bytes",
+    AckStatus.STORAGE_FAILURE: "the store failed",
+    AckStatus.NOT_READY: "the queue is not ready",
+}
+
+
+class NotConnected(HeadgateError):
+    """No router answers, or none did for too long."""
+
+
+class LinkBroken(NotConnected):
+    """This connection is over. Users see it only as the reason of something else."""
+
+
+class Closed(NotConnected):
+    """The queue or the client was closed on this side."""
+
+
+class TimedOut(HeadgateError, TimeoutError):
+    """Something took longer than the client's `timeout`. It may have happened or not."""
+
+    def __init__(self, what: str, seconds: float) -> None:
+        super().__init__(f"{what} took longer than {seconds:g} seconds")
+        self.seconds = seconds
+
+
+class RequestRefused(Refused):
+    """The router said no, in its words."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message or f"the router said {status.category.name}")
+        self.category = status.category
+        self.code = status.code
+
+
+class NotAccepted(HeadgateError):
+    """The router did not take a message."""
+
+    def __init__(self, status: int) -> None:
+        known = status in AckStatus.__members__.values()
+        self.status = AckStatus(status) if known else AckStatus.UNKNOWN
+        reason = REASONS.get(self.status, "it does not say why")
+        super().__init__(f"the router did not take the message: {reason}")
+
+
+class Unreadable(HeadgateError):
+    """The data of a message is wrong. It is not confirmed: that is for its reader to decide."""
+
+    def __init__(self, delivery: Delivery, error: HeadgateError) -> None:
+        super().__init__(f"message {delivery.guid.hex()}: {error}")
+        self.delivery = delivery
+        """Without properties and with the data as it came, if only to confirm it."""
+
+
+@asynccontextmanager
+async def within(seconds: float, what: str) -> AsyncIterator[None]:
+    """Raise `TimedOut` if it takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise TimedOut(what, seconds) from None
