@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -12,10 +12,20 @@ from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message
 
+from headgate.core.commands import Interest, Open
+from headgate.core.domain import Domain, Mode
+from headgate.core.gate import Window
+from headgate.core.limits import Limits
+from headgate.core.message import PropertyValue
+from headgate.core.names import QueueId
 from headgate.errors import ConfigError
+from headgate.expr.predicate import compile_expression
 from headgate.server import admin
 from headgate.server.admin import PATHS, make_app, page, serving
 from headgate.server.listener import bind
+from headgate.server.local import LocalSession
+from headgate.server.router import Router
+from headgate.store.memory import MemoryStore
 
 STATUS: dict[str, object] = {
     "sessions": [{"session": n, "name": f"s{n % 3}", "age": None} for n in range(10)],
@@ -28,8 +38,16 @@ def app(
     problems: Callable[[], list[str]] = list,
     status: Callable[[], Mapping[str, object]] = lambda: STATUS,
     token: str | None = None,
+    explain: Callable[[str, Mapping[str, PropertyValue]], Mapping[str, object]] | None = None,
 ) -> ASGIApp:
-    return make_app(problems=problems, status=status, metrics=lambda: b"x 1\n", rows=5, token=token)
+    return make_app(
+        problems=problems,
+        status=status,
+        metrics=lambda: b"x 1\n",
+        rows=5,
+        token=token,
+        explain=explain,
+    )
 
 
 class Answer:
@@ -41,12 +59,17 @@ class Answer:
 
 
 async def get(
-    app: ASGIApp, path: str, query: str = "", token: bytes | None = None, method: str = "GET"
+    app: ASGIApp,
+    path: str,
+    query: str = "",
+    token: bytes | None = None,
+    method: str = "GET",
+    body: bytes = b"",
 ) -> Answer:
     sent: list[Message] = []
 
     async def receive() -> Message:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Message) -> None:
         sent.append(message)
@@ -66,8 +89,8 @@ async def get(
         "server": None,
     }
     await app(scope, receive, send)
-    body = b"".join(m.get("body", b"") for m in sent[1:])
-    return Answer(sent[0]["status"], dict(sent[0]["headers"]), body)
+    answered = b"".join(m.get("body", b"") for m in sent[1:])
+    return Answer(sent[0]["status"], dict(sent[0]["headers"]), answered)
 
 
 async def test_the_process_answers() -> None:
@@ -174,6 +197,151 @@ async def test_a_token_is_needed_for_everything_but_health() -> None:
             assert answer.status == 401
             assert answer.headers[b"www-authenticate"] == b"Bearer"
     assert (await get(guarded, "/readyz", token=b"Bearer open sesame")).status == 200
+
+
+# Explanations.
+
+LINE = Domain("line", Mode.EXCLUSIVE)
+WORK = Domain("work", Mode.PRIORITY)
+MANY = Domain("many", Mode.FANOUT, apps=("a", "b"), filters={"b": (compile_expression("y > 1"),)})
+
+
+async def explanation(app: ASGIApp, question: object) -> Answer:
+    body = question if isinstance(question, bytes) else json.dumps(question).encode()
+    return await get(app, "/explain", method="POST", body=body)
+
+
+@pytest.fixture
+async def router() -> AsyncIterator[Router]:
+    domains = {domain.name: domain for domain in (LINE, WORK, MANY)}
+    router = Router(store=MemoryStore(), domains=domains, limits=Limits(message_properties=3))
+    await router.start()
+    yield router
+    await router.stop()
+
+
+async def test_a_message_is_explained_with_the_names_of_sessions(router: Router) -> None:
+    reader = LocalSession(router, "reader")
+    queue = QueueId(b"bmq://many/q")
+    await reader.ask(Open, queue, "many", "a", interests=(Interest("x == 1", 5, Window(7)),))
+    asked = {"queue": "bmq://many/q?id=a", "properties": {"x": 1, "s": "text"}}
+    answer = await explanation(app(explain=router.explain), asked)
+    assert answer.status == 200
+    told = answer.json()
+    assert (told["mode"], told["is_open"], told["refused"]) == ("fanout", True, None)
+    a, b = told["apps"]
+    assert a["outcome"] == "delivered"
+    assert a["receivers"] == [{"session": reader.id, "name": "reader"}]
+    [group] = a["groups"]
+    assert group["answer"] == {
+        "expression": "x == 1",
+        "result": True,
+        "missing": None,
+        "reason": "true",
+    }
+    assert group["members"] == [
+        {
+            "session": reader.id,
+            "name": "reader",
+            "place": 0,
+            "priority": 5,
+            "active": True,
+            "state": "open",
+            "window": {"messages": 7, "bytes": None},
+            "unconfirmed": 0,
+            "unconfirmed_bytes": 0,
+            "gets": True,
+            "reason": "",
+        }
+    ]
+    assert b["outcome"] == "auto-confirmed"
+    assert b["filters"] == [
+        {
+            "expression": "y > 1",
+            "result": "NAME",
+            "missing": "y",
+            "reason": "NAME: the message lacks y",
+        }
+    ]
+
+
+async def test_each_type_of_property_can_be_asked_about() -> None:
+    asked: list[tuple[str, Mapping[str, PropertyValue]]] = []
+
+    def explain(queue: str, properties: Mapping[str, PropertyValue]) -> Mapping[str, object]:
+        asked.append((queue, properties))
+        return {}
+
+    values = {"b": True, "i": -5, "s": "é", "h": {"hex": "00FF"}}
+    question = {"queue": "bmq://work/q", "properties": values}
+    assert (await explanation(app(explain=explain), question)).status == 200
+    assert (await explanation(app(explain=explain), {"queue": "bmq://work/q"})).status == 200
+    assert asked == [
+        ("bmq://work/q", {"b": True, "i": -5, "s": "é", "h": b"\0\xff"}),
+        ("bmq://work/q", {}),
+    ]
+    assert asked[0][1]["b"] is True
+
+
+A_VALUE = (
+    "property 'x': a value is true or false, a whole number, a text, or bytes written as"
+    ' {"hex": "00ff"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "error"),
+    [
+        (b"{", "not a question: "),
+        (b"", "not a question: "),
+        (b'{"properties": {"x": ' + b"[" * 100_000, "not a question: "),
+        (b'{"queue": "\xff"}', "not a question: "),
+        ({"properties": {}}, "missing required field `queue`"),
+        ({"queue": "bmq://work/q", "property": {}}, "unknown field `property`"),
+        ({"queue": "bmq://work/q", "properties": [1]}, "Expected `object`, got `array`"),
+        ({"queue": "work/q"}, "the address of a queue begins with bmq://"),
+        ({"queue": "bmq://work"}, "the address names no queue"),
+        ({"queue": "bmq://nope/q"}, "no domain nope has shared queues"),
+        ({"queue": "bmq://nope/q"}, "; the router has many, work"),
+        ({"queue": "bmq://line/q"}, "no domain line has shared queues"),
+        ({"queue": "bmq://work/q", "properties": {"x": 2**63}}, "outside the signed 64-bit"),
+        ({"queue": "bmq://work/q", "properties": dict.fromkeys("abcd", 1)}, "message_properties"),
+        *(
+            ({"queue": "bmq://work/q", "properties": {"x": wrong}}, A_VALUE)
+            for wrong in (1.5, None, [1], {}, {"hex": 1}, {"hex": "0"}, {"hex": "00", "a": 1})
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+async def test_a_wrong_question_is_a_400(router: Router, question: object, error: str) -> None:
+    answer = await explanation(app(explain=router.explain), question)
+    assert answer.status == 400
+    assert error in answer.json()["error"]
+
+
+async def test_a_question_has_a_size(router: Router) -> None:
+    asked = {"queue": "bmq://work/q", "properties": {"x": "a" * 600_000}}
+    answer = await explanation(app(explain=router.explain), asked)
+    assert (answer.status, answer.json()) == (
+        413,
+        {"error": "a body has at most 524288 bytes here"},
+    )
+
+
+async def test_a_router_that_is_not_ready_explains_nothing(router: Router) -> None:
+    starting = app(lambda: ["router: starting"], explain=router.explain)
+    answer = await explanation(starting, {"queue": "bmq://work/q"})
+    assert (answer.status, answer.json()) == (503, {"error": "router: starting"})
+
+
+async def test_questions_are_posted_and_need_the_token(router: Router) -> None:
+    assert (await get(app(explain=router.explain), "/explain")).status == 405
+    assert (await get(app(), "/explain")).status == 404
+    guarded = app(token="open sesame", explain=router.explain)
+    assert (await explanation(guarded, {"queue": "bmq://work/q"})).status == 401
+
+
+# The server.
 
 
 def test_a_port_that_is_taken_is_said_in_one_line() -> None:

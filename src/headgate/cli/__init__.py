@@ -40,6 +40,7 @@ class Commands(LazyGroup):
         "pub": "headgate.cli.channels",
         "sub": "headgate.cli.channels",
         "expr": "headgate.cli.expr",
+        "explain": "headgate.cli.explain",
         "journal": "headgate.cli.journal",
         "pipeline": "headgate.cli.pipeline",
         "store": "headgate.cli.store",

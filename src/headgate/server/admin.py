@@ -1,4 +1,5 @@
-"""Health, readiness, metrics, status and sinks over HTTP, in the router's own event loop.
+"""Health, readiness, metrics, status, explanations and sinks over HTTP, in the router's own event
+loop.
 
 ``/healthz`` says that the process answers, ``/readyz`` whether it can do its work. Nothing here
 but the commit of a sink touches the store: answers come from numbers that the core keeps. The
@@ -28,6 +29,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from headgate.core.limits import KiB
+from headgate.core.message import PropertyValue
+from headgate.errors import HeadgateError
 from headgate.server.metrics import CONTENT_TYPE
 from headgate.server.sinks import COMMIT_BYTES, SinkDesk, checked
 from headgate.server.staging import Place
@@ -39,7 +43,20 @@ CONNECTIONS = 64
 IDLE_SECONDS = 10.0
 """A connection without a request for this long is closed."""
 
+EXPLAIN_BYTES = 512 * KiB
+"""The body of a question. Properties are less, but JSON makes up to six bytes of one."""
+
 PATHS = ("/healthz", "/readyz", "/metrics", "/status.json", "/journal/segments", "/sinks")
+
+
+class Question(msgspec.Struct, forbid_unknown_fields=True):
+    """A message that somebody thinks of."""
+
+    queue: str
+    properties: dict[str, Any] = {}
+
+
+_decode_question = msgspec.json.Decoder(Question).decode
 
 
 def make_app(
@@ -50,6 +67,7 @@ def make_app(
     rows: int,
     journal: Path | None = None,
     sinks: SinkDesk | None = None,
+    explain: Callable[[str, Mapping[str, PropertyValue]], Mapping[str, object]] | None = None,
     token: str | None = None,
 ) -> Starlette:
     """The application. `rows` bounds each list of the status."""
@@ -87,11 +105,22 @@ def make_app(
         known = [] if sinks is None else sinks.listing()
         return answer(page({"sinks": known}, request.query_params, rows))
 
+    async def explained(request: Request) -> Response:
+        queue, properties = _question(await _body(request, EXPLAIN_BYTES))
+        if found := problems():
+            raise HTTPException(503, "; ".join(found))
+        assert explain is not None, "there is a route only if there is somebody to ask"
+        try:
+            return answer(explain(queue, properties))
+        except HeadgateError as error:
+            raise HTTPException(400, str(error)) from None
+
     endpoints = (healthz, readyz, scrape, status_json, listing, sinks_json)
     return Starlette(
         routes=[
             *(Route(path, e) for path, e in zip(PATHS, endpoints, strict=True)),
             Route("/journal/segments/{name}", download),
+            *([] if explain is None else [Route("/explain", explained, methods=["POST"])]),
             *([] if sinks is None else _sink_routes(sinks)),
         ],
         middleware=[] if token is None else [Middleware(TokenNeeded, token=token)],
@@ -124,6 +153,30 @@ def _sink_routes(sinks: SinkDesk) -> list[Route]:
         Route("/sinks/{sink}/{batch}/abort", abort, methods=["POST"]),
         Route("/sinks/{sink}", forget, methods=["DELETE"]),
     ]
+
+
+def _question(body: bytes) -> tuple[str, dict[str, PropertyValue]]:
+    """The queue that is asked about, and the properties of the message."""
+    try:
+        asked = _decode_question(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        form = 'write {"queue": "bmq://DOMAIN/NAME", "properties": {"name": value}}'
+        raise HTTPException(400, f"not a question: {error}; {form}") from None
+    return asked.queue, {name: _property(name, item) for name, item in asked.properties.items()}
+
+
+def _property(name: str, item: object) -> PropertyValue:
+    match item:
+        case bool() | int() | str():
+            return item
+        case {"hex": str(digits), **rest} if not rest:
+            with suppress(ValueError):
+                return bytes.fromhex(digits)
+    raise HTTPException(
+        400,
+        f"property {name!r}: a value is true or false, a whole number, a text, or bytes written"
+        ' as {"hex": "00ff"}',
+    )
 
 
 async def _body(request: Request, most: int) -> bytes:

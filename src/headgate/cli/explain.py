@@ -1,0 +1,378 @@
+"""``headgate explain``: who would get a message, and why the others would not."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import urllib.error
+import urllib.request
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headgate.cli.config import config_option
+from headgate.cli.output import emit, json_option, readable
+from headgate.cli.properties import property_option
+from headgate.core.message import Declared, PropertyValue
+from headgate.errors import ConfigError, HeadgateError, Refused
+from headgate.server.config import Config, load_config
+from headgate.server.serve import journal_settings
+from headgate.store.segments import segments
+from headgate.wire.bmq.uris import SCHEME, parse_uri
+
+TIMEOUT_SECONDS = 10.0
+WHO_MAX = 5
+"""Sessions that are named in a line."""
+
+
+class QueueName(click.ParamType[str]):
+    """``DOMAIN/QUEUE``, as it is or behind ``bmq://``."""
+
+    name = "queue"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        try:
+            return parse_uri(SCHEME + str(value).removeprefix(SCHEME)).canonical
+        except Refused as error:
+            told = f"{value!a}: {error}; write DOMAIN/QUEUE or bmq://DOMAIN/QUEUE"
+            self.fail(told, param, ctx)
+
+
+class HexId(click.ParamType[bytes]):
+    """The id of a message."""
+
+    name = "id"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> bytes:
+        try:
+            return bytes.fromhex(str(value))
+        except ValueError:
+            self.fail(f"{value!a}: an id is written in hex, two digits per byte", param, ctx)
+
+
+@click.command()
+@click.argument("queue", metavar="DOMAIN/QUEUE", type=QueueName())
+@property_option
+@click.option(
+    "--message",
+    type=HexId(),
+    metavar="ID",
+    help="Take the properties of this message from the journal, and tell what happened to it.",
+)
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    envvar="HEADGATE_ROUTER",
+    help="The admin port of the router. Without it [admin] of the configuration says so.",
+)
+@config_option
+@json_option
+def explain(
+    queue: str,
+    properties: Declared,
+    message: bytes | None,
+    address: str | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """Say who would get a message, and why the others would not.
+
+    The router is asked what it would do with a message that came to the queue now: which apps
+    would be spared it, which subscriptions match, in the order in which they are tried, and who
+    has room. Nothing is sent, and nothing changes.
+    """
+    settings = load_config(config, os.environ)
+    url = _url(settings, address)
+    row: dict[str, Any] = {"queue": queue}
+    sent: Mapping[str, PropertyValue] = properties
+    if message is not None:
+        if properties:
+            raise click.UsageError("a --message has its own properties; leave out --property")
+        history = _history(settings, queue, message)
+        sent = history[0].get("properties", {})
+        row["message"] = message.hex()
+        row["history"] = history
+    row["properties"] = {name: _plain(item) for name, item in sent.items()}
+    try:
+        row |= _ask(url, settings, {"queue": queue, "properties": row["properties"]})
+    except HeadgateError:
+        if message is not None:
+            emit([row], _text, as_json)
+        raise
+    emit([row], _text, as_json)
+
+
+# The router.
+
+
+def _url(settings: Config, address: str | None) -> str:
+    if address is None:
+        admin = settings.admin
+        if not admin.port:
+            raise ConfigError(
+                "admin.port is 0, so the router has picked one: say it with --address; the"
+                " router's log and its ready file have it"
+            )
+        host = f"[{admin.host}]" if ":" in admin.host else admin.host
+        return f"http://{host}:{admin.port}"
+    if address.startswith(("http://", "https://")):
+        return address.rstrip("/")
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ConfigError(f"{address!r} is no address; write it as 127.0.0.1:8222")
+    return f"http://{address}"
+
+
+def _ask(url: str, settings: Config, question: Mapping[str, object]) -> dict[str, Any]:
+    request = urllib.request.Request(f"{url}/explain", json.dumps(question).encode())
+    request.add_header("content-type", "application/json")
+    if settings.admin.token is not None:
+        request.add_header("authorization", f"Bearer {settings.admin.token.reveal()}")
+    # An admin port is near: a proxy for the rest of the world has no way to it.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
+            answer: dict[str, Any] = json.load(response)
+            return answer
+    except urllib.error.HTTPError as error:
+        raise HeadgateError(_refusal(url, error)) from None
+    except (OSError, http.client.HTTPException) as error:
+        why = getattr(error, "reason", None) or error
+        raise HeadgateError(
+            f"no router answers on {url}: {getattr(why, 'strerror', None) or why}; see whether"
+            " it runs, and whether [admin] of the configuration, or --address, is its admin port"
+        ) from None
+    except ValueError:
+        raise HeadgateError(_stranger(url)) from None
+
+
+def _refusal(url: str, error: urllib.error.HTTPError) -> str:
+    if error.code in (401, 403):
+        return (
+            f"the router on {url} wants its admin.token: name its configuration with --config,"
+            " or set HEADGATE_ADMIN__TOKEN"
+        )
+    try:
+        told = json.load(error)["error"]
+    except (ValueError, KeyError, TypeError):
+        return _stranger(url)
+    return _stranger(url) if error.code in (404, 405) else str(told)
+
+
+def _stranger(url: str) -> str:
+    return f"what answers on {url} is not the admin port of a router that can explain"
+
+
+def _plain(item: PropertyValue) -> object:
+    return {"hex": item.hex()} if isinstance(item, bytes) else item
+
+
+# The journal.
+
+
+def _history(settings: Config, queue: str, message: bytes) -> list[dict[str, Any]]:
+    """The facts about a message of a queue, beginning with its acceptance, with the names of
+    sessions beside their numbers."""
+    journal = journal_settings(settings)
+    if journal is None:
+        raise ConfigError("this configuration keeps no journal; say the properties instead")
+    import pyarrow.compute as pc
+
+    facts = list(_facts(journal.directory, pc.field("message") == message))
+    queues = {readable(fact["queue"]) for fact in facts}
+    here = [fact for fact in facts if fact["queue"] == queue.encode()]
+    while here and here[0]["kind"] != "Accepted":
+        del here[0]
+    if not here:
+        where = f"; it is one of {', '.join(sorted(queues))}" if queues else ""
+        raise HeadgateError(
+            f"the journal in {journal.directory} does not tell of a message {message.hex()} of"
+            f" {queue}{where}. What happens is in it a second later"
+        )
+    sessions = {fact["session"] for fact in here if "session" in fact}
+    opened = (pc.field("kind") == "SessionOpened") & pc.field("session").isin(sorted(sessions))
+    names = [
+        (fact["number"], fact["session"], fact["name"])
+        for fact in (_facts(journal.directory, opened) if sessions else ())
+    ]
+    return [_row(fact, names) for fact in here]
+
+
+def _facts(directory: Path, wanted: object) -> Iterator[dict[str, Any]]:
+    """Those facts of the journal for which an expression of pyarrow is true."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for segment in segments(directory):
+        try:
+            rows = pq.read_table(segment.path, filters=wanted).to_pylist()
+        except (OSError, pa.ArrowException) as error:
+            raise HeadgateError(
+                f"{segment.path.name} cannot be read: {error}; headgate journal verify tells more"
+            ) from None
+        for row in rows:
+            yield {name: item for name, item in row.items() if item is not None}
+
+
+def _row(fact: Mapping[str, Any], names: Sequence[tuple[int, int, str]]) -> dict[str, Any]:
+    row = {
+        name: item.hex() if isinstance(item, bytes) else item
+        for name, item in fact.items()
+        if name not in ("queue", "body")
+    }
+    if "session" in fact:
+        # Numbers are given again after a restart: it is the last one that had it.
+        before = names[: bisect_left(names, (fact["number"],))]
+        row["name"] = next((n for _, s, n in reversed(before) if s == fact["session"]), "")
+    if "properties" in fact:
+        row["properties"] = {
+            name: next(item for item in kinds.values() if item is not None)
+            for name, kinds in fact["properties"]
+        }
+    return row
+
+
+# For people.
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    return "\n".join(lines(row))
+
+
+def lines(row: Mapping[str, Any]) -> Iterator[str]:
+    """A queue, the properties of a message and what the router says of them, in lines that a
+    terminal can be given: names, expressions and texts are those of clients."""
+    for line in _lines(row):
+        yield "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+
+
+def _lines(row: Mapping[str, Any]) -> Iterator[str]:
+    mode = f" ({row['mode']})" if "mode" in row else ""
+    shown = ", ".join(f"{name}={_literal(item)}" for name, item in row["properties"].items())
+    yield f"{row['queue']}{mode}, a message with {shown or 'no properties'}"
+    if "history" in row:
+        yield ""
+        yield f"What happened to {row['message']}:"
+        yield from _columns((_moment(fact), *_happened(fact)) for fact in row["history"])
+    if "apps" not in row:
+        return
+    if "history" in row:
+        yield ""
+        yield "What would happen to it now:"
+    if row["refused"]:
+        yield f"It would be refused: {row['refused']}. With room for it:"
+    if not row["is_open"]:
+        yield "Nobody has opened the queue since the router started."
+    for app in row["apps"]:
+        yield ""
+        yield from _app_lines(app)
+
+
+def _app_lines(app: Mapping[str, Any]) -> Iterator[str]:
+    name = f"{app['app']}: " if app["app"] else ""
+    yield f"{name}{_verdict(app)}"
+    yield from _columns(("filter", _expression(f), f["reason"]) for f in app["filters"])
+    heads = (
+        (f"priority {group['priority']}", _expression(group["answer"]), group["answer"]["reason"])
+        for group in app["groups"]
+    )
+    rows = (_member_row(member, group) for group in app["groups"] for member in group["members"])
+    members = _columns(rows, indent=4)
+    for head, group in zip(_columns(heads), app["groups"], strict=True):
+        yield head
+        yield from (next(members) for _ in group["members"])
+        if group["left_out"]:
+            yield f"    and {group['left_out']} more"
+    if app["left_out"]:
+        yield f"  and {app['left_out']} more expressions"
+
+
+def _verdict(app: Mapping[str, Any]) -> str:
+    verb, told = app["outcome"], app["waits_for"]
+    if app["receivers"]:
+        verb, told = "goes to", app["receivers"]
+    elif told:
+        verb = "waits for"
+    more = max(app["receivers_all"], len(told)) - len(told[:WHO_MAX])
+    who = ", ".join(f"session {each['session']}" for each in told[:WHO_MAX])
+    if more:
+        who += f" and {more} more"
+    return f"{verb} {who}".rstrip() + f"; {app['reason']}"
+
+
+def _member_row(member: Mapping[str, Any], group: Mapping[str, Any]) -> Sequence[str]:
+    """Why an expression is not true is told beside it, and not of each member again."""
+    why = "gets it" if member["gets"] else member["reason"]
+    if group["answer"]["result"] is not True:
+        why = "does not match"
+    held = f"{member['unconfirmed']} of {member['window']['messages']} unconfirmed"
+    return f"session {member['session']}", member["state"], held, why, member["name"]
+
+
+def _expression(answer: Mapping[str, Any]) -> str:
+    return answer["expression"] or "(no expression)"
+
+
+def _who(row: Mapping[str, Any]) -> str:
+    name = f" ({row['name']})" if row["name"] else ""
+    return f"session {row['session']}{name}"
+
+
+def _literal(item: object) -> str:
+    """A value as an expression would have it."""
+    if isinstance(item, dict):
+        return f"0x{item['hex']}"
+    return json.dumps(item, ensure_ascii=False)
+
+
+def _moment(fact: Mapping[str, Any]) -> str:
+    at = datetime.fromtimestamp(fact["at"], UTC)
+    return at.replace(tzinfo=None).isoformat(" ", "milliseconds")
+
+
+def _happened(fact: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What happened, in which app, and more about it."""
+    app, who = fact.get("app", ""), _who(fact) if "session" in fact else ""
+    match fact["kind"]:
+        case "Accepted":
+            return "accepted", app, f"{fact['size']} bytes"
+        case "AutoConfirmed":
+            return "auto-confirmed", app, "none of the app's expressions was true"
+        case "Delivered":
+            again = f", after {fact['attempts']} lost with it" if fact["attempts"] else ""
+            return "delivered", app, f"to {who}{again}"
+        case "PutAside":
+            matched = "those who matched had no room" if fact["matched"] else "nobody matched"
+            return "put aside", app, matched
+        case "Confirmed":
+            return "confirmed", app, f"by {who} after {fact['seconds']:.3f} s"
+        case "Returned":
+            how = "was lost" if fact["lost"] else "closed the queue"
+            return "returned", app, f"{who} {how}"
+        case "Missed":
+            return "missed", app, f"the mailbox of {who} had no room"
+        case "Poisoned":
+            return "dropped", app, f"{fact['attempts']} sessions were lost with it"
+        case "Expired":
+            return "expired", app, f"after {fact['seconds']:.0f} s"
+        case "Repeated":
+            return "sent again", app, "and not stored again"
+        case kind:
+            return kind, app, who
+
+
+def _columns(rows: Iterable[Sequence[str]], indent: int = 2) -> Iterator[str]:
+    table = list(rows)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield (" " * indent + "  ".join(cells)).rstrip()
