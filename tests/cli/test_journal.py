@@ -57,7 +57,7 @@ def test_stats_count_by_kind(folder: Path) -> None:
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     counts = {row["kind"]: row["facts"] for row in rows}
     assert counts["Accepted"] == 6
-    assert counts["SessionOpened"] == counts["SessionClosed"] == 12
+    assert counts["SessionOpened"] == counts["SessionClosed"] == 13
 
 
 def test_verify_says_which_segment_is_broken(folder: Path, tmp_path: Path) -> None:

@@ -6,19 +6,23 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from headgate.cli.config import config_option
+from headgate.cli.explain import lines
+from headgate.core.message import Properties
 from headgate.errors import ConfigError
 from headgate.server import scene
 from headgate.server.config import load_config
-from headgate.server.config.sections import ListenResp, ListenSmp
+from headgate.server.config.sections import Listen, ListenBmq, ListenResp, ListenSmp
 from headgate.server.listener import bind
 from headgate.server.router import Router
 from headgate.server.serve import serve
@@ -42,14 +46,12 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
     """
     settings = load_config(config, os.environ)
     quiet = replace(settings, log=replace(settings.log, level="warning"))
-    if quiet.listen.resp is None:
-        resp = ListenResp()
-        resp = replace(resp, port=free_port(resp.port))
-        quiet = replace(quiet, listen=replace(quiet.listen, resp=resp))
-    if quiet.listen.smp is None:
-        smp = ListenSmp()
-        smp = replace(smp, port=free_port(smp.port))
-        quiet = replace(quiet, listen=replace(quiet.listen, smp=smp))
+    listen = Listen(
+        smp=quiet.listen.smp or at_free_port(ListenSmp()),
+        resp=quiet.listen.resp or at_free_port(ListenResp()),
+        bmq=quiet.listen.bmq or at_free_port(ListenBmq()),
+    )
+    quiet = replace(quiet, listen=listen)
     folder, program = os.path.relpath(settings.directory), os.path.relpath(sys.argv[0])
 
     async def play(router: Router, addresses: Mapping[str, str]) -> bool:
@@ -57,6 +59,7 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
             f"The router is running; its store is {masked(settings.store.url)} in {folder}.\n"
         )
         await scene.play(router, click.echo)
+        await scene.orders(addresses["bmq"], click.echo, partial(explained, router))
         await scene.sealed(addresses["smp"], click.echo)
         if once:
             return False
@@ -64,9 +67,13 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
             await show_tables(router, config, install)
         click.echo("\nIt goes on serving. In another terminal, try:")
         host, _, port = addresses["resp"].rpartition(":")
+        bmq = addresses["bmq"].removeprefix("tcp://")
+        at = "" if bmq == DEFAULT_BMQ else f" --address {bmq}"
         click.echo(f"  redis-cli -h {host} -p {port} subscribe news")
         click.echo(f"  redis-cli -h {host} -p {port} publish news 'rain tomorrow'")
         click.echo(f"  curl {addresses['admin']}/status.json")
+        click.echo(f"  {program} sub '{scene.ORDERS_QUEUE}?id=shipping' --where 'amount >= 50'{at}")
+        click.echo(f"  {program} pub {scene.ORDERS_QUEUE} 'a lamp' --property amount=60{at}")
         click.echo(f"  {program} expr check 'amount >= 1000 && kind == \"express\"'")
         click.echo(f"  {program} pipeline dryrun 'amount >= 50' --domain {scene.ORDERS}")
         click.echo(f"  {program} pipeline sql 'select * from deliveries'")
@@ -75,6 +82,9 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
 
     serve(quiet, None, domains=scene.DOMAINS, play=play)
 
+
+DEFAULT_BMQ = "{0.host}:{0.port}".format(ListenBmq())
+"""Where `headgate pub` and `headgate sub` look if nobody says where."""
 
 QUERIES = (
     "select address, app, outcome, count(*) messages from deliveries group by all order by all",
@@ -118,10 +128,18 @@ async def show_tables(router: Router, config: Path | None, install: str | None) 
             await process.wait()
 
 
-def free_port(wanted: int) -> int:
-    """This port, or 0 for any other if somebody has it."""
+L = TypeVar("L", ListenSmp, ListenResp, ListenBmq)
+
+
+def at_free_port(listen: L) -> L:
+    """The listener with its own port, or 0 for any other if somebody has it."""
     try:
-        bind("listen.resp", "127.0.0.1", wanted).close()
+        bind("listen", listen.host, listen.port).close()
     except ConfigError:
-        return 0
-    return wanted
+        return replace(listen, port=0)
+    return listen
+
+
+def explained(router: Router, queue: str, properties: Properties) -> Iterator[str]:
+    """What `headgate explain` says, without the way over the admin port."""
+    return lines({"queue": queue, "properties": properties, **router.explain(queue, properties)})

@@ -1,7 +1,7 @@
 """A short play with the router in the lead: what each subscriber receives, and why.
 
-It shows the ways to subscribe, each in an act of its own, with sessions inside the router's
-process; the last act is played over the network, by a client that trusts nobody.
+It shows the ways to subscribe, each in an act of its own: first with sessions inside the router's
+process, then over the network, where the last client trusts nobody.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import secrets
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
+from headgate.client.bmq import Client, Subscription
 from headgate.core.channels import Framing, Kind
-from headgate.core.commands import Confirm, Create, Delete, Interest, Open, Send, Subscribe
+from headgate.core.commands import Confirm, Create, Delete, Send, Subscribe
 from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Deliver, End
-from headgate.core.gate import Window
 from headgate.core.message import Message, Properties
 from headgate.core.names import MessageId, QueueId, SessionId
 from headgate.core.values import EMPTY
@@ -30,7 +31,7 @@ from headgate.wire.smp.replies import Msg
 
 LINE = "scene.line"
 ORDERS = "scene.orders"
-ORDERS_QUEUE = QueueId(b"bmq://scene.orders/incoming")
+ORDERS_QUEUE = "bmq://scene.orders/incoming"
 
 DOMAINS: Mapping[str, Domain] = {
     LINE: Domain(LINE, Mode.EXCLUSIVE, max_messages=128),
@@ -45,17 +46,33 @@ DOMAINS: Mapping[str, Domain] = {
 }
 """What the scene needs beside the domains of the configuration."""
 
+CONSUMERS = (
+    ("express", "shipping", 'kind == "express"', 10, 'kind == "express" is true'),
+    ("heavy", "shipping", "amount >= 1000", 5, "amount >= 1000 is true"),
+    ("rest", "shipping", None, 1, "nobody with a higher priority wants it"),
+    ("auditor", "audit", None, 0, "amount >= 1000 is true for its app"),
+)
+"""Name, app, expression, priority, and why each receives the one message that it does."""
+
+POSTS: tuple[tuple[str, Properties], ...] = (
+    ("one kidney", {"kind": "express", "amount": 90}),
+    ("one book", {"kind": "standard", "amount": 20}),
+    ("a piano", {"kind": "standard", "amount": 4000}),
+)
+
 SECONDS_MAX = 10.0
 """The scene is over in a moment; if it is not, something is wrong and it says so."""
 
 Say = Callable[[str], None]
+
+Explained = Callable[[str, Properties], Iterable[str]]
+"""What the router would do with a message, in lines."""
 
 
 async def play(router: Router, say: Say) -> None:
     async with asyncio.timeout(SECONDS_MAX):
         await a_queue(router, say)
         fan_out(router, say)
-        await orders(router, say)
 
 
 async def a_queue(router: Router, say: Say) -> None:
@@ -143,41 +160,32 @@ async def sealed(address: str, say: Say) -> None:
             amy.close()
 
 
-async def orders(router: Router, say: Say) -> None:
+async def orders(address: str, say: Say, explained: Explained) -> None:
     """Expressions over properties filter per app and route per consumer."""
-    say("Routed orders: expressions decide which app, and which consumer of it, gets a message")
-    say("  audit            wants only amount >= 1000; what it does not want is confirmed for it")
-    shop = LocalSession(router, "shop")
-    await shop.ask(Open, ORDERS_QUEUE, ORDERS, read=False, write=True)
-    consumers = []
-    for name, app, expression, priority in (
-        ("express", "shipping", 'kind == "express"', 10),
-        ("bulk", "shipping", None, 1),
-        ("auditor", "audit", None, 0),
-    ):
-        consumer = LocalSession(router, name)
-        interest = Interest(expression, priority, Window(10))
-        await consumer.ask(Open, ORDERS_QUEUE, ORDERS, app, interests=(interest,))
-        consumers.append((name, app, expression, priority, consumer))
-        say(f"  {name:<16} reads {app} with {expression or 'no expression'}, priority {priority}")
-    posts: tuple[tuple[str, Properties], ...] = (
-        ("one book", {"kind": "standard", "amount": 20}),
-        ("one kidney", {"kind": "express", "amount": 90}),
-        ("a piano", {"kind": "standard", "amount": 4000}),
-    )
-    for text, properties in posts:
-        await shop.ask(Send, ORDERS_QUEUE, _message(router, text, properties))
-        shown = ", ".join(f"{name}={item!r}" for name, item in properties.items())
-        say(f"  shop posted      {text!r} with {shown}")
-    for name, app, expression, _, consumer in consumers:
-        why = f"{expression} is true" if expression else "nobody with a higher priority wants it"
-        if app == "audit":
-            why = "amount >= 1000 is true"
-        while not consumer.events.empty():
-            delivery = await consumer.delivery()
-            say(f"  {name:<8}received {_text(delivery)!r}: {why}")
-            await consumer.ask(Confirm, ORDERS_QUEUE, (delivery.message.id,), app)
-    _close(shop, *(consumer for *_, consumer in consumers))
+    async with asyncio.timeout(SECONDS_MAX), AsyncExitStack() as stack:
+        say("Routed orders: expressions decide which app, and which consumer of it, gets a message")
+        say("  audit            wants only amount >= 1000; the rest is confirmed for it")
+        shop = await stack.enter_async_context(await Client.connect(address))
+        posting = await shop.open(ORDERS_QUEUE, write=True)
+        consumers = []
+        for name, app, expression, priority, _ in CONSUMERS:
+            client = await stack.enter_async_context(await Client.connect(address))
+            wanted = Subscription(expression, priority, max_unconfirmed_messages=10)
+            uri = f"{ORDERS_QUEUE}?id={app}"
+            consumers.append(await client.open(uri, read=True, subscriptions=[wanted]))
+            said = expression or "no expression"
+            say(f"  {name:<16} reads {app} with {said}, priority {priority}")
+        for text, properties in POSTS:
+            await posting.post(text.encode(), properties)
+            shown = ", ".join(f"{name}={item!r}" for name, item in properties.items())
+            say(f"  shop posted      {text!r} with {shown}")
+        for (name, *_, why), queue in zip(CONSUMERS, consumers, strict=True):
+            delivery = await anext(queue)
+            say(f"  {name:<8}received {delivery.body.decode()!r}: {why}")
+            await delivery.confirm()
+        say("Why did the piano go where it went? headgate explain asks the router:")
+        for line in explained(ORDERS_QUEUE, POSTS[-1][1]):
+            say(f"  {line}")
 
 
 def _message(router: Router, text: str, properties: Properties = EMPTY) -> Message:
