@@ -388,6 +388,7 @@ async def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
         (b"", "not a commit"),
         (b"[]", "not a commit"),
         (b'{"parts": [[0]], "queue": "bmq://orders/q"}', "not a commit"),
+        (b'{"parts": [], "queue": "bmq://orders/\xff"}', "not a commit"),
         (b'{"parts": [[0, 1]], "queue": "bmq://orders/q", "more": 1}', "not a commit"),
         (b'{"parts": [[0, 1]]}', "names a queue or a channel"),
         (b'{"parts": [[0, 1]], "queue": "bmq://orders/q", "channel": "c"}', "a queue or a channel"),

@@ -147,7 +147,7 @@ class SinkDesk:
         """Let a batch land, unless it did before."""
         try:
             wanted = _decode_commit(body)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise HTTPException(400, f"not a commit: {error}") from None
         if (wanted.queue is None) == (wanted.channel is msgspec.UNSET):
             raise HTTPException(400, "a commit names a queue or a channel")

@@ -223,7 +223,7 @@ def _frames(body: memoryview, place: Place) -> Iterator[memoryview]:
 def _rows(frame: memoryview, place: Place) -> list[Row]:
     try:
         rows = _decode_rows(frame)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _unreadable(place, str(error)) from None
     if not all(0 < len(row.id) <= ID_BYTES for row in rows):
         raise _unreadable(place, f"an id has 1 to {ID_BYTES} bytes")
