@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import socket
-import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,18 +13,17 @@ from pathlib import Path
 from headgate.core.commands import Command, Drained
 from headgate.core.domain import Domain
 from headgate.core.effects import Effect
-from headgate.core.facts import Fact, HandshakeFailed, SessionEased, SessionSlowed
+from headgate.core.facts import Fact, SessionEased, SessionSlowed
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.facts import Refused as RefusedFact
 from headgate.core.mailbox import Pressure
 from headgate.core.names import QueueId, SessionId
 from headgate.errors import HeadgateError, LimitReached
 from headgate.server.config.sections import ListenBmq
-from headgate.server.connection import Connection, Pipe, SocketPipe
-from headgate.server.listener import Listener, bind
+from headgate.server.connection import Connection, Pipe
+from headgate.server.door import Door
 from headgate.server.poller import Poller
-from headgate.server.router import NOBODY, Router
-from headgate.server.tls import Handshakes, TlsPipe, server_context
+from headgate.server.router import Router
 from headgate.wire.bmq.control import ClientIdentity, ClientType
 from headgate.wire.bmq.events import HEARTBEAT_REQUEST
 from headgate.wire.bmq.hello import FEATURES, Pulse
@@ -33,8 +31,8 @@ from headgate.wire.bmq.session import BmqSession
 
 log = logging.getLogger(__name__)
 
-HANDSHAKE_SECONDS = 10.0
-"""For TLS, and then for the hello."""
+HELLO_SECONDS = 10.0
+"""For a client to say hello."""
 AGAIN_SECONDS = 0.05
 """After so long the router may have room for what it had none for."""
 
@@ -49,20 +47,6 @@ class BmqServer:
         self._open_sockets: set[Connection] = set()
         """Those included whose session is over, and that may still read our last words."""
         self._input_bytes = 0
-        self._context: ssl.SSLContext | None = None
-        if config.tls is not None:
-            self._context = server_context(
-                directory / config.tls.certificate, directory / config.tls.key
-            )
-        self._handshakes = Handshakes(
-            self._loop,
-            self._secure,
-            HANDSHAKE_SECONDS,
-            lambda reason: router.announce([HandshakeFailed(router.clock(), "bmq", reason)]),
-        )
-        self._listener = Listener(
-            self._loop, bind("listen.bmq", config.host, config.port), self._welcome
-        )
         self._identity = ClientIdentity(
             client_type=ClientType.TCPBROKER,
             process_name="headgate",
@@ -70,17 +54,19 @@ class BmqServer:
             host_name=socket.gethostname(),
             features=FEATURES,
         )
+        self._door = Door(
+            router, "bmq", config.host, config.port, config.tls, directory, self._open
+        )
         self._beating: asyncio.TimerHandle | None = None
         self._beat_later()
 
     @property
     def address(self) -> tuple[str, int]:
-        return self._listener.address
+        return self._door.address
 
     def close(self) -> None:
         """Accept nothing more, and end every session."""
-        self._listener.close()
-        self._handshakes.close()
+        self._door.close()
         if self._beating is not None:
             self._beating.cancel()
         for connection in list(self._open_sockets):
@@ -89,28 +75,7 @@ class BmqServer:
 
     # New connections.
 
-    def _welcome(self, connected: socket.socket, peer: str) -> None:
-        if self._context is None:
-            self._open(SocketPipe(connected), peer)
-            return
-        most = self.router.limits.handshakes
-        if len(self._handshakes) >= most:
-            with suppress(LimitReached), self.router.telling_limits(NOBODY):
-                raise LimitReached("handshakes", most)
-            connected.close()
-            return
-
-        def done(pipe: TlsPipe | None) -> None:
-            if pipe is not None:
-                self._open(pipe, peer)
-
-        self._handshakes.begin(connected, done)
-
-    def _secure(self, connected: socket.socket) -> TlsPipe:
-        assert self._context is not None, "only a listener with TLS has handshakes"
-        return TlsPipe(self._context, connected)
-
-    def _open(self, pipe: Pipe, peer: str) -> None:
+    def _open(self, pipe: Pipe, peer: str, local: str) -> None:
         client = Client(self, peer)
         try:
             id = self.router.connect("bmq", peer, client.tell)
@@ -132,7 +97,7 @@ class BmqServer:
         )
         self._clients[id] = client
         self._open_sockets.add(connection)
-        deadline = self._loop.call_later(HANDSHAKE_SECONDS, client.close, "no hello")
+        deadline = self._loop.call_later(HELLO_SECONDS, client.close, "no hello")
         client.start(
             connection,
             BmqSession(client, id, self._identity, self.pulse, self.router.limits),

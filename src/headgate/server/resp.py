@@ -7,8 +7,6 @@ import logging
 import os
 import resource
 import secrets
-import socket
-import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +15,6 @@ from typing import cast
 from headgate.core.access import Access
 from headgate.core.facts import (
     Fact,
-    HandshakeFailed,
     MessagesDiscarded,
     SessionEased,
     SessionEvicted,
@@ -28,11 +25,10 @@ from headgate.core.names import SessionId
 from headgate.core.slots import Cluster, Node
 from headgate.errors import LimitReached
 from headgate.server.config.sections import ListenResp
-from headgate.server.connection import Connection, Pipe, SocketPipe
-from headgate.server.listener import Listener, address_text, bind
+from headgate.server.connection import Connection, Pipe
+from headgate.server.door import Door
 from headgate.server.poller import Poller
 from headgate.server.router import NOBODY, Router
-from headgate.server.tls import Handshakes, TlsPipe, server_context
 from headgate.wire.resp.hub import Hub
 from headgate.wire.resp.replies import error
 from headgate.wire.resp.settings import Settings, SlowPolicy
@@ -41,7 +37,6 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
 """How often keys are swept and slow sessions looked at."""
-HANDSHAKE_SECONDS = 10.0
 FULL = "ERR max number of clients reached"
 
 
@@ -55,19 +50,10 @@ class RespServer:
         self._open_sockets: set[Connection] = set()
         """Those included whose session is over, and that may still read our last words."""
         self._slow_since: dict[SessionId, float] = {}
-        self._context: ssl.SSLContext | None = None
-        if config.tls is not None:
-            self._context = server_context(
-                directory / config.tls.certificate, directory / config.tls.key
-            )
-        self._handshakes = Handshakes(
-            self._loop,
-            self._secure,
-            HANDSHAKE_SECONDS,
-            lambda reason: self.announce([HandshakeFailed(self.clock(), "resp", reason)]),
+        self._door = Door(
+            router, "resp", config.host, config.port, config.tls, directory, self._open
         )
-        listening = bind("listen.resp", config.host, config.port)
-        host, port = listening.getsockname()[:2]
+        host, port = self._door.address
         password = None if config.password is None else config.password.reveal()
         budget = router.broker.budget
         budget.limit = config.publish_buffer_limit
@@ -89,17 +75,15 @@ class RespServer:
             Access(password, router.limits),
             Cluster(Node(node_id(directory), host, port)) if config.cluster else None,
         )
-        self._listener = Listener(self._loop, listening, self._welcome)
         self._ticking = self._loop.call_later(TICK_SECONDS, self._tick)
 
     @property
     def address(self) -> tuple[str, int]:
-        return self._listener.address
+        return self._door.address
 
     def close(self) -> None:
         """Accept nothing more, and end every session."""
-        self._listener.close()
-        self._handshakes.close()
+        self._door.close()
         self._ticking.cancel()
         for connection in list(self._open_sockets):
             connection.close("the router stops", at_once=True)
@@ -130,28 +114,6 @@ class RespServer:
         return pages * resource.getpagesize()
 
     # New connections.
-
-    def _welcome(self, connected: socket.socket, peer: str) -> None:
-        local = address_text(connected.getsockname())
-        if self._context is None:
-            self._open(SocketPipe(connected), peer, local)
-            return
-        most = self._router.limits.handshakes
-        if len(self._handshakes) >= most:
-            with suppress(LimitReached), self._router.telling_limits(NOBODY):
-                raise LimitReached("handshakes", most)
-            connected.close()
-            return
-
-        def done(pipe: TlsPipe | None) -> None:
-            if pipe is not None:
-                self._open(pipe, peer, local)
-
-        self._handshakes.begin(connected, done)
-
-    def _secure(self, connected: socket.socket) -> TlsPipe:
-        assert self._context is not None, "only a listener with TLS has handshakes"
-        return TlsPipe(self._context, connected)
 
     def _open(self, pipe: Pipe, peer: str, local: str) -> None:
         try:
