@@ -47,6 +47,7 @@ class BmqServer:
         self._open_sockets: set[Connection] = set()
         """Those included whose session is over, and that may still read our last words."""
         self._input_bytes = 0
+        self._is_stopping = False
         self._identity = ClientIdentity(
             client_type=ClientType.TCPBROKER,
             process_name="headgate",
@@ -66,6 +67,7 @@ class BmqServer:
 
     def close(self) -> None:
         """Accept nothing more, and end every session."""
+        self._is_stopping = True
         self._door.close()
         if self._beating is not None:
             self._beating.cancel()
@@ -132,17 +134,22 @@ class BmqServer:
     def gone(self, connection: Connection, reason: str) -> None:
         client = self._clients.pop(connection.id)
         client.end()
-        self.count_input(-client.held)
+        self._input_bytes -= client.held
         connection.mailbox.close(self.router.clock())
-        self.router.disconnect(connection.id, reason, lost=not client.session.has_left)
+        is_lost = not (client.session.has_left or self._is_stopping)
+        self.router.disconnect(connection.id, reason, lost=is_lost)
 
     def ended(self, connection: Connection) -> None:
         self._open_sockets.discard(connection)
 
     # What clients ask.
 
-    def count_input(self, more: int) -> None:
+    def count_input(self, client: Client) -> None:
         """Bytes of events that are not whole. Who holds the most of too many is closed."""
+        if client.session.id not in self._clients:
+            return  # closed for what it sent
+        more = client.session.held - client.held
+        client.held += more
         self._input_bytes += more
         limit = self.router.limits.input_bytes
         if more > 0 and self._input_bytes > limit:
@@ -161,13 +168,15 @@ class BmqServer:
             self._beating = self._loop.call_later(self.pulse.seconds, self._beat)
 
     def _beat(self) -> None:
-        """Ask those who are silent for a sign of life; who gives none is gone."""
+        """Ask those who are silent for a sign of life; who gives none is gone. Those whom we do not
+        read cannot give one."""
         self._beat_later()
         now = self.router.clock()
         for client in list(self._clients.values()):
-            if not client.session.has_greeted or now - client.active_at < self.pulse.seconds:
-                client.missed = 0
-            elif client.missed >= self.pulse.missed_max:
+            is_heard = client.session.has_greeted and not client.is_paused
+            if not is_heard or now - client.active_at < self.pulse.seconds:
+                continue
+            if client.missed >= self.pulse.missed_max:
                 client.connection.close("no heartbeat", at_once=True)
             else:
                 client.missed += 1
@@ -185,6 +194,7 @@ class Client:
         "active_at",
         "connection",
         "held",
+        "is_paused",
         "missed",
         "name",
         "session",
@@ -204,6 +214,7 @@ class Client:
         self.missed = 0
         """Heartbeats that were asked for in vain."""
         self.held = 0
+        self.is_paused = False
         self.slow_since = 0.0
 
     def start(
@@ -222,10 +233,9 @@ class Client:
 
     def receive(self, data: bytes) -> None:
         self.active_at = self._server.router.clock()
+        self.missed = 0
         self.session.receive(data)
-        held = self.session.held
-        before, self.held = self.held, held
-        self._server.count_input(held - before)
+        self._server.count_input(self)
 
     def go_on(self) -> None:
         """The client took its answers, or the router may have room again."""
@@ -264,7 +274,8 @@ class Client:
     def named(self, name: str) -> None:
         assert self._deadline is not None, "a client says hello once"
         self._deadline.cancel()
-        self.name = f"{self._peer} {name}"
+        most = self._server.router.limits.client_name_bytes
+        self.name = f"{self._peer} {name.encode()[:most].decode(errors='ignore')}"
         alive = self._server.router.broker.sessions.get(self.session.id)
         if alive is not None:
             alive.name = self.name
@@ -274,9 +285,12 @@ class Client:
             self._again = self._server.later(self)
 
     def pause(self) -> None:
+        self.is_paused = True
         self.connection.pause(may_leave=False)
 
     def resume(self) -> None:
+        self.is_paused = False
+        self.active_at = self.now()
         self.connection.resume()
 
     def close(self, reason: str) -> None:

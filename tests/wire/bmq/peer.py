@@ -151,7 +151,7 @@ class Peer:
             if isinstance(command, core.Send):
                 receipt = e.Receipt(ME, command.ref, command.queue, command.message.id)
                 effects.append(receipt)
-            elif not isinstance(command, core.Confirm):
+            elif not isinstance(command, core.Confirm | core.Disconnect):
                 assert isinstance(command, core.Request)
                 effects.append(e.Done(ME, command.ref))
         self.session.tell(effects)

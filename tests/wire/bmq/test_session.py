@@ -593,7 +593,7 @@ def test_a_goodbye_is_answered_when_everything_is() -> None:
     assert not peer.said()
     assert peer.session.has_left
     peer.put(put(2))
-    assert len(peer.submitted) == 1
+    assert [type(command) for command in peer.submitted] == [core.Send, core.Disconnect]
     peer.done()
     ack, control = peer.said()
     assert ack.type == EventType.ACK

@@ -414,6 +414,7 @@ class BmqSession:
             case Disconnect():
                 self.has_left = True
                 self._goodbye = ControlMessage(number, DisconnectResponse())
+                self._commands.append(core.Disconnect(self.id, lost=False))
                 if not self._unanswered:
                     self._host.write(self._last_words(), 0)
             case AdminCommand() | Unknown():
