@@ -6,8 +6,8 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from headgate.core.commands import Command, Drained
@@ -158,8 +158,8 @@ class BmqServer:
                 raise LimitReached("input_bytes", limit)
             most.connection.close("over the limit input_bytes", at_once=True)
 
-    def later(self, client: Client) -> asyncio.TimerHandle:
-        return self._loop.call_later(AGAIN_SECONDS, client.go_on)
+    def later(self, call: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(AGAIN_SECONDS, call)
 
     # The pulse.
 
@@ -189,6 +189,7 @@ class Client:
     __slots__ = (
         "_again",
         "_deadline",
+        "_is_held",
         "_peer",
         "_server",
         "active_at",
@@ -209,6 +210,7 @@ class Client:
         self._peer = peer
         self._deadline: asyncio.TimerHandle | None = None
         self._again: asyncio.TimerHandle | None = None
+        self._is_held = False
         self.name = peer
         self.active_at = server.router.clock()
         self.missed = 0
@@ -238,15 +240,26 @@ class Client:
         self._server.count_input(self)
 
     def go_on(self) -> None:
-        """The client took its answers, or the router may have room again."""
-        self._again = None
+        """The client took its answers."""
         self.session.go_on()
+        self._server.count_input(self)
 
     def tell(self, effects: Sequence[Effect]) -> None:
-        try:
+        with self._safely():
             self.session.tell(effects)
+            self._server.count_input(self)
+
+    def _try_again(self) -> None:
+        self._again = None
+        with self._safely():
+            self.go_on()
+
+    @contextmanager
+    def _safely(self) -> Iterator[None]:
+        """A mistake of ours costs the client that met it its session, and nobody else."""
+        try:
+            yield
         except Exception:
-            # A mistake of ours costs the client that met it its session, and nobody else.
             log.exception("a session failed")
             self.connection.close("internal error", at_once=True)
 
@@ -261,8 +274,18 @@ class Client:
     def write(self, events: bytes, messages: int) -> None:
         self.connection.deliver(events, messages)
 
+    def takes_answers(self) -> bool:
+        return not self.connection.is_full
+
     def submit(self, commands: Sequence[Command]) -> None:
-        self._server.router.submit(self.session.id, commands)
+        """That there is no room is told once, not each time that it is tried again."""
+        router = self._server.router
+        if self._is_held:
+            router.turns.submit(commands)
+        else:
+            self._is_held = True
+            router.submit(self.session.id, commands)
+        self._is_held = False
 
     def refused(self, queue: QueueId, error: HeadgateError) -> None:
         now = self.now()
@@ -282,7 +305,7 @@ class Client:
 
     def again(self) -> None:
         if self._again is None:
-            self._again = self._server.later(self)
+            self._again = self._server.later(self._try_again)
 
     def pause(self) -> None:
         self.is_paused = True

@@ -52,7 +52,7 @@ class Turns:
     def submit(self, commands: Sequence[Command]) -> None:
         """Put a session's commands in line, all of them or, beyond a limit, none."""
         size = sum(map(_size, commands))
-        if len(self._inbox) + len(commands) > self._limits.inbox_commands:
+        if self._inbox and len(self._inbox) + len(commands) > self._limits.inbox_commands:
             raise LimitReached("inbox_commands", self._limits.inbox_commands)
         if self._inbox and self._inbox_bytes + size > self._limits.inbox_bytes:
             raise LimitReached("inbox_bytes", self._limits.inbox_bytes)
@@ -73,6 +73,8 @@ class Turns:
             await self._arrived.wait()
             while self._inbox:
                 await self._turn(self._take())
+                # A turn without the store has waited for nothing; others get their turn here.
+                await asyncio.sleep(0)
                 if self._failures:
                     if self._stopping:
                         return

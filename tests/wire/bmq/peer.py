@@ -69,6 +69,7 @@ class Peer:
         self.name = ""
         self.is_paused = False
         self.is_overloaded = False
+        self.reads = True
         self.asked_again = 0
         self._frames = Frames(1 << 30)
         self._said: list[Event] = []
@@ -172,6 +173,9 @@ class Peer:
 
     def write(self, events: bytes, messages: int) -> None:
         self._said += self._frames.feed(events)
+
+    def takes_answers(self) -> bool:
+        return self.reads
 
     def submit(self, commands: Sequence[core.Command]) -> None:
         if self.is_overloaded:

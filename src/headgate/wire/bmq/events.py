@@ -6,6 +6,7 @@ stream; what is in them is read elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct
 from typing import Final, TypeAlias
@@ -85,21 +86,27 @@ class Frames:
 
     def feed(self, data: bytes) -> list[Event]:
         """The events that are whole now."""
-        events: list[Event] = []
-        at = self._complete(data, events) if self._held else 0
+        return list(self.cut(data))
+
+    def cut(self, data: bytes) -> Iterator[Event]:
+        """The same, one by one: those before a mistake come first."""
+        at = self._complete(data) if self._held else 0
+        if self._length and len(self._held) == self._length:
+            held, self._held, self._length = self._held, bytearray(), 0
+            length, start, type, encoding = self._header(held, 0)
+            yield Event(type, bytes(memoryview(held)[start:length]), encoding)
         size = len(data)
         while size - at >= HEADER.size:
             length, start, type, encoding = self._header(data, at)
             if length > size - at:
                 self._length = length
                 break
-            events.append(Event(type, data[at + start : at + length], encoding))
+            yield Event(type, data[at + start : at + length], encoding)
             at += length
         if at < size:
             self._held += memoryview(data)[at:]
-        return events
 
-    def _complete(self, data: bytes, events: list[Event]) -> int:
+    def _complete(self, data: bytes) -> int:
         """Add to the event that is held what is still missing of it. Return how much was taken."""
         held = self._held
         at = 0
@@ -111,13 +118,7 @@ class Frames:
             self._length = self._header(held, 0)[0]
         end = at + self._length - len(held)
         held += memoryview(data)[at:end]
-        if len(held) < self._length:
-            return len(data)
-        length, start, type, encoding = self._header(held, 0)
-        events.append(Event(type, bytes(memoryview(held)[start:length]), encoding))
-        self._held = bytearray()
-        self._length = 0
-        return end
+        return min(end, len(data))
 
     def _header(self, data: bytes | bytearray, at: int) -> tuple[int, int, int, Encoding]:
         """The length of the event whose header is here, where its body begins, its type and its

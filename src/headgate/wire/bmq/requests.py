@@ -112,10 +112,11 @@ class Requests:
         uri = parse_uri(handle.uri)
         queue = QueueId(uri.canonical.encode())
         info = handle.sub_id_info
-        app = info.app_id if info is not None else uri.app
+        if info is not None and _app(info.app_id) != uri.app:
+            raise BadRequest("the address names another app")
         if not handle.flags & (READ | WRITE):
             raise BadRequest("a queue is opened for reading, writing or both")
-        stream = Stream(handle.queue_id, info.sub_id if info is not None else 0, queue, _app(app))
+        stream = Stream(handle.queue_id, info.sub_id if info is not None else 0, queue, uri.app)
         self._streams.add(stream)
         return core.Open(
             self._session,

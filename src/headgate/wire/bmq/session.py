@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Protocol, TypeAlias
 
 from headgate.core import commands as core
@@ -79,9 +78,6 @@ UNANSWERED_MAX = 4096
 UNANSWERED_BYTES = 16 * MiB
 """And bytes of those messages; a larger one is alone."""
 
-SLICE = 512
-"""Messages of an event that are taken up together."""
-
 TAKEN_MAX = 4096
 """Messages that are taken up in a row; then other sessions have their turn."""
 
@@ -95,6 +91,10 @@ class Host(Protocol):
 
     def write(self, events: bytes, messages: int) -> None:
         """Send these events; so many messages are in them."""
+        ...
+
+    def takes_answers(self) -> bool:
+        """Whether the client reads what it is told."""
         ...
 
     def submit(self, commands: Sequence[core.Command]) -> None: ...
@@ -149,6 +149,7 @@ class BmqSession:
         "_is_paused",
         "_limits",
         "_pulse",
+        "_refused",
         "_requests",
         "_router",
         "_streams",
@@ -156,6 +157,7 @@ class BmqSession:
         "_unanswered",
         "_unanswered_bytes",
         "_work",
+        "_work_bytes",
         "has_left",
         "id",
     )
@@ -173,7 +175,11 @@ class BmqSession:
         """That of what is said to the client; none before its hello."""
         self._streams = Streams()
         self._requests = Requests(id, self._streams, host.domain)
-        self._work: deque[Work] = deque()
+        self._work: deque[tuple[Work, int]] = deque()
+        """Each with the bytes that it holds."""
+        self._work_bytes = 0
+        self._refused: list[Ack] = []
+        """Messages that the core never saw."""
         self._commands: list[core.Command] = []
         """What is submitted next."""
         self._confirmed: dict[Stream, list[MessageId]] = {}
@@ -197,16 +203,20 @@ class BmqSession:
 
     def receive(self, data: bytes) -> None:
         try:
-            self._work += self._frames.feed(data)
+            for each in self._frames.cut(data):
+                self._add(each, len(each.body))
+                if not self.has_greeted:
+                    self.go_on()  # which says how long the next one may be
         except Malformed as error:
+            self.go_on()
             self._host.close(f"malformed: {error}")
             return
         self.go_on()
 
     @property
     def held(self) -> int:
-        """Bytes of an event that is not whole."""
-        return self._frames.held
+        """Bytes that were received and not taken up."""
+        return self._frames.held + self._work_bytes
 
     @property
     def has_greeted(self) -> bool:
@@ -216,20 +226,33 @@ class BmqSession:
         """Take up what was received, as far as there is room, and some at a time."""
         self._submit()
         self._taken = 0
+        wrong: ProtocolError | None = None
         try:
             while self._work and self._has_room and self._taken < TAKEN_MAX:
-                self._take(self._work.popleft())
+                work, size = self._work.popleft()
+                self._work_bytes -= size
+                self._take(work, size)
         except ProtocolError as error:
+            wrong = error
             self._work.clear()
-            self._host.close(f"malformed: {error}")
+            self._work_bytes = 0
         if not self._is_held:
             self._submit()
+        if self._refused:
+            self._host.write(event(EventType.ACK, encode_acks(self._refused)), 0)
+            self._refused = []
+        if wrong is not None:
+            self._host.close(f"malformed: {wrong}")
         if self._work and self._has_room:
             self._host.again()
         is_behind = bool(self._work or self._commands)
         if is_behind is not self._is_paused:
             self._is_paused = is_behind
             (self._host.pause if is_behind else self._host.resume)()
+
+    def _add(self, work: Work, size: int) -> None:
+        self._work.append((work, size))
+        self._work_bytes += size
 
     @property
     def _has_room(self) -> bool:
@@ -238,6 +261,7 @@ class BmqSession:
             and not self._is_closing
             and self._unanswered < UNANSWERED_MAX
             and self._unanswered_bytes < UNANSWERED_BYTES
+            and self._host.takes_answers()
         )
 
     # What the core says.
@@ -295,9 +319,9 @@ class BmqSession:
 
     # Events.
 
-    def _take(self, work: Work) -> None:
+    def _take(self, work: Work, size: int) -> None:
         if not isinstance(work, Event):
-            self._take_messages(work)
+            self._take_messages(work, size)
             return
         if self._encoding is None:
             self._greeted(work)
@@ -306,9 +330,9 @@ class BmqSession:
             return
         match work.type:
             case EventType.PUT:
-                self._take_messages(puts_in(work.body))
+                self._take_messages(puts_in(work.body), size)
             case EventType.CONFIRM:
-                self._take_messages(confirms_in(work.body))
+                self._take_messages(confirms_in(work.body), size)
             case EventType.CONTROL:
                 self._end_confirming()
                 self._asked(decode_control(work.body, work.encoding))
@@ -336,30 +360,27 @@ class BmqSession:
 
     # Messages.
 
-    def _take_messages(self, rest: Iterator[Put] | Iterator[Confirmation]) -> None:
-        """Some of an event's messages; the others stay the next work."""
-        some = list(islice(rest, SLICE))
-        if not some:
-            return
-        self._work.appendleft(rest)
-        self._taken += len(some)
-        if isinstance(some[0], Put):
-            self._post([put for put in some if isinstance(put, Put)])
-        else:
-            self._confirm([each for each in some if isinstance(each, Confirmation)])
-
-    def _post(self, puts: Sequence[Put]) -> None:
-        self._end_confirming()
-        refused: list[Ack] = []
+    def _take_messages(self, rest: Iterator[Put] | Iterator[Confirmation], size: int) -> None:
+        """As many of an event's messages as there is room for; the others stay the next work."""
         now = self._host.now()
-        for put in puts:
-            try:
-                self._commands.append(self._send(put, now))
-            except HeadgateError as error:
-                self._host.refused(self._streams.queue(put.queue) or NO_QUEUE, error)
-                refused.append(Ack(ack_status_of(error), put.guid, put.queue))
-        if refused:
-            self._host.write(event(EventType.ACK, encode_acks(refused)), 0)
+        for message in rest:
+            self._taken += 1
+            if isinstance(message, Put):
+                self._post(message, now)
+            else:
+                self._confirm(message)
+            if self._taken >= TAKEN_MAX or not self._has_room:
+                self._work.appendleft((rest, size))
+                self._work_bytes += size
+                return
+
+    def _post(self, put: Put, now: float) -> None:
+        self._end_confirming()
+        try:
+            self._commands.append(self._send(put, now))
+        except HeadgateError as error:
+            self._host.refused(self._streams.queue(put.queue) or NO_QUEUE, error)
+            self._refused.append(Ack(ack_status_of(error), put.guid, put.queue))
 
     def _send(self, put: Put, now: float) -> core.Send:
         queue = self._streams.queue(put.queue)
@@ -374,22 +395,22 @@ class BmqSession:
             schema=put.schema,
             bytes_max=self._limits.body_bytes + self._limits.properties_bytes,
         )
-        posted = Posted(put.queue, put.guid, bool(put.flags & ACK_REQUESTED), len(body))
+        message = Message(MessageId(put.guid), body, now, properties)
+        posted = Posted(put.queue, put.guid, bool(put.flags & ACK_REQUESTED), message.size)
         self._unanswered += 1
         self._unanswered_bytes += posted.size
-        return core.Send(
-            self.id, posted, queue, Message(MessageId(put.guid), body, now, properties)
-        )
+        return core.Send(self.id, posted, queue, message)
 
-    def _confirm(self, confirmations: Sequence[Confirmation]) -> None:
+    def _confirm(self, each: Confirmation) -> None:
         """What is unknown is not in anybody's hands any more."""
-        for each in confirmations:
-            stream = self._streams.find(each.queue, each.sub_id)
-            if stream is not None:
-                self._confirmed.setdefault(stream, []).append(stream.confirmed(each.guid))
+        stream = self._streams.find(each.queue, each.sub_id)
+        if stream is not None:
+            self._confirmed.setdefault(stream, []).append(stream.confirmed(each.guid))
 
     def _end_confirming(self) -> None:
         """Something else comes, which is to find the messages confirmed."""
+        if not self._confirmed:
+            return
         for stream, messages in self._confirmed.items():
             self._commands.append(
                 core.Confirm(self.id, None, stream.queue, tuple(messages), stream.app)
