@@ -236,6 +236,18 @@ def test_a_queue_may_be_opened_again_right_behind_its_closing() -> None:
     assert [reply.request_id for reply in peer.replies()] == [2, 3, 4]
 
 
+def test_who_changes_its_mind_does_it_step_by_step() -> None:
+    """Each time much may have to be looked at again, and others have their turn in between."""
+    peer = Peer().ready()
+    peer.open()
+    for number in range(2, 5):
+        peer.ask(number, ConfigureQueueStream(0, EVERYTHING))
+    for number in range(2, 5):
+        assert [type(command) for command in peer.submitted] == [core.Configure]
+        peer.done()
+        assert peer.reply().request_id == number
+
+
 def test_apps_of_one_queue_share_its_number() -> None:
     peer = Peer().ready()
     peer.open("bmq://fan/q?id=foo", 3, 1)

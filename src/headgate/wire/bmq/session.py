@@ -144,7 +144,7 @@ class BmqSession:
         "_frames",
         "_goodbye",
         "_host",
-        "_is_closing",
+        "_is_changing",
         "_is_held",
         "_is_paused",
         "_limits",
@@ -186,9 +186,9 @@ class BmqSession:
         """What is confirmed after that: neighbours are one command for each app."""
         self._is_held = False
         """Whether the router had no room for them."""
-        self._is_closing = False
-        """Whether a queue is being closed. Until it is, its numbers are taken, and what comes next
-        may be its opening."""
+        self._is_changing = False
+        """Whether a queue is being configured or closed. That may take a while, in which others
+        have their turn; and until it is closed its numbers are taken."""
         self._taken = 0
         """Messages that were taken up since others had their turn."""
         self._unanswered = 0
@@ -258,7 +258,7 @@ class BmqSession:
     def _has_room(self) -> bool:
         return (
             not self._is_held
-            and not self._is_closing
+            and not self._is_changing
             and self._unanswered < UNANSWERED_MAX
             and self._unanswered_bytes < UNANSWERED_BYTES
             and self._host.takes_answers()
@@ -292,8 +292,8 @@ class BmqSession:
             self.go_on()
 
     def _outcome(self, asked: Asked, effect: e.Effect) -> Content:
-        if isinstance(asked.request, CloseQueue):
-            self._is_closing = False
+        if not isinstance(asked.request, OpenQueue):
+            self._is_changing = False
         if isinstance(effect, e.Failed):
             self._requests.failed(asked)
             return status_of(effect.error)
@@ -430,7 +430,7 @@ class BmqSession:
                     self._say(number, status_of(error))
                     return
                 self._unanswered += 1
-                self._is_closing = isinstance(content, CloseQueue)
+                self._is_changing = not isinstance(content, OpenQueue)
                 self._commands.append(command)
             case Disconnect():
                 self.has_left = True
