@@ -413,6 +413,70 @@ class StoreConformance:
         assert loaded.heads[Q1].record.service == S1
         assert loaded.services == {S1: Tally.of([Q1])}
 
+    async def test_ids_of_messages_that_are_gone_are_remembered(self, store: Store) -> None:
+        """C59"""
+        await store.apply(creating(record(Q1), record(Q2), record(Q3)))
+        await store.apply(appending(stored(1, Q1), stored(2, Q1)))
+        both = {MessageId(b"id 1"): 1.5, MessageId(b""): 2.5}
+        await store.apply(Batch(delete={Seq(1)}, remember={Q1: both, Q2: {MessageId(b"x"): 3.0}}))
+        await store.apply(Batch(remember={Q1: {MessageId(b"\0\xff"): 2.0}}))
+        loaded = await store.load(Load(backlogs={Q1, Q2, Q3, Q4}))
+        assert loaded.remembered == {
+            Q1: both | {MessageId(b"\0\xff"): 2.0},
+            Q2: {MessageId(b"x"): 3.0},
+        }
+        assert [entry.seq for entry in loaded.backlogs[Q1][1]] == [2]
+        assert not (await store.load(Load(heads={Q1: 1}))).remembered
+
+    async def test_ids_are_forgotten_with_the_newest_of_their_batch(self, store: Store) -> None:
+        await store.apply(creating(record(Q1), record(Q2)))
+        for id, at in ((b"a", 1.0), (b"c", 3.0)):
+            await store.apply(Batch(remember={q: {MessageId(id): at} for q in (Q1, Q2)}))
+        pair = {MessageId(b"b"): 1.5, MessageId(b"d"): 4.0}
+        await store.apply(Batch(remember={Q1: pair}))
+        await store.apply(Batch(forget={Q1: 3.0, Q3: 9.0}))
+        loaded = await store.load(Load(backlogs={Q1, Q2}))
+        assert loaded.remembered[Q1] == pair | {MessageId(b"c"): 3.0}
+        assert loaded.remembered[Q2].keys() == {b"a", b"c"}
+        await store.apply(Batch(forget={Q1: 5.0}, remember={Q1: {MessageId(b"e"): 1.0}}))
+        assert (await store.load(Load(backlogs={Q1}))).remembered == {Q1: {MessageId(b"e"): 1.0}}
+
+    async def test_an_id_that_came_again_is_remembered_with_the_later_time(
+        self, store: Store
+    ) -> None:
+        id = MessageId(b"id")
+        await store.apply(creating(record(Q1)))
+        for at in (2.0, 3.0, 1.0, 3.0):
+            await store.apply(Batch(remember={Q1: {id: at}}))
+        assert (await store.load(Load(backlogs={Q1}))).remembered == {Q1: {id: 3.0}}
+        await store.apply(Batch(forget={Q1: 4.0}))
+        assert not (await store.load(Load(backlogs={Q1}))).remembered
+
+    async def test_a_queue_that_is_removed_remembers_nothing(self, store: Store) -> None:
+        await store.apply(creating(record(Q1), record(Q2)))
+        await store.apply(Batch(remember={q: {MessageId(b"id"): 1.0} for q in (Q1, Q2)}))
+        await store.apply(Batch(remove={Q1}))
+        await store.apply(creating(record(Q1)))
+        assert (await store.load(Load(backlogs={Q1, Q2}))).remembered.keys() == {Q2}
+
+    async def test_a_queue_that_is_not_there_has_nothing_to_remember(self, store: Store) -> None:
+        await store.apply(creating(record(Q1)))
+        with pytest.raises(StoreError):
+            await store.apply(
+                Batch(
+                    append={Seq(1): stored(1, Q1)},
+                    remember={Q2: {MessageId(b"id"): 1.0}},
+                )
+            )
+        assert await seqs(store, Q1) == []
+
+    async def test_many_ids_are_remembered(self, store: Store) -> None:
+        """As many as a turn confirms, and more than fit into a page of a file."""
+        ids = {MessageId(b"%016d" % n): float(n) for n in range(5000)}
+        await store.apply(creating(record(Q1)))
+        await store.apply(Batch(remember={Q1: ids}))
+        assert (await store.load(Load(backlogs={Q1}))).remembered == {Q1: ids}
+
     async def test_the_last_batch_of_each_sink_is_remembered(self, store: Store) -> None:
         last = 2**63 - 1
         await store.apply(Batch(sinks={"a": SinkRecord(0, 1.5), "b": SinkRecord(7, 2.0)}))
@@ -992,6 +1056,7 @@ class DurableStoreConformance(StoreConformance):
         await store.apply(
             Batch(
                 amend={Q3: QueueRecord(Q3, "d", None, its, is_full=True)},
+                remember={Q2: {MessageId(b"id"): 1.0}},
                 tallies={S1: Tally.of([Q1])},
                 identities={F1: ServiceRecord(S1, "r")},
             )

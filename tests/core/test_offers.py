@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from headgate.core.commands import (
     Configure,
     Confirm,
@@ -11,6 +15,7 @@ from headgate.core.commands import (
     Drained,
     Get,
     Interest,
+    Look,
     Open,
     Send,
     Subscribe,
@@ -21,7 +26,7 @@ from headgate.core.facts import Missed, Returned
 from headgate.core.gate import Window
 from headgate.core.limits import Limits
 from headgate.core.message import Message
-from headgate.core.names import MessageId, QueueId, SessionId
+from headgate.core.names import WHOLE, MessageId, QueueId, SessionId
 from headgate.core.steps import Outcome
 from headgate.errors import NoSuchQueue
 from headgate.testing.rig import Rig, deliveries
@@ -29,12 +34,13 @@ from headgate.testing.rig import Rig, deliveries
 WORK = Domain("work", Mode.PRIORITY)
 NEWS = Domain("news", Mode.BROADCAST)
 JOBS, OTHER = QueueId(b"jobs"), QueueId(b"other")
-LIMITS = Limits(mailbox_bytes_soft=30)
+LIMITS = Limits(mailbox_bytes_soft=250)
+"""Room for three messages of ten bytes with what a wire writes around them."""
 ALL = (Interest(window=Window(10**9)),)
 
 
-def rig_with_producer(domain: Domain = WORK) -> tuple[Rig, SessionId]:
-    rig = Rig(domain, limits=LIMITS)
+def rig_with_producer(domain: Domain = WORK, limits: Limits = LIMITS) -> tuple[Rig, SessionId]:
+    rig = Rig(domain, limits=limits)
     producer = rig.session("producer")
     rig.do(Open(producer, 1, JOBS, domain.name, read=False, write=True))
     return rig, producer
@@ -46,7 +52,7 @@ def post(rig: Rig, producer: SessionId, count: int, queue: QueueId = JOBS) -> No
         rig.do(Send(producer, None, queue, message))
 
 
-def fill(rig: Rig, session: SessionId, size: int = 31) -> None:
+def fill(rig: Rig, session: SessionId, size: int = 251) -> None:
     alive = rig.broker.sessions.get(session)
     assert alive is not None
     alive.mailbox.offer("stuck", size, rig.now)
@@ -59,9 +65,10 @@ def drain(rig: Rig, session: SessionId) -> Outcome:
     return rig.turn([Drained(session)])
 
 
-def test_a_turn_gives_a_session_no_more_than_its_mailbox_takes() -> None:
+@pytest.mark.parametrize("bodies", [1000, 0], ids=["bodies in memory", "bodies in the store"])
+def test_a_turn_gives_a_session_no_more_than_its_mailbox_takes(bodies: int) -> None:
     """However large its window: memory is bounded whatever a consumer asks for."""
-    rig, producer = rig_with_producer()
+    rig, producer = rig_with_producer(limits=replace(LIMITS, bodies_bytes=bodies))
     post(rig, producer, 10)
     reader = rig.session("reader")
     outcome = rig.turn([Open(reader, 1, JOBS, "work", interests=ALL)])
@@ -185,6 +192,30 @@ def test_what_waits_for_a_group_goes_before_the_rest_of_the_line() -> None:
     assert deliveries(effects, a, lambda message: message.id) == [b"1"]
 
 
+def test_what_waits_for_others_now_is_not_given_to_those_it_once_waited_for() -> None:
+    """C41: nor while a higher priority that came since has no room."""
+    rig, producer = rig_with_producer()
+    a, b, c, d = (rig.session(name) for name in "abcd")
+
+    def read(session: SessionId, text: str, priority: int) -> None:
+        rig.do(Open(session, 1, JOBS, "work", interests=(Interest(text, priority, Window(1)),)))
+
+    read(a, "x == 1", 5)
+    read(b, "x >= 1", 5)
+    read(d, "x == 2", 5)  # has room, so that all is looked at
+    for number in range(3):  # the third waits for a and b
+        message = Message(MessageId(b"%d" % number), b"", rig.now, {"x": 1})
+        rig.do(Send(producer, None, JOBS, message))
+    rig.do(Confirm(b, None, JOBS, (MessageId(b"1"),)))  # b has it now
+    read(c, "x > 0", 9)
+    rig.do(Send(producer, None, JOBS, Message(MessageId(b"3"), b"", rig.now, {"x": 1})))
+    rig.leave(b)  # now it waits for c
+    effects = rig.do(Confirm(a, None, JOBS, (MessageId(b"0"),)))
+    assert deliveries(effects) == []
+    effects = rig.do(Confirm(c, None, JOBS, (MessageId(b"3"),)))
+    assert deliveries(effects, c, lambda message: message.id) == [b"2"]
+
+
 def test_a_shared_queue_that_nobody_has_open_takes_no_exclusive_commands() -> None:
     rig, _ = rig_with_producer()
     again = Rig(WORK, store=rig.store)
@@ -237,3 +268,33 @@ def test_an_app_that_went_while_the_router_was_down_does_not_come_back() -> None
     more = Rig(both, store=rig.store)
     reader = more.session("reader")
     assert deliveries(more.do(Open(reader, 1, JOBS, "fan", "b", interests=ALL))) == []
+
+
+def test_a_turn_looks_at_so_many_messages_and_leaves_the_rest_to_the_next() -> None:
+    """Everybody waits for a turn, so one consumer's change of mind is not one long turn."""
+    rig, producer = rig_with_producer(limits=Limits(turn_looks=3))
+    reader = rig.session("reader")
+    rig.do(Open(reader, 1, JOBS, "work", interests=(Interest("x == 1"),)))
+    post(rig, producer, 8)
+    outcome = rig.turn([Configure(reader, 1, JOBS, ALL)])
+    given = deliveries(outcome.effects)
+    while outcome.again:
+        assert outcome.again == [Look(JOBS, WHOLE)]
+        assert len(deliveries(outcome.effects)) == 3
+        outcome = rig.turn(outcome.again)
+        given += deliveries(outcome.effects)
+    assert len(given) == 8
+
+
+def test_looking_on_is_nothing_when_the_queue_is_not_there() -> None:
+    rig, _ = rig_with_producer()
+    assert rig.do(Look(OTHER, WHOLE), Look(JOBS, "app")) == []
+
+
+def test_a_refusal_keeps_nothing_alive() -> None:
+    """The frames of an error would hold the turn, which holds the error."""
+    rig, producer = rig_with_producer(replace(WORK, max_messages=0))
+    message = Message(MessageId(b"1"), b"body", rig.now)
+    [refused] = rig.do(Send(producer, 1, JOBS, message))
+    assert isinstance(refused, Failed)
+    assert refused.error.__traceback__ is None

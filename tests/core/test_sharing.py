@@ -2155,8 +2155,8 @@ def test_what_is_done_with_leaves_nothing_in_memory() -> None:
     shop.pass_time(101)
     assert sorted(int(fact.message) for fact in shop.rig.take_facts(Expired)) == [4, 6]
     lines = differences(before, snapshot(shop.rig.shard))
-    # When it last moved, the number of the last session, and of the last consumer.
-    clocks = ("/moved", "/_last", "/last_place")
+    # When it last moved, the number of the last session, of the last consumer, what was counted.
+    clocks = ("/moved", "/_last", "/last_place", "/looked_at", "/score", "/_unsampled")
     assert [line for line in lines if not any(clock in line for clock in clocks)] == []
 
 

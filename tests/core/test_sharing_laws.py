@@ -359,6 +359,9 @@ def change(session: SessionId, *wanted: Interest, app: AppId = WHOLE) -> Configu
     return Configure(session, "change", Q, wanted, app)
 
 
+STEP = 7.0
+"""Seconds between two turns of a script."""
+
 SMALL = replace(
     PRIORITY, max_messages=4, message_ttl=50.0, max_delivery_attempts=2, max_idle_time=5.0
 )
@@ -387,6 +390,18 @@ SCRIPTS = {
         [Tick(), post(7), post(8, 2)],
         [confirm(C, 2, ref="c"), change(C, Interest("x == 2", 0, Window(9)))],
         [Tick()],
+    ),
+    "suspicion": Script(
+        replace(PRIORITY, max_delivery_attempts=2, suspicious_delay_high=2 * STEP),
+        [write(), post(1), post(2), post(3, 2), read(A)],
+        [Disconnect(A), read(B)],
+        [post(4), Tick()],
+        [Tick(), post(5)],
+        [confirm(B, 5), Tick()],
+        [change(B, Interest("x == 1", 0, Window(1))), read(C, "x == 2", window=1)],
+        [confirm(B, 2), confirm(B, 4), Tick()],
+        [Tick(), confirm(C, 3, ref="c"), Disconnect(B)],
+        [read(D), Tick()],
     ),
     "fanout": Script(
         APPLIED,
@@ -426,9 +441,6 @@ SCRIPTS = {
         [post(5), Disconnect(A), post(6)],
     ),
 }
-
-STEP = 7.0
-"""Seconds between two turns of a script."""
 
 
 def leave(rig: Rig, commands: Sequence[Command]) -> None:
@@ -499,16 +511,21 @@ def assert_did_not_happen(commands: Sequence[Command], effects: Sequence[Effect]
 
 
 def test_the_scripts_reach_what_they_are_for() -> None:
-    """Redelivery, poison, expiry: a script that does not get there proves nothing."""
+    """Redelivery, poison, expiry, a message that is held back: a script that does not get there
+    proves nothing."""
     seen: set[type[object]] = set()
+    held = False
     for script in SCRIPTS.values():
         rig = script.rig()
         for commands in script.turns:
             leave(rig, commands)
             rig.turn(list(commands))
             rig.now += STEP
+            queues = rig.shard.sharing.queues.values()
+            held |= any(app.held for queue in queues for app in queue.apps.values())
         seen |= {type(fact) for fact in rig.facts}
     assert {Returned, Poisoned, Expired, Confirmed} <= seen
+    assert held
 
 
 def test_after_a_refused_confirm_messages_still_expire_in_time() -> None:

@@ -125,6 +125,8 @@ def test_a_domain_gets_its_mode_its_bounds_and_its_predicates(load: Load) -> Non
         domain_max_messages = "none"
         message_ttl = "2 hours"
         max_idle_time = 1.5
+        suspicious_delay_low = 0
+        suspicious_delay_high = "2 minutes"
         """
     )
     domain = config.domains["orders"]
@@ -135,6 +137,7 @@ def test_a_domain_gets_its_mode_its_bounds_and_its_predicates(load: Load) -> Non
     assert domain.domain_max_messages is None
     assert domain.message_ttl == 7200
     assert domain.max_idle_time == 1.5
+    assert (domain.suspicious_delay_low, domain.suspicious_delay_high) == (0, 120)
     assert domain.max_queues == 10_000
     assert not config.warnings
 

@@ -92,7 +92,12 @@ async def test_status_and_gauges_are_plain_data_that_add_up() -> None:
     [queue] = status["queues"]
     assert queue["queue"] == "bmq://work/jobs"
     assert queue["counts"] == {"accepted": 2, "delivered": 1, "put_aside": 1}
-    assert queue["apps"][0]["put_aside"] == 1
+    [app] = queue["apps"]
+    assert app["put_aside"] == 1
+    assert (app["looked_at"], app["expressions"]) == (2, 1)
+    [group] = app["groups"]
+    assert (group["expression"], group["matched"], group["missed"]) == ("x == 1", 1, 1)
+    assert (group["in_flight"], group["undecided"]["sampled"]) == (1, 0)
     assert {domain["domain"] for domain in status["domains"]} == {"line", "work"}
     await router.stop()
 

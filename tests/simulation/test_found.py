@@ -68,7 +68,7 @@ def test_a_message_and_the_close_of_a_full_consumer_fit_into_one_turn() -> None:
 
 def test_what_waited_for_room_goes_before_what_is_in_line_again() -> None:
     """A mailbox filled up in the middle of a line; the rest of it came first."""
-    rig = Rig(WORK, limits=Limits(mailbox_bytes_soft=10))
+    rig = Rig(WORK, limits=Limits(mailbox_bytes_soft=100))
     producer, consumer = rig.session(), rig.session()
     rig.do(opening(producer, write=True), opening(consumer, Interest("x == 1")))
     bodies = [b"8 bytes1", b"8 bytes2", b"8 bytes3", b"8 bytes4"]

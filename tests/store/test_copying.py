@@ -56,6 +56,7 @@ def a_store_full() -> Batch:
     return Batch(
         create=records,
         append={stored.seq: stored for stored in messages},
+        remember={queue: {MessageId(b"gone " + queue): 7.5} for queue in QUEUES[:9]},
         tallies={SERVICE: Tally.of(QUEUES), ServiceId(b"n"): Tally(1, 7)},
         identities={b"print": ServiceRecord(SERVICE, "M")},
         sinks={"sink": SinkRecord(9, 5.0)},
@@ -69,6 +70,8 @@ async def whole(store: Store) -> Batch:
     async for batch in store.batches():
         everything.create |= batch.create
         everything.append |= batch.append
+        for queue, known in batch.remember.items():
+            everything.remember.setdefault(queue, {}).update(known)
         everything.tallies |= batch.tallies
         everything.identities |= batch.identities
         everything.sinks |= batch.sinks
@@ -99,7 +102,12 @@ async def test_a_copy_through_every_kind_of_store_is_the_same(
         copied = await whole(target)
         assert copied == expected
         # What is asked of it is answered as before.
-        asked = Load(heads={QUEUES[3]: 2}, services={SERVICE}, identities={b"print"})
+        asked = Load(
+            heads={QUEUES[3]: 2},
+            backlogs={QUEUES[0], QUEUES[8]},
+            services={SERVICE},
+            identities={b"print"},
+        )
         assert await target.load(asked) == await source.load(asked)
     assert await stores[3].unsealed() == await stores[1].unsealed()
     for store in stores:

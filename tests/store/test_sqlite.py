@@ -230,7 +230,7 @@ async def test_each_question_is_one_statement(store: SqliteStore, many: int) -> 
             sinks=True,
         )
     )
-    assert store.statements - before == 9
+    assert store.statements - before == 10  # what is remembered comes with backlogs
 
 
 async def test_heads_and_addresses_are_one_statement(store: SqliteStore) -> None:
@@ -267,6 +267,8 @@ async def test_each_kind_of_change_is_a_constant_number_of_statements(
             append={Seq(n): stored(n, q, apps=("a", "b")) for n, q in enumerate(queues)},
             hold={Seq(n): ("b",) for n in range(many)},
             delete={Seq(n) for n in range(0, many, 2)},
+            forget=dict.fromkeys(queues, 1.0),
+            remember={q: {MessageId(b"id"): 1.0} for q in queues},
             associate=dict.fromkeys(queues, S1),
             tallies={S1: Tally.of(queues)},
             remove={QueueId(b"gone %d" % n) for n in range(many)},
@@ -274,9 +276,9 @@ async def test_each_kind_of_change_is_a_constant_number_of_statements(
             sinks={str(n): SinkRecord(n, 1.0) if n % 2 else None for n in range(many)},
         )
     )
-    # Begin and commit, two to amend, two to delete, three to remove, two for tallies, two for
+    # Begin and commit, two to amend, two to delete, four to remove, two for tallies, two for
     # sinks, one for each other kind.
-    assert store.statements - before == 2 + 2 + 2 + 3 + 2 + 2 + 5
+    assert store.statements - before == 2 + 2 + 2 + 4 + 2 + 2 + 7
 
 
 async def test_nothing_to_do_is_no_statement(store: SqliteStore) -> None:
@@ -307,6 +309,7 @@ async def test_no_question_walks_through_a_table(store: SqliteStore) -> None:
         (sql.HEADS_LONG, 4, 1),
         (sql.PAGES, 4, 1),
         (sql.BACKLOGS, 1, 0),
+        (sql.KNOWN, 1, 0),
         (sql.BODIES, 1, 0),
         (sql.SERVICES, 1, 0),
         (sql.USAGE, 1, 0),
@@ -319,9 +322,8 @@ async def test_no_question_walks_through_a_table(store: SqliteStore) -> None:
         values: list[int | None] = [*[None] * 4 * width, *[1] * more]
         plan = await inside(store, partial(explain, text=text, values=values))
         scanned = {row[3].split()[1] for row in plan if row[3].startswith("SCAN")}
-        assert not scanned & {"queues", "messages", "m", "holds", "services", "identities"}, (
-            question
-        )
+        tables = {"queues", "messages", "m", "holds", "services", "identities", "remembered"}
+        assert not scanned & tables, question
         if question in (sql.HEADS, sql.HEADS_LONG):
             used = " ".join(row[3] for row in plan)
             for index in ("autoindex_queues_1", "by_sender", "by_notifier", "by_link"):
@@ -666,7 +668,16 @@ def schema(path: Path) -> tuple[int, set[str]]:
         return version, {name for (name,) in tables}
 
 
-TABLES = {"queues", "messages", "holds", "outbox", "services", "sinks", "identities"}
+TABLES = {
+    "queues",
+    "messages",
+    "holds",
+    "outbox",
+    "services",
+    "sinks",
+    "identities",
+    "remembered",
+}
 
 
 async def test_a_fresh_file_gets_the_newest_schema(store: SqliteStore, path: Path) -> None:
@@ -807,6 +818,8 @@ all_parties = st.builds(
     ),
     is_off=st.booleans(),
 )
+times = st.sampled_from([-1.0, 0.0, 2.0, 2.5])
+known = st.dictionaries(some_ids.map(MessageId), times, min_size=1, max_size=3)
 identities = st.dictionaries(some_ids, st.builds(ServiceRecord, service_ids, texts), max_size=2)
 messages = st.builds(
     Message,
@@ -843,6 +856,8 @@ def batches(draw: st.DrawFn) -> Batch:
         },
         hold=draw(st.dictionaries(numbers, apps, max_size=2)),
         delete=draw(st.sets(numbers, max_size=2)),
+        forget=draw(st.dictionaries(queue_ids, times, max_size=2)),
+        remember=draw(st.dictionaries(queue_ids, known, max_size=2)),
         associate=draw(st.dictionaries(queue_ids, service_ids | st.none(), max_size=1)),
         tallies=draw(st.dictionaries(service_ids, tallies, max_size=1)),
         remove=draw(st.sets(queue_ids, max_size=1)),

@@ -15,25 +15,28 @@ from headgate.core.undo import Undo
 class App:
     """An independent reader of a queue.
 
-    A message that the app references is in exactly one place: `fresh` or `again` while it is
-    to be looked at, `aside` or `waiting` when nobody took it, `outstanding` while it is with a
-    consumer. `again` holds what was looked at before and shall be looked at once more, because
-    the subscriptions changed or a consumer gave it back; it goes before `fresh`.
+    A message that the app references is in exactly one place: `back`, `again` or `fresh` while
+    it is to be looked at, `aside` or `waiting` when nobody took it, `outstanding` while it is with
+    a consumer. `back` holds what a consumer gave back; `again` what nobody took and shall be looked
+    at once more, because the subscriptions changed. They go before `fresh`.
     """
 
     __slots__ = (
         "again",
         "aside",
         "attempts",
+        "back",
         "consumers",
         "fresh",
         "groups",
+        "held",
         "id",
         "last_place",
         "moved",
         "open",
         "outstanding",
         "places",
+        "pushed",
         "returned",
         "size",
         "stuck",
@@ -54,6 +57,7 @@ class App:
         """Active subscriptions whose gate is open. While there is none, nothing is looked at."""
         self.fresh: deque[Seq] = deque()
         self.again: deque[Seq] = deque()
+        self.back: deque[Seq] = deque()
         self.aside: dict[Seq, None] = {}
         """Matched by nobody; not looked at again before the subscriptions change."""
         self.waiting: dict[Seq, tuple[Group, ...]] = {}
@@ -63,6 +67,11 @@ class App:
         """How often a consumer was lost with a message in its hands."""
         self.returned: set[Seq] = set()
         """Given back by a consumer and not delivered since."""
+        self.pushed: dict[SessionId, tuple[Seq, float]] = {}
+        """What each consumer was given last, and when, while it has it. Only where messages have a
+        number of attempts."""
+        self.held: tuple[Seq, float] | None = None
+        """The first of `back`, if consumers are spared it, and until when."""
         self.moved = now
         """When it last made progress."""
         self.stuck = False
@@ -71,15 +80,22 @@ class App:
         for subscriptions in self.consumers.values():
             yield from subscriptions
 
+    def in_line(self) -> int:
+        return len(self.back) + len(self.again) + len(self.fresh)
+
     def undelivered(self) -> int:
-        return len(self.fresh) + len(self.again) + len(self.aside) + len(self.waiting)
+        return self.in_line() + self.put_aside()
 
     def put_aside(self) -> int:
         return len(self.aside) + len(self.waiting)
 
+    def waiting_for(self, group: Group) -> int:
+        """How many messages wait for a group. Its line may have some that no longer do."""
+        return len({seq for seq in group.waiting if group in self.waiting.get(seq, ())})
+
     def oldest(self) -> Seq | None:
         """An undelivered message, the oldest of what was put aside first."""
-        for place in (self.aside, self.waiting, self.again, self.fresh):
+        for place in (self.aside, self.waiting, self.back, self.again, self.fresh):
             if place:
                 return min(place) if isinstance(place, dict) else place[0]
         return None
@@ -115,10 +131,12 @@ class App:
         if subscriptions is None:
             del consumers[session]
             undo.pop(self.places, session)
+            undo.pop(self.pushed, session)
         else:
             consumers[session] = subscriptions
         undo.assign(self, "consumers", consumers)
-        self._look_at_all_again(undo)
+        if wanted:
+            self._look_at_all_again(undo)
 
     def _place_of(self, session: SessionId, undo: Undo) -> int:
         """A consumer keeps its place among the others while it stays."""
@@ -162,10 +180,10 @@ class App:
         return roomy
 
     def look_again(self, seqs: Iterable[Seq], undo: Undo) -> None:
-        """Put messages back in line: what a consumer gave back first, then in the order in
-        which they arrived."""
-        line = sorted({*self.again, *seqs}, key=lambda seq: (seq not in self.returned, seq))
-        undo.assign(self, "again", deque(line))
+        """Put messages back in line, in the order in which they arrived."""
+        line = sorted({*self.back, *self.again, *seqs})
+        undo.assign(self, "back", deque(seq for seq in line if seq in self.returned))
+        undo.assign(self, "again", deque(seq for seq in line if seq not in self.returned))
 
     def admit(
         self, subscription: Subscription, seq: Seq, size: int, now: float, undo: Undo
@@ -187,6 +205,8 @@ class App:
         gate = subscription.gate
         was_open, was_full = gate.is_open, gate.full
         delivery = gate.outstanding[seq]
+        if self.pushed and self.pushed.get(subscription.session, (None,))[0] == seq:
+            undo.pop(self.pushed, subscription.session)
         gate.confirm(seq)
         undo.note(gate.unconfirm, seq, delivery, was_full)
         group = subscription.group
@@ -202,6 +222,20 @@ class App:
         undo.note(gate.resize, gate.window)
         gate.resize(window)
 
+    def is_rested(self, subscription: Subscription, since: float) -> bool:
+        """Whether the last message that the consumer was given is that long ago, or done with."""
+        last = self.pushed.get(subscription.session)
+        return last is None or last[1] <= since
+
+    def spare(self, seq: Seq, groups: Iterable[Group], seconds: float, undo: Undo) -> None:
+        """Spare the consumers of these groups a message until the first of them is rested. Once
+        said it is not put off, however many others they are given meanwhile."""
+        if self.held is not None and self.held[0] == seq:
+            return
+        open_ = (m for group in groups for m in group.rotation if m.gate.is_open)
+        until = min(self.pushed[member.session][1] for member in open_) + seconds
+        undo.assign(self, "held", (seq, until))
+
     def forget(self, seq: Seq, undo: Undo) -> None:
         """The message is gone for this app. Where it stands in line it is passed over later."""
         undo.pop(self.aside, seq)
@@ -212,7 +246,7 @@ class App:
     def prune(self, entries: Container[Seq], undo: Undo) -> None:
         """Drop from the front of the lines what is gone. Without a consumer nobody else would
         look at it, and expired messages would pile up there."""
-        for line in (self.again, self.fresh):
+        for line in (self.back, self.again, self.fresh):
             while line and line[0] not in entries:
                 undo.note(line.appendleft, line.popleft())
 

@@ -262,6 +262,14 @@ class Sealed:
 
 
 @value
+class Look:
+    """Go on seeking consumers for what is in line for an app. The core asks this of itself."""
+
+    queue: QueueId
+    app: AppId
+
+
+@value
 class Notify:
     """Tell notifiers what there is to tell them."""
 
@@ -302,6 +310,7 @@ Command: TypeAlias = (
     | Drained
     | Disconnect
     | Sealed
+    | Look
     | Notify
     | Expire
     | Tick

@@ -11,11 +11,13 @@ not pay for groups that cannot.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from headgate.core.gate import Gate, Window
 from headgate.core.message import Properties
 from headgate.core.names import Seq, SessionId
+from headgate.core.scores import SAMPLE_GROUPS, Score
 from headgate.core.undo import Undo
 from headgate.expr.index import PredicateIndex
 from headgate.expr.predicate import Predicate
@@ -50,18 +52,24 @@ class Subscription:
         return self.predicate.text if self.predicate is not None else None
 
 
+May: TypeAlias = Callable[[Subscription], bool]
+"""Whether a subscription may be given a message now, if it has room."""
+
+
 class Group:
     """The subscriptions of one text. The active ones take turns."""
 
-    __slots__ = ("members", "predicate", "priority", "rotation", "waiting")
+    __slots__ = ("members", "predicate", "priority", "rotation", "score", "waiting")
 
-    def __init__(self, members: Sequence[Subscription]) -> None:
+    def __init__(self, members: Sequence[Subscription], score: Score) -> None:
         self.members = tuple(sorted(members, key=lambda member: (member.place, member.index)))
         self.predicate = self.members[0].predicate
         self.priority = max(member.priority for member in members)
         self.rotation = deque(m for m in self.members if m.priority == self.priority)
         self.waiting: deque[Seq] = deque()
         """Messages that matched while everybody here was full, oldest first."""
+        self.score = score
+        """Goes on when the members change."""
 
     @property
     def text(self) -> str | None:
@@ -84,6 +92,13 @@ class Group:
                 return member
         return None
 
+    def next_who(self, may: May) -> Subscription | None:
+        """The same, of those who may."""
+        for member in self.rotation:
+            if member.gate.is_open and may(member):
+                return member
+        return None
+
     def rotate(self, member: Subscription, undo: Undo) -> None:
         """The member has had its turn."""
         place = self.rotation.index(member)
@@ -98,11 +113,15 @@ class Group:
 class Groups:
     """The groups of an app by text, and those that match a message in the order of dispatch."""
 
-    __slots__ = ("_by_text", "_index")
+    __slots__ = ("_by_text", "_index", "_unsampled", "looked_at")
 
     def __init__(self) -> None:
         self._by_text: dict[str | None, Group] = {}
         self._index: PredicateIndex[Group] = PredicateIndex()
+        self.looked_at = 0
+        """Messages, each as often as somebody was sought for it."""
+        self._unsampled: list[Group] = []
+        """Whose turn it is to be evaluated in full, from the end."""
 
     def find(self, text: str | None) -> Group | None:
         return self._by_text.get(text)
@@ -115,7 +134,8 @@ class Groups:
             for member in before.rotation:
                 undo.assign(member, "group", None)
         if members:
-            after = Group(members)
+            score = before.score if before is not None else Score(self.looked_at)
+            after = Group(members, score)
             first = after.members[0]
             order = first.place * PLACES + first.index
             self._index.add(after.predicate, after, after.priority, order)
@@ -128,6 +148,17 @@ class Groups:
         """The groups whose predicate is true, from the highest priority down, lazily."""
         return self._index.matching(properties)
 
+    def sample(self, properties: Properties, undo: Undo) -> None:
+        """Evaluate some expressions in full, in turns, on a message that was looked at."""
+        if not self._unsampled:
+            undo.assign(self, "_unsampled", list(self._by_text.values()))
+        for _ in range(min(SAMPLE_GROUPS, len(self._unsampled))):
+            group = self._unsampled.pop()
+            undo.note(self._unsampled.append, group)
+            if group.predicate is not None:
+                failure = group.score.sample(group.predicate, properties)
+                undo.note(group.score.unsample, failure)
+
     def __iter__(self) -> Iterator[Group]:
         return iter(self._by_text.values())
 
@@ -139,13 +170,18 @@ PLACES = 1 << 20
 """Subscriptions of one consumer that have a place of their own in the order."""
 
 
-def by_priority(matching: Iterable[Group]) -> tuple[Subscription | None, Sequence[Group]]:
-    """The subscription that takes a message; or the groups that would if they had room."""
+def by_priority(
+    matching: Iterable[Group], met: list[Group] | None = None, may: May | None = None
+) -> tuple[Subscription | None, Sequence[Group]]:
+    """The subscription that takes a message; or the groups that would if somebody had room and
+    may have it. `met` gets these groups, or that of the taker and those that were met before it."""
     full: list[Group] = []
     for group in matching:
         if full and group.priority < full[0].priority:
             break
-        taker = group.next_open()
+        if met is not None:
+            met.append(group)
+        taker = group.next_open() if may is None else group.next_who(may)
         if taker is not None:
             return taker, ()
         full.append(group)

@@ -13,6 +13,9 @@ from headgate.expr.predicate import Predicate
 
 DAY = 86_400.0
 
+ATTEMPTS_MANY, ATTEMPTS_FEW = 4, 2
+"""A message with more attempts left is not delayed; one with more is delayed a little."""
+
 SMP_DOMAIN = "smp"
 """The domain of the queues of SimpleX clients, which is in no file: its settings are in [smp]."""
 
@@ -54,6 +57,11 @@ class Domain:
     """Seconds after which a message is removed, delivered or not."""
     max_delivery_attempts: int = 0
     """Crashes of consumers that a message survives, per app; 0 is any number."""
+    suspicious_delay_low: float = 1.0
+    """Seconds between a consumer's last message and one that consumers were lost with, if that has
+    three or four attempts left; 0 is at once."""
+    suspicious_delay_high: float = 3.0
+    """The same for a message with one or two attempts left."""
     max_consumers: int = 0
     """Sessions that read one queue; 0 is any number."""
     max_producers: int = 0
@@ -70,6 +78,13 @@ class Domain:
     more is taken until all has been read."""
     journal_bodies: bool = False
     """Whether bodies may be written to the journal."""
+
+    def delay(self, attempts: int) -> float:
+        """Seconds that a consumer is spared a message with which so many others were lost."""
+        left = self.max_delivery_attempts - attempts
+        if not attempts or not self.max_delivery_attempts or left > ATTEMPTS_MANY:
+            return 0.0
+        return self.suspicious_delay_low if left > ATTEMPTS_FEW else self.suspicious_delay_high
 
     def wants(self, app: AppId, properties: Properties) -> bool:
         """Whether an app references a message with these properties.

@@ -390,5 +390,5 @@ def _fullness(gate: Gate[Seq]) -> str:
 
 
 def _in_line(reason: str, app: App | None) -> str:
-    before = len(app.again) + len(app.fresh) if app is not None else 0
+    before = app.in_line() if app is not None else 0
     return f"{reason}; {before} before it" if before else reason

@@ -24,6 +24,11 @@ class Limits:
     """A turn takes at most this many commands whose signatures it has to check. Each takes about a
     tenth of a millisecond, in which nobody else is served."""
 
+    turn_looks: int = 10_000
+    """For so many messages a turn seeks a consumer of a shared queue, at about ten microseconds
+    each; the rest is the next turn. A consumer that changes its subscriptions has everything
+    looked at again that nobody wanted."""
+
     inbox_commands: int = 65_536
     """Commands waiting for their turn in one shard. Above it a session is refused, since
     what the store cannot keep up with would otherwise pile up in memory."""

@@ -72,8 +72,8 @@ class Stored:
     """The apps that have not confirmed it."""
 
 
-Known: TypeAlias = tuple[MessageId, float]
-"""The id of a message, and when it was accepted."""
+Known: TypeAlias = dict[MessageId, float]
+"""Ids of messages, and when each was accepted."""
 
 
 @value

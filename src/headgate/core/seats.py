@@ -31,7 +31,17 @@ class Tie:
 class Seat:
     """Made when a session first asks something of the shard, gone with its `Disconnect`."""
 
-    __slots__ = ("gates", "getting", "opened", "queues", "sweep", "tie", "waiting", "watched")
+    __slots__ = (
+        "gates",
+        "getting",
+        "opened",
+        "opens",
+        "queues",
+        "sweep",
+        "tie",
+        "waiting",
+        "watched",
+    )
 
     def __init__(self) -> None:
         self.queues: set[QueueId] = set()
@@ -49,6 +59,8 @@ class Seat:
         """A sweep that waits for room in the mailbox."""
         self.opened: dict[tuple[QueueId, AppId], None] = {}
         """Shared queues it has open."""
+        self.opens: dict[QueueId, int] = {}
+        """How many apps of each."""
 
 
 class Seats:

@@ -31,6 +31,7 @@ from headgate.core.commands import (
     Identify,
     Inspect,
     Land,
+    Look,
     Notify,
     Open,
     Reconfigure,
@@ -127,6 +128,7 @@ class Shard:
             ForgetSink: self.sinks.forget,
             Reconfigure: self.sharing.reconfigure,
             Drained: self._drained,
+            Look: self.sharing.look_on,
             Disconnect: self._disconnect,
             Sealed: self._sealed,
             Expire: self._expire_last,
@@ -152,7 +154,7 @@ class Shard:
 
     def turn(self, commands: Sequence[Command], now: float) -> Step:
         """Carry out a batch of commands: all of it, or, if the store fails, none of it."""
-        turn = Turn(now, self.outbox.is_full)
+        turn = Turn(now, self.outbox.is_full, looks=self.limits.turn_looks)
         try:
             load = self._missing(commands, turn)
             if load:

@@ -7,15 +7,20 @@ cache.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
+from operator import itemgetter
 
 from headgate.core.apps import App
 from headgate.core.domain import Domain
-from headgate.core.message import Entry
+from headgate.core.message import Entry, Known
 from headgate.core.names import AppId, MessageId, QueueId, Seq, SessionId
 from headgate.core.steps import Usage
 from headgate.core.undo import Undo
 from headgate.errors import QuotaReached
+
+OUTDATED_SHARE = 0.1
+"""Of the time for which ids are remembered: what is older than that by so much leaves the store."""
 
 HIGH_MARK = 0.8
 """The share of a quota from which on it is called high."""
@@ -79,6 +84,7 @@ class SharedQueue:
         "by_id",
         "entries",
         "id",
+        "kept",
         "meter",
         "producers",
         "remembered",
@@ -94,6 +100,9 @@ class SharedQueue:
         self.by_id: dict[MessageId, Seq] = {}
         self.remembered: dict[MessageId, float] = {}
         """Ids of accepted messages and when, oldest first, to recognise a repeated one."""
+        self.kept: tuple[float, float] | None = None
+        """Since when, and until when, messages were accepted whose ids the store remembers. It
+        has those that are no longer there; the others have their ids with them."""
         self.producers: set[SessionId] = set()
         self.meter = Meter("queue")
 
@@ -140,6 +149,33 @@ class SharedQueue:
                 return
             del self.remembered[oldest]
 
+    def remember(self, known: Known, entries: Iterable[Entry], keep: int) -> None:
+        """Take what the store remembers, and the ids of what it has, the newest of all."""
+        ids = {**known, **{entry.id: entry.arrived for entry in entries}}
+        ordered = sorted(ids.items(), key=itemgetter(1))
+        self.remembered = dict(ordered[max(0, len(ordered) - keep) :])
+
+    def keep(self, known: Known) -> None:
+        """The store remembers these as well."""
+        times = [*known.values(), *(self.kept or ())]
+        self.kept = min(times), max(times)
+
+    def outdated(self, now: float) -> float | None:
+        """Ids of before this time need no longer be in the store; none if there are few of them:
+        to remove them costs a transaction."""
+        if self.kept is None:
+            return None
+        oldest = next(iter(self.remembered.values()), now)
+        end = max(oldest, now - self.domain.deduplication_time)
+        few = max(0.0, now - end) * OUTDATED_SHARE
+        return end if end - self.kept[0] > few else None
+
+    def dropped(self, before: float) -> None:
+        """The store no longer has ids of before this time."""
+        assert self.kept is not None, "only what was kept is dropped"
+        until = self.kept[1]
+        self.kept = (before, until) if until >= before else None
+
     def detail(self) -> str:
         """Where the undelivered messages are, for whoever is called because of them."""
         lines = []
@@ -147,7 +183,7 @@ class SharedQueue:
             name = app.id or "the only app"
             texts = sorted({sub.text or "everything" for sub in app.subscriptions()})
             lines.append(
-                f"{name}: {len(app.again) + len(app.fresh)} in line,"
+                f"{name}: {app.in_line()} in line,"
                 f" {app.put_aside()} put aside, {len(app.returned)} to be redelivered,"
                 f" {len(app.outstanding)} unconfirmed; subscriptions:"
                 f" {', '.join(texts[:10]) or 'none'}"

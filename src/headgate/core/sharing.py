@@ -14,6 +14,7 @@ from headgate.core.commands import (
     Confirm,
     Interest,
     Land,
+    Look,
     Open,
     Reconfigure,
     Send,
@@ -84,12 +85,14 @@ class Sharing:
             return
         try:
             interests = command.interests if command.read else ()
+            queue = self._admit(command, seat, interests, turn)
             wanted = self._interests.compile(session, interests, ())
-            queue = self._admit(command, seat, wanted, turn) or self.make(command, turn)
+            queue = queue or self.make(command, turn)
         except HeadgateError as error:
             self._refuse(command, error, turn)
             return
         turn.undo.put(seat.opened, (command.queue, command.app), None)
+        turn.undo.put(seat.opens, command.queue, seat.opens.get(command.queue, 0) + 1)
         if command.write:
             turn.undo.add(queue.producers, session)
         if command.read:
@@ -108,8 +111,8 @@ class Sharing:
         try:
             queue, app = self._reading(session, command.queue, command.app)
             before = app.consumers[session]
+            self._interests.check(app, session, command.interests)
             wanted = self._interests.compile(session, command.interests, before)
-            self._interests.check(app, session, wanted)
         except HeadgateError as error:
             self._refuse(command, error, turn)
             return
@@ -124,9 +127,13 @@ class Sharing:
         if seat is None or key not in seat.opened:
             turn.fail(session, command.ref, command.queue, NoSuchQueue(command.queue))
             return
-        still_open = any(other != key and other[0] == command.queue for other in seat.opened)
-        self._leave(session, command.queue, command.app, still_open, lost=False, turn=turn)
+        opens = seat.opens[command.queue] - 1
+        self._leave(session, command.queue, command.app, opens > 0, lost=False, turn=turn)
         turn.undo.pop(seat.opened, key)
+        if opens:
+            turn.undo.put(seat.opens, command.queue, opens)
+        else:
+            turn.undo.pop(seat.opens, command.queue)
         turn.done(session, command.ref)
 
     def send(self, command: Send, turn: Turn) -> None:
@@ -191,6 +198,9 @@ class Sharing:
                     turn.undo.put(queue.apps, name, App(name, turn.now))
             for app in [a for a in queue.apps.values() if a.id not in domain.apps]:
                 self._drop_app(queue, app, turn)
+            for app in queue.apps.values():
+                if app.held is not None:
+                    self._offers.touch(queue, app)
             self._judge(queue, turn)
 
     # Time.
@@ -199,10 +209,18 @@ class Sharing:
         left = self._limits.expiries
         for queue in self.queues.values():
             queue.forget_ids(turn.now)
+            outdated = queue.outdated(turn.now)
+            if outdated is not None:
+                turn.batch.forget[queue.id] = outdated
             left -= self._expire(queue, left, turn)
+            if queue.domain.max_delivery_attempts:
+                for app in queue.apps.values():
+                    if app.back and app.held is not None and turn.now >= app.held[1]:
+                        self._offers.touch(queue, app)
             if queue.domain.max_idle_time and queue.domain.mode is not Mode.BROADCAST:
                 for app in queue.apps.values():
                     self._look_for_stuck(queue, app, turn)
+        self._offers.sample(turn)
 
     def disconnect(self, session: SessionId, seat: Seat, lost: bool, turn: Turn) -> None:
         for queue, app in seat.opened:
@@ -212,6 +230,13 @@ class Sharing:
         """The mailbox has room again."""
         if seat.opened:
             self._offers.hold(session, held=False, turn=turn)
+
+    def look_on(self, command: Look, turn: Turn) -> None:
+        """The queue may be gone, or the app."""
+        queue = self.queues.get(command.queue)
+        app = queue.apps.get(command.app) if queue is not None else None
+        if queue is not None and app is not None:
+            self._offers.touch(queue, app)
 
     # The course of a turn.
 
@@ -223,6 +248,8 @@ class Sharing:
         """The turn has happened: keep bodies and remembered ids true and within their bounds."""
         if not self.queues:
             return
+        for group in turn.met:
+            group.score.matched += 1
         for seq, stored in turn.batch.append.items():
             if stored.queue in self.queues and seq not in turn.batch.delete:
                 self.bodies.keep(seq, stored.message.body)
@@ -232,6 +259,10 @@ class Sharing:
             queue = self.queues.get(queue_id)
             if queue is not None:
                 queue.forget_ids(turn.now, self._limits.remembered_ids)
+        for queue_id, before in turn.batch.forget.items():
+            self.queues[queue_id].dropped(before)
+        for queue_id, known in turn.batch.remember.items():
+            self.queues[queue_id].keep(known)
 
     def abandon(self) -> None:
         """The turn did not happen."""
@@ -256,11 +287,14 @@ class Sharing:
                 continue
             queue = SharedQueue(queue_id, state, turn.now)
             turn.undo.put(self.queues, queue_id, queue)
+            known = loaded.remembered.get(queue_id, {})
+            if known:
+                queue.keep(known)
+            queue.remember(known, entries, self._limits.remembered_ids)
             for entry in entries:
                 apps = tuple(app for app in entry.apps if app in queue.apps)
                 kept = Entry(entry.seq, entry.id, entry.arrived, entry.size, entry.properties, apps)
                 queue.add(kept, turn.undo)
-                queue.remembered[entry.id] = entry.arrived
                 if not apps:
                     self._delete(queue, kept, turn)
                 elif apps != entry.apps:
@@ -314,7 +348,7 @@ class Sharing:
             turn.facts.append(fact)
 
     def _admit(
-        self, command: Open, seat: Seat, wanted: tuple[Subscription, ...], turn: Turn
+        self, command: Open, seat: Seat, interests: tuple[Interest, ...], turn: Turn
     ) -> SharedQueue | None:
         """Raise if the queue may not be opened like this; else the queue, if it is there."""
         domain = self.domain_of(command)
@@ -331,7 +365,7 @@ class Sharing:
         if command.read:
             _check_one_more("max_consumers", domain.max_consumers, readers, command.session)
             app = queue.apps.get(command.app) if queue is not None else None
-            self._interests.check(app, command.session, wanted)
+            self._interests.check(app, command.session, interests)
         if command.write:
             self.check_producers(domain, queue, command.session)
         return queue
@@ -456,6 +490,10 @@ class Sharing:
         queue.remove(entry, turn.undo)
         turn.batch.hold.pop(entry.seq, None)
         turn.batch.delete.add(entry.seq)
+        at = queue.remembered.get(entry.id)
+        seconds = queue.domain.deduplication_time
+        if at is not None and seconds and turn.now - at <= seconds:
+            turn.batch.remember.setdefault(queue.id, {})[entry.id] = at
         self._judge(queue, turn)
 
     def _drop_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:

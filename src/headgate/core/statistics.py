@@ -1,11 +1,14 @@
-"""What happened in each queue, counted from the facts."""
+"""What happened in each queue, counted from the facts, and how the expressions of an app do."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from heapq import nlargest
 from typing import Any
 
+from headgate.core.apps import App
+from headgate.core.dispatch import Group
 from headgate.core.facts import (
     Accepted,
     AutoConfirmed,
@@ -40,6 +43,9 @@ COUNTED: dict[type[Any], str] = {
 QUEUES_MAX = 10_000
 """Queues whose counts are kept; the one that began first is forgotten first."""
 
+GROUPS_MAX = 100
+"""Groups of one app that are told. Telling all of a hundred thousand would hold everybody up."""
+
 
 class Statistics:
     """Counts by queue and, for facts that name one, by app."""
@@ -73,3 +79,30 @@ class Statistics:
         if len(self._counts) > QUEUES_MAX:
             del self._counts[next(iter(self._counts))]
         return counts
+
+
+def groups_of(app: App) -> list[dict[str, object]]:
+    """The groups of an app that matched most, as rows."""
+    busiest = nlargest(GROUPS_MAX, app.groups, key=lambda group: group.score.matched)
+    return [_row(app, group) for group in busiest]
+
+
+def _row(app: App, group: Group) -> dict[str, object]:
+    """What an index ruled out, and what somebody else took before the group was asked, is
+    missed like what it was false for."""
+    score = group.score
+    gates = [member.gate for member in group.members]
+    return {
+        "expression": group.text,
+        "priority": group.priority,
+        "consumers": len({member.session for member in group.rotation}),
+        "matched": score.matched,
+        "missed": app.groups.looked_at - score.since - score.matched,
+        "undecided": {
+            "sampled": score.sampled,
+            **{failure.lower(): count for failure, count in score.failures.items()},
+        },
+        "in_flight": sum(len(gate.outstanding) for gate in gates),
+        "in_flight_bytes": sum(gate.size for gate in gates),
+        "waiting": app.waiting_for(group),
+    }

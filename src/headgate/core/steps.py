@@ -13,7 +13,7 @@ from typing import TypeAlias
 from headgate.core.commands import Command
 from headgate.core.effects import Effect
 from headgate.core.facts import Fact
-from headgate.core.message import Entry, Stored
+from headgate.core.message import Entry, Known, Stored
 from headgate.core.names import AppId, MessageId, QueueId, Seq, ServiceId
 from headgate.core.outbox import OutboxRow
 from headgate.core.parties import Address, Parties
@@ -79,7 +79,7 @@ class Load:
     """The same of queues that are named by another id than their own."""
 
     backlogs: set[QueueId] = field(default_factory=set)
-    """Record and all entries of these queues."""
+    """Record, all entries and all remembered ids of these queues."""
 
     bodies: set[Seq] = field(default_factory=set)
     """Bodies of these messages."""
@@ -167,6 +167,8 @@ class Loaded:
     unreadable: set[QueueId] = field(default_factory=set)
     """Queues that were asked for, and have a record or a first message that is damaged."""
     backlogs: dict[QueueId, tuple[QueueRecord, list[Entry]]] = field(default_factory=dict)
+    remembered: dict[QueueId, Known] = field(default_factory=dict)
+    """The ids that those of `backlogs` remember that do, in any order."""
     bodies: dict[Seq, bytes] = field(default_factory=dict)
     services: dict[ServiceId, Tally] = field(default_factory=dict)
     pages: dict[Page, Swept] = field(default_factory=dict)
@@ -190,6 +192,11 @@ class Batch:
     hold: dict[Seq, tuple[AppId, ...]] = field(default_factory=dict)
     """The apps that are left of messages that some, but not all, have confirmed."""
     delete: set[Seq] = field(default_factory=set)
+    forget: dict[QueueId, float] = field(default_factory=dict)
+    """Ids that are remembered, if their messages were accepted before this time. What came with
+    one batch goes together, with the newest."""
+    remember: dict[QueueId, Known] = field(default_factory=dict)
+    """Ids of messages that are no longer there, to recognise a repeated one."""
     associate: dict[QueueId, ServiceId | None] = field(default_factory=dict)
     tallies: dict[ServiceId, Tally] = field(default_factory=dict)
     """What to join to the tally of each service: counts add up and may be negative, hashes
@@ -216,6 +223,8 @@ class Batch:
             or self.append
             or self.hold
             or self.delete
+            or self.forget
+            or self.remember
             or self.associate
             or self.tallies
             or self.identities

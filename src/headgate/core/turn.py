@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headgate.core.commands import Command, Drained
+from headgate.core.dispatch import Group
 from headgate.core.effects import Deliver, Done, Effect, Failed
 from headgate.core.facts import Fact
 from headgate.core.facts import LimitReached as LimitReachedFact
@@ -14,6 +15,9 @@ from headgate.core.parties import SEALED_BYTES
 from headgate.core.steps import Batch, Loaded
 from headgate.core.undo import Undo
 from headgate.errors import HeadgateError, LimitReached
+
+DELIVERY_BYTES = 64
+"""What a wire writes around a message of a shared queue, about."""
 
 
 @dataclass(slots=True)
@@ -37,6 +41,10 @@ class Turn:
     """Deliveries, by their place among the effects, whose body is still to be read."""
     sent: dict[SessionId, int] = field(default_factory=dict)
     """Bytes of the deliveries of this turn, by session."""
+    looks: int = 0
+    """For so many messages a consumer may still be sought."""
+    met: list[Group] = field(default_factory=list)
+    """Groups that match a message that was looked at, counted when the turn has happened."""
     _full: set[SessionId] = field(default_factory=set)
     _pushed: dict[tuple[SessionId, QueueId], MessageId] = field(default_factory=dict)
 
@@ -60,9 +68,13 @@ class Turn:
         for key in [key for key in self._pushed if key[0] == session]:
             del self._pushed[key]
 
-    def deliver(self, delivery: Deliver) -> None:
+    def deliver(self, delivery: Deliver, size: int | None = None) -> None:
+        """Say a delivery. Its size is given if its body is still to be read."""
         self.effects.append(delivery)
-        size = delivery.message.size if delivery.parties is None else SEALED_BYTES
+        if size is not None:
+            size += DELIVERY_BYTES
+        else:
+            size = delivery.message.size if delivery.parties is None else SEALED_BYTES
         self.sent[delivery.session] = self.sent.get(delivery.session, 0) + size
 
     def look_again(self, session: SessionId) -> None:
@@ -76,7 +88,8 @@ class Turn:
             self.effects.append(Done(session, ref))
 
     def fail(self, session: SessionId, ref: Ref, queue: QueueId, error: HeadgateError) -> None:
-        self.effects.append(Failed(session, ref, error))
+        # An error that becomes a value keeps no frames alive: one of them holds this turn.
+        self.effects.append(Failed(session, ref, error.with_traceback(None)))
         if isinstance(error, LimitReached):
             self.facts.append(LimitReachedFact(self.now, error.name, error.limit, session))
         else:

@@ -7,23 +7,28 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from itertools import count
 
 from headgate.core.broker import Broker
 from headgate.core.channels import Kind
 from headgate.core.commands import Command, Disconnect, Expire, Reconfigure, Sealed, Tick
-from headgate.core.domain import Domain
+from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Effect
+from headgate.core.explaining import explain
 from headgate.core.facts import Fact, RouterStarted, SegmentsExpired, TurnFailed
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.limits import Limits
-from headgate.core.names import Seq, SessionId
+from headgate.core.message import Message, Properties, check
+from headgate.core.names import MessageId, QueueId, Seq, SessionId
+from headgate.core.statistics import groups_of
 from headgate.core.steps import Load, Outcome
-from headgate.errors import LimitReached
+from headgate.errors import LimitReached, Refused
 from headgate.server.journal import Journal, JournalSettings
 from headgate.server.turns import Turns
 from headgate.store.base import Store
+from headgate.wire.bmq.uris import parse_uri
 
 NOBODY = SessionId(0)
 """Stands in a fact for a session that did not come to be."""
@@ -34,6 +39,8 @@ Outlet = Callable[[Sequence[Effect]], None]
 TICK_SECONDS = 1.0
 EXPIRE_TICKS = 60
 """After so many ticks exclusive queues are searched for messages whose time is over."""
+KNOWN_MAX = 20
+"""Names of domains that are told to whoever named one that is not there."""
 VERSION = version("headgate")
 
 
@@ -261,11 +268,16 @@ class Router:
                         {
                             "app": app.id,
                             "consumers": len(app.consumers),
+                            "looked_at": app.groups.looked_at,
                             "undelivered": app.undelivered(),
                             "put_aside": app.put_aside(),
+                            "to_redeliver": len(app.returned),
+                            "held_until": app.held[1] if app.held is not None else None,
                             "unconfirmed": len(app.outstanding),
                             "stuck": app.stuck,
                             "counts": shard.statistics.of(queue.id, app.id),
+                            "expressions": len(app.groups),
+                            "groups": groups_of(app),
                         }
                         for app in queue.apps.values()
                     ],
@@ -289,6 +301,18 @@ class Router:
             if self.journal is not None
             else None,
         }
+
+    def explain(self, queue: str, properties: Properties) -> dict[str, object]:
+        """What would become of a message that came to ``bmq://DOMAIN/NAME`` now, and why."""
+        shard = self.broker.shard
+        shared = {d.name: d for d in shard.domains.values() if d.mode is not Mode.EXCLUSIVE}
+        uri = parse_uri(queue)
+        if uri.domain not in shared:
+            known = ", ".join(sorted(shared)[:KNOWN_MAX]) or "none"
+            raise Refused(f"no domain {uri.domain} has shared queues; the router has {known}")
+        check(Message(MessageId(b""), b"", 0.0, properties), self.limits)
+        found = shard.sharing.queues.get(QueueId(uri.canonical.encode()))
+        return asdict(explain(shared[uri.domain], found, properties, self.broker.sessions))
 
     # Inside.
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from heapq import nsmallest
 from itertools import islice
 
-from headgate.core.message import Entry, Stored
+from headgate.core.message import Entry, Known, Stored
 from headgate.core.names import QueueId, Seq, ServiceId
 from headgate.core.outbox import OutboxRow
 from headgate.core.parties import Address, Party
@@ -30,6 +30,7 @@ from headgate.core.steps import (
 from headgate.core.tally import NOTHING, Tally
 from headgate.errors import StoreError
 from headgate.store.base import Extent
+from headgate.store.records import joined
 
 
 class MemoryStore:
@@ -54,6 +55,8 @@ class MemoryStore:
         # front each time somebody asks for its first key.
         self._backlogs: dict[QueueId, OrderedDict[Seq, Stored]] = {}
         self._place: dict[Seq, QueueId] = {}
+        self._remembered: dict[QueueId, list[Known]] = {}
+        """What each batch had to remember."""
         self._members: defaultdict[ServiceId, list[QueueId]] = defaultdict(list)
         """The queues of a service, sorted."""
         self._tallies: dict[ServiceId, Tally] = {}
@@ -86,6 +89,9 @@ class MemoryStore:
         )
         if everything:
             yield everything
+        for queue, parts in self._remembered.items():
+            for part in parts:
+                yield Batch(remember={queue: part})
         for row in self.outbox.values():
             yield Batch(outbox=row)
 
@@ -107,6 +113,11 @@ class MemoryStore:
                 for q in load.backlogs
                 if q in self._queues
             },
+            remembered=joined(
+                (queue, known)
+                for queue in load.backlogs
+                for known in self._remembered.get(queue, ())
+            ),
             bodies={
                 seq: self._backlogs[self._place[seq]][seq].message.body
                 for seq in load.bodies
@@ -189,6 +200,13 @@ class MemoryStore:
         for seq in batch.delete:
             if seq in self._place:
                 del self._backlogs[self._place.pop(seq)][seq]
+        for queue, before in batch.forget.items():
+            parts = self._remembered.pop(queue, [])
+            left = [part for part in parts if max(part.values()) >= before]
+            if left:
+                self._remembered[queue] = left
+        for queue, known in batch.remember.items():
+            self._remembered.setdefault(queue, []).append(dict(known))
         for queue, service in batch.associate.items():
             self._associate(queue, service)
         for service, tally in batch.tallies.items():
@@ -222,6 +240,9 @@ class MemoryStore:
         for queue in batch.associate:
             if not self._will_have(queue, batch):
                 raise StoreError(f"queue {queue!r} does not exist and cannot be associated")
+        for queue in batch.remember:
+            if not self._will_have(queue, batch):
+                raise StoreError(f"queue {queue!r} does not exist and has nothing to remember")
         self._check_owners(batch)
         self._check_identities(batch)
 
@@ -285,6 +306,7 @@ class MemoryStore:
         self._associate(queue, None)
         self._let_go(queue)
         del self._queues[queue]
+        self._remembered.pop(queue, None)
         for seq in self._backlogs.pop(queue):
             del self._place[seq]
 

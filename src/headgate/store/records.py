@@ -1,14 +1,15 @@
 """What a store keeps as one value: the parties of a queue beside the ids that it looks up, the
-properties of a message, and the apps that have not confirmed it."""
+properties of a message, the apps that have not confirmed it, and the ids that a batch remembers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from headgate.core.message import NO_PROPERTIES, Declared, Properties
-from headgate.core.names import WHOLE, AppId, ServiceId
+from headgate.core.message import NO_PROPERTIES, Declared, Known, Properties
+from headgate.core.names import WHOLE, AppId, MessageId, QueueId, ServiceId
 from headgate.core.parties import Link, Notifier, Parties, Purpose
 
 DAMAGED = (ValueError, TypeError, msgspec.MsgspecError)
@@ -21,6 +22,8 @@ _decode = msgspec.msgpack.Decoder(list[Any]).decode
 # msgspec takes no union of str and bytes; msgpack itself tells the four types apart.
 _decode_properties = msgspec.msgpack.Decoder(dict[str, Any] | tuple[dict[str, Any], bytes]).decode
 _decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
+
+_decode_known = msgspec.msgpack.Decoder(dict[MessageId, float]).decode
 
 encode_apps = msgspec.json.Encoder().encode
 
@@ -89,3 +92,24 @@ def decode_parties(blob: bytes | None) -> Parties | None:
 
 def _notifier(id: bytes, key: bytes, secret: bytes, service: bytes | None) -> Notifier:
     return Notifier(id, key, secret, ServiceId(service) if service is not None else None)
+
+
+def known_row(known: Known) -> tuple[float, bytes]:
+    """When the newest was accepted, and all of them."""
+    return max(known.values()), _encode(known)
+
+
+def known_of(rows: Iterable[tuple[QueueId, bytes]]) -> dict[QueueId, Known]:
+    """What each queue remembers."""
+    return joined((queue, _decode_known(blob)) for queue, blob in rows)
+
+
+def joined(parts: Iterable[tuple[QueueId, Known]]) -> dict[QueueId, Known]:
+    """All that each queue remembers. An id that came again has the later time."""
+    found: dict[QueueId, Known] = {}
+    for queue, known in parts:
+        ids = found.setdefault(queue, {})
+        for id, at in known.items():
+            if at >= ids.get(id, at):
+                ids[id] = at
+    return found

@@ -278,6 +278,8 @@ DOMAIN_KINDS: dict[str, Kind] = {
     "domain_max_bytes": Unlimited(Size()),
     "message_ttl": Unlimited(Duration()),
     "max_delivery_attempts": Whole(),
+    "suspicious_delay_low": Duration(),
+    "suspicious_delay_high": Duration(),
     "max_consumers": Whole(),
     "max_producers": Whole(),
     "max_queues": Whole(),

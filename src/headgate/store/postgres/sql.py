@@ -71,6 +71,13 @@ LEFT JOIN LATERAL (
 ) AS m ON true
 """
 
+KNOWN = """
+SELECT want.queue, r.known
+FROM unnest(%b::bytea[]) AS want (queue)
+CROSS JOIN LATERAL (SELECT number FROM queues WHERE id = want.queue OFFSET 0) AS q
+CROSS JOIN LATERAL (SELECT known FROM remembered WHERE queue = q.number OFFSET 0) AS r
+"""
+
 BODIES = "SELECT seq, body FROM messages WHERE seq = ANY(%b::int8[])"
 
 SERVICES = "SELECT service, count, hash FROM tallies WHERE service = ANY(%b::bytea[])"
@@ -116,6 +123,9 @@ WITH gone AS (
 ),
 cleared AS (
     DELETE FROM messages WHERE queue = ANY(ARRAY(SELECT number FROM gone)) RETURNING seq
+),
+forgotten AS (
+    DELETE FROM remembered WHERE queue = ANY(ARRAY(SELECT number FROM gone))
 )
 DELETE FROM holds WHERE seq = ANY(ARRAY(SELECT seq FROM cleared))
 """
@@ -169,6 +179,21 @@ WITH gone AS (
 DELETE FROM holds WHERE seq = ANY(%b::int8[])
 """
 
+FORGET_KNOWN = """
+DELETE FROM remembered USING (
+    SELECT (SELECT number FROM queues WHERE queues.id = want.id) AS number, before
+    FROM unnest(%b::bytea[], %b::float8[]) AS want (id, before) OFFSET 0
+) AS old
+WHERE queue = old.number AND at < old.before
+"""
+
+# An unknown queue has no number, and the column takes no NULL.
+REMEMBER_KNOWN = """
+INSERT INTO remembered (queue, at, known)
+SELECT (SELECT number FROM queues WHERE queues.id = new.queue), at, known
+FROM unnest(%b::bytea[], %b::float8[], %b::bytea[]) AS new (queue, at, known)
+"""
+
 ASSOCIATE = """
 INSERT INTO queues (id, domain, service, is_full)
 SELECT new.id, (SELECT domain FROM queues WHERE queues.id = new.id), new.service, false
@@ -218,6 +243,11 @@ MESSAGES = """
 SELECT m.seq, (SELECT id FROM queues WHERE number = m.queue), m.id, arrived, properties, body,
     (SELECT apps FROM holds WHERE holds.seq = m.seq)
 FROM messages AS m WHERE m.seq > %b AND m.seq <= %b ORDER BY m.seq
+"""
+
+REMEMBERED = """
+SELECT queue, (SELECT id FROM queues WHERE number = queue), known FROM remembered
+WHERE queue = (SELECT queue FROM remembered WHERE queue > %b ORDER BY queue LIMIT 1)
 """
 
 TALLIES = "SELECT service, count, hash FROM tallies"

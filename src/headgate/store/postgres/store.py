@@ -38,7 +38,7 @@ from headgate.store.facts import encode_facts, told
 from headgate.store.parts import PART_ROWS, cut, in_parts
 from headgate.store.postgres import rows, sql
 from headgate.store.postgres.database import Database, Row
-from headgate.store.records import encode_apps
+from headgate.store.records import encode_apps, known_of, known_row
 from headgate.store.worker import Worker
 
 T = TypeVar("T")
@@ -86,7 +86,8 @@ class PostgresStore:
         return Extent(queues, messages)
 
     def batches(self) -> AsyncIterator[Batch]:
-        return in_parts((self._records, self._messages, self._rest, self._outbox), self._run)
+        parts = (self._records, self._messages, self._remembered, self._rest, self._outbox)
+        return in_parts(parts, self._run)
 
     async def close(self) -> None:
         await self._worker.close()
@@ -129,6 +130,7 @@ class PostgresStore:
             addresses=addresses,
             unreadable=unreadable,
             backlogs=rows.backlogs(self._ask(sql.BACKLOGS, _each(load.backlogs))),
+            remembered=known_of(self._ask(sql.KNOWN, _each(load.backlogs))),
             bodies=dict(self._ask(sql.BODIES, _each(load.bodies))),
             services=rows.tallies(self._ask(sql.SERVICES, _each(load.services))),
             pages=pages,
@@ -199,6 +201,9 @@ class PostgresStore:
         } | batch.hold
         self._change(sql.HOLD, ((seq, encode_apps(apps)) for seq, apps in holds.items()))
         self._change(sql.DELETE, ((seq, seq) for seq in batch.delete))
+        self._change(sql.FORGET_KNOWN, batch.forget.items())
+        known = ((queue, *known_row(ids)) for queue, ids in batch.remember.items())
+        self._change(sql.REMEMBER_KNOWN, known)
         self._change(sql.ASSOCIATE, batch.associate.items())
         self._tally(batch)
         new = ((f, r.service, r.role.encode()) for f, r in batch.identities.items())
@@ -236,6 +241,11 @@ class PostgresStore:
         last = cut(sizes)
         found = map(rows.message, self._database.ask(sql.MESSAGES, after, last))
         return Batch(append={stored.seq: stored for stored in found}), last
+
+    def _remembered(self, after: int) -> tuple[Batch, int | None]:
+        found = self._database.ask(sql.REMEMBERED, after)
+        known = known_of((queue, blob) for _, queue, blob in found)
+        return Batch(remember=known), found[0][0] if found else None
 
     def _rest(self, after: int) -> tuple[Batch, int | None]:
         """All that is never much."""

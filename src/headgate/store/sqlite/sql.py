@@ -102,6 +102,13 @@ LEFT JOIN messages AS m ON m.queue = number
 LEFT JOIN holds ON holds.seq = m.seq
 """
 
+KNOWN = """
+WITH want(queue) AS (VALUES {want})
+SELECT want.queue, known
+FROM want CROSS JOIN queues ON queues.id = want.queue
+CROSS JOIN remembered ON remembered.queue = number
+"""
+
 BODIES = """
 WITH want(seq) AS (VALUES {want})
 SELECT seq, body FROM want CROSS JOIN messages USING (seq)
@@ -183,6 +190,16 @@ DELETE = (
     "DELETE FROM holds WHERE seq = ?",
 )
 
+FORGET_KNOWN = """
+DELETE FROM remembered WHERE queue = (SELECT number FROM queues WHERE id = ?) AND at < ?
+"""
+
+# An unknown queue has no number, and the column takes no NULL.
+REMEMBER_KNOWN = """
+INSERT INTO remembered (queue, at, known) VALUES ((SELECT number FROM queues WHERE id = ?), ?, ?)
+ON CONFLICT DO NOTHING
+"""
+
 ASSOCIATE = "UPDATE queues SET service = ? WHERE id = ?"
 
 TALLY = """
@@ -216,6 +233,7 @@ REMOVE = (
     )
     """,
     "DELETE FROM messages WHERE queue = (SELECT number FROM queues WHERE queues.id = ?)",
+    "DELETE FROM remembered WHERE queue = (SELECT number FROM queues WHERE queues.id = ?)",
     "DELETE FROM queues WHERE id = ?",
 )
 
@@ -234,6 +252,11 @@ MESSAGES = """
 SELECT m.seq, queues.id, m.id, arrived, properties, body, apps
 FROM messages AS m JOIN queues ON number = m.queue LEFT JOIN holds ON holds.seq = m.seq
 WHERE m.seq > ? AND m.seq <= ? ORDER BY m.seq
+"""
+
+REMEMBERED = """
+SELECT number, queues.id, known FROM queues JOIN remembered ON queue = number
+WHERE number = (SELECT queue FROM remembered WHERE queue > ? ORDER BY queue LIMIT 1)
 """
 
 TALLIES = "SELECT id, count, hash FROM services"

@@ -36,7 +36,7 @@ from headgate.errors import StoreError
 from headgate.store.base import Extent
 from headgate.store.facts import encode_facts, told
 from headgate.store.parts import PART_ROWS, cut, in_parts
-from headgate.store.records import decode_properties, encode_apps
+from headgate.store.records import decode_properties, encode_apps, known_of, known_row
 from headgate.store.sqlite import rows, sql
 from headgate.store.sqlite.file import File
 from headgate.store.sqlite.rows import Row
@@ -85,7 +85,8 @@ class SqliteStore:
         return Extent(queues, messages)
 
     def batches(self) -> AsyncIterator[Batch]:
-        return in_parts((self._records, self._messages, self._rest, self._outbox), self._run)
+        parts = (self._records, self._messages, self._remembered, self._rest, self._outbox)
+        return in_parts(parts, self._run)
 
     async def close(self) -> None:
         await self._worker.close()
@@ -109,6 +110,7 @@ class SqliteStore:
             addresses=addresses,
             unreadable=unreadable,
             backlogs=rows.backlogs(ask(sql.BACKLOGS, _each(load.backlogs))),
+            remembered=known_of(ask(sql.KNOWN, _each(load.backlogs))),
             bodies=dict(ask(sql.BODIES, _each(load.bodies))),
             services=self._tallies(load.services),
             pages=pages,
@@ -190,6 +192,11 @@ class SqliteStore:
                 gone = list(_each(sorted(batch.delete)))
                 for text in sql.DELETE:
                     many(text, gone)
+            if batch.forget:
+                many(sql.FORGET_KNOWN, batch.forget.items())
+            if batch.remember:
+                known = ((queue, *known_row(ids)) for queue, ids in batch.remember.items())
+                many(sql.REMEMBER_KNOWN, known)
             if batch.associate:
                 moved = ((service, queue) for queue, service in batch.associate.items())
                 if many(sql.ASSOCIATE, moved) != len(batch.associate):
@@ -245,6 +252,11 @@ class SqliteStore:
         last = cut(sizes)
         found = map(rows.message, self._file.all(sql.MESSAGES, (after, last)))
         return Batch(append={stored.seq: stored for stored in found}), last
+
+    def _remembered(self, after: int) -> tuple[Batch, int | None]:
+        found = self._file.all(sql.REMEMBERED, (after,))
+        known = known_of((queue, blob) for _, queue, blob in found)
+        return Batch(remember=known), found[0][0] if found else None
 
     def _rest(self, after: int) -> tuple[Batch, int | None]:
         """All that is never much."""
