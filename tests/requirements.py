@@ -39,11 +39,8 @@ NAMED = re.compile(
     rf"\b(?P<first>{RULE})(?:\s*(?:\.\.|-|–|\bto\b)\s*(?P<last>{RULE})|\.\.(?P<number>\d+))?\b"
 )
 ROW = re.compile(rf"\| (?P<rule>{RULE}) \| (?P<text>.*?) \| (?P<shown>.*) \|")
-WIRE = "part 6"
-"""The part that brings what is left of the wires."""
-
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-LATER = {WIRE, "agent", "notification server"}
+LATER = {"agent", "notification server"}
 NOT_PLANNED = "not planned: "
 
 
@@ -54,7 +51,7 @@ class Row:
     place: str
     """Test ids in backticks, or the part that brings the rule."""
     notes: tuple[str, ...] = ()
-    """Remarks, and what is still to come on a wire."""
+    """Remarks."""
 
     @property
     def tests(self) -> list[str]:
@@ -66,12 +63,8 @@ class Row:
         return self.place in LATER or (reason != self.place and bool(reason))
 
     def shown_by(self, tests: Iterable[str]) -> Row:
-        """The row with these tests. A part that was to bring the rule on a wire still does."""
-        place = "<br>".join(f"`{test}`" for test in tests)
-        wire = f"wire: {WIRE}"
-        if self.place == WIRE and wire not in self.notes:
-            return replace(self, place=place, notes=(*self.notes, wire))
-        return replace(self, place=place)
+        """The row with these tests."""
+        return replace(self, place="<br>".join(f"`{test}`" for test in tests))
 
     def __str__(self) -> str:
         return f"| {self.rule} | {self.text} | {'; '.join((self.place, *self.notes))} |"

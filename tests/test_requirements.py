@@ -113,18 +113,18 @@ PLAIN = """\
 # Page
 
 | rule | what it asks | where it is shown |
-| C1 | `a \\|\\| b` | part 6; better: so |
+| C1 | `a \\|\\| b` | agent; better: so |
 | C2 | b | agent |
 """
 
 
-def test_filling_keeps_texts_remarks_and_what_is_to_come_on_the_wire() -> None:
+def test_filling_keeps_texts_and_remarks() -> None:
     tests = {"tests/test_a.py::test_x": {"C1"}, "tests/test_b.py::test_y": {"C1", "C2"}}
     filled = fill(PLAIN, tests)
     assert filled == (
         "# Page\n\n| rule | what it asks | where it is shown |\n"
         "| C1 | `a \\|\\| b` | `tests/test_a.py::test_x`<br>`tests/test_b.py::test_y`"
-        "; better: so; wire: part 6 |\n"
+        "; better: so |\n"
         "| C2 | b | `tests/test_b.py::test_y` |\n"
     )
     assert fill(filled, tests) == filled
@@ -136,12 +136,12 @@ def test_a_rule_without_a_test_keeps_its_part() -> None:
     assert fill(PLAIN, {}) == PLAIN
 
 
-@pytest.mark.parametrize("place", ["part 5", "part 7", "", "not planned: ", "soon", "agent?"])
+@pytest.mark.parametrize("place", ["part 6", "", "not planned: ", "soon", "agent?"])
 def test_other_words_are_no_part(place: str) -> None:
     assert not Row("C1", "text", place).is_later
 
 
-@pytest.mark.parametrize("place", ["part 6", "agent", "notification server", "not planned: why"])
+@pytest.mark.parametrize("place", ["agent", "notification server", "not planned: why"])
 def test_a_part_is_a_part(place: str) -> None:
     assert Row("C1", "text", place).is_later
 
