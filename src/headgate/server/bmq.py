@@ -10,19 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from headgate.core.commands import Command, Drained
+from headgate.core.commands import Command
 from headgate.core.domain import Domain
 from headgate.core.effects import Effect
-from headgate.core.facts import Fact, SessionEased, SessionSlowed
+from headgate.core.facts import Fact
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.facts import Refused as RefusedFact
-from headgate.core.mailbox import Pressure
 from headgate.core.names import QueueId, SessionId
 from headgate.errors import HeadgateError, LimitReached
 from headgate.server.config.sections import ListenBmq
 from headgate.server.connection import Connection, Pipe
 from headgate.server.door import Door
-from headgate.server.poller import Poller
+from headgate.server.links import Links
 from headgate.server.router import Router
 from headgate.wire.bmq.control import ClientIdentity, ClientType
 from headgate.wire.bmq.events import HEARTBEAT_REQUEST
@@ -42,10 +41,8 @@ class BmqServer:
         self.router = router
         self.pulse = Pulse(config.heartbeat, config.heartbeats_missed)
         self._loop = asyncio.get_running_loop()
-        self._poller = Poller(self._loop)
+        self._links = Links(router, self._gone)
         self._clients: dict[SessionId, Client] = {}
-        self._open_sockets: set[Connection] = set()
-        """Those included whose session is over, and that may still read our last words."""
         self._input_bytes = 0
         self._is_stopping = False
         self._identity = ClientIdentity(
@@ -71,34 +68,19 @@ class BmqServer:
         self._door.close()
         if self._beating is not None:
             self._beating.cancel()
-        for connection in list(self._open_sockets):
-            connection.close("the router stops", at_once=True)
-        self._poller.close()
+        self._links.close()
 
     # New connections.
 
     def _open(self, pipe: Pipe, peer: str, local: str) -> None:
         client = Client(self, peer)
         try:
-            id = self.router.connect("bmq", peer, client.tell)
+            connection = self._links.make("bmq", peer, pipe, client.tell)
         except LimitReached:
             pipe.close()
             return
-        session = self.router.broker.sessions.get(id)
-        assert session is not None, "it was just opened"
-        connection = Connection(
-            self._loop,
-            self._poller,
-            pipe,
-            self,
-            id,
-            session.mailbox,
-            self.router.clock,
-            0,
-            self.router.limits.answer_bytes,
-        )
+        id = connection.id
         self._clients[id] = client
-        self._open_sockets.add(connection)
         deadline = self._loop.call_later(HELLO_SECONDS, client.close, "no hello")
         client.start(
             connection,
@@ -106,41 +88,12 @@ class BmqServer:
             deadline,
         )
 
-    # What connections say.
-
-    def pressed(self, connection: Connection, before: Pressure) -> None:
-        mailbox, now = connection.mailbox, self.router.clock()
-        if mailbox.pressure is before:
-            return
-        client = self._clients[connection.id]
-        if before is Pressure.EASY:
-            client.slow_since = now
-            self.router.announce([SessionSlowed(now, connection.id, client.name, mailbox.bytes)])
-        elif mailbox.pressure is Pressure.EASY:
-            seconds = now - client.slow_since
-            self.router.announce([SessionEased(now, connection.id, client.name, seconds)])
-            self._drained(connection.id)
-
-    def eased(self, connection: Connection) -> None:
-        if not len(connection.mailbox):
-            self._drained(connection.id)
-
-    def _drained(self, session: SessionId) -> None:
-        """What waited for room may go on, if something could."""
-        seat = self.router.broker.shard.seats.find(session)
-        if seat is not None and seat.opened:
-            self.router.turns.insist([Drained(session)])
-
-    def gone(self, connection: Connection, reason: str) -> None:
+    def _gone(self, connection: Connection, reason: str) -> None:
         client = self._clients.pop(connection.id)
         client.end()
         self._input_bytes -= client.held
-        connection.mailbox.close(self.router.clock())
         is_lost = not (client.session.has_left or self._is_stopping)
         self.router.disconnect(connection.id, reason, lost=is_lost)
-
-    def ended(self, connection: Connection) -> None:
-        self._open_sockets.discard(connection)
 
     # What clients ask.
 
@@ -199,7 +152,6 @@ class Client:
         "missed",
         "name",
         "session",
-        "slow_since",
     )
 
     connection: Connection
@@ -217,7 +169,6 @@ class Client:
         """Heartbeats that were asked for in vain."""
         self.held = 0
         self.is_paused = False
-        self.slow_since = 0.0
 
     def start(
         self, connection: Connection, session: BmqSession, deadline: asyncio.TimerHandle

@@ -10,18 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from hmac import compare_digest
 
-from headgate.core.commands import Command, Drained, Notify
+from headgate.core.commands import Command, Notify
 from headgate.core.effects import Effect
-from headgate.core.facts import HandshakeFailed, SessionEased, SessionSlowed
+from headgate.core.facts import HandshakeFailed
 from headgate.core.mailbox import Pressure
 from headgate.core.names import SessionId
 from headgate.errors import HeadgateError, LimitReached, Unauthorised
 from headgate.server.config.sections import ListenSmp, Smp
 from headgate.server.connection import Connection
 from headgate.server.identity import Identity
+from headgate.server.links import Links
 from headgate.server.listener import Listener, bind
 from headgate.server.openssl import OpenSslPipe, smp_context
-from headgate.server.poller import Poller
 from headgate.server.router import NOBODY, Router
 from headgate.server.tls import Handshakes
 from headgate.wire.smp.session import Credentials, SmpSession
@@ -43,10 +43,8 @@ class SmpServer:
         self._credentials = Credentials(identity.chain, identity.private, identity.fingerprint)
         self._context = smp_context(identity)
         self._loop = asyncio.get_running_loop()
-        self._poller = Poller(self._loop)
+        self._links = Links(router, self._gone)
         self._clients: dict[SessionId, Client] = {}
-        self._open_sockets: set[Connection] = set()
-        """Those included whose session is over, and that may still read our last words."""
         self._unfinished: Counter[str] = Counter()
         """Handshakes under way, by the address of the client."""
         self._handshakes = Handshakes(
@@ -74,9 +72,7 @@ class SmpServer:
         self._handshakes.close()
         for timer in self._timers:
             timer.cancel()
-        for connection in list(self._open_sockets):
-            connection.close("the router stops", at_once=True)
-        self._poller.close()
+        self._links.close()
 
     # New connections.
 
@@ -114,26 +110,13 @@ class SmpServer:
         client = Client(self, address)
         try:
             # Neither journal nor log is told where a client is.
-            id = self.router.connect("smp", "", client.tell)
+            connection = self._links.make("smp", "", pipe, client.tell)
         except LimitReached:
             self.finished(address)
             pipe.close()
             return
-        session = self.router.broker.sessions.get(id)
-        assert session is not None, "it was just opened"
-        connection = Connection(
-            self._loop,
-            self._poller,
-            pipe,
-            self,
-            id,
-            session.mailbox,
-            self.router.clock,
-            0,
-            self.router.limits.answer_bytes,
-        )
+        id = connection.id
         self._clients[id] = client
-        self._open_sockets.add(connection)
         client.start(connection, SmpSession(client, id, self._credentials, pipe.peer()))
 
     def deadline(self, client: Client) -> asyncio.TimerHandle:
@@ -141,42 +124,13 @@ class SmpServer:
             self.settings.handshake_timeout, client.close, "handshake took too long"
         )
 
-    # What connections say.
-
-    def pressed(self, connection: Connection, before: Pressure) -> None:
-        mailbox, now = connection.mailbox, self.router.clock()
-        if mailbox.pressure is before:
-            return
-        client = self._clients[connection.id]
-        if before is Pressure.EASY:
-            client.slow_since = now
-            self.router.announce([SessionSlowed(now, connection.id, "", mailbox.bytes)])
-        elif mailbox.pressure is Pressure.EASY:
-            seconds = now - client.slow_since
-            self.router.announce([SessionEased(now, connection.id, "", seconds)])
-            self._drained(connection.id)
-
-    def eased(self, connection: Connection) -> None:
-        if not len(connection.mailbox):
-            self._drained(connection.id)
-
-    def _drained(self, session: SessionId) -> None:
-        """What waited for room may go on, if something did."""
-        seat = self.router.broker.shard.seats.find(session)
-        if seat is not None and (seat.waiting or seat.sweep is not None or seat.opened):
-            self.router.turns.insist([Drained(session)])
-
-    def gone(self, connection: Connection, reason: str) -> None:
+    def _gone(self, connection: Connection, reason: str) -> None:
         client = self._clients.pop(connection.id)
         client.end()
         self._deferred.pop(connection.id, None)
-        connection.mailbox.close(self.router.clock())
         if client.session.is_cut_off and reason == "closed by the client":
             reason = "closed by the client in the middle of a block"
         self.router.disconnect(connection.id, reason)
-
-    def ended(self, connection: Connection) -> None:
-        self._open_sockets.discard(connection)
 
     # The clocks.
 
@@ -233,7 +187,6 @@ class Client:
         "active_at",
         "connection",
         "session",
-        "slow_since",
     )
 
     connection: Connection
@@ -246,7 +199,6 @@ class Client:
         self._created = 0
         self._since = 0.0
         self.active_at = server.router.clock()
-        self.slow_since = 0.0
 
     def start(self, connection: Connection, session: SmpSession) -> None:
         self.connection = connection
