@@ -8,7 +8,7 @@ WORKERS ?= auto
 DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-spark soak clean
+.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-route bench-spark soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -96,6 +96,9 @@ bench-stall: .venv/.dev ## a subscriber that never reads, by policy; memory and 
 bench-queues: .venv/.dev ## queues and services over the SMP wire: blocks, sweeps, cycles, memory
 	$(BIN)/python -m bench.queues
 
+bench-route: .venv/.dev ## routing over the BMQP wire against RabbitMQ's headers exchange; durable rates
+	$(BIN)/python -m bench.route
+
 bench-spark: .venv/.dev ## the pipeline: routing by shape, the audit of 100 million queues, facts to tables
 	$(BIN)/python -m bench.spark
 	$(BIN)/python -m bench.audit
@@ -104,7 +107,7 @@ bench-spark: .venv/.dev ## the pipeline: routing by shape, the audit of 100 mill
 bench-patterns: .venv/.dev ## pattern index against a scan
 	$(BIN)/python -m bench.patterns
 
-soak: .venv/.dev ## the long counts: 20,000 worlds, 200 kills, 100 over SMP, 50 of the pipeline; writes docs/soak.md
+soak: .venv/.dev ## the long counts: 20,000 worlds, 200 kills, 100 over SMP, 60 over BlazingMQ's wire, 50 of the pipeline; writes docs/soak.md
 	$(BIN)/python -m tests.soak
 
 clean: ## forget the environment and what was run

@@ -165,7 +165,11 @@ def test_an_app_is_read_and_reading_ends_with_ctrl_c(queues: str) -> None:
     where, uri = ("--address", queues), "bmq://fan/parcels"
     run("pub", *where, uri, "one")
     with subprocess.Popen(
-        command("sub", *where, f"{uri}?id=audit"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command("sub", *where, f"{uri}?id=audit"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Who runs the tests in the background may have made them deaf to it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as reading:
         assert reading.stdout is not None
         assert reading.stdout.readline() == f"{uri}?id=audit: one\n".encode()

@@ -54,3 +54,20 @@ def test_steps_are_taken_back_last_first_and_once() -> None:
     undo.take_back()
     undo.take_back()
     assert called == [2, 1]
+
+
+def test_what_is_kept_comes_back_as_it_was_at_first() -> None:
+    """However often it changes, and whatever else is taken back with it."""
+    thing, undo = Thing(), Undo()
+    undo.assign(thing, "b", 7)
+    undo.keep(thing, ("a", "b"))
+    thing.a += 1
+    undo.keep(thing, ("a", "b"))
+    thing.a, thing.b = 5, 6
+    undo.take_back()
+    assert (thing.a, thing.b) == (1, 2)
+
+
+class Thing:
+    def __init__(self) -> None:
+        self.a, self.b = 1, 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from headgate.core.limits import Limits
 from headgate.core.message import Stored
 from headgate.core.names import QueueId, Seq
@@ -74,7 +76,7 @@ class Backlogs:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._backlogs: dict[QueueId, Backlog] = {}
+        self._backlogs: OrderedDict[QueueId, Backlog] = OrderedDict()
         self._owners: dict[Address, QueueId] = {}
         """The other ids of the queues that are here."""
         self.bytes = 0
@@ -144,7 +146,7 @@ class Backlogs:
                 self._backlogs[queue] = backlog
         limits = self._limits
         while len(self._backlogs) > limits.backlogs or self.bytes > limits.backlogs_bytes:
-            evicted = self._backlogs.pop(next(iter(self._backlogs)))
+            _, evicted = self._backlogs.popitem(last=False)
             self.bytes -= evicted.counted
             for address in _addresses(evicted.record):
                 del self._owners[address]

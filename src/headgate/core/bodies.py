@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from headgate.core.names import Seq
 
 
@@ -13,7 +15,7 @@ class Bodies:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.bytes = 0
-        self._bodies: dict[Seq, bytes] = {}
+        self._bodies: OrderedDict[Seq, bytes] = OrderedDict()
 
     def find(self, seq: Seq) -> bytes | None:
         return self._bodies.get(seq)
@@ -24,8 +26,8 @@ class Bodies:
         self._bodies[seq] = body
         self.bytes += len(body)
         while self.bytes > self.limit:
-            oldest = next(iter(self._bodies))
-            self.forget(oldest)
+            _, oldest = self._bodies.popitem(last=False)
+            self.bytes -= len(oldest)
 
     def forget(self, seq: Seq) -> None:
         body = self._bodies.pop(seq, None)

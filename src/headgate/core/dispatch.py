@@ -101,6 +101,8 @@ class Group:
 
     def rotate(self, member: Subscription, undo: Undo) -> None:
         """The member has had its turn."""
+        if len(self.rotation) == 1:
+            return
         place = self.rotation.index(member)
         del self.rotation[place]
         self.rotation.append(member)

@@ -5,8 +5,8 @@ of the turn: first what a consumer gave back, then what waited for a group that 
 what is in line once more, then what is fresh. Nothing is looked at while nobody has room.
 
 A message that consumers were lost with may have been the cause. It is given to a consumer only
-when that has been left alone for a while, so that the next loss tells which of them it was; and
-what was given back after it waits behind it.
+when that was given nothing for a while, or has confirmed it, so that many of them are not in the
+same hands; and what was given back after it waits behind it.
 """
 
 from __future__ import annotations
@@ -193,7 +193,8 @@ class Offers:
         turn.undo.discard(app.returned, entry.seq)
         if queue.domain.max_delivery_attempts:
             turn.undo.put(app.pushed, taker.session, (entry.seq, turn.now))
-        turn.undo.assign(app, "moved", turn.now)
+        if app.moved != turn.now:
+            turn.undo.assign(app, "moved", turn.now)
         if app.stuck:
             self.unstick(queue, app, turn)
         appended = turn.batch.append.get(entry.seq)
@@ -243,7 +244,8 @@ class Offers:
         released = app.release(seq, turn.undo)
         assert released is not None, "only what is outstanding is taken back"
         _, at, roomy = released
-        turn.undo.assign(app, "moved", turn.now)
+        if app.moved != turn.now:
+            turn.undo.assign(app, "moved", turn.now)
         self.touch(queue, app, roomy)
         return at
 

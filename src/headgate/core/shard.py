@@ -137,7 +137,7 @@ class Shard:
         self._needs: dict[type[Any], Callable[[Any, Load], None]] = {
             Create: self._need_ids,
             Delete: self._need_record,
-            Send: self._need_record,
+            Send: self._need_sent_to,
             Amend: self._need_amended,
             Watch: self._need_record,
             Inspect: self._need_head,
@@ -223,6 +223,11 @@ class Shard:
             load.addresses[address] = 0
         elif address.id not in self.sharing.queues:
             load.heads.setdefault(QueueId(address.id), 0)
+
+    def _need_sent_to(self, command: Send, load: Load) -> None:
+        """Of a shared queue that somebody has open everything is known."""
+        if command.via is not None or command.queue not in self.sharing.queues:
+            self._need_record(command, load)
 
     def _need_ids(self, command: Create, load: Load) -> None:
         """Whether the ids of a new queue are taken."""
@@ -422,6 +427,8 @@ class Shard:
     def _touched(self, command: Command) -> QueueId | None:
         if isinstance(command, Create):
             return command.queue
+        if isinstance(command, Send | Confirm) and command.queue in self.sharing.queues:
+            return None
         return self.backlogs.owner(address_of(command)) if isinstance(command, Guarded) else None
 
     def _take_back(self, turn: Turn) -> None:

@@ -7,6 +7,7 @@ cache.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from enum import Enum
 from operator import itemgetter
@@ -21,6 +22,8 @@ from headgate.errors import QuotaReached
 
 OUTDATED_SHARE = 0.1
 """Of the time for which ids are remembered: what is older than that by so much leaves the store."""
+
+METERED = ("messages", "bytes")
 
 HIGH_MARK = 0.8
 """The share of a quota from which on it is called high."""
@@ -51,8 +54,9 @@ class Meter:
             raise QuotaReached(self.scope, "bytes", bytes_max)
 
     def change(self, messages: int, bytes: int, undo: Undo) -> None:
-        undo.assign(self, "messages", self.messages + messages)
-        undo.assign(self, "bytes", self.bytes + bytes)
+        undo.keep(self, METERED)
+        self.messages += messages
+        self.bytes += bytes
 
     def judge(self, messages_max: int | None, bytes_max: int | None) -> Capacity:
         share = max(_share(self.messages, messages_max), _share(self.bytes, bytes_max))
@@ -98,8 +102,9 @@ class SharedQueue:
         self.entries: dict[Seq, Entry] = {}
         """In order of arrival."""
         self.by_id: dict[MessageId, Seq] = {}
-        self.remembered: dict[MessageId, float] = {}
-        """Ids of accepted messages and when, oldest first, to recognise a repeated one."""
+        self.remembered: OrderedDict[MessageId, float] = OrderedDict()
+        """Ids of accepted messages and when, oldest first, to recognise a repeated one. The first
+        of a plain dictionary is behind everything that was deleted before it."""
         self.kept: tuple[float, float] | None = None
         """Since when, and until when, messages were accepted whose ids the store remembers. It
         has those that are no longer there; the others have their ids with them."""
@@ -147,13 +152,13 @@ class SharedQueue:
             is_over = now - self.remembered[oldest] > self.domain.deduplication_time
             if not is_over and (keep is None or len(self.remembered) <= keep):
                 return
-            del self.remembered[oldest]
+            self.remembered.popitem(last=False)
 
     def remember(self, known: Known, entries: Iterable[Entry], keep: int) -> None:
         """Take what the store remembers, and the ids of what it has, the newest of all."""
         ids = {**known, **{entry.id: entry.arrived for entry in entries}}
         ordered = sorted(ids.items(), key=itemgetter(1))
-        self.remembered = dict(ordered[max(0, len(ordered) - keep) :])
+        self.remembered = OrderedDict(ordered[max(0, len(ordered) - keep) :])
 
     def keep(self, known: Known) -> None:
         """The store remembers these as well."""

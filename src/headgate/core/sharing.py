@@ -304,19 +304,24 @@ class Sharing:
         """Evaluate the apps' filters, once; store for those that want it."""
         domain = queue.domain
         apps = wanting(domain, message.properties)
+        size = message.size
         if apps and domain.mode is not Mode.BROADCAST:
-            size = message.size
             queue.meter.check(size, domain.max_messages, domain.max_bytes)
             queue.state.meter.check(size, domain.domain_max_messages, domain.domain_max_bytes)
-        self.take(queue, message, apps, turn)
+        self.take(queue, message, size, apps, turn)
 
     def take(
-        self, queue: SharedQueue, message: Message, apps: tuple[AppId, ...], turn: Turn
+        self,
+        queue: SharedQueue,
+        message: Message,
+        size: int,
+        apps: tuple[AppId, ...],
+        turn: Turn,
     ) -> None:
         """Have a message for which there is room."""
         domain = queue.domain
         seq = self._numbers.next()
-        entry = Entry(seq, message.id, message.arrived, message.size, message.properties, apps)
+        entry = Entry(seq, message.id, message.arrived, size, message.properties, apps)
         if domain.mode is Mode.BROADCAST:
             if apps:
                 self._offers.broadcast(queue, entry, message.body, turn)
@@ -332,11 +337,12 @@ class Sharing:
         turn.facts.append(
             Accepted(turn.now, queue.id, message.id, entry.size, message.properties, body)
         )
-        turn.facts.extend(
-            AutoConfirmed(turn.now, queue.id, app, message.id)
-            for app in domain.apps
-            if app not in apps
-        )
+        if apps != domain.apps:
+            turn.facts.extend(
+                AutoConfirmed(turn.now, queue.id, app, message.id)
+                for app in domain.apps
+                if app not in apps
+            )
 
     # Consumers.
 
@@ -562,6 +568,8 @@ class Sharing:
 
 def wanting(domain: Domain, properties: Properties) -> tuple[AppId, ...]:
     """The apps of a domain that want a message."""
+    if not domain.filters:
+        return domain.apps
     return tuple(app for app in domain.apps if domain.wants(app, properties))
 
 

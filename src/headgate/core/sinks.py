@@ -108,7 +108,7 @@ class Sinks:
             if apps is None:
                 turn.facts.append(Repeated(turn.now, queue.id, message.id))
             else:
-                sharing.take(queue, message, apps, turn)
+                sharing.take(queue, message, message.size, apps, turn)
 
     def _choose(
         self, command: Land, domain: Domain, queue: SharedQueue | None, turn: Turn

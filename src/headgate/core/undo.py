@@ -19,10 +19,11 @@ class Undo:
     what is touched, costs a copy of a queue's backlog per turn.
     """
 
-    __slots__ = ("_sorted", "_steps")
+    __slots__ = ("_kept", "_sorted", "_steps")
 
     def __init__(self) -> None:
         self._sorted: set[int] = set()
+        self._kept: set[int] = set()
         self._steps: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 
     def note(self, action: Callable[..., Any], *args: Any) -> None:  # noqa: ANN401
@@ -64,6 +65,13 @@ class Undo:
     def assign(self, owner: object, name: str, item: object) -> None:
         self._steps.append((setattr, (owner, name, getattr(owner, name))))
         setattr(owner, name, item)
+
+    def keep(self, owner: object, names: tuple[str, ...]) -> None:
+        """These attributes are changed again and again: what they were at first is what counts."""
+        if id(owner) not in self._kept:
+            self._kept.add(id(owner))
+            for name in names:
+                self._steps.append((setattr, (owner, name, getattr(owner, name))))
 
     def take_back(self) -> None:
         while self._steps:

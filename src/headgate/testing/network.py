@@ -104,7 +104,8 @@ class Link:
         effect = mailbox.take(self.world.clock.now)
         self._told_at = self._arrival(self._told_at)
         self.world.clock.at(self._told_at, lambda: self._hear(effect))
-        self.router.eased(self, was_slow and mailbox.pressure is Pressure.EASY)
+        is_eased = was_slow and mailbox.pressure is Pressure.EASY
+        self.router.eased(self, is_eased or not len(mailbox))
         self._pump()
 
     def _hear(self, effect: object) -> None:

@@ -16,6 +16,7 @@ max_delivery_attempts = 1
 [domains."test.twice"]
 mode = "priority"
 max_delivery_attempts = 2
+suspicious_delay_high = 0
 [domains."test.apps"]
 mode = "fanout"
 apps = ["foo", "bar"]
