@@ -63,14 +63,12 @@ from headgate.wire.bmq.messages import (
     encode_push,
     puts_in,
 )
+from headgate.wire.bmq.outgoing import Outgoing
 from headgate.wire.bmq.requests import Asked, Requests
 from headgate.wire.bmq.streams import Stream, Streams
 
 HELLO_BYTES = 64 * KiB
 """The first event of a client, whom nobody knows yet."""
-
-EVENT_BYTES = 1 * MiB
-"""Messages are pushed in events of about this size."""
 
 UNANSWERED_MAX = 4096
 """Messages and requests of one session that wait for their turn; more are not taken up."""
@@ -480,47 +478,3 @@ NO_QUEUE = QueueId(b"")
 NOT_SUPPORTED = Status(
     Category.NOT_SUPPORTED, Category.NOT_SUPPORTED, "this router has no such request"
 )
-
-
-class Outgoing:
-    """What is said together, in order."""
-
-    __slots__ = ("_blobs", "_pushed", "_pushes", "acks", "messages")
-
-    def __init__(self) -> None:
-        self._blobs: list[bytes] = []
-        self._pushes: list[bytes] = []
-        self._pushed = 0
-        self.acks: list[Ack] = []
-        self.messages = 0
-
-    def push(self, encoded: bytes) -> None:
-        self._pushes.append(encoded)
-        self._pushed += len(encoded)
-        self.messages += 1
-        if self._pushed >= EVENT_BYTES:
-            self._end_event()
-
-    def say(self, reply: bytes) -> None:
-        self._flush()
-        self._blobs.append(reply)
-
-    @property
-    def has_any(self) -> bool:
-        return bool(self._blobs or self._pushes or self.acks)
-
-    def taken(self) -> bytes:
-        self._flush()
-        return b"".join(self._blobs)
-
-    def _flush(self) -> None:
-        if self.acks:
-            self._blobs.append(event(EventType.ACK, encode_acks(self.acks)))
-            self.acks = []
-        self._end_event()
-
-    def _end_event(self) -> None:
-        if self._pushes:
-            self._blobs.append(event(EventType.PUSH, b"".join(self._pushes)))
-            self._pushes = []
-            self._pushed = 0
