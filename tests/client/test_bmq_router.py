@@ -94,6 +94,12 @@ async def test_a_message_goes_there_and_back(client: Client) -> None:
     await nothing_more(queue)
 
 
+async def test_the_router_calls_a_client_by_its_name(router: Rig) -> None:
+    async with await Client.connect(router.address, name="shop"):
+        [session] = router.router.broker.sessions
+        assert " shop@" in session.name
+
+
 async def test_compressed_messages_are_filtered_like_plain_ones(router: Rig) -> None:
     """C71."""
     async with await Client.connect(router.address, compression="zlib") as client:

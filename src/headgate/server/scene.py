@@ -165,11 +165,11 @@ async def orders(address: str, say: Say, explained: Explained) -> None:
     async with asyncio.timeout(SECONDS_MAX), AsyncExitStack() as stack:
         say("Routed orders: expressions decide which app, and which consumer of it, gets a message")
         say("  audit            wants only amount >= 1000; the rest is confirmed for it")
-        shop = await stack.enter_async_context(await Client.connect(address))
+        shop = await stack.enter_async_context(await Client.connect(address, name="shop"))
         posting = await shop.open(ORDERS_QUEUE, write=True)
         consumers = []
         for name, app, expression, priority, _ in CONSUMERS:
-            client = await stack.enter_async_context(await Client.connect(address))
+            client = await stack.enter_async_context(await Client.connect(address, name=name))
             wanted = Subscription(expression, priority, max_unconfirmed_messages=10)
             uri = f"{ORDERS_QUEUE}?id={app}"
             consumers.append(await client.open(uri, read=True, subscriptions=[wanted]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +40,7 @@ class Client:
         compression: Literal["none", "zlib"] = "none",
         unacknowledged_messages: int = 10_000,
         unacknowledged_bytes: int = 32 * MiB,
+        name: str | None = None,
         on_change: Callable[[Change], None] | None = None,
     ) -> Self:
         """Connect with the router at ``tcp://HOST:PORT``, or ``tcps://HOST:PORT`` for TLS.
@@ -50,10 +52,17 @@ class Client:
         `compression`: of bodies above 1024 bytes.
         `unacknowledged_messages`, `unacknowledged_bytes`: `Queue.post` waits for room while so much
         is on its way.
+        `name`: what the router calls the client, in its log and in explanations; without it, the
+        name of the program.
         `on_change`: told that the connection was `Lost` or `Restored`.
         """
         settings = Settings(
-            timeout, patience, unacknowledged_messages, unacknowledged_bytes, on_change
+            timeout,
+            patience,
+            unacknowledged_messages,
+            unacknowledged_bytes,
+            Path(*sys.argv[:1]).name if name is None else name,
+            on_change,
         )
         session = Session(parse_address(address, certificate), settings)
         async with within(timeout, f"connecting with {address}"):

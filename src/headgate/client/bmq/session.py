@@ -10,11 +10,9 @@ import asyncio
 import os
 import random
 import socket
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
-from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
 from headgate.client.bmq.address import Address
@@ -65,6 +63,8 @@ class Settings:
     patience: float
     posts_max: int
     posts_bytes_max: int
+    name: str
+    """What the router calls the client, in its log and in explanations."""
     on_change: Callable[[Change], None] | None = None
 
 
@@ -108,7 +108,7 @@ class Session:
         if another has taken its place meanwhile."""
         self._address = address
         self._identity = ClientIdentity(
-            process_name=Path(*sys.argv[:1]).name,
+            process_name=settings.name,
             pid=os.getpid(),
             host_name=socket.gethostname(),
             features=FEATURES,
