@@ -326,8 +326,11 @@ def _headers(arguments: list[bytes]) -> list[bytes]:
 
 # Lines.
 
+# Written so that there is one way to read a line: possessive quantifiers would say it shorter, and
+# forget groups before Python 3.11.5.
 WORD = re.compile(
-    rb"""\s*+([^\s"']*+)(?:"((?:[^"\\]++|\\.)*+)"|'((?:[^'\\]++|\\'?)*+)')?+(?!\S)""", re.DOTALL
+    rb"""\s*(?!\s)([^\s"']*)(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\'|\\(?!'))*)')?(?!\S)""",
+    re.DOTALL,
 )
 ESCAPED = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 CONTROLS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
