@@ -218,7 +218,7 @@ async def test_patience_ends(peer: Peer, connect: Connect) -> None:
 
 
 async def test_a_call_while_there_is_no_router_takes_too_long(peer: Peer, connect: Connect) -> None:
-    client = await connect(timeout=0.2)
+    client = await connect(timeout=1.5)
     queue = await client.open(URI, read=True, write=True)
     await peer.stop()
     await until(lambda: not client.is_connected, "the loss")
@@ -287,7 +287,7 @@ async def test_a_mistake_of_ours_is_told_and_not_waited_for(
 async def test_a_queue_that_does_not_close_in_time_is_told_to_once_more(
     peer: Peer, connect: Connect
 ) -> None:
-    client = await connect(timeout=0.1)
+    client = await connect(timeout=1.5)
     queue = await client.open(URI, read=True)
     peer.refusals[ConfigureStream] = None
     with pytest.raises(TimedOut, match=f"closing {URI}"):
@@ -326,7 +326,7 @@ async def test_what_waits_when_the_client_leaves_is_told(peer: Peer, client: Cli
 async def test_a_router_that_does_not_say_goodbye_is_left_anyway(
     peer: Peer, connect: Connect
 ) -> None:
-    client = await connect(timeout=0.1)
+    client = await connect(timeout=1.5)
     peer.refusals[Disconnect] = None
     await client.close()
     await until(lambda: peer.talk.is_over, "the end")

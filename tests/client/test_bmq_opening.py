@@ -158,7 +158,7 @@ async def test_a_reader_whose_configure_is_refused_is_closed_again(
 async def test_what_is_not_answered_in_time_is_closed_for_safety(
     peer: Peer, connect: Connect
 ) -> None:
-    client = await connect(timeout=0.1)
+    client = await connect(timeout=1.5)
     peer.refusals[OpenQueue] = None
     with pytest.raises(TimedOut, match=f"opening {URI}"):
         await client.open(URI, read=True)

@@ -181,7 +181,7 @@ async def test_a_post_that_is_given_up_makes_room(peer: Peer, connect: Connect) 
 
 async def test_a_post_that_is_not_acknowledged_takes_too_long(peer: Peer, connect: Connect) -> None:
     peer.acknowledges = False
-    client = await connect(timeout=0.1)
+    client = await connect(timeout=1.5)
     queue = await client.open(URI, write=True)
     with pytest.raises(TimedOut, match=f"posting to {URI}"):
         await queue.post(b"x")
