@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from headgate.core.apps import App
-from headgate.core.commands import Interest
+from headgate.core.commands import Configure, Interest, Open
 from headgate.core.dispatch import Subscription
+from headgate.core.facts import Interested
 from headgate.core.gate import Gate
 from headgate.core.limits import Limits
 from headgate.core.names import Seq, SessionId
+from headgate.core.turn import Turn
 from headgate.errors import BadSubscription, ExpressionError, LimitReached
 from headgate.expr.parser import ExpressionLimits
 from headgate.expr.predicate import Predicate, compile_expression
@@ -73,3 +75,25 @@ class Interests:
             return compile_expression(text, self._expression_limits)
         except ExpressionError as error:
             raise BadSubscription(error) from error
+
+
+NOTHING = Interest()
+"""Stands in a fact for the subscriptions of a consumer that has none."""
+
+
+def tell_interests(command: Open | Configure, interests: tuple[Interest, ...], turn: Turn) -> None:
+    """Say what a consumer wants now: the history of a message is told by those who could have
+    had it."""
+    for place, interest in enumerate(interests or (NOTHING,)):
+        turn.facts.append(
+            Interested(
+                turn.now,
+                command.queue,
+                command.app,
+                command.session,
+                place,
+                len(interests),
+                interest.expression,
+                interest.priority,
+            )
+        )

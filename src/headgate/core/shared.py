@@ -134,9 +134,6 @@ class SharedQueue:
         self.meter.change(-1, -entry.size, undo)
         self.state.meter.change(-1, -entry.size, undo)
 
-    def oldest(self) -> Entry | None:
-        return next(iter(self.entries.values()), None)
-
     def remembers(self, message: MessageId, now: float) -> bool:
         """Whether the id is that of a message that is here, or was lately."""
         if message in self.by_id:

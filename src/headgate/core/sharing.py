@@ -6,6 +6,8 @@ not hold up what comes after it; what those who want it have no room for waits f
 
 from __future__ import annotations
 
+from itertools import islice
+
 from headgate.core.apps import App
 from headgate.core.bodies import Bodies
 from headgate.core.commands import (
@@ -26,10 +28,8 @@ from headgate.core.facts import (
     Accepted,
     AppUnknown,
     AutoConfirmed,
-    CapacityChanged,
     Confirmed,
     Expired,
-    Interested,
     Poisoned,
     QueueCreated,
     QueueStuck,
@@ -39,14 +39,15 @@ from headgate.core.facts import (
     Unsubscribed,
 )
 from headgate.core.facts import LimitReached as LimitReachedFact
-from headgate.core.interests import Interests
+from headgate.core.interests import Interests, tell_interests
 from headgate.core.limits import Limits
+from headgate.core.marks import judge
 from headgate.core.message import Entry, Message, Properties, Stored, check
 from headgate.core.names import WHOLE, AppId, QueueId, SessionId
 from headgate.core.numbers import Numbers
 from headgate.core.offers import Offers
 from headgate.core.seats import Seat, Seats
-from headgate.core.shared import Capacity, DomainState, Meter, SharedQueue
+from headgate.core.shared import DomainState, SharedQueue
 from headgate.core.steps import Load, Loaded, QueueRecord, Usage
 from headgate.core.turn import Turn
 from headgate.errors import (
@@ -101,7 +102,7 @@ class Sharing:
             app = queue.apps[command.app]
             self._subscribe(queue, app, session, wanted, interests, turn)
             turn.facts.append(Subscribed(turn.now, command.queue, command.app, session))
-            _tell_interests(command, interests, turn)
+            tell_interests(command, interests, turn)
             if command.app not in queue.domain.apps:
                 turn.facts.append(AppUnknown(turn.now, command.queue, command.app, session))
         turn.done(session, command.ref)
@@ -117,7 +118,7 @@ class Sharing:
             self._refuse(command, error, turn)
             return
         self._subscribe(queue, app, session, wanted, command.interests, turn)
-        _tell_interests(command, command.interests, turn)
+        tell_interests(command, command.interests, turn)
         turn.done(session, command.ref)
 
     def close(self, command: Close, turn: Turn) -> None:
@@ -201,7 +202,7 @@ class Sharing:
             for app in queue.apps.values():
                 if app.held is not None:
                     self._offers.touch(queue, app)
-            self._judge(queue, turn)
+            judge(queue, turn)
 
     # Time.
 
@@ -331,7 +332,7 @@ class Sharing:
             queue.state.meter.change(1, entry.size, turn.undo)
             for app in apps:
                 self._offers.touch(queue, queue.apps[app])
-            self._judge(queue, turn)
+            judge(queue, turn)
         turn.undo.put(queue.remembered, message.id, turn.now)
         body = message.body if domain.journal_bodies else None
         turn.facts.append(
@@ -500,7 +501,7 @@ class Sharing:
         seconds = queue.domain.deduplication_time
         if at is not None and seconds and turn.now - at <= seconds:
             turn.batch.remember.setdefault(queue.id, {})[entry.id] = at
-        self._judge(queue, turn)
+        judge(queue, turn)
 
     def _drop_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:
         """The domain no longer has this app. Its consumers stay, and receive nothing."""
@@ -516,7 +517,7 @@ class Sharing:
         if ttl is None:
             return 0
         expired = 0
-        while expired < most and (entry := queue.oldest()) is not None:
+        for entry in list(islice(queue.entries.values(), most)):
             if turn.now - entry.arrived <= ttl:
                 break
             for name in entry.apps:
@@ -533,24 +534,6 @@ class Sharing:
         return expired
 
     # Watching.
-
-    def _judge(self, queue: SharedQueue, turn: Turn) -> None:
-        """Say when a queue or its domain crosses a mark, once each way."""
-        domain, meter, whole = queue.domain, queue.meter, queue.state.meter
-        capacity = meter.judge(domain.max_messages, domain.max_bytes)
-        if capacity is not meter.capacity:
-            name = queue.id.decode(errors="backslashreplace")
-            self._crossed(meter, name, capacity, queue, turn)
-        capacity = whole.judge(domain.domain_max_messages, domain.domain_max_bytes)
-        if capacity is not whole.capacity:
-            self._crossed(whole, domain.name, capacity, queue, turn)
-
-    def _crossed(
-        self, meter: Meter, name: str, capacity: Capacity, queue: SharedQueue, turn: Turn
-    ) -> None:
-        detail = queue.detail() if capacity is not Capacity.NORMAL else ""
-        turn.undo.assign(meter, "capacity", capacity)
-        turn.facts.append(CapacityChanged(turn.now, meter.scope, name, capacity.value, detail))
 
     def _look_for_stuck(self, queue: SharedQueue, app: App, turn: Turn) -> None:
         oldest = app.oldest()
@@ -576,25 +559,3 @@ def wanting(domain: Domain, properties: Properties) -> tuple[AppId, ...]:
 def _check_one_more(name: str, limit: int, members: set[SessionId], session: SessionId) -> None:
     if limit and session not in members and len(members) >= limit:
         raise LimitReached(name, limit)
-
-
-def _tell_interests(command: Open | Configure, interests: tuple[Interest, ...], turn: Turn) -> None:
-    """Say what a consumer wants now: the history of a message is told by those who could have
-    had it."""
-    for place, interest in enumerate(interests or (NOTHING,)):
-        turn.facts.append(
-            Interested(
-                turn.now,
-                command.queue,
-                command.app,
-                command.session,
-                place,
-                len(interests),
-                interest.expression,
-                interest.priority,
-            )
-        )
-
-
-NOTHING = Interest()
-"""Stands in a fact for the subscriptions of a consumer that has none."""

@@ -58,9 +58,6 @@ class Streams:
         self._uses: Counter[int] = Counter()
         """Streams of each queue."""
 
-    def __len__(self) -> int:
-        return len(self._by_number)
-
     def queue(self, number: int) -> QueueId | None:
         """The queue that a client calls by this number, for one of its apps at least."""
         return self._queues.get(number)
