@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from itertools import cycle, product
 from random import Random, SystemRandom
 
 from headgate.expr.index import PredicateIndex
@@ -32,6 +33,10 @@ TUNINGS = (
     Tuning(scanned=0, bucket=8, chunk=16, heat=5, bounds=2),
 )
 """The usual one, and some that let a small world see what otherwise takes a large one."""
+SIZES = (0, 3, 20, 60, 150)
+CHANGES = (0.01, 0.2)
+"""With how many items a world begins, and how often they come and go; the worlds take turns, so
+that every run of some worlds has messages for many and messages for nobody."""
 
 
 def shaped(random: Random) -> str:
@@ -136,13 +141,14 @@ def compare(count: int, seed: int) -> Counter[str]:
     random = Random(seed)
     outcomes: Counter[str] = Counter()
     routed = 0
-    while routed < count:
+    for size, change in cycle(product(SIZES, CHANGES)):
+        if routed >= count:
+            break
         world = World(random, random.choice(TUNINGS))
         for predicate in world.predicates:
             keys = keys_of(predicate.tree) if predicate is not None else None
             outcomes["keys: none" if keys is None else f"keys: {len(keys)}"] += 1
-        change = random.choice((0.01, 0.2))
-        for _ in range(random.choice((0, 3, 20, 60, 150))):
+        for _ in range(size):
             world.add()
         for _ in range(min(ROUTES_PER_WORLD, count - routed)):
             while random.random() < change:
