@@ -25,7 +25,8 @@ FEW = 3
 
 ROOM = 8
 """A prefix or suffix that fewer patterns share is taken at once. Grams are dearer to look up,
-so they are for what has no better key."""
+so they are for what has no better key. Of those that have room, one that begins as others do is
+better: a channel is searched for every byte that a gram begins with, and digits are in most."""
 
 LENGTHS: tuple[int, ...] = (*range(9), 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128)
 """Of a prefix or suffix the key is as much as one of these allows. A lookup asks once per length
@@ -37,9 +38,6 @@ FITTING = [max(length for length in LENGTHS if length <= run) for run in range(L
 GRAMS = (5, 3, 1)
 """Of inner bytes a gram of the first of these lengths that fits is the key. With 6 instead of 5
 names with four digits fell back to three bytes, and many of them shared a key."""
-
-FEW_GRAMS = 8
-"""So many grams are searched for in the channel, instead of its grams among them."""
 
 GRAMS_COMPARED = 16
 """Of a long run of bytes only about so many grams are compared."""
@@ -129,13 +127,13 @@ class Drawers(Snug[int, Drawer]):
             self.drop(len(filed.key))
 
 
-class Cabinet(Snug[bytes, Drawers]):
-    """Prefixes by their first byte, or suffixes by their last. Most channels have neither in common
-    with most patterns, and then nothing else is looked up."""
+class Cabinet(Snug[int, Drawers]):
+    """Prefixes and grams by their first byte, or suffixes by their last. Most channels have none
+    of them in common with most patterns, and then nothing else is looked up."""
 
     __slots__ = ("_at",)
 
-    def __init__(self, at: slice) -> None:
+    def __init__(self, at: int) -> None:
         super().__init__()
         self._at = at
 
@@ -168,9 +166,9 @@ class PatternIndex:
         self._filed: Snug[bytes, Filed] = Snug()
         self._numbers = 0
         self._wholes = Drawers()
-        self._prefixes = Cabinet(slice(0, 1))
-        self._suffixes = Cabinet(slice(-1, None))
-        self._grams = Drawers()
+        self._prefixes = Cabinet(0)
+        self._suffixes = Cabinet(-1)
+        self._grams = Cabinet(0)
         self._keyless = Drawers()
         """What gives no key, under the one that every channel has."""
         self._few: list[Asked] | None = None
@@ -201,15 +199,17 @@ class PatternIndex:
         self._change()
         return True
 
-    def matching(self, channel: bytes) -> tuple[bytes, ...]:
-        """The patterns that match a channel, in the order in which they were added."""
+    def matching(self, channel: bytes, *, remember: bool = True) -> tuple[bytes, ...]:
+        """The patterns that match a channel, in the order in which they were added. The answer is
+        remembered until something changes, unless the caller does that."""
         tests = self._few
         if tests is None:
             found = self._found.get(channel)
             if found is not None:
                 return found
             if len(self._filed) > self._scan_max:
-                return self._remember(channel, self._find(channel))
+                found = self._find(channel)
+                return self._remember(channel, found) if remember else found
             tests = self._tests.get(channel[:1])
             if tests is None:
                 tests = self._gather(channel[:1])
@@ -226,7 +226,7 @@ class PatternIndex:
                 and (rest is None or rest(channel))
             ):
                 found += itself
-        if tests is not self._few and len(channel) <= NAME_BYTES:
+        if remember and tests is not self._few and len(channel) <= NAME_BYTES:
             if len(self._found) >= CACHE_ENTRIES:
                 self._forget()
             self._found[channel] = found
@@ -261,7 +261,7 @@ class PatternIndex:
         if literals.whole is not None:
             return self._wholes, literals.whole
         prefix, suffix = literals.prefix, literals.suffix
-        keys: list[tuple[int, Drawers | Cabinet, bytes]] = []
+        keys: list[tuple[bool, bool, int, Cabinet, bytes]] = []
         for cabinet, key in (
             (self._prefixes, prefix[: _fitting(prefix)]),
             (self._suffixes, suffix[len(suffix) - _fitting(suffix) :]),
@@ -270,16 +270,22 @@ class PatternIndex:
                 load = cabinet.load(key)
                 if load < ROOM:
                     return cabinet, key
-                keys.append((load, cabinet, key))
-        keys += [(self._grams.load(gram), self._grams, gram) for gram in _grams(literals.runs)]
+                keys.append((True, False, load, cabinet, key))
+        grams = self._grams
+        for key in _grams(literals.runs):
+            load = grams.load(key)
+            keys.append((load >= ROOM, load < ROOM and key[0] not in grams, load, grams, key))
         if not keys:
             return self._keyless, b""
-        _, drawers, key = min(keys, key=itemgetter(0))
-        return drawers, key
+        *_, cabinet, key = min(keys, key=itemgetter(0, 1, 2))
+        return cabinet, key
 
     def _find(self, channel: bytes) -> tuple[bytes, ...]:
         """Ask the patterns that have a key in common with the channel."""
-        matches = [filed for filed in self._candidates(channel) if filed.glob.matches(channel)]
+        candidates = self._candidates(channel)
+        if not candidates:
+            return ()
+        matches = [filed for filed in candidates if filed.glob.matches(channel)]
         if len(matches) > 1:
             matches.sort(key=attrgetter("number"))
         return tuple([filed.glob.pattern for filed in matches])
@@ -313,25 +319,30 @@ class PatternIndex:
         wholes = self._wholes.get(length)
         if wholes:
             candidates += wholes.get(channel, ())
+        if not channel:
+            return candidates
         # A slice beyond the end is the whole channel, which a shorter slice has been already.
-        prefixes = self._prefixes.get(channel[:1])
+        prefixes = self._prefixes.get(channel[0])
         if prefixes is not None:
             for size, drawer in prefixes.items():
                 if size <= length and (key := channel[:size]) in drawer:
                     candidates += drawer[key]
-        suffixes = self._suffixes.get(channel[-1:])
+        suffixes = self._suffixes.get(channel[-1])
         if suffixes is not None:
             for size, drawer in suffixes.items():
                 if size <= length and (key := channel[-size:]) in drawer:
                     candidates += drawer[key]
-        for size, drawer in self._grams.items():
-            if len(drawer) <= FEW_GRAMS:
-                keys = [key for key in drawer if key in channel]
-            else:
-                starts = range(length - size + 1)
-                keys = [key for i in starts if (key := channel[i : i + size]) in drawer]
-            for key in set(keys):
-                candidates += drawer[key]
+        grams = self._grams
+        if not grams.keys().isdisjoint(channel):
+            keys = {
+                key
+                for i, byte in enumerate(channel)
+                if byte in grams
+                for size, drawer in grams[byte].items()
+                if (key := channel[i : i + size]) in drawer
+            }
+            for key in keys:
+                candidates += grams[key[0]][len(key)][key]
         return candidates
 
 

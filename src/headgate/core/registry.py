@@ -59,16 +59,15 @@ class Registry(Generic[A, S]):
     ) -> None:
         self.exclusive = exclusive
         self._shards: list[dict[A, Roster[S]]] = [{} for _ in range(shards)]
+        self._nobody = cast("Roster[S]", NOBODY)
         self._before_change = before_change
 
     def roster(self, address: A) -> Roster[S]:
-        return self._shard(address).get(address, cast("Roster[S]", NOBODY))
+        return self._shard(address).get(address, self._nobody)
 
     def subscribe(self, address: A, session: SessionId, subscription: S) -> Roster[S]:
         """Add or replace a session's subscription. Return the part of the roster it displaced."""
-        return self.change(session, add=((address, subscription),)).get(
-            address, cast("Roster[S]", NOBODY)
-        )
+        return self.change(session, add=((address, subscription),)).get(address, self._nobody)
 
     def unsubscribe(self, address: A, session: SessionId) -> bool:
         """Remove a session's subscription, and only that session's."""
