@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import Enum
-from operator import itemgetter
-from typing import Protocol, TypeAlias
+from itertools import chain, repeat
+from typing import NamedTuple, Protocol, TypeAlias
 
 from headgate.core.facts import ChannelCounted
 from headgate.core.limits import Limits
@@ -51,9 +51,12 @@ class Kind(Enum):
     __hash__ = object.__hash__
 
 
-Framing: TypeAlias = Callable[[tuple[int, bytes]], bytes]
-"""Makes the frame of a message from the size of its body and the body. A tuple, since the
-template of a text takes one, and then no function of ours is called for a message."""
+class Framing(NamedTuple):
+    """How the messages of a channel are framed: what comes before a body of some size, and what
+    comes after it."""
+
+    lead: Callable[[int], bytes]
+    tail: bytes
 
 
 class Form(Protocol):
@@ -69,7 +72,7 @@ class Bare:
     """Frames that are bodies, for sessions without a wire."""
 
     def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
-        return itemgetter(1)
+        return Framing(lambda size: b"", b"")
 
 
 BARE = Bare()
@@ -108,13 +111,24 @@ Named: TypeAlias = tuple[Kind, bytes, Roster[Form]]
 class Voice:
     """One form of a channel's messages, and who gets it."""
 
-    __slots__ = ("framing", "log", "sessions")
+    __slots__ = ("lead", "log", "sessions", "tail")
 
     def __init__(self, framing: Framing, sessions: tuple[SessionId, ...]) -> None:
-        self.framing = framing
+        self.lead, self.tail = framing
         self.sessions = sessions
-        self.log: list[tuple[int, bytes]] = []
-        """Frames of this pass, with their place among all frames."""
+        self.log: list[tuple[int, bytes, int]] = []
+        """Frames of this pass: their place among all frames, themselves, and how many they are,
+        which is one unless nobody else's could come between them."""
+
+    def framed(self, bodies: Sequence[bytes]) -> bytes:
+        """The frames of a run of messages."""
+        sizes = {*map(len, bodies)}
+        if len(sizes) > 1:
+            parts = zip(map(self.lead, map(len, bodies)), bodies, repeat(self.tail), strict=False)
+            return b"".join(chain.from_iterable(parts))
+        # Much the same every time, as a pipeline often is: what parts them is the same, too.
+        lead = self.lead(*sizes)
+        return b"".join((lead, (self.tail + lead).join(bodies), self.tail))
 
 
 class Audience:
@@ -123,23 +137,17 @@ class Audience:
 
     __slots__ = ("moment", "published", "receivers", "rosters", "size", "voices")
 
-    def __init__(self, rosters: list[Named], channel: bytes) -> None:
+    def __init__(self, rosters: Sequence[Named], channel: bytes) -> None:
         self.rosters = rosters
         self.moment = 0
         """When it was last seen that they are."""
         self.published = 0
         self.size = 0
         self.receivers = 0
-        self.voices: list[Voice] = []
-        for kind, name, roster in rosters:
-            self.receivers += len(roster)
-            by_form: dict[Form, list[SessionId]] = {}
-            for session, form in roster.items():
-                by_form.setdefault(form, []).append(session)
-            self.voices += [
-                Voice(form.framing(kind, name, channel), tuple(sessions))
-                for form, sessions in by_form.items()
-            ]
+        self.voices: Sequence[Voice] = ()
+        if rosters:
+            self.receivers = sum([len(roster) for _, _, roster in rosters])
+            self.voices = list(_voices(rosters, channel))
 
 
 class Channels:
@@ -304,8 +312,16 @@ class Channels:
 
     def publish(self, kind: Kind, pairs: Iterable[Sequence[bytes]]) -> list[int]:
         """Publish a run of messages, each a channel and a body; return the receivers of each."""
-        publish_one = self.publish_one
-        return [publish_one(kind, channel, body) for channel, body in pairs]
+        known, moment, counts = self._known[kind], self._moment, []
+        for channel, body in pairs:
+            audience = known.get(channel)
+            if audience is None or audience.moment != moment or audience.voices:
+                counts.append(self.publish_one(kind, channel, body))
+            else:  # nobody hears it: what is left to do is not worth a call
+                audience.published += 1
+                audience.size += len(body)
+                counts.append(0)
+        return counts
 
     def publish_one(self, kind: Kind, channel: bytes, body: bytes) -> int:
         """Publish one message; return its receivers."""
@@ -318,33 +334,33 @@ class Channels:
         if audience.voices:
             frames, frame_bytes = self._frames, 0
             for voice in audience.voices:
-                frame = voice.framing((size, body))
+                frame = b"".join((voice.lead(size), body, voice.tail))
                 if not voice.log:
                     self._speaking.append(voice)
-                voice.log.append((frames, frame))
+                voice.log.append((frames, frame, 1))
                 frames += 1
                 frame_bytes += len(frame)
             self._logged(frames, frame_bytes)
         return audience.receivers
 
-    def publish_all(self, kind: Kind, channel: bytes, bodies: list[bytes]) -> int:
+    def publish_all(self, kind: Kind, channel: bytes, bodies: Sequence[bytes]) -> int:
         """Publish messages on one channel; return the receivers of each. It is `publish` for a
-        run that is all alike, with every loop in C."""
+        run that is all alike, with every loop in C where it is told in one form."""
         audience = self._known[kind].get(channel)
         if audience is None or audience.moment != self._moment:
             audience = self._hear(kind, channel)
-        sizes = list(map(len, bodies))
+        if len(audience.voices) > 1:
+            for body in bodies:
+                self.publish_one(kind, channel, body)
+            return audience.receivers
         audience.published += len(bodies)
-        audience.size += sum(sizes)
-        first, step, frame_bytes = self._frames, len(audience.voices), 0
-        for number, voice in enumerate(audience.voices, first):
-            frames = list(map(voice.framing, zip(sizes, bodies, strict=True)))
+        audience.size += sum(map(len, bodies))
+        for voice in audience.voices:
+            frames = voice.framed(bodies)
             if not voice.log:
                 self._speaking.append(voice)
-            voice.log += zip(range(number, number + step * len(frames), step), frames, strict=True)
-            frame_bytes += sum(map(len, frames))
-        if frame_bytes:
-            self._logged(first + step * len(bodies), frame_bytes)
+            voice.log.append((self._frames, frames, len(bodies)))
+            self._logged(self._frames + len(bodies), len(frames))
         return audience.receivers
 
     def _logged(self, frames: int, frame_bytes: int) -> None:
@@ -387,16 +403,15 @@ class Channels:
         rest += [count for _, count in busiest[most:]]
         return [*told, _told(at, OTHER, rest)] if rest else told
 
-    def _rosters(self, kind: Kind, channel: bytes) -> list[Named]:
+    def _rosters(self, kind: Kind, channel: bytes, *, is_new: bool = False) -> tuple[Named, ...]:
         """The rosters that hear a channel: its own first, then those of patterns."""
         roster = self._registries[kind].roster(channel)
-        found = [(kind, channel, roster)] if roster else []
-        if kind is Kind.EXACT:
-            patterns = self._registries[Kind.PATTERN]
-            found += [
-                (Kind.PATTERN, pattern, patterns.roster(pattern))
-                for pattern in self._patterns.matching(channel)
-            ]
+        found: tuple[Named, ...] = ((kind, channel, roster),) if roster else ()
+        if kind is Kind.EXACT and (
+            matching := self._patterns.matching(channel, remember=not is_new)
+        ):
+            patterns = self._registries[Kind.PATTERN].roster
+            found += tuple([(Kind.PATTERN, pattern, patterns(pattern)) for pattern in matching])
         return found
 
     def _before_change(self) -> None:
@@ -408,8 +423,10 @@ class Channels:
         """The present audience of a channel: the one that is known, if its rosters are still the
         same moments."""
         known = self._known[kind]
-        rosters = self._rosters(kind, channel)
         audience = known.get(channel)
+        # Most new channels are not seen again before something changes, and until then they are
+        # known here: their patterns are not remembered, too.
+        rosters = self._rosters(kind, channel, is_new=audience is None)
         if audience is None or not _are_same(audience.rosters, rosters):
             if audience is not None:
                 self._count(channel, audience)
@@ -477,10 +494,22 @@ class Channels:
         if len(voices) > 1:
             log = sorted([entry for voice in voices for entry in voice.log])
         if log:
-            self._ready.append((b"".join([frame for _, frame in log]), sessions, len(log)))
+            messages = sum([count for _, _, count in log])
+            blob = b"".join([frames for _, frames, _ in log])
+            self._ready.append((blob, sessions, messages))
 
 
-def _are_same(one: list[Named], other: list[Named]) -> bool:
+def _voices(rosters: Sequence[Named], channel: bytes) -> Iterator[Voice]:
+    """The forms in which these rosters hear a channel."""
+    for kind, name, roster in rosters:
+        by_form: dict[Form, list[SessionId]] = {}
+        for session, form in roster.items():
+            by_form.setdefault(form, []).append(session)
+        for form, sessions in by_form.items():
+            yield Voice(form.framing(kind, name, channel), tuple(sessions))
+
+
+def _are_same(one: Sequence[Named], other: Sequence[Named]) -> bool:
     return len(one) == len(other) and all(
         a[2] is b[2] and a[1] == b[1] for a, b in zip(one, other, strict=True)
     )

@@ -17,8 +17,8 @@ class RespForm:
     def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
         parts = [WORDS[kind], name, channel] if kind is Kind.PATTERN else [WORDS[kind], channel]
         head = b"%b%d\r\n" % (self._mark, len(parts) + 1) + b"".join(map(bulk, parts))
-        template = head.replace(b"%", b"%%") + b"$%d\r\n%b\r\n"
-        return template.__mod__
+        lead = head.replace(b"%", b"%%") + b"$%d\r\n"
+        return Framing(lead.__mod__, b"\r\n")
 
 
 FORMS = {2: RespForm(2), 3: RespForm(3)}
