@@ -11,7 +11,7 @@ import pytest
 from headgate.core.mailbox import Budget, Mailbox, Pressure
 from headgate.core.names import SessionId
 from headgate.server.connection import Connection, SocketPipe
-from headgate.server.poller import Poller
+from headgate.server.poller import poller_of
 
 ID = SessionId(1)
 BIG = b"x" * 4_000_000
@@ -69,7 +69,7 @@ class Pair:
         self.client.setblocking(False)
         self.budget = Budget(10**9, 2_000_000, 10**8)
         self.watcher = Watcher()
-        self.poller = Poller(asyncio.get_running_loop())
+        self.poller = poller_of(asyncio.get_running_loop())
         self.connection = Connection(
             asyncio.get_running_loop(),
             self.poller,
@@ -85,7 +85,6 @@ class Pair:
 
     def close(self) -> None:
         self.connection.close("the test is over", at_once=True)
-        self.poller.close()
         self.client.close()
 
     async def read(self, size: int) -> bytes:
@@ -242,3 +241,42 @@ async def test_who_comes_to_wait_for_others_is_seen_to_leave(pair: Pair) -> None
     pair.client.close()
     await pair.until_gone()
     assert pair.watcher.reasons == ["closed by the client"]
+
+
+async def test_answers_of_a_pass_are_sent_together_at_its_end(pair: Pair) -> None:
+    seen: list[bytes] = []
+
+    def receive(data: bytes) -> None:
+        pair.connection.write(b"one ")
+        pair.connection.write(b"two")
+        try:
+            seen.append(pair.client.recv(100))
+        except BlockingIOError:
+            seen.append(b"")
+
+    pair.watcher.receive = receive  # type: ignore[method-assign]
+    pair.client.send(b"x")
+    assert await pair.read(7) == b"one two"
+    assert seen == [b""]
+
+
+@pytest.mark.parametrize(
+    ("then", "wanted"),
+    [
+        (lambda connection: connection.deliver(b"message", 1), b"answer message"),
+        (lambda connection: connection.write(BIG), b"answer " + BIG),
+        (lambda connection: connection.close("over"), b"answer "),
+        (lambda connection: connection.close("over", at_once=True), b"answer "),
+    ],
+    ids=["a message", "a large answer", "the end", "the end at once"],
+)
+async def test_an_answer_comes_before_what_follows_it(
+    pair: Pair, then: Callable[[Connection], None], wanted: bytes
+) -> None:
+    def receive(data: bytes) -> None:
+        pair.connection.write(b"answer ")
+        then(pair.connection)
+
+    pair.watcher.receive = receive  # type: ignore[method-assign]
+    pair.client.send(b"x")
+    assert await pair.read(len(wanted)) == wanted

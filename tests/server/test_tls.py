@@ -14,7 +14,7 @@ from headgate.core.mailbox import Budget, Mailbox
 from headgate.errors import ConfigError
 from headgate.server.connection import Connection
 from headgate.server.listener import Listener, bind
-from headgate.server.poller import Poller
+from headgate.server.poller import poller_of
 from headgate.server.tls import Handshakes, TlsPipe, server_context
 from tests.server.certificates import make_certificate
 from tests.server.test_connection import BIG, ID, Watcher
@@ -56,7 +56,7 @@ async def test_bytes_go_both_ways_however_many(certificate: tuple[Path, Path]) -
     watcher = Watcher()
     mailbox = Mailbox(ID, Budget(10**9, 10**8, 10**8))
     loop = asyncio.get_running_loop()
-    poller = Poller(loop)
+    poller = poller_of(loop)
     connection = Connection(loop, poller, pipe, watcher, ID, mailbox, lambda: 0.0, 100, 1000)
     connection.start(watcher)
     writer.write(BIG)
@@ -71,7 +71,6 @@ async def test_bytes_go_both_ways_however_many(certificate: tuple[Path, Path]) -
     writer.close()
     server.listener.close()
     connection.close("over", at_once=True)
-    poller.close()
 
 
 async def test_a_handshake_that_never_comes_ends_at_its_deadline(

@@ -20,6 +20,8 @@ from headgate.server.poller import GONE, HUNG_UP, READ, WRITE, Poller
 log = logging.getLogger(__name__)
 
 READ_BYTES = 64 * 1024
+HELD_BYTES = 4096
+"""Of answers that are kept until everybody who is ready was served."""
 LINGER_SECONDS = 2.0
 """How long a socket that we are done with may take to read our last words. Closed at once, with
 something of the client's unread, it would be reset, and the client might never see them."""
@@ -94,6 +96,7 @@ class Owner(Protocol):
 
 class Connection:
     __slots__ = (
+        "_held",
         "_is_done",
         "_is_ending",
         "_is_reading",
@@ -106,6 +109,7 @@ class Connection:
         "_pipe",
         "_poller",
         "_reason",
+        "_recv",
         "_send",
         "_watched",
         "answers_max",
@@ -135,6 +139,7 @@ class Connection:
         self._loop = loop
         self._poller = poller
         self._pipe = pipe
+        self._recv = pipe.recv
         self._send = pipe.send
         self.fileno = pipe.fileno()
         self._owner = owner
@@ -154,6 +159,9 @@ class Connection:
         """The wire wants nothing more for now."""
         self.is_full = False
         """Too many answers were not taken."""
+        self._held = b""
+        """Answers that are sent at the end of this pass. A client whose answer comes among those
+        of others is awake already; sent one by one, each would wake somebody."""
         self._is_writing = False
         self._is_ending = False
         self._is_done = False
@@ -170,10 +178,18 @@ class Connection:
 
     def write(self, blob: bytes) -> None:
         """Answers: in line behind what waits already."""
-        self.deliver(blob, ANSWER)
+        poller, held = self._poller, self._held
+        if poller.is_serving and len(held) + len(blob) <= HELD_BYTES:
+            if not held:
+                poller.soon(self._let_go)
+            self._held = held + blob
+        else:
+            self.deliver(blob, ANSWER)
 
     def deliver(self, blob: bytes, messages: int) -> None:
         """Messages, for which the mailbox is charged if the socket does not take them."""
+        if self._held:
+            self._let_go()
         if self._is_ending:
             return
         if self._is_writing:
@@ -208,6 +224,7 @@ class Connection:
         """End the session, after what waits was written unless it has to be at once."""
         if self._is_done:
             return
+        self._let_go()
         if not self._is_ending:
             self._is_ending = True
             self._reason = reason
@@ -234,7 +251,7 @@ class Connection:
         if not self._is_reading:
             return
         try:
-            data = self._pipe.recv(READ_BYTES)
+            data = self._recv(READ_BYTES)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -284,6 +301,12 @@ class Connection:
             self._say_last()
 
     # Inside.
+
+    def _let_go(self) -> None:
+        """Send the answers that were held."""
+        if self._held:
+            held, self._held = self._held, b""
+            self.deliver(held, ANSWER)
 
     def _keep(self, blob: bytes | memoryview, messages: int) -> None:
         """Put into the mailbox what the socket does not take now."""

@@ -11,7 +11,7 @@ from headgate.core.facts import SessionEased, SessionSlowed
 from headgate.core.mailbox import Pressure
 from headgate.core.names import SessionId
 from headgate.server.connection import Connection, Pipe
-from headgate.server.poller import Poller
+from headgate.server.poller import poller_of
 from headgate.server.router import Outlet, Router
 
 Gone = Callable[[Connection, str], None]
@@ -23,7 +23,7 @@ class Links:
         self._router = router
         self._gone = gone
         self._loop = asyncio.get_running_loop()
-        self._poller = Poller(self._loop)
+        self._poller = poller_of(self._loop)
         self._open: set[Connection] = set()
         """Those included whose session is over, and that may still read our last words."""
         self._slow_since: dict[SessionId, float] = {}
@@ -51,7 +51,6 @@ class Links:
     def close(self) -> None:
         for connection in list(self._open):
             connection.close("the router stops", at_once=True)
-        self._poller.close()
 
     # What connections say.
 

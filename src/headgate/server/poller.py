@@ -1,8 +1,8 @@
-"""Many sockets behind one entry of the event loop.
+"""Many sockets, found and served in one step of the event loop.
 
 asyncio makes two objects and half a dozen calls for each socket that is ready, which is more than
-the rest of what a small command costs. So connections have an epoll of their own, and the loop
-watches that one: whatever is ready is then one list, made in C.
+the rest of what a small command costs. So connections are not asyncio's: the selector of its loop
+is ours. It serves them where it finds them, and hands over what else is ready.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import select
-from collections.abc import Callable
-from typing import TypeAlias
+import selectors
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 log = logging.getLogger(__name__)
 
@@ -25,22 +26,23 @@ GONE = HUNG_UP | select.EPOLLHUP | select.EPOLLERR
 AT_ONCE = 512
 """Sockets that are served before the rest of the loop gets its turn."""
 
-ROUNDS = 3
-"""How often it is looked who is ready. What was ready stays on the kernel's list until somebody
-looks again, and would wake the loop once more for nothing."""
-
 Ready: TypeAlias = Callable[[int], None]
 """Told what a socket is ready for."""
 
+Selected: TypeAlias = list[tuple[selectors.SelectorKey, int]]
 
-class Poller:
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._epoll = select.epoll()
+
+class Poller(selectors.BaseSelector):
+    def __init__(self) -> None:
         self._ready: dict[int, Ready] = {}
-        self._is_serving = False
+        self._others = selectors.EpollSelector()
+        """What the loop watches besides: listeners, pipes, the admin port."""
+        self._epoll = select.epoll()
+        self._epoll.register(self._others.fileno(), READ)
         self._calls: list[Callable[[], None]] = []
-        loop.add_reader(self._epoll.fileno(), self._serve)
+        self.is_serving = False
+
+    # For connections.
 
     def add(self, fileno: int, ready: Ready, events: int) -> None:
         self._ready[fileno] = ready
@@ -54,37 +56,71 @@ class Poller:
         del self._ready[fileno]
         self._epoll.unregister(fileno)
 
-    def close(self) -> None:
-        self._loop.remove_reader(self._epoll.fileno())
-        self._epoll.close()
-
     def soon(self, call: Callable[[], None]) -> None:
         """Call it when everybody who is ready was served, which is now at the latest."""
-        if self._is_serving:
+        if self.is_serving:
             self._calls.append(call)
         else:
-            self._loop.call_soon(call)
+            asyncio.get_running_loop().call_soon(call)
 
-    def _serve(self) -> None:
-        self._is_serving = True
-        try:
-            self._look()
-        finally:
-            self._is_serving = False
-            calls, self._calls = self._calls, []
-            for call in calls:
-                try:
-                    call()
-                except Exception:
-                    log.exception("what was to be done soon failed")
+    # For the loop.
 
-    def _look(self) -> None:
-        ready, poll = self._ready.get, self._epoll.poll
-        for _ in range(ROUNDS):
-            found = poll(0, AT_ONCE)
-            if not found:
-                return
-            for fileno, events in found:
-                call = ready(fileno)
-                if call is not None:  # not one that somebody before it in the list closed
-                    call(events)
+    def select(self, timeout: float | None = None) -> Selected:
+        """Wait, serve the connections that are ready, and return what else is."""
+        found = self._epoll.poll(timeout, AT_ONCE)
+        ready, has_others = self._ready.get, False
+        self.is_serving = True
+        for fileno, events in found:
+            call = ready(fileno)
+            if call is None:  # not a connection, or one that somebody before it closed
+                has_others = True
+                continue
+            try:
+                call(events)
+            except Exception:
+                log.exception("serving a connection failed")
+        self.is_serving = False
+        calls, self._calls = self._calls, []
+        for later in calls:
+            try:
+                later()
+            except Exception:
+                log.exception("what was to be done soon failed")
+        return self._others.select(0) if has_others else []
+
+    def fileno(self) -> int:
+        return self._epoll.fileno()
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:  # noqa: ANN401
+        return self._others.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:  # noqa: ANN401
+        return self._others.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:  # noqa: ANN401
+        return self._others.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._others.get_map()
+
+    def close(self) -> None:
+        self._epoll.close()
+        self._others.close()
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """asyncio's loop, with a poller inside."""
+
+    def __init__(self) -> None:
+        self.poller = Poller()
+        super().__init__(self.poller)
+
+
+def poller_of(loop: asyncio.AbstractEventLoop) -> Poller:
+    """The poller of a loop. One that somebody else made watches it as it watches any other
+    descriptor."""
+    if isinstance(loop, Loop):
+        return loop.poller
+    poller = Poller()
+    loop.add_reader(poller.fileno(), poller.select, 0)
+    return poller

@@ -27,7 +27,7 @@ from headgate.errors import LimitReached
 from headgate.server.config.sections import ListenResp
 from headgate.server.connection import Connection, Pipe
 from headgate.server.door import Door
-from headgate.server.poller import Poller
+from headgate.server.poller import poller_of
 from headgate.server.router import NOBODY, Router
 from headgate.wire.resp.hub import Hub
 from headgate.wire.resp.replies import error
@@ -45,7 +45,7 @@ class RespServer:
         self._router = router
         self._config = config
         self._loop = asyncio.get_running_loop()
-        self._poller = Poller(self._loop)
+        self._poller = poller_of(self._loop)
         self._connections: dict[SessionId, Connection] = {}
         self._open_sockets: set[Connection] = set()
         """Those included whose session is over, and that may still read our last words."""
@@ -87,7 +87,6 @@ class RespServer:
         self._ticking.cancel()
         for connection in list(self._open_sockets):
             connection.close("the router stops", at_once=True)
-        self._poller.close()
 
     # What the hub asks.
 

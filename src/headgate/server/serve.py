@@ -34,6 +34,7 @@ from headgate.server.identity import Identity
 from headgate.server.journal import JournalSettings
 from headgate.server.listener import bind
 from headgate.server.metrics import Metrics
+from headgate.server.poller import Loop
 from headgate.server.resp import RespServer
 from headgate.server.router import Router
 from headgate.server.sinks import SinkDesk
@@ -72,7 +73,8 @@ def serve(
     log.set_up(config.log.level, config.log.format)
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    asyncio.run(_Service(config, ready_file, environ, domains, play).run())
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        runner.run(_Service(config, ready_file, environ, domains, play).run())
 
 
 def open_store(config: Config) -> Store:
