@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from headgate.core.limits import Limits
 from headgate.wire.resp.requests import PIPELINE_BYTES, Requests
+from headgate.wire.resp.runs import MANY_BYTES, run_in
 
 SMALL = Limits(bulk_bytes=20, arguments=5, request_bytes=60)
 
@@ -45,10 +46,32 @@ def check(data: bytes) -> None:
             step = 2 + len(data) % 7
             pieces = [data[at : at + step] for at in range(0, len(data), step)]
             assert outcome(pieces, limits, is_trusted) == expected
+    check_runs(data)
     expected = outcome([data], Limits(), is_trusted=True)
     for lead, before in LEADS.items():
         found = outcome([lead + data], Limits(), is_trusted=True)
         assert found == expected._replace(requests=before + expected.requests)
+
+
+def check_runs(data: bytes) -> None:
+    """What is taken for PUBLISHes is what they are, with these bytes in them or behind them."""
+    lead = b"*3\r\n$7\r\nPUBLISH\r\n$"
+    one = lead + b"1\r\nc\r\n$%d\r\n%b\r\n" % (len(data), data)
+    many = one * (MANY_BYTES // len(one) + 2)
+    for sent in (
+        lead + data,
+        one,
+        one + data,
+        one + lead + data,
+        many,
+        many + data,
+        many + one[:-3],
+    ):
+        run = run_in(sent)
+        if run is not None:
+            channels, bodies, end = run
+            requests = [[b"PUBLISH", *pair] for pair in zip(channels, bodies, strict=True)]
+            assert outcome([sent[:end]], Limits(), is_trusted=True) == (requests, None, 0)
 
 
 def main() -> None:

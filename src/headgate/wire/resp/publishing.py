@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headgate.core.channels import Kind
+from headgate.core.channels import Channels, Kind
 from headgate.wire.resp.answers import Answers
 from headgate.wire.resp.replies import integer_reply, integers
+from headgate.wire.resp.runs import PUBLISH, run_in
 from headgate.wire.resp.table import Entry
 
 if TYPE_CHECKING:
     from headgate.wire.resp.session import RespSession
 
-PUBLISH = frozenset((b"PUBLISH", b"publish"))
-"""As nearly all clients spell it; other spellings go the ordinary way."""
 OF_PUBLISH = frozenset((3,))
 KINDS = {"publish": Kind.EXACT, "spublish": Kind.SHARDED}
 FRAME_BYTES = 128
@@ -61,30 +60,39 @@ def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
         size = sum([len(each[2]) for each in run]) + FRAME_BYTES * len(run)
         if not channels.has_room(Kind.EXACT, {each[1] for each in run}, size, hub.budget):
             return _publish_carefully(session, run)
-    if len({each[1] for each in run}) == 1:
-        receivers = channels.publish_all(Kind.EXACT, run[0][1], [each[2] for each in run])
-        session.out.append(integer_reply(receivers) * len(run))
-    else:
-        session.out.append(integers(channels.publish(Kind.EXACT, [each[1:] for each in run])))
+    _, names, bodies = zip(*run, strict=True)
+    session.out.append(_published(channels, names, bodies))
     if channels.is_unwritten:
         hub.flush_soon()
     return len(run)
 
 
-def publish_alone(session: RespSession, command: list[bytes]) -> bool:
-    """Publish the only message of a read, if nothing is in its way: the short way of those who
-    wait for each answer."""
-    hub, channels = session.hub, session.hub.channels
-    if len(command) != 3 or hub.budget.stuck or session.requests.error is not None:
-        return False
-    if session.is_closing or not is_plain(session):
-        return False
-    hub.commands += 1
-    receivers = channels.publish_one(Kind.EXACT, command[1], command[2])
-    session.outlet.write(integer_reply(receivers))
-    if channels.is_unwritten:
+def publish_at_once(session: RespSession, data: bytes) -> int:
+    """Publish what a read has at its start, if nothing is in its way: the short way of those who
+    do little else. Return how many bytes that was."""
+    hub = session.hub
+    if hub.budget.stuck or session.held or session.is_closing:
+        return 0
+    if not session.requests.is_idle(len(data)) or not is_plain(session):
+        return 0
+    run = run_in(data)
+    if run is None:
+        return 0
+    names, bodies, end = run
+    hub.commands += len(names)
+    session.outlet.write(_published(hub.channels, names, bodies))
+    if hub.channels.is_unwritten:
         hub.flush_soon()
-    return True
+    return end
+
+
+def _published(channels: Channels, names: Sequence[bytes], bodies: Sequence[bytes]) -> bytes:
+    """Publish, and return the answers."""
+    if len(names) == 1:
+        return integer_reply(channels.publish_one(Kind.EXACT, names[0], bodies[0]))
+    if names.count(names[0]) == len(names):
+        return integer_reply(channels.publish_all(Kind.EXACT, names[0], bodies)) * len(names)
+    return integers(channels.publish(Kind.EXACT, zip(names, bodies, strict=True)))
 
 
 def _publish_carefully(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:

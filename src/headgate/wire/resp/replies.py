@@ -84,7 +84,7 @@ def integer_reply(number: int) -> bytes:
 def integers(counts: Iterable[int]) -> bytes:
     """Many integer replies, one after another."""
     try:
-        return b"".join([INTEGERS[count] for count in counts])
+        return b"".join(map(INTEGERS.__getitem__, counts))
     except IndexError:
         return b"".join([b":%d\r\n" % count for count in counts])
 

@@ -21,11 +21,10 @@ from headgate.wire.resp.forms import FORMS
 from headgate.wire.resp.monitor import tell_monitors
 from headgate.wire.resp.outlet import Outlet
 from headgate.wire.resp.publishing import (
-    PUBLISH,
     is_plain,
     may_run,
     publish,
-    publish_alone,
+    publish_at_once,
     run_of_publishes,
 )
 from headgate.wire.resp.replies import (
@@ -37,6 +36,7 @@ from headgate.wire.resp.replies import (
     text_of,
 )
 from headgate.wire.resp.requests import Requests
+from headgate.wire.resp.runs import PUBLISH, STARTS
 from headgate.wire.resp.slots import check_slots
 from headgate.wire.resp.table import Entry
 from headgate.wire.resp.transactions import queue, rejected, size_of
@@ -148,11 +148,14 @@ class RespSession:
         if hub.channels.is_unwritten and self.interests:
             # What was published before these commands comes before their answers.
             hub.flush()
+        if data.startswith(STARTS):
+            end = publish_at_once(self, data)
+            if end == len(data):
+                return
+            data = data[end:]
         requests = self.requests
         commands = requests.feed(data)
         if (self.held or requests.unread is not None) and not self._may_hold():
-            return
-        if len(commands) == 1 and commands[0][0] in PUBLISH and publish_alone(self, *commands):
             return
         if commands:
             self._run(commands)
@@ -217,15 +220,14 @@ class RespSession:
         position, count = 0, len(commands)
         end = clock() + SLICE_SECONDS
         while position < count and not self.is_closing:
-            if commands[position][0] in PUBLISH and is_plain(self):
-                run = run_of_publishes(commands, position)
+            is_publish = commands[position][0] in PUBLISH and is_plain(self)
+            if is_publish and (run := run_of_publishes(commands, position)):
                 done = publish(self, run)
                 position += done
                 if done < len(run):
                     self.pending = commands[position:]
                     break
-                if run:
-                    continue
+                continue
             if not self._execute(commands[position]):
                 self.pending = commands[position:]
                 break
