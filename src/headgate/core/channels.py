@@ -284,13 +284,12 @@ class Channels:
         """Whether all stuck sessions that hear these channels could hold so many bytes more
         without being slow."""
         stuck = budget.stuck
-        if budget.bytes + size * len(stuck) > budget.limit:
-            return False
+        hearing = {s for name in names for s in self.hearing(kind, name, stuck)}
+        if not hearing:
+            return True
         most = min(budget.mailbox_soft, budget.mailbox_hard)
-        return all(
-            stuck[session].bytes + size <= most
-            for name in names
-            for session in self.hearing(kind, name, stuck)
+        return budget.bytes + size * len(hearing) <= budget.limit and all(
+            stuck[session].bytes + size <= most for session in hearing
         )
 
     def hearing(

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headgate.core.channels import Channels, Kind
+from headgate.core.channels import Kind
 from headgate.wire.resp.answers import Answers
 from headgate.wire.resp.replies import integer_reply, integers
 from headgate.wire.resp.runs import PUBLISH, run_in
 from headgate.wire.resp.table import Entry
 
 if TYPE_CHECKING:
+    from headgate.wire.resp.hub import Hub
     from headgate.wire.resp.session import RespSession
 
 OF_PUBLISH = frozenset((3,))
@@ -53,17 +54,11 @@ def run_of_publishes(commands: list[list[bytes]], start: int) -> list[list[bytes
 
 def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
     """Publish a run of messages; return how many did not have to wait."""
-    hub, channels = session.hub, session.hub.channels
-    if hub.budget.stuck:
-        if channels.is_unwritten:
-            hub.flush()  # what is not charged yet would not count
-        size = sum([len(each[2]) for each in run]) + FRAME_BYTES * len(run)
-        if not channels.has_room(Kind.EXACT, {each[1] for each in run}, size, hub.budget):
-            return _publish_carefully(session, run)
+    hub = session.hub
     _, names, bodies = zip(*run, strict=True)
-    session.out.append(_published(channels, names, bodies))
-    if channels.is_unwritten:
-        hub.flush_soon()
+    if not _has_room(hub, names, bodies):
+        return _publish_carefully(session, run)
+    session.out.append(_published(hub, names, bodies))
     return len(run)
 
 
@@ -71,7 +66,7 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
     """Publish what a read has at its start, if nothing is in its way: the short way of those who
     do little else. Return how many bytes that was."""
     hub = session.hub
-    if hub.budget.stuck or session.held or session.is_closing:
+    if session.held or session.is_closing:
         return 0
     if not session.requests.is_idle(len(data)) or not is_plain(session):
         return 0
@@ -79,20 +74,35 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
     if run is None:
         return 0
     names, bodies, end = run
+    if not _has_room(hub, names, bodies):
+        return 0
     hub.commands += len(names)
-    session.outlet.write(_published(hub.channels, names, bodies))
-    if hub.channels.is_unwritten:
-        hub.flush_soon()
+    session.outlet.write(_published(hub, names, bodies))
     return end
 
 
-def _published(channels: Channels, names: Sequence[bytes], bodies: Sequence[bytes]) -> bytes:
+def _has_room(hub: Hub, names: Sequence[bytes], bodies: Sequence[bytes]) -> bool:
+    """Whether every stuck session that hears these could hold them all."""
+    if not hub.budget.stuck:
+        return True
+    if hub.channels.is_unwritten:
+        hub.flush()  # what is not charged yet would not count
+    size = sum(map(len, bodies)) + FRAME_BYTES * len(bodies)
+    return hub.channels.has_room(Kind.EXACT, {*names}, size, hub.budget)
+
+
+def _published(hub: Hub, names: Sequence[bytes], bodies: Sequence[bytes]) -> bytes:
     """Publish, and return the answers."""
+    channels = hub.channels
     if len(names) == 1:
-        return integer_reply(channels.publish_one(Kind.EXACT, names[0], bodies[0]))
-    if names.count(names[0]) == len(names):
-        return integer_reply(channels.publish_all(Kind.EXACT, names[0], bodies)) * len(names)
-    return integers(channels.publish(Kind.EXACT, zip(names, bodies, strict=True)))
+        answers = integer_reply(channels.publish_one(Kind.EXACT, names[0], bodies[0]))
+    elif names.count(names[0]) == len(names):
+        answers = integer_reply(channels.publish_all(Kind.EXACT, names[0], bodies)) * len(names)
+    else:
+        answers = integers(channels.publish(Kind.EXACT, zip(names, bodies, strict=True)))
+    if channels.is_unwritten:
+        hub.flush_soon()
+    return answers
 
 
 def _publish_carefully(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
