@@ -296,9 +296,12 @@ class Channels:
         self, kind: Kind, channel: bytes, sessions: Collection[SessionId]
     ) -> Iterator[SessionId]:
         """Those of these sessions that hear a channel. The cost is that of the smaller set."""
-        rosters = [roster for _, _, roster in self._rosters(kind, channel)]
-        if not rosters or not sessions:
+        known = self._known[kind].get(channel)
+        is_current = known is not None and known.moment == self._moment
+        named = known.rosters if known and is_current else self._rosters(kind, channel)
+        if not named or not sessions:
             return
+        rosters = [roster for _, _, roster in named]
         if len(sessions) < sum(map(len, rosters)):
             for session in sessions:
                 if any(session in roster for roster in rosters):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from headgate.core.limits import KiB
-from headgate.wire.resp.requests import CRLF, HEADERS
+from headgate.wire.resp.requests import CRLF, HEADERS, SIZES
 
 PUBLISH = frozenset((b"PUBLISH", b"publish"))
 """As nearly all clients spell it; other spellings go the ordinary way."""
@@ -32,13 +32,21 @@ Run: TypeAlias = tuple[list[bytes], list[bytes], int]
 
 def run_in(data: bytes) -> Run | None:
     """The PUBLISHes of a read that begins with one, if all that are whole are PUBLISHes."""
-    if len(data) >= MANY_BYTES and (alike := _alike(data)) is not None:
-        return alike
+    if len(data) >= MANY_BYTES:
+        first = data.split(CRLF, LINES - 1)
+        size = SIZES.get(first[5]) if len(first) == LINES else None
+        if size is None or len(first[6]) < size + len(CRLF):
+            return None  # the first one is large or not whole: not worth a look at all of it
+        if SIZES.get(first[3]) != len(first[4]):
+            return None
+        alike = _alike(data, len(data) - len(first[6]), size)
+        if alike is not None:
+            return [first[4]] * len(alike[0]), *alike
     lines = data.split(CRLF)
     try:
         if len(lines) == LINES + 1:
-            _, _, _, size, channel, length, body, rest = lines
-            if size == HEADERS[len(channel)] and length == HEADERS[len(body)] and not rest:
+            _, _, _, named, channel, filled, body, rest = lines
+            if named == HEADERS[len(channel)] and filled == HEADERS[len(body)] and not rest:
                 return [channel], [body], len(data)
             return None
         count = len(lines) // LINES
@@ -62,18 +70,12 @@ def run_in(data: bytes) -> Run | None:
     return channels, bodies, end
 
 
-def _alike(data: bytes) -> Run | None:
-    """The run, if all of it are like the first one but for the bodies."""
-    length = data.find(b"\r\n*") + len(CRLF)
-    head = data[: data.find(CRLF, data.rfind(b"\r\n$", 0, length) + len(CRLF)) + len(CRLF)]
+def _alike(data: bytes, start: int, size: int) -> tuple[list[bytes], int] | None:
+    """The bodies and where they end, if nothing else differs; the first is known."""
+    head, length = data[:start], start + size + len(CRLF)
     if not data.startswith(head, length):
         return None
-    first = run_in(data[:length])
-    if first is None:
-        return None
-    [channel], [body], _ = first
-    size = len(body)
-    bodies = data[len(head) :].split(CRLF + head)
+    bodies = data[start:].split(CRLF + head)
     # If bytes of a body look like the head, the lengths say so. Behind the last one may be the
     # beginning of another head; or it is not whole itself.
     last = bodies.pop()
@@ -81,4 +83,4 @@ def _alike(data: bytes) -> Run | None:
         return None
     if len(last) >= size + len(CRLF):
         bodies.append(last[:size])
-    return [channel] * len(bodies), bodies, len(bodies) * length
+    return bodies, len(bodies) * length
