@@ -181,7 +181,7 @@ class Connection:
         poller, held = self._poller, self._held
         if poller.is_serving and len(held) + len(blob) <= HELD_BYTES:
             if not held:
-                poller.soon(self._let_go)
+                poller.calls.append(self._let_go)
             self._held = held + blob
         else:
             self.deliver(blob, ANSWER)
@@ -237,17 +237,10 @@ class Connection:
     # What the poller says.
 
     def _ready(self, events: int) -> None:
-        if events & READ:
-            self._readable()
-        elif events & GONE and not self._is_reading:
-            # While it is not read, nothing else tells that it hung up.
-            self.lose("closed by the client")
-        elif events & GONE:
-            self._readable()
-        if events & WRITE and self._is_writing:
-            self._writable()
-
-    def _readable(self) -> None:
+        if events != READ:
+            self._unusual(events)
+            return
+        # What follows is what nearly always happens, without a call more than it needs.
         if not self._is_reading:
             return
         try:
@@ -270,7 +263,16 @@ class Connection:
             self.close("internal error", at_once=True)
             return
         if not self._is_done and self._pipe.pending():
-            self._loop.call_soon(self._readable)
+            self._loop.call_soon(self._ready, READ)
+
+    def _unusual(self, events: int) -> None:
+        if events & GONE and not events & READ and not self._is_reading:
+            # While it is not read, nothing else tells that it hung up.
+            self.lose("closed by the client")
+        elif events & (READ | GONE):
+            self._ready(READ)
+        if events & WRITE and self._is_writing:
+            self._writable()
 
     def _writable(self) -> None:
         mailbox, send = self.mailbox, self._send
@@ -334,7 +336,7 @@ class Connection:
         )
         self._watch()
         if self._is_reading and not before and self._pipe.pending():
-            self._loop.call_soon(self._readable)
+            self._loop.call_soon(self._ready, READ)
 
     def _watch(self) -> None:
         """Have the poller look for what is wanted, if that is not what it looks for."""

@@ -39,7 +39,8 @@ class Poller(selectors.BaseSelector):
         """What the loop watches besides: listeners, pipes, the admin port."""
         self._epoll = select.epoll()
         self._epoll.register(self._others.fileno(), READ)
-        self._calls: list[Callable[[], None]] = []
+        self.calls: list[Callable[[], None]] = []
+        """What is to be done when everybody who is ready was served."""
         self.is_serving = False
 
     # For connections.
@@ -59,7 +60,7 @@ class Poller(selectors.BaseSelector):
     def soon(self, call: Callable[[], None]) -> None:
         """Call it when everybody who is ready was served, which is now at the latest."""
         if self.is_serving:
-            self._calls.append(call)
+            self.calls.append(call)
         else:
             asyncio.get_running_loop().call_soon(call)
 
@@ -80,7 +81,7 @@ class Poller(selectors.BaseSelector):
             except Exception:
                 log.exception("serving a connection failed")
         self.is_serving = False
-        calls, self._calls = self._calls, []
+        calls, self.calls = self.calls, []
         for later in calls:
             try:
                 later()

@@ -56,7 +56,7 @@ def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
     """Publish a run of messages; return how many did not have to wait."""
     hub = session.hub
     _, names, bodies = zip(*run, strict=True)
-    if not _has_room(hub, names, bodies):
+    if hub.budget.stuck and not _has_room(hub, names, bodies):
         return _publish_carefully(session, run)
     session.out.append(_published(hub, names, bodies))
     return len(run)
@@ -74,7 +74,7 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
     if run is None:
         return 0
     names, bodies, end = run
-    if not _has_room(hub, names, bodies):
+    if hub.budget.stuck and not _has_room(hub, names, bodies):
         return 0
     hub.commands += len(names)
     session.outlet.write(_published(hub, names, bodies))
@@ -83,8 +83,6 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
 
 def _has_room(hub: Hub, names: Sequence[bytes], bodies: Sequence[bytes]) -> bool:
     """Whether every stuck session that hears these could hold them all."""
-    if not hub.budget.stuck:
-        return True
     if hub.channels.is_unwritten:
         hub.flush()  # what is not charged yet would not count
     size = sum(map(len, bodies)) + FRAME_BYTES * len(bodies)
