@@ -377,6 +377,25 @@ def test_a_publisher_waits_for_a_stuck_session_that_hears_it_and_for_no_other(cr
     assert channels.blocker(EXACT, NEWS, budget) is None
 
 
+def test_a_run_has_room_unless_a_stuck_session_that_hears_it_has_none() -> None:
+    """S002-61: whatever others hold, even all that there is for everybody."""
+    channels = Channels(Limits())
+    budget = Budget(100, 50, 60)
+    channels.subscribe(A, EXACT, [NEWS], FORM)
+    channels.subscribe(B, EXACT, [SPORT], FORM)
+    box = Mailbox(A, budget)
+    box.offer("m", 40, now=0.0)
+    for _ in range(2):  # with and without an audience that is known
+        assert channels.has_room(EXACT, {NEWS}, 10, budget)
+        assert not channels.has_room(EXACT, {NEWS}, 11, budget)
+        assert not channels.has_room(EXACT, {SPORT, NEWS}, 11, budget)
+        assert channels.has_room(EXACT, {SPORT, b"other"}, 10_000, budget)
+        channels.publish(EXACT, [(NEWS, b""), (SPORT, b"")])
+    box.offer("m", 200, now=0.0)
+    assert channels.has_room(EXACT, {SPORT}, 1, budget)
+    assert not channels.has_room(EXACT, {NEWS}, 0, budget)
+
+
 def test_patterns_have_limits_of_their_own() -> None:
     """The limits patterns_per_session and patterns, at and one above."""
     channels = Channels(Limits(patterns_per_session=2, patterns=3))

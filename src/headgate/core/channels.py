@@ -297,8 +297,10 @@ class Channels:
     ) -> Iterator[SessionId]:
         """Those of these sessions that hear a channel. The cost is that of the smaller set."""
         known = self._known[kind].get(channel)
-        is_current = known is not None and known.moment == self._moment
-        named = known.rosters if known and is_current else self._rosters(kind, channel)
+        if known is None or known.moment != self._moment:
+            named: Sequence[Named] = self._rosters(kind, channel)
+        else:
+            named = known.rosters
         if not named or not sessions:
             return
         rosters = [roster for _, _, roster in named]
@@ -427,7 +429,7 @@ class Channels:
         known = self._known[kind]
         audience = known.get(channel)
         # Most new channels are not seen again before something changes, and until then they are
-        # known here: their patterns are not remembered, too.
+        # known here: the index need not remember their patterns as well.
         rosters = self._rosters(kind, channel, is_new=audience is None)
         if audience is None or not _are_same(audience.rosters, rosters):
             if audience is not None:

@@ -160,8 +160,8 @@ class Connection:
         self.is_full = False
         """Too many answers were not taken."""
         self._held = b""
-        """Answers that are sent at the end of this pass. A client whose answer comes among those
-        of others is awake already; sent one by one, each would wake somebody."""
+        """Answers that are sent at the end of this pass, with those of everybody else: one by one,
+        each would wake a process that sleeps again before the next."""
         self._is_writing = False
         self._is_ending = False
         self._is_done = False
