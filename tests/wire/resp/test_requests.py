@@ -239,6 +239,15 @@ def test_a_pipeline_may_have_large_arguments() -> None:
         assert requests_in(encoded(b"ECHO", payload) * 20) == [[b"ECHO", payload]] * 20
 
 
+def test_a_large_request_may_begin_anywhere_in_a_read() -> None:
+    """R-8."""
+    for size in (10, 8 * KiB, 20_000, 60_000):
+        large = encoded(b"ECHO", b"x" * size)
+        requests = trusted()
+        assert requests.feed(PUBLISH * 100 + large[:-5]) == [[b"PUBLISH", b"news", b"hello"]] * 100
+        assert requests.feed(large[-5:] + PING) == [[b"ECHO", b"x" * size], [b"PING"]]
+
+
 def test_a_pipeline_may_mix_everything() -> None:
     """R-9."""
     mix = [[b"PING"], [b"SET", b"a", b"b"], [b"MSET", *[b"%d" % n for n in range(300)]], [b""]]

@@ -33,6 +33,9 @@ UNTRUSTED_BYTES = 16 * KiB
 
 PIPELINE_BYTES = 2 * KiB
 """In shorter reads are few requests, and hiredis takes longer to start than it saves."""
+TAIL_BYTES = 8 * KiB
+"""In so much of a read the beginning of its last request is looked for. Longer ones are few, and
+taken one by one."""
 SHORT_BYTES = 512
 """In shorter reads is often one request alone."""
 ARGUMENT_BYTES = len(b"$0\r\n\r\n")
@@ -269,7 +272,7 @@ def _pipeline(data: bytes) -> tuple[list[list[bytes]], int]:
     """
     end = len(data)
     if not data.endswith(CRLF):
-        end = data.rfind(b"\r\n*") + 2
+        end = data.rfind(b"\r\n*", -TAIL_BYTES) + 2
         if end < 2:
             return [], 0
     requests = _read(data[:end]) if end >= PIPELINE_BYTES else None
