@@ -59,7 +59,7 @@ from headgate.wire.bmq.messages import (
 from headgate.wire.bmq.requests import READ, WRITE
 
 BOTH = READ | WRITE
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 EVENT_BYTES = 1 << 30
 FEATURES = "PROTOCOL_ENCODING:BER,JSON"
 FENCE = "bmq://fence/f"

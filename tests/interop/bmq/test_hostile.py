@@ -861,10 +861,10 @@ async def test_who_changes_its_mind_over_and_over_holds_up_nobody(rig: Rig) -> N
     between."""
     sender = await writer(rig)
     client = await reader(rig, Wants("y == 0"))
-    for _ in range(5):
+    for _ in range(3):
         await sender.post_numbers(range(2000))
     async with bystander(rig) as other:
-        changes = [client.configuring(Wants(f"y == {number}")) for number in range(40)]
+        changes = [client.configuring(Wants(f"y == {number}")) for number in range(15)]
         requests = client.start(*changes)
         await client.reply(requests[0])
         rounds = other.rounds
