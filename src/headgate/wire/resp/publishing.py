@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
     from headgate.wire.resp.session import RespSession
 
-OF_PUBLISH = frozenset((3,))
 KINDS = {"publish": Kind.EXACT, "spublish": Kind.SHARDED}
 FRAME_BYTES = 128
 """About what a frame has besides the body, for channels with names of usual length."""
@@ -41,11 +40,6 @@ def is_plain(session: RespSession) -> bool:
 
 def run_of_publishes(commands: list[list[bytes]], start: int) -> list[list[bytes]]:
     """The well-formed PUBLISHes that follow one another from here."""
-    if len(commands) == 1:
-        return commands if len(commands[0]) == 3 else []
-    are_alike = not start and {*map(len, commands)} == OF_PUBLISH
-    if are_alike and {each[0] for each in commands} <= PUBLISH:
-        return commands
     end = start
     while end < len(commands) and commands[end][0] in PUBLISH and len(commands[end]) == 3:
         end += 1
