@@ -19,7 +19,8 @@ from typing import Any
 
 import hiredis
 
-from headgate.core.channels import Channels, Kind
+from headgate.core.audience import Kind
+from headgate.core.channels import Channels
 from headgate.core.limits import Limits
 from headgate.core.names import Channel, SessionId
 from headgate.wire.resp.forms import FORMS

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core import channels as channels_module
-from headgate.core.channels import Channels, Form, Framing, Kind
+from headgate.core.audience import Form, Framing, Kind
+from headgate.core.channels import Channels
 from headgate.core.glob import Glob
 from headgate.core.limits import Limits
 from headgate.core.mailbox import Budget, Mailbox

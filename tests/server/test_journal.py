@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.channels import BARE, Kind
+from headgate.core.audience import BARE, Kind
 from headgate.core.commands import Confirm, Create, Interest, Open, Send
 from headgate.core.domain import Domain, Mode
 from headgate.core.limits import Limits

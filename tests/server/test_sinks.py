@@ -20,7 +20,7 @@ import pytest
 
 from headgate.client.resp import Published, RespClient
 from headgate.core.access import Access
-from headgate.core.channels import BARE, Kind
+from headgate.core.audience import BARE, Kind
 from headgate.core.commands import Confirm, Interest, Open
 from headgate.core.domain import Domain, Mode
 from headgate.core.facts import Fact, PublisherWaited, SessionOpened, SinkCommitted

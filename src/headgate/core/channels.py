@@ -18,17 +18,15 @@ exact channels only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from enum import Enum
-from itertools import chain, repeat
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from headgate.core.audience import Audience, Form, Kind, Named, Voice
 from headgate.core.facts import ChannelCounted
 from headgate.core.limits import Limits
 from headgate.core.mailbox import Budget
 from headgate.core.names import Channel, SessionId
 from headgate.core.patterns import PatternIndex
-from headgate.core.registry import Registry, Roster
+from headgate.core.registry import Registry
 from headgate.errors import LimitReached
 
 OTHER = Channel(b"*other*")
@@ -38,44 +36,6 @@ the busiest among, and a bound."""
 
 AUDIENCES = 8192
 """Channels whose audience is remembered from pass to pass. Beyond it all are forgotten."""
-
-
-class Kind(Enum):
-    """The three families of names."""
-
-    EXACT = "exact"
-    PATTERN = "pattern"
-    SHARDED = "sharded"
-
-    # The hash of an enum's member is a function in Python, and this is the hot path.
-    __hash__ = object.__hash__
-
-
-class Framing(NamedTuple):
-    """How the messages of a channel are framed: what comes before a body of some size, and what
-    comes after it."""
-
-    lead: Callable[[int], bytes]
-    tail: bytes
-
-
-class Form(Protocol):
-    """How a session wants its messages: the wire's affair, and the same object for all sessions
-    that want them alike."""
-
-    def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
-        """For messages of a channel to who subscribed by this name."""
-        ...
-
-
-class Bare:
-    """Frames that are bodies, for sessions without a wire."""
-
-    def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
-        return Framing(lambda size: b"", b"")
-
-
-BARE = Bare()
 
 
 class Interests:
@@ -102,52 +62,6 @@ class Interests:
 
 
 NO_INTERESTS = Interests()
-
-
-Named: TypeAlias = tuple[Kind, bytes, Roster[Form]]
-"""A roster and the name it is found by."""
-
-
-class Voice:
-    """One form of a channel's messages, and who gets it."""
-
-    __slots__ = ("lead", "log", "sessions", "tail")
-
-    def __init__(self, framing: Framing, sessions: tuple[SessionId, ...]) -> None:
-        self.lead, self.tail = framing
-        self.sessions = sessions
-        self.log: list[tuple[int, bytes, int]] = []
-        """Frames of this pass: their place among all frames, themselves, and how many they are,
-        which is one unless nobody else's could come between them."""
-
-    def framed(self, bodies: Sequence[bytes]) -> bytes:
-        """The frames of a run of messages."""
-        sizes = {*map(len, bodies)}
-        if len(sizes) > 1:
-            parts = zip(map(self.lead, map(len, bodies)), bodies, repeat(self.tail), strict=False)
-            return b"".join(chain.from_iterable(parts))
-        # Much the same every time, as a pipeline often is: what parts them is the same, too.
-        lead = self.lead(*sizes)
-        return b"".join((lead, (self.tail + lead).join(bodies), self.tail))
-
-
-class Audience:
-    """Who hears a channel, as long as the rosters it was made of are the present ones; and what
-    it heard since that was last told."""
-
-    __slots__ = ("moment", "published", "receivers", "rosters", "size", "voices")
-
-    def __init__(self, rosters: Sequence[Named], channel: bytes) -> None:
-        self.rosters = rosters
-        self.moment = 0
-        """When it was last seen that they are."""
-        self.published = 0
-        self.size = 0
-        self.receivers = 0
-        self.voices: Sequence[Voice] = ()
-        if rosters:
-            self.receivers = sum([len(roster) for _, _, roster in rosters])
-            self.voices = list(_voices(rosters, channel))
 
 
 class Channels:
@@ -431,7 +345,7 @@ class Channels:
         # Most new channels are not seen again before something changes, and until then they are
         # known here: the index need not remember their patterns as well.
         rosters = self._rosters(kind, channel, is_new=audience is None)
-        if audience is None or not _are_same(audience.rosters, rosters):
+        if audience is None or not audience.is_of(rosters):
             if audience is not None:
                 self._count(channel, audience)
             elif len(known) >= AUDIENCES:
@@ -501,22 +415,6 @@ class Channels:
             messages = sum([count for _, _, count in log])
             blob = b"".join([frames for _, frames, _ in log])
             self._ready.append((blob, sessions, messages))
-
-
-def _voices(rosters: Sequence[Named], channel: bytes) -> Iterator[Voice]:
-    """The forms in which these rosters hear a channel."""
-    for kind, name, roster in rosters:
-        by_form: dict[Form, list[SessionId]] = {}
-        for session, form in roster.items():
-            by_form.setdefault(form, []).append(session)
-        for form, sessions in by_form.items():
-            yield Voice(form.framing(kind, name, channel), tuple(sessions))
-
-
-def _are_same(one: Sequence[Named], other: Sequence[Named]) -> bool:
-    return len(one) == len(other) and all(
-        a[2] is b[2] and a[1] == b[1] for a, b in zip(one, other, strict=True)
-    )
 
 
 def _told(at: float, channel: bytes, counts: list[list[int]]) -> ChannelCounted:

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from importlib.metadata import version
 from itertools import count
 
+from headgate.core.audience import Kind
 from headgate.core.broker import Broker
-from headgate.core.channels import Kind
 from headgate.core.commands import Command, Disconnect, Expire, Reconfigure, Sealed, Tick
 from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Effect

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
 from headgate.client.bmq import Client, Subscription
-from headgate.core.channels import Framing, Kind
+from headgate.core.audience import Framing, Kind
 from headgate.core.commands import Confirm, Create, Delete, Send, Subscribe
 from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Deliver, End

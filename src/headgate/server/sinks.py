@@ -17,7 +17,7 @@ from typing import Concatenate, ParamSpec
 import msgspec
 from starlette.exceptions import HTTPException
 
-from headgate.core.channels import Kind
+from headgate.core.audience import Kind
 from headgate.core.commands import Command, ForgetSink, Land, RememberBatch
 from headgate.core.effects import Effect, Failed
 from headgate.core.facts import PublisherWaited

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from headgate.core.channels import BARE, Interests, Kind
+from headgate.core.audience import BARE, Kind
+from headgate.core.channels import Interests
 from headgate.core.commands import (
     Close,
     Command,

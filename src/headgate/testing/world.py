@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, NoReturn, Protocol
 
+from headgate.core.audience import Kind
 from headgate.core.broker import Broker
-from headgate.core.channels import Kind
 from headgate.core.commands import Command, Disconnect, Drained, Reconfigure, Tick
 from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Effect

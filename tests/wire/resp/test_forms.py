@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.core.channels import Kind
+from headgate.core.audience import Kind
 from headgate.wire.resp.forms import FORMS
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.core.channels import Framing, Kind
+from headgate.core.audience import Framing, Kind
 from headgate.wire.resp.replies import bulk
 
 WORDS = {Kind.EXACT: b"message", Kind.PATTERN: b"pmessage", Kind.SHARDED: b"smessage"}

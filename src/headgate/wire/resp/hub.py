@@ -9,8 +9,8 @@ from typing import Protocol
 
 from headgate import errors
 from headgate.core.access import Access
+from headgate.core.audience import Kind
 from headgate.core.broker import Broker
-from headgate.core.channels import Kind
 from headgate.core.facts import (
     ChannelSubscribed,
     ChannelUnsubscribed,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeAlias
 
-from headgate.core.channels import Kind
+from headgate.core.audience import Kind
 from headgate.wire.resp.greeting import VERSION
 from headgate.wire.resp.replies import Reply, Verbatim
 from headgate.wire.resp.table import Table

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headgate.core.channels import Kind
+from headgate.core.audience import Kind
 from headgate.wire.resp.answers import Answers
 from headgate.wire.resp.replies import integer_reply, integers
 from headgate.wire.resp.runs import PUBLISH, run_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headgate.core.channels import Kind
+from headgate.core.audience import Kind
 from headgate.core.glob import Glob
 from headgate.wire.resp.replies import CommandError, Push, Reply, Several, Simple, text_of
 from headgate.wire.resp.table import Handler, Table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from headgate.core.channels import Kind
+from headgate.core.audience import Kind
 from headgate.core.facts import SlotsMoved
 from headgate.core.slots import SLOTS, Cluster, Node, Range, Shard, SlotError, slot_of, slots_in
 from headgate.wire.resp.numbers import integer
