@@ -4,11 +4,15 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 # Two cores are the least we plan for; pytest-xdist takes what there is.
 WORKERS ?= auto
+TIMES ?= 10
 # Debian packages whose programs the tests run as peers or tools, as program:package.
 DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl
 
+# Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
+QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
+
 .DEFAULT_GOAL := help
-.PHONY: help setup run test peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-route bench-spark soak clean
+.PHONY: help setup run test check peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-route bench-spark mutants laws hold soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -39,6 +43,9 @@ run: .venv/.base ## start the router on loopback, play the scene, show its table
 
 test: .venv/.dev style types contracts peers tests ## everything, cheapest first
 
+check: .venv/.dev style types contracts ## for every change: style, types, contracts, tests that start no process
+	$(BIN)/pytest -q -n $(WORKERS) --no-cov $(QUICK) --ignore=tests/simulation/test_agents.py
+
 peers: ## install the Debian packages that tests run, if they are missing
 	@missing=""; for tool in $(DEBIAN_TOOLS); do \
 	  command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool##*:}"; done; \
@@ -65,8 +72,8 @@ tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
 	$(BIN)/pytest -m spark --cov --cov-append --cov-report=term
 
 docs: .venv/.dev ## write the generated pages anew: reference and requirements
-	$(BIN)/python -m tests.cli.reference
-	$(BIN)/python -m tests.requirements
+	$(BIN)/python -m tools.reference
+	$(BIN)/python -m tools.requirements
 
 format: .venv/.dev ## rewrite the code in the house's format
 	$(BIN)/ruff format .
@@ -96,6 +103,9 @@ bench-stall: .venv/.dev ## a subscriber that never reads, by policy; memory and 
 bench-queues: .venv/.dev ## queues and services over the SMP wire: blocks, sweeps, cycles, memory
 	$(BIN)/python -m bench.queues
 
+bench-agent: .venv/.dev ## the agent: 100,000 queues at one router, messages a second, a slow application
+	$(BIN)/python -m bench.agent
+
 bench-route: .venv/.dev ## routing over the BMQP wire against RabbitMQ's headers exchange; durable rates
 	$(BIN)/python -m bench.route
 
@@ -107,8 +117,18 @@ bench-spark: .venv/.dev ## the pipeline: routing by shape, the audit of 100 mill
 bench-patterns: .venv/.dev ## pattern index against a scan
 	$(BIN)/python -m bench.patterns
 
-soak: .venv/.dev ## the long counts: 20,000 worlds, 200 kills, 100 over SMP, 60 over BlazingMQ's wire, 50 of the pipeline; writes docs/soak.md
-	$(BIN)/python -m tests.soak
+laws: .venv/.dev ## new examples for every law, TIMES=10 times as many as the tests play
+	$(BIN)/python -m pytest -q -n $(WORKERS) --no-cov -p tests.support.drawn_laws --times $(TIMES) \
+	  --hypothesis-profile=drawn -m "hypothesis and not serial and not spark"
+
+mutants: .venv/.dev ## change lines of drawn rules and see whether their tests fail; writes docs/mutants.md
+	$(BIN)/python -m tests.mutation
+
+soak: .venv/.dev ## the long counts: 20,000 worlds and as many of agents, 200 kills, 100 over SMP, 60 over BlazingMQ's wire, 100 of agents, 50 of the pipeline; writes docs/soak.md
+	$(BIN)/python -m tools.soak
+
+hold: .venv/.dev ## the worst that clients can send: how long each holds the event loop; writes docs/hold.md
+	$(BIN)/python -m tests.hold
 
 clean: ## forget the environment and what was run
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* var

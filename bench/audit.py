@@ -27,10 +27,10 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.core.limits import MiB
-from headgate.core.names import QueueId
-from headgate.core.tally import Tally
-from headgate.pipeline import audit
+from headgate.core.model.ids import QueueId
+from headgate.core.model.limits import MiB
+from headgate.core.model.tally import Tally
+from headgate.pipeline.jobs import audit
 from headgate.pipeline.session import open_session
 
 ROWS = 100_000_000

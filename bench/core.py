@@ -23,12 +23,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headgate.core.commands import Confirm, Create, Send
-from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Receipt
-from headgate.core.limits import Limits
-from headgate.core.message import Message
-from headgate.core.names import MessageId, QueueId
-from headgate.server.local import LocalSession
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import MessageId, QueueId
+from headgate.core.model.limits import Limits
+from headgate.core.model.message import Message
+from headgate.server.in_process import InProcessSession
 from headgate.server.router import Router
 from headgate.store.sqlite import SqliteStore
 
@@ -138,7 +138,8 @@ async def _load(port: int, subscribers: int, messages: int) -> None:
 OBJECTS = {
     "tuple of 3": ("", "(a, b, c)"),
     "value, 3 fields": (
-        "from headgate.core.values import value\n@value\nclass V:\n a: int\n b: int\n c: int\n",
+        "from headgate.core.model.value import value\n"
+        "@value\nclass V:\n a: int\n b: int\n c: int\n",
         "V(a, b, c)",
     ),
     "slotted dataclass, 3 fields": (
@@ -174,7 +175,7 @@ OBJECTS = {
         "m(p)",
     ),
     "undo: note": (
-        "from headgate.core.undo import Undo\nu = Undo()\nn = u.note\nf = print",
+        "from headgate.core.turn.undo import Undo\nu = Undo()\nn = u.note\nf = print",
         "n(f, a)",
     ),
 }
@@ -226,7 +227,7 @@ async def _cycles(folder: Path, clients: int, seconds: float) -> tuple[float, fl
 
     async def client(number: int) -> int:
         queue = QueueId(b"queue %d" % number)
-        session = LocalSession(router, "")
+        session = InProcessSession(router, "")
         await session.ask(Create, queue, "bench", subscribe=True)
         cycles = 0
         while (began := time.perf_counter()) < end:
@@ -252,7 +253,7 @@ async def _sends(folder: Path, together: int, seconds: float) -> float:
     """Durable sends per second with so many of them asked for at once."""
     router = Router(store=SqliteStore(folder / "q.db"), domains={"bench": DOMAIN}, limits=Limits())
     await router.start()
-    session = LocalSession(router, "")
+    session = InProcessSession(router, "")
     queue = QueueId(b"queue")
     await session.ask(Create, queue, "bench")
     began, sent = time.perf_counter(), 0

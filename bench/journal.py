@@ -20,16 +20,16 @@ from pathlib import Path
 
 from bench.core import BODY, DOMAIN
 from headgate.core.commands import Create, Send
-from headgate.core.limits import Limits
-from headgate.core.message import Message
-from headgate.core.names import MessageId, QueueId
-from headgate.core.outbox import OutboxRow
-from headgate.core.steps import Batch
-from headgate.server.journal import JournalSettings
-from headgate.server.local import LocalSession
+from headgate.core.model.ids import MessageId, QueueId
+from headgate.core.model.limits import Limits
+from headgate.core.model.message import Message
+from headgate.core.turn.outbox import OutboxRow
+from headgate.core.turn.store_requests import Batch
+from headgate.journal.sealer import Bounds, Sealer
+from headgate.journal.sealer_process import JournalSettings
+from headgate.journal.segments import segments
+from headgate.server.in_process import InProcessSession
 from headgate.server.router import Router
-from headgate.store.sealer import Bounds, Sealer
-from headgate.store.segments import segments
 from headgate.store.sqlite import SqliteStore
 
 ROUNDS = 9
@@ -59,7 +59,7 @@ def main() -> None:
     print(f"goal: the outbox costs at most {GOAL:.0%} of the throughput")
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(_fill(Path(folder)))
-        sealer = Sealer(Path(folder) / "q.db", Path(folder) / "journal", Bounds())
+        sealer = Sealer(f"sqlite:{folder}/q.db", Path(folder) / "journal", Bounds())
         began = time.perf_counter()
         while sealer.seal(2**62):
             pass
@@ -83,7 +83,7 @@ async def _sends(folder: Path, name: str) -> tuple[float, float]:
     )
     await router.start()
     router.broker.shard.journal = name != "without"
-    session = LocalSession(router, "")
+    session = InProcessSession(router, "")
     queue = QueueId(b"queue")
     await session.ask(Create, queue, "bench")
     sent = 0

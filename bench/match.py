@@ -28,11 +28,11 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import NamedTuple
 
+from headgate.expr.compiled_chunks import Entry, Pile
 from headgate.expr.index import PredicateIndex
-from headgate.expr.keys import Equal, Present, keys_of
+from headgate.expr.index_keys import Equal, Present, keys_of
 from headgate.expr.predicate import Matches, Predicate, compile_expression
-from headgate.expr.together import Entry, Pile
-from headgate.expr.values import Value
+from headgate.expr.types import Value
 
 SIZES = (100, 1_000, 10_000, 100_000)
 GOALS = {"indexable": {10_000: 50, 100_000: 200}, "mixed": {10_000: 35, 100_000: 50}}

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from operator import truediv
 from random import Random
 
-from headgate.core.patterns import PatternIndex
+from headgate.core.channels.pattern_index import PatternIndex
 
 SIZES = (1, 10, 30, 100, 1_000, 10_000, 100_000)
 ROUNDS = 5

@@ -26,22 +26,22 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headgate.core.commands import Confirm, Interest, Open, Send
-from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Deliver
-from headgate.core.gate import Window
-from headgate.core.limits import Limits
-from headgate.core.message import Message
-from headgate.core.names import MessageId, QueueId
-from headgate.core.outbox import OutboxRow
-from headgate.core.steps import Batch
-from headgate.pipeline import keeping
-from headgate.pipeline.archive import Archive
-from headgate.pipeline.format import register
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import MessageId, QueueId
+from headgate.core.model.limits import Limits
+from headgate.core.model.message import Message
+from headgate.core.model.window import Window
+from headgate.core.turn.outbox import OutboxRow
+from headgate.core.turn.store_requests import Batch
+from headgate.journal.sealer import Bounds, Sealer
+from headgate.journal.sealer_process import JournalSettings
 from headgate.pipeline.session import open_session
-from headgate.server.journal import JournalSettings
-from headgate.server.local import LocalSession
+from headgate.pipeline.source.format import register
+from headgate.pipeline.tables import keeper
+from headgate.pipeline.tables.archive import Archive
+from headgate.server.in_process import InProcessSession
 from headgate.server.router import Router
-from headgate.store.sealer import Bounds, Sealer
 from headgate.store.sqlite import SqliteStore
 
 FACTS = 2_000_000
@@ -86,10 +86,10 @@ def catch_up(session: SparkSession, folder: Path, facts: int) -> None:
     made = time.perf_counter() - made
     size = sum(path.stat().st_size for path in (folder / "journal").glob("*.parquet"))
     print(f"{count:,} facts in a journal of {size / 1e6:.0f} MB, made in {made:.0f} s")
-    warm = keeping.start(session, {"path": str(folder / "journal")}, f"{folder}/warm", once=True)
+    warm = keeper.start(session, {"path": str(folder / "journal")}, f"{folder}/warm", once=True)
     warm.awaitTermination()
     started = time.perf_counter()
-    query = keeping.start(session, {"path": str(folder / "journal")}, f"{folder}/tables", once=True)
+    query = keeper.start(session, {"path": str(folder / "journal")}, f"{folder}/tables", once=True)
     query.awaitTermination()
     took = time.perf_counter() - started
     rate = count / took
@@ -107,7 +107,7 @@ async def _history(folder: Path, facts: int) -> int:
     store = SqliteStore(folder / "queues.db")
     await store.open()
     (folder / "journal").mkdir()
-    sealer = Sealer(folder / "queues.db", folder / "journal", Bounds(merge_files=1 << 30))
+    sealer = Sealer(f"sqlite:{folder}/queues.db", folder / "journal", Bounds(merge_files=1 << 30))
     number, at = 1, 1_790_000_000.0
     while number <= facts:
         told = [fact for n in range(5_000) for fact in _told(number // 3 + n, at + n * 0.002)]
@@ -139,7 +139,7 @@ def latency(session: SparkSession, folder: Path, seconds: float) -> None:
     while not list((folder / "journal").glob("*.parquet")):
         time.sleep(0.1)
     root = str(folder / "tables")
-    query = keeping.start(session, {"path": str(folder / "journal")}, root, seconds=0.1)
+    query = keeper.start(session, {"path": str(folder / "journal")}, root, seconds=0.1)
     load.join()
     time.sleep(5)
     query.stop()
@@ -177,7 +177,7 @@ async def _run_load(folder: Path, seconds: float) -> None:
         journal=JournalSettings(folder / "journal", 64 << 20, None, None),
     )
     await router.start()
-    shop, reader = LocalSession(router, "shop"), LocalSession(router, "reader")
+    shop, reader = InProcessSession(router, "shop"), InProcessSession(router, "reader")
     await shop.ask(Open, QUEUE, DOMAIN.name, read=False, write=True)
     interest = Interest("amount >= 0", 1, Window(1000))
     await reader.ask(Open, QUEUE, DOMAIN.name, interests=(interest,))

@@ -32,7 +32,7 @@ from bench.queues_router import Served, serving
 from bench.queues_services import MB, memory, percentile, progress, services
 from bench.queues_store import BODY, Crowd, Place, place, sync_us
 from bench.servers import describe
-from headgate.core.steps import Load
+from headgate.core.turn.store_requests import Load
 
 WINDOWS = (1, 4)
 """Blocks under way: one waits for the other, or the router always has the next."""

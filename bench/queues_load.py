@@ -13,14 +13,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from bench.queues_store import BODY, Crowd
-from headgate.testing.recipient import Request
-from headgate.testing.services import Service
-from headgate.testing.smp import SmpClient
-from headgate.wire.smp import commands as c
-from headgate.wire.smp.blocks import pack
-from headgate.wire.smp.bodies import Body, parse_message
-from headgate.wire.smp.box import open_message
-from headgate.wire.smp.replies import Alls, Msg, Ok, Pong, Reply, Sok, Soks
+from headgate.client.smp.recipient import Request
+from headgate.client.smp.service import Service
+from headgate.testing.smp_client import SmpClient
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec.blocks import pack
+from headgate.wire.smp.codec.replies import Alls, Msg, Ok, Pong, Reply, Sok, Soks
+from headgate.wire.smp.codec.sealed import Body, open_message, parse_message
 
 BLOCK_QUEUES = 135
 """SUBs that fit into one block."""
@@ -134,7 +133,7 @@ class Pair:
     async def start(self) -> None:
         """Subscribe, sign the SEND that is then sent again and again, and look into the first."""
         crowd, n = self.crowd, self.n
-        request = Request(c.Send(False, BODY), crowd.sender(n), crowd.sender_key)
+        request = Request(c.SmpSend(False, BODY), crowd.sender(n), crowd.sender_key)
         (self._send,) = pack([self.sender.encode(request)])
         (granted,) = await self.recipient.ask(Request(c.Sub(), crowd.id(n), crowd.key(n)))
         assert isinstance(granted, Sok), granted
@@ -165,7 +164,7 @@ class Pair:
 
     async def _confirm(self, message: Msg) -> None:
         crowd, n = self.crowd, self.n
-        request = Request(c.Ack(message.message_id), crowd.id(n), crowd.key(n))
+        request = Request(c.SmpAck(message.message_id), crowd.id(n), crowd.key(n))
         (block,) = pack([self.recipient.encode(request)])
         await self.recipient.send_block(block)
         await expect(self.recipient, Ok)

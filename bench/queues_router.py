@@ -1,6 +1,6 @@
 """The router that the benchmark of queues loads: a fresh process over a store that is filled.
 
-It may be sampled: SIGUSR1 starts that, and another one ends it and writes what was seen. See
+It may be sampled: SIGVTALRM starts that, and another one ends it and writes what was seen. See
 `bench.queues_sampled`.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.queues_store import Place
-from bench.servers import Server, _running, _wait
+from bench.servers import Server, _running, _wait, headgate_program
 
 SAMPLED = Path(__file__).with_name("queues_sampled.py")
 WRITTEN_SECONDS = 10.0
@@ -33,6 +33,7 @@ class Served:
     server: Server
     fingerprint: bytes
     admin: str
+    token: str
     samples: Path
 
     @property
@@ -41,7 +42,9 @@ class Served:
 
     def counts(self) -> tuple[int, int]:
         """Statements of the store and turns, so far."""
-        with urllib.request.urlopen(f"{self.admin}/metrics") as answer:
+        request = urllib.request.Request(f"{self.admin}/metrics")
+        request.add_header("authorization", f"Bearer {self.token}")
+        with urllib.request.urlopen(request) as answer:
             lines = answer.read().decode().splitlines()
         numbers = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
         return (
@@ -57,11 +60,11 @@ class Served:
 
     def sample(self) -> None:
         """Begin to look where the router's time goes."""
-        os.kill(self.server.pid, signal.SIGUSR1)
+        os.kill(self.server.pid, signal.SIGVTALRM)
 
     def sampled(self) -> Mapping[str, Any]:
         """Stop looking; what was seen."""
-        os.kill(self.server.pid, signal.SIGUSR1)
+        os.kill(self.server.pid, signal.SIGVTALRM)
         end = time.monotonic() + WRITTEN_SECONDS
         while not self.samples.exists():
             assert time.monotonic() < end, "the router wrote no samples"
@@ -84,7 +87,7 @@ def serving(place: Place, *, journal: bool = False, is_sampled: bool = False) ->
         '[log]\nlevel = "warning"\n'
         "[listen.smp]\nport = 0\n"
     )
-    program = [str(Path(sys.executable).with_name("headgate"))]
+    program = [str(headgate_program())]
     if is_sampled:
         # Not the folder of the script: it has modules named like those of others.
         program = [sys.executable, "-P", str(SAMPLED), str(samples)]
@@ -95,4 +98,6 @@ def serving(place: Place, *, journal: bool = False, is_sampled: bool = False) ->
         smp, admin = found["smp"], found["admin"]
         server = Server("headgate", process.pid, smp["host"], smp["port"])
         fingerprint = urlsafe_b64decode(smp["fingerprint"] + "=")
-        yield Served(server, fingerprint, f"http://{admin['host']}:{admin['port']}", samples)
+        token = Path(admin["token_file"]).read_text().strip()
+        url = f"http://{admin['host']}:{admin['port']}"
+        yield Served(server, fingerprint, url, token, samples)

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import TypeAlias
 
 import headgate
 from headgate.cli import main
@@ -29,33 +30,35 @@ THREAD_CPU = 3
 ROWS = 25
 """How many functions are told of."""
 
-GROUPS = (
-    ("wire/smp/box.py", "seal_message", "sealing messages"),
-    ("wire/smp/box.py", "BlockCipher", "sealing and opening blocks"),
-    ("wire/smp/proof.py", "", "checking signatures"),
-    ("wire/smp/keys.py", "", "checking signatures"),
-    ("wire/smp/claims.py", "", "checking signatures"),
+Groups: TypeAlias = tuple[tuple[str, str, str], ...]
+
+GROUPS: Groups = (
+    ("crypto/box.py", "seal_message", "sealing messages"),
+    ("crypto/box.py", "BlockCipher", "sealing and opening blocks"),
+    ("crypto/proof.py", "", "checking signatures"),
+    ("crypto/keys.py", "", "checking signatures"),
+    ("wire/smp/proofs.py", "", "checking signatures"),
     # What several groups call is charged to the one that called it.
-    ("wire/smp/box.py", "", ""),
-    ("wire/smp/encoding.py", "pad", ""),
-    ("wire/smp/encoding.py", "unpad", ""),
+    ("crypto/box.py", "", ""),
+    ("wire/smp/codec/encoding.py", "pad", ""),
+    ("wire/smp/codec/encoding.py", "unpad", ""),
     ("headgate/wire/", "", "parsing and encoding"),
-    ("server/openssl.py", "", "TLS and sockets"),
-    ("server/tls.py", "", "TLS and sockets"),
+    ("server/net/openssl.py", "", "TLS and sockets"),
+    ("server/net/tls.py", "", "TLS and sockets"),
     ("/OpenSSL/", "", "TLS and sockets"),
-    ("server/connection.py", "", "connections"),
-    ("server/poller.py", "", "connections"),
-    ("server/smp.py", "", "connections"),
-    ("core/mailbox.py", "", "connections"),
+    ("server/net/connection.py", "", "connections"),
+    ("server/net/poller.py", "", "connections"),
+    ("server/wires/smp.py", "", "connections"),
+    ("core/delivery/mailbox.py", "", "connections"),
     ("headgate/core/", "", "turn and core"),
-    ("server/turns.py", "", "turn and core"),
+    ("server/driver.py", "", "turn and core"),
     ("server/router.py", "", "turn and core"),
     ("headgate/store/", "", "store"),
     ("psycopg", "", "store"),
-    ("server/metrics.py", "", "metrics, log, admin"),
+    ("server/admin/metrics.py", "", "metrics, log, admin"),
     ("server/log.py", "", "metrics, log, admin"),
-    ("server/admin.py", "", "metrics, log, admin"),
-    ("server/journal.py", "", "metrics, log, admin"),
+    ("server/admin/app.py", "", "metrics, log, admin"),
+    ("journal/sealer_process.py", "", "metrics, log, admin"),
     ("/asyncio/", "", "asyncio"),
     ("selectors.py", "", "asyncio"),
     ("concurrent/futures/", "", "asyncio"),
@@ -93,8 +96,9 @@ class Timer:
 
 
 class Sampler:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, groups: Groups = GROUPS) -> None:
         self._path = path
+        self._of = groups
         self._timer = Timer()
         self._is_running = False
         self._known: dict[CodeType, str] = {}
@@ -119,7 +123,7 @@ class Sampler:
         while frame is not None:
             found = self._known.get(frame.f_code)
             if found is None:
-                found = self._known[frame.f_code] = _group_of(frame.f_code)
+                found = self._known[frame.f_code] = _group_of(frame.f_code, self._of)
             if found:
                 return found
             frame = frame.f_back
@@ -154,8 +158,8 @@ class Sampler:
         self._functions.clear()
 
 
-def _group_of(code: CodeType) -> str:
-    for path, name, group in GROUPS:
+def _group_of(code: CodeType, groups: Groups) -> str:
+    for path, name, group in groups:
         if path in code.co_filename and code.co_qualname.startswith(name):
             return group
     return ""
@@ -164,5 +168,5 @@ def _group_of(code: CodeType) -> str:
 if __name__ == "__main__":
     sampler = Sampler(Path(sys.argv.pop(1)))
     signal.signal(signal.SIGALRM, sampler.look)
-    signal.signal(signal.SIGUSR1, sampler.toggle)
+    signal.signal(signal.SIGVTALRM, sampler.toggle)
     main()

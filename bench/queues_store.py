@@ -22,16 +22,16 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench.servers import pin_load
-from headgate.core.domain import SMP_DOMAIN
-from headgate.core.message import Message, Stored
-from headgate.core.names import WHOLE, MessageId, QueueId, Seq, ServiceId
-from headgate.core.parties import Parties, Purpose
-from headgate.core.steps import Batch, QueueRecord, ServiceRecord
-from headgate.core.tally import Tally
+from headgate.client.smp.recipient import spki
+from headgate.client.smp.service import Service, make_service
+from headgate.core.model.domain import SMP_DOMAIN
+from headgate.core.model.ids import WHOLE, MessageId, QueueId, Seq, ServiceId
+from headgate.core.model.message import Message, Stored
+from headgate.core.model.parties import Parties, Purpose, QueueRecord
+from headgate.core.model.tally import Tally
+from headgate.core.turn.store_requests import Batch, ServiceRecord
 from headgate.store import Store, open_store
 from headgate.testing.postgres import PostgresCluster
-from headgate.testing.recipient import spki
-from headgate.testing.services import Service, make_service
 from headgate.wire.smp.handshake import Role
 
 BODY = bytes(16_000)

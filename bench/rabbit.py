@@ -169,7 +169,7 @@ class AmqpLink(Link):
             client_properties={}, mechanism="PLAIN", response="\0guest\0guest", locale="en_US"
         )
         tune = self.ask(login, spec.Connection.Tune, channel=0)
-        self.tell(spec.Connection.TuneOk(tune.channel_max, tune.frame_max, heartbeat=0), channel=0)
+        self.send(spec.Connection.TuneOk(tune.channel_max, tune.frame_max, heartbeat=0), channel=0)
         self.ask(spec.Connection.Open(), spec.Connection.OpenOk, channel=0)
         self.ask(spec.Channel.Open(), spec.Channel.OpenOk)
         if is_confirmed:
@@ -178,10 +178,10 @@ class AmqpLink(Link):
     # Before the clock runs.
 
     def ask(self, method: Method, reply: Kind, channel: int = CHANNEL) -> Method:
-        self.tell(method, channel)
+        self.send(method, channel)
         return self._expect(reply)
 
-    def tell(self, method: Method, channel: int = CHANNEL) -> None:
+    def send(self, method: Method, channel: int = CHANNEL) -> None:
         self.socket.sendall(_framed(method, channel))
 
     def ask_many(self, methods: Sequence[Method], reply: Kind) -> None:
@@ -343,6 +343,6 @@ class RabbitBacklog(Backlog):
         link = AmqpLink(self._address)
         link.ask(spec.Basic.Qos(prefetch_count=UNCONFIRMED_MAX), spec.Basic.QosOk)
         # Messages may come with the answer, so it is not waited for.
-        link.tell(spec.Basic.Consume(queue=BACKLOG, consumer_tag="0"))
+        link.send(spec.Basic.Consume(queue=BACKLOG, consumer_tag="0"))
         link.free()
         return link

@@ -4,6 +4,7 @@
     python -m bench.redis --quick                two short rounds of each: a look, not a result
     python -m bench.redis --cells fan-1,fan-10   some; an unknown name prints the list
     python -m bench.redis --control              redis-server on both sides: the noise alone
+    python -m bench.redis --against PROGRAM      another checkout's `headgate` in Redis's place
 
 For each cell both servers are started anew, since Redis 7.0 does not shrink its pattern table
 and would pay for patterns of an earlier cell. Within a round they take turns, and a ratio is
@@ -25,7 +26,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import truediv
+from pathlib import Path
 
 from bench.redis_load import FanOut, Latency, Patterns, Scene, Shape
 from bench.servers import Server, Start, describe, pin_load, redis_server, router
@@ -117,10 +120,11 @@ def main(arguments: Sequence[str]) -> None:
     pin_load()
     gc.disable()  # nothing here makes cycles, and a collection would be time of the load
     print(describe())
-    print(f"\nus per operation, medians of {options.rounds} rounds; a ratio is ours over Redis's")
+    print(f"\nus per operation, medians of {options.rounds} rounds; a ratio is second over first")
+    first = "other" if options.against else "Redis"
     second = "control" if options.control else "headgate"
-    head = f"{'cell':<25} {'per':<8} {'CPU Redis':>10} {second:>9} {'ratio':>6} {'range':>13}"
-    print(f"{head} {'goal':>6}  {'':<7} {'wall Redis':>10} {second:>9} {'ratio':>6}")
+    head = f"{'cell':<25} {'per':<8} {'CPU ' + first:>10} {second:>9} {'ratio':>6} {'range':>13}"
+    print(f"{head} {'goal':>6}  {'':<7} {'wall ' + first:>10} {second:>9} {'ratio':>6}")
     began, lost = time.monotonic(), []
     for cell in options.cells:
         progress(f"{time.monotonic() - began:4.0f} s  {cell.name}")
@@ -128,7 +132,8 @@ def main(arguments: Sequence[str]) -> None:
         ratio = print_row(cell, redis, ours)
         if ratio > 1 or ratio > (cell.goal or ratio):
             lost.append((ratio, cell))
-    print_losses(lost)
+    if not options.against:
+        print_losses(lost)
     progress(f"{time.monotonic() - began:4.0f} s  done")
 
 
@@ -140,11 +145,14 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, metavar="N")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--control", action="store_true")
+    parser.add_argument("--against", type=Path, metavar="PROGRAM")
     options = parser.parse_args(arguments)
     names = options.cells.split(",") if options.cells else list(known)
     if unknown := [name for name in names if name not in known]:
         parser.error(f"no such cell: {', '.join(unknown)}; there are {', '.join(known)}")
     options.cells = [known[name] for name in names]
+    if options.against:  # the goals are about Redis
+        options.cells = [replace(cell, goal=None, beyond=None) for cell in options.cells]
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     return options
 
@@ -154,8 +162,11 @@ def measured(cell: Cell, options: argparse.Namespace) -> tuple[Measured, Measure
     share = QUICK_SHARE if options.quick else 1.0
     with ExitStack() as stack:
         sides = []
+        first: Start = redis_server
+        if options.against:
+            first = partial(router, program=options.against)
         second: Start = redis_server if options.control else router
-        for start in (redis_server, second):
+        for start in (first, second):
             server = stack.enter_context(start())
             scene = stack.enter_context(closing(cell.make(server, share)))
             sides.append((server, scene, Measured([], [])))

@@ -53,8 +53,8 @@ from bench.route_load import (
     Shape,
     Work,
 )
-from bench.servers import Server, Start, _running, _wait, describe, pin_load
-from headgate.core.limits import Limits
+from bench.servers import Server, Start, _running, _wait, describe, headgate_program, pin_load
+from headgate.core.model.limits import Limits
 
 SHAPES = (
     Shape(1, 1),
@@ -109,7 +109,7 @@ def router(store: str) -> Iterator[Server]:
             "[listen.bmq]\nport = 0\nheartbeats_missed = 1000\n"
             f'[domains.{DOMAIN}]\nmode = "priority"\n'
         )
-        program = Path(sys.executable).with_name("headgate")
+        program = headgate_program()
         line = [str(program), "serve", "--config", str(config), "--ready-file", str(ready)]
         with _running(line, folder) as process:
             _wait(process, folder, ready.exists)

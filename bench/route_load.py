@@ -20,17 +20,16 @@ from os import urandom
 from random import Random
 from typing import NamedTuple, TypeAlias
 
-import headgate.wire.bmq.control as c
-from headgate.wire.bmq.data import checksum, close_data, open_data
-from headgate.wire.bmq.events import (
+import headgate.wire.bmq.codec.control as c
+from headgate.wire.bmq.codec.frames import (
     HEARTBEAT_RESPONSE,
     Encoding,
     Event,
+    EventFrames,
     EventType,
-    Frames,
     event,
 )
-from headgate.wire.bmq.messages import (
+from headgate.wire.bmq.codec.messages import (
     ACK_REQUESTED,
     HAS_PROPERTIES,
     AckStatus,
@@ -42,6 +41,7 @@ from headgate.wire.bmq.messages import (
     parse_acks,
     parse_pushes,
 )
+from headgate.wire.bmq.codec.payload import checksum, close_data, open_data
 
 BODY_BYTES = 100
 REGIONS = 16
@@ -327,7 +327,7 @@ class BmqLink(Link):
     def __init__(self, address: Address, queue: str, flags: int, consumer: int = 0) -> None:
         super().__init__(address)
         self._consumer = consumer
-        self._frames = Frames(1 << 26)
+        self._frames = EventFrames(1 << 26)
         self._requests = count(1)
         self._numbers: Mapping[int, int] = {}
         hello = c.ClientIdentity(process_name="bench", features="PROTOCOL_ENCODING:BER,JSON")
@@ -346,7 +346,7 @@ class BmqLink(Link):
         limits = c.ConsumerInfo(UNLIMITED, UNLIMITED_BYTES, 0, 1)
         self._numbers = dict(enumerate(customers, 1))
         subscriptions = tuple(
-            c.Subscription(number, c.Expression(1, f'customer == "c{customer}"'), (limits,))
+            c.ConsumerSubscription(number, c.Expression(1, f'customer == "c{customer}"'), (limits,))
             for number, customer in self._numbers.items()
         )
         self._ask(c.ConfigureStream(QUEUE, c.StreamParameters("__default", subscriptions)))
@@ -354,7 +354,7 @@ class BmqLink(Link):
     def want_all(self) -> None:
         """Want whatever is there; does not wait for the answer, since messages may come first."""
         limits = c.ConsumerInfo(UNCONFIRMED_MAX, UNLIMITED_BYTES, 0, 1)
-        everything = c.Subscription(1, c.Expression(0, ""), (limits,))
+        everything = c.ConsumerSubscription(1, c.Expression(0, ""), (limits,))
         self._tell(c.ConfigureStream(QUEUE, c.StreamParameters("__default", (everything,))))
 
     def _ask(self, content: c.Content) -> None:

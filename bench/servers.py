@@ -92,6 +92,11 @@ def pin_load() -> None:
         os.sched_setaffinity(0, {load})
 
 
+def headgate_program() -> Path:
+    """The `headgate` to load: of this environment, or of another checkout's (BENCH_HEADGATE)."""
+    return Path(os.environ.get("BENCH_HEADGATE") or Path(sys.executable).with_name("headgate"))
+
+
 @contextmanager
 def redis_server(*options: str) -> Iterator[Server]:
     """A fresh redis-server that keeps nothing."""
@@ -110,7 +115,9 @@ def redis_server(*options: str) -> Iterator[Server]:
 
 
 @contextmanager
-def router(listen: Mapping[str, str | int | float] | None = None) -> Iterator[Server]:
+def router(
+    listen: Mapping[str, str | int | float] | None = None, program: Path | None = None
+) -> Iterator[Server]:
     """A fresh router with the Redis wire, in memory, without a journal."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -126,8 +133,14 @@ def router(listen: Mapping[str, str | int | float] | None = None) -> Iterator[Se
             '[log]\nlevel = "warning"\n'
             f"[listen.resp]\n{written}"
         )
-        program = Path(sys.executable).with_name("headgate")
-        line = [str(program), "serve", "--config", str(config), "--ready-file", str(ready)]
+        line = [
+            str(program or headgate_program()),
+            "serve",
+            "--config",
+            str(config),
+            "--ready-file",
+            str(ready),
+        ]
         with _running(line, folder) as process:
             _wait(process, folder, ready.exists)
             address = json.loads(ready.read_text()).get("resp")

@@ -43,11 +43,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.expr.predicate import Matches, compile_expression
-from headgate.expr.values import Value
-from headgate.pipeline.routing import matching, route
+from headgate.expr.types import Value
+from headgate.pipeline.routing.routing import matching, route
+from headgate.pipeline.routing.shapes import planned
+from headgate.pipeline.routing.subscriptions import Subscription, Subscriptions
 from headgate.pipeline.session import open_session
-from headgate.pipeline.shapes import planned
-from headgate.pipeline.subscriptions import Subscription, Subscriptions
 
 ROOT = Path(__file__).parent.parent
 SIZES = (100, 1_000, 10_000, 100_000)

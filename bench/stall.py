@@ -69,10 +69,12 @@ class Case:
 
 
 CASES = (
-    Case(name="wait, then hang up", listen={"slow_session": "wait"}, hangs_up=True),
+    Case(
+        name="wait, then hang up", listen={"slow_session": "wait", "slow_timeout": 0}, hangs_up=True
+    ),
     Case(name="wait, 3 s", listen={"slow_session": "wait", "slow_timeout": 3}, closed=True),
     Case(name="close", listen={"slow_session": "close"}, closed=True),
-    Case(name="drop-oldest", listen={"slow_session": "drop-oldest"}),
+    Case(name="drop-oldest", listen={"slow_session": "drop-oldest", "slow_timeout": 0}),
 )
 
 

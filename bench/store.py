@@ -17,9 +17,10 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from headgate.core.message import Message, Stored
-from headgate.core.names import WHOLE, MessageId, QueueId, Seq, ServiceId
-from headgate.core.steps import Batch, Load, Page, QueueRecord
+from headgate.core.model.ids import WHOLE, MessageId, QueueId, Seq, ServiceId
+from headgate.core.model.message import Message, Stored
+from headgate.core.model.parties import QueueRecord
+from headgate.core.turn.store_requests import Batch, Load, Page
 from headgate.store.sqlite import SqliteStore
 
 QUEUES = [QueueId(b"queue %d" % n) for n in range(1000)]

@@ -2,7 +2,7 @@
 
 Both parse with hiredis, know SUBSCRIBE and PUBLISH, log the frames of one loop pass and write
 one joined blob per audience. `inline` does it all in the protocol class, with transports in
-its dictionaries: the floor. `core` goes through `headgate.core.channels`.
+its dictionaries: the floor. `core` goes through `headgate.core.channels.channels`.
 
     python -m bench.toy_resp inline|core
 
@@ -19,11 +19,11 @@ from typing import Any
 
 import hiredis
 
-from headgate.core.audience import Kind
-from headgate.core.channels import Channels
-from headgate.core.limits import Limits
-from headgate.core.names import Channel, SessionId
-from headgate.wire.resp.forms import FORMS
+from headgate.core.channels.audience import Kind
+from headgate.core.channels.channels import Channels
+from headgate.core.model.ids import Channel, SessionId
+from headgate.core.model.limits import Limits
+from headgate.wire.resp.codec.message_frames import FORMS
 
 REPLIES = [b":%d\r\n" % n for n in range(2000)]
 SUBSCRIBED = b"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n"

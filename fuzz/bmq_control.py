@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import sys
 
+from headgate.core.model.queue_uri import parse_uri
 from headgate.errors import Refused
-from headgate.wire.bmq.control import (
+from headgate.wire.bmq.codec.control import (
     Unknown,
     decode_control,
     decode_negotiation,
     encode_control,
     encode_negotiation,
 )
-from headgate.wire.bmq.events import Encoding, Malformed, pad
-from headgate.wire.bmq.uris import parse_uri
+from headgate.wire.bmq.codec.frames import Encoding, Malformed, pad
 
 
 def check(data: bytes) -> None:

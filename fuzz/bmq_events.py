@@ -10,9 +10,8 @@ import sys
 from contextlib import suppress
 
 from headgate.errors import LimitReached
-from headgate.wire.bmq.data import BadData, Compression, close_data, open_data
-from headgate.wire.bmq.events import Event, Frames, Malformed, event, pad, unpad
-from headgate.wire.bmq.messages import (
+from headgate.wire.bmq.codec.frames import Event, EventFrames, Malformed, event, pad, unpad
+from headgate.wire.bmq.codec.messages import (
     HAS_PROPERTIES,
     Put,
     encode_acks,
@@ -24,6 +23,7 @@ from headgate.wire.bmq.messages import (
     parse_pushes,
     parse_puts,
 )
+from headgate.wire.bmq.codec.payload import BadData, Compression, close_data, open_data
 
 BYTES_MAX = 1000
 """Of an event and of what is inflated."""
@@ -47,14 +47,14 @@ def check_frames(data: bytes) -> None:
         assert read(data, size) == expected
     if expected is not None:
         events, held = expected
-        whole = b"".join(event(each.type, each.body, each.encoding) for each in events)
+        whole = b"".join(event(each.type, bytes(each.body), each.encoding) for each in events)
         assert read(whole, len(whole) or 1) == (events, 0)
         assert held <= len(data)
 
 
 def read(data: bytes, size: int) -> tuple[list[Event], int] | None:
     """The events in a stream that comes in pieces of a size, and what is left of it."""
-    frames = Frames(BYTES_MAX)
+    frames = EventFrames(BYTES_MAX)
     events = []
     try:
         for at in range(0, len(data), size):

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from headgate.core.limits import Limits
-from headgate.wire.resp.requests import PIPELINE_BYTES, Requests
-from headgate.wire.resp.runs import MANY_BYTES, run_in
+from headgate.core.model.limits import Limits
+from headgate.wire.resp.codec.publish_runs import MANY_BYTES, run_in
+from headgate.wire.resp.codec.requests import PIPELINE_BYTES, RequestParser
 
 SMALL = Limits(bulk_bytes=20, arguments=5, request_bytes=60)
 
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(pieces: Iterable[bytes], limits: Limits, is_trusted: bool) -> Outcome:
-    requests = Requests(limits)
+    requests = RequestParser(limits)
     requests.is_trusted = is_trusted
     whole = [request for piece in pieces for request in requests.feed(piece)]
     return Outcome(whole, requests.error, requests.held)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-from headgate.wire.smp.blocks import BLOCK, PAYLOAD, Frames, pack, unpack
-from headgate.wire.smp.encoding import Malformed, pad, unpad
-from headgate.wire.smp.transmissions import encode, parse, parse_reply
+from headgate.crypto.padding import pad, unpad
+from headgate.errors import Malformed
+from headgate.wire.smp.codec.blocks import BLOCK, PAYLOAD, BlockFrames, pack, unpack
+from headgate.wire.smp.codec.transmissions import encode, parse, parse_reply
 
 VERSIONS = (7, 15, 16, 19)
 """Where the layout of a transmission changes, and the ends."""
@@ -52,7 +53,7 @@ def check_frames(data: bytes) -> None:
     """However the stream is cut, its blocks are the same."""
     stream = data.ljust(BLOCK, b"#") + data
     step = 1 + len(data) * 7919 % BLOCK
-    frames = Frames()
+    frames = BlockFrames()
     blocks = [
         block for at in range(0, len(stream), step) for block in frames.feed(stream[at : at + step])
     ]

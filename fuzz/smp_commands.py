@@ -9,7 +9,17 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-from headgate.wire.smp.bodies import (
+from headgate.errors import Malformed
+from headgate.wire.smp.codec.commands import (
+    BadCommand,
+    Rslv,
+    SmpSend,
+    check_credentials,
+    encode_command,
+    parse_command,
+)
+from headgate.wire.smp.codec.replies import Err, encode_reply, has_right_entity, parse_reply_command
+from headgate.wire.smp.codec.sealed import (
     Body,
     message_plaintext,
     notice_plaintext,
@@ -17,16 +27,6 @@ from headgate.wire.smp.bodies import (
     parse_notice,
     quota_plaintext,
 )
-from headgate.wire.smp.commands import (
-    CommandError,
-    Rslv,
-    Send,
-    check_credentials,
-    encode_command,
-    parse_command,
-)
-from headgate.wire.smp.encoding import Malformed
-from headgate.wire.smp.replies import Err, encode_reply, has_right_entity, parse_reply_command
 
 VERSIONS = range(7, 21)
 
@@ -42,11 +42,11 @@ def check(data: bytes) -> None:
 def check_command(data: bytes, version: int) -> None:
     try:
         command = parse_command(data, version)
-    except CommandError:
+    except BadCommand:
         return
     encoded = encode_command(command, version)
     assert parse_command(encoded, version) == command
-    if not isinstance(command, (Send, Rslv)):  # of which something is ignored
+    if not isinstance(command, (SmpSend, Rslv)):  # of which something is ignored
         assert encoded == data
     shapes = [(entity, authorized) for entity in (True, False) for authorized in (True, False)]
     assert any(check_credentials(command, *shape) is None for shape in shapes)

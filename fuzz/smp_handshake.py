@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 
-from headgate.wire.smp.encoding import Malformed
+from headgate.crypto.keys import check_chain, leaf_key, open_signed_key
+from headgate.errors import Malformed
 from headgate.wire.smp.handshake import ClientHello, ServerHello, parse_service_reply
-from headgate.wire.smp.keys import check_chain, leaf_key, open_signed_key
 
 NOW = 1_750_000_000.0
 """When the certificates of the corpus are valid."""

@@ -161,7 +161,7 @@ def test_check_prints_a_line_per_thing(tmp_path: Path) -> None:
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert [line.split()[:2] for line in lines] == [
-        ["ok", name] for name in ("config", "directory", "store", "admin", "certificate", "files")
+        ["ok", name] for name in ("config", "directory", "store", "admin", "listen", "files")
     ]
     rows = [json.loads(line) for line in run("check", "--json").stdout.splitlines()]
     assert rows[0]["name"] == "config"
@@ -171,13 +171,13 @@ def test_check_prints_a_line_per_thing(tmp_path: Path) -> None:
 def test_check_fails_if_something_does() -> None:
     Path("headgate.toml").write_text("[admin]\nprot = 0\n")
     result = run("check")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert result.stdout == (
         "FAIL  config       headgate.toml: admin.prot: unknown key; did you mean port?\n"
     )
     Path("headgate.toml").write_text("directory = 'headgate.toml'\n[admin]\nport = 0\n")
     result = run("check")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "\nFAIL  directory    " in result.stdout
 
 

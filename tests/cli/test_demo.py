@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -33,7 +34,24 @@ def test_the_demo_plays_its_scene_and_ends_when_told_to(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         assert "tablet received  'see you at six': the phone had not confirmed it" in done.stdout
         assert "express received 'one kidney': kind == \"express\" is true" in done.stdout
+        assert "nothing was lost, and nothing came twice" in done.stdout
     assert (tmp_path / "var" / "queues.db").exists()
+
+
+def test_the_demo_plays_where_clients_of_queues_need_a_token(tmp_path: Path) -> None:
+    (tmp_path / "headgate.toml").write_text(
+        '[listen.bmq]\nport = 0\n[listen.bmq.clients]\nshop = "sesame"\n'
+    )
+    done = subprocess.run(
+        [HEADGATE, "demo", "--once"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "express received 'one kidney'" in done.stdout
 
 
 def test_the_demo_goes_on_serving_until_it_is_interrupted(tmp_path: Path) -> None:
@@ -45,9 +63,17 @@ def test_the_demo_goes_on_serving_until_it_is_interrupted(tmp_path: Path) -> Non
         text=True,
     ) as process:
         assert process.stdout is not None
-        address = next(line.split()[1] for line in process.stdout if "/status.json" in line)
-        with urllib.request.urlopen(address, timeout=10) as answer:
+        line = next(line.strip() for line in process.stdout if "/status.json" in line)
+        secret = (tmp_path / "var" / "admin.token").read_text().strip()
+        assert line.startswith('curl -H "Authorization: Bearer $(cat var/admin.token)" http://')
+        known = {"authorization": f"Bearer {secret}"}
+        request = urllib.request.Request(line.split()[-1], headers=known)
+        with urllib.request.urlopen(request, timeout=20) as answer:
             assert answer.status == 200
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        login = next(line.split()[-1] for line in process.stdout if "/login?" in line)
+        with browser.open(login, timeout=20) as answer:
+            assert "/status.json" in json.load(answer)["paths"]
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 0
 
@@ -65,3 +91,16 @@ def test_the_demo_can_be_stopped_while_the_pipeline_is_at_work(tmp_path: Path) -
         next(line for line in process.stdout if "on Spark" in line)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
+
+
+def test_the_demo_says_the_password_of_its_configuration(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [HEADGATE, "demo", "--once"],
+        cwd=tmp_path,
+        env=environment(tmp_path) | {"HEADGATE_SMP__CREATE_PASSWORD": "sesame"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "and opened them: 'the plum tree is in flower'" in done.stdout

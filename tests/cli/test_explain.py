@@ -18,19 +18,19 @@ from click.testing import CliRunner, Result
 
 from headgate.cli import cli
 from headgate.core.commands import Interest, Open, Send
-from headgate.core.domain import Domain, Mode
-from headgate.core.gate import Window
-from headgate.core.limits import Limits
-from headgate.core.message import Message
-from headgate.core.names import MessageId, QueueId
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import MessageId, QueueId
+from headgate.core.model.limits import Limits
+from headgate.core.model.message import Message
+from headgate.core.model.window import Window
 from headgate.expr.predicate import compile_expression
-from headgate.server import admin
-from headgate.server.listener import bind
-from headgate.server.local import LocalSession
+from headgate.journal.columns import SCHEMA
+from headgate.journal.segments import name_of
+from headgate.server.admin.app import make_app, serving
+from headgate.server.in_process import InProcessSession
+from headgate.server.net.listener import bind
 from headgate.server.router import Router
 from headgate.store.memory import MemoryStore
-from headgate.store.schema import SCHEMA
-from headgate.store.segments import name_of
 
 ORDERS = QueueId(b"bmq://orders/incoming")
 NEWS = QueueId(b"bmq://news/all")
@@ -54,7 +54,7 @@ async def consumed() -> AsyncIterator[Router]:
     domains = {domain.name: domain for domain in DOMAINS}
     router = Router(store=MemoryStore(), domains=domains, limits=Limits())
     await router.start()
-    shop = LocalSession(router, "shop")
+    shop = InProcessSession(router, "shop")
     await shop.ask(Open, ORDERS, "orders", read=False, write=True)
     await shop.ask(Open, JOBS, "jobs", read=False, write=True)
     for name, queue, domain, app, interest in (
@@ -65,7 +65,7 @@ async def consumed() -> AsyncIterator[Router]:
         ("worker", JOBS, "jobs", "", Interest(None, 0, Window(1))),
         *((f"reader-{n}", NEWS, "news", "", Interest("x > 0")) for n in range(7)),
     ):
-        session = LocalSession(router, name)
+        session = InProcessSession(router, name)
         await session.ask(Open, queue, domain, app, interests=(interest,))
     for queue in (ORDERS, JOBS):
         first = Message(MessageId(b"first"), b"x", router.clock(), {"kind": "express"})
@@ -82,7 +82,7 @@ def address() -> Iterator[str]:
 
     async def run() -> None:
         async with consumed() as router:
-            app = admin.make_app(
+            app = make_app(
                 problems=router.problems,
                 status=router.status,
                 metrics=lambda: b"",
@@ -90,7 +90,7 @@ def address() -> Iterator[str]:
                 explain=router.explain,
                 token=TOKEN,
             )
-            async with admin.serving(app, listening):
+            async with serving(app, listening):
                 ready.set()
                 await asyncio.to_thread(stop.wait)
 
@@ -118,7 +118,8 @@ def lines(result: Result) -> list[str]:
 
 
 def test_three_consumers_of_a_fanout_are_explained(address: str) -> None:
-    """C60, C39, C41: who gets it, who is full, who comes later, and which app is spared it."""
+    """BMQ-60, BMQ-39, BMQ-41: who gets it, who is full, who comes later, and which app is spared
+    it."""
     told = run(
         "orders/incoming",
         "--property=kind=express",
@@ -148,7 +149,7 @@ def test_three_consumers_of_a_fanout_are_explained(address: str) -> None:
 
 
 def test_a_missing_property_is_named(address: str) -> None:
-    """C67."""
+    """BMQ-67."""
     told = lines(run("bmq://orders/incoming", "--property", "x:binary=ff", "--address", address))
     assert told[0] == "bmq://orders/incoming (fanout), a message with x=0xff"
     assert "  filter  amount >= 1000  NAME: the message lacks amount" in told
@@ -156,7 +157,7 @@ def test_a_missing_property_is_named(address: str) -> None:
 
 
 def test_a_full_queue_and_a_full_consumer_are_told(address: str) -> None:
-    """C40, C82."""
+    """BMQ-40, BMQ-82."""
     told = lines(run("jobs/now", "--address", f"http://{address}/"))
     assert told == [
         "bmq://jobs/now (priority), a message with no properties",
@@ -169,7 +170,7 @@ def test_a_full_queue_and_a_full_consumer_are_told(address: str) -> None:
 
 
 def test_what_waits_names_who_it_waits_for() -> None:
-    """C41."""
+    """BMQ-41."""
     waiting = {
         "app": "a",
         "outcome": "waits",
@@ -193,7 +194,7 @@ def test_what_waits_names_who_it_waits_for() -> None:
 
 
 def test_a_broadcast_to_many_names_some(address: str) -> None:
-    """C78."""
+    """BMQ-78."""
     told = lines(run("news/all", "--property", "x=1", "--address", address))
     assert told[2].startswith("goes to session 7, session 8,")
     assert told[2].endswith("and 2 more; a broadcast is for all who match and have room")
@@ -230,8 +231,27 @@ def test_the_configuration_says_where_the_router_is(address: str, tmp_path: Path
 
 def test_a_token_that_is_wrong_says_where_it_comes_from(address: str) -> None:
     told = run("news/none", "--address", address, HEADGATE_ADMIN__TOKEN="wrong")
-    assert told.exit_code == 1
-    assert "wants its admin.token: name its configuration with --config" in told.stderr
+    assert told.exit_code == 5
+    assert "wants its token: name its configuration with --config" in told.stderr
+
+
+def test_the_token_is_found_in_the_state_directory_or_in_a_file(
+    address: str, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "admin.token").write_text(f"{TOKEN}\n")
+    (tmp_path / "wrong").write_text("wrong\n")
+    environment = {"HEADGATE_ADMIN__TOKEN": None, "HEADGATE_DIRECTORY": str(state)}
+
+    def told(**more: str) -> Result:
+        arguments = ["explain", "news/none", "--address", address]
+        return CliRunner().invoke(cli, arguments, env={**environment, **more})
+
+    assert lines(told())
+    assert lines(told(HEADGATE_TOKEN_FILE=str(state / "admin.token")))
+    assert told(HEADGATE_TOKEN_FILE=str(tmp_path / "wrong")).exit_code == 5
+    assert "wants its token" in told(HEADGATE_DIRECTORY=str(tmp_path)).stderr
 
 
 def test_an_unknown_domain_is_answered_with_those_that_exist(address: str) -> None:
@@ -245,8 +265,12 @@ def test_an_unknown_domain_is_answered_with_those_that_exist(address: str) -> No
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (["news/all", "--address", "127.0.0.1:1"], 1, "no router answers on http://127.0.0.1:1: "),
-        (["news/all", "--address", "127.0.0.1:1"], 1, "; see whether it runs"),
+        (
+            ["news/all", "--address", "127.0.0.1:1"],
+            4,
+            "the router at http://127.0.0.1:1 does not answer: ",
+        ),
+        (["news/all", "--address", "127.0.0.1:1"], 4, "; see whether it runs"),
         (["news/all", "--address", "here"], 1, "write it as 127.0.0.1:8222"),
         (["news/all", "--address", ":1"], 1, "write it as 127.0.0.1:8222"),
         (["news"], 2, "write DOMAIN/QUEUE or bmq://DOMAIN/QUEUE"),
@@ -295,8 +319,8 @@ def answering(status: int, body: object) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("status", "body", "error"),
     [
-        (404, {"error": "no such path"}, "is not the admin port of a router that can explain"),
-        (405, {"error": "Method Not Allowed"}, "is not the admin port of a router"),
+        (404, {"error": "no such path"}, "is not a router that can explain"),
+        (405, {"error": "Method Not Allowed"}, "is not a router that can explain"),
         (500, b"oops", "is not the admin port of a router"),
         (500, ["error"], "is not the admin port of a router"),
         (200, b"<html>", "is not the admin port of a router"),
@@ -410,9 +434,9 @@ def test_the_history_is_told_without_a_router_too(tmp_path: Path) -> None:
     write(tmp_path, HISTORY)
     arguments = ("orders/incoming", "--message", "00ff10", "--address", "127.0.0.1:1")
     told = from_journal(tmp_path, *arguments)
-    assert told.exit_code == 1
+    assert told.exit_code == 4
     assert "delivered       shipping  to session 1 (express)" in told.stdout
-    assert "no router answers" in told.stderr
+    assert "does not answer" in told.stderr
     row = json.loads(from_journal(tmp_path, *arguments, "--json").stdout)
     assert row["message"] == "00ff10"
     assert row["properties"] == {"kind": "express", "amount": 20, "vip": False}

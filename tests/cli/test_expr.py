@@ -138,7 +138,7 @@ def test_a_wrong_property_is_a_usage_error_that_shows_the_right_form(text: str, 
     ("kind", "bits"), [("char", 8), ("short", 16), ("int32", 32), ("int64", 64)]
 )
 def test_the_ends_of_every_integer_type_are_accepted(kind: str, bits: int) -> None:
-    """C14"""
+    """BMQ-14"""
     for value in (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1):
         assert run("test", f"x == {value}", "--property", f"x:{kind}={value}").exit_code == 0
         _, answers = batch(request(f"x == {value}", x=(kind, value)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.request
@@ -15,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headgate.cli import cli
-from headgate.store.segments import segments
+from headgate.journal.segments import segments
 
 HEADGATE = Path(sys.executable).with_name("headgate")
 
@@ -52,6 +53,20 @@ def test_tail_without_a_number_prints_the_last_twenty(folder: Path) -> None:
     assert len(journal(folder, "tail").stdout.splitlines()) == 20
 
 
+@pytest.mark.parametrize("count", [1, 2, 30, 10**6])
+def test_tail_prints_the_last_as_many_as_it_is_told(folder: Path, count: int) -> None:
+    done = journal(folder, "tail", "--from", "1", "--json")
+    numbers = [json.loads(line)["number"] for line in done.stdout.splitlines()]
+    last = journal(folder, "tail", "--count", str(count), "--json").stdout.splitlines()
+    assert [json.loads(line)["number"] for line in last] == numbers[-count:]
+    assert journal(folder, "tail", "--count", "0").stdout == ""
+
+
+def test_tail_prints_times_as_people_write_them(folder: Path) -> None:
+    [line] = journal(folder, "tail", "--count", "1").stdout.splitlines()
+    assert re.match(r" *\d+  20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\d\+00:00  [A-Z]", line)
+
+
 def test_stats_count_by_kind(folder: Path) -> None:
     done = journal(folder, "stats", "--json")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -67,7 +82,7 @@ def test_verify_says_which_segment_is_broken(folder: Path, tmp_path: Path) -> No
     for segment in segments(folder / "journal"):
         (copy / segment.path.name).write_bytes(segment.path.read_bytes()[:100])
     done = journal(tmp_path, "verify")
-    assert done.exit_code == 1
+    assert done.exit_code == 3
     assert "FAIL" in done.stdout
     assert "move it away" in done.stdout
 
@@ -90,14 +105,19 @@ def test_segments_are_listed_and_downloadable(folder: Path, tmp_path: Path) -> N
                 assert process.poll() is None
             admin = json.loads(ready.read_text())["admin"]
             address = f"http://{admin['host']}:{admin['port']}/journal/segments"
-            with urllib.request.urlopen(address, timeout=10) as answer:
+            token = Path(admin["token_file"]).read_text().strip()
+
+            def asked(url: str) -> urllib.request.Request:
+                return urllib.request.Request(url, headers={"authorization": f"Bearer {token}"})
+
+            with urllib.request.urlopen(asked(address), timeout=10) as answer:
                 [listed, *_] = json.loads(answer.read())
             assert listed["first"] == 1
-            with urllib.request.urlopen(f"{address}/{listed['name']}", timeout=10) as answer:
+            with urllib.request.urlopen(asked(f"{address}/{listed['name']}"), timeout=10) as answer:
                 table = pq.read_table(io.BytesIO(answer.read()))
             assert table["number"][0].as_py() == 1
             for wrong in ("../../queues.db", "%2e%2e%2fqueues.db", "x.parquet"):
                 with pytest.raises(urllib.error.HTTPError, match="404"):
-                    urllib.request.urlopen(f"{address}/{wrong}", timeout=10)
+                    urllib.request.urlopen(asked(f"{address}/{wrong}"), timeout=10)
         finally:
             process.terminate()

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from headgate.cli import cli
 from headgate.cli.pipeline.place import Since
-from headgate.pipeline.archive import Archive
-from tests.pipeline.journals import facts_of_a_day, write_journal
+from headgate.pipeline.tables.archive import Archive
+from tests.support.journals import facts_of_a_day, write_journal
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_store_in_memory_has_no_journal_to_read(tmp_path: Path) -> None:
 
 def test_a_router_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     done = run(tmp_path, "status", "--router", "http://127.0.0.1:1")
-    assert done.exit_code == 1
+    assert done.exit_code == 4
     assert done.stderr.startswith("headgate: the router at http://127.0.0.1:1")
     assert done.stderr.count("\n") == 1
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.cli.properties import parse_properties
-from headgate.core.message import PropertyValue
+from headgate.core.model.message import PropertyValue
 
 BOOL, CHAR, SHORT, INT32, INT64, STRING, BINARY = range(1, 8)
 
@@ -52,7 +52,7 @@ BOOL, CHAR, SHORT, INT32, INT64, STRING, BINARY = range(1, 8)
 def test_a_property_has_a_value_and_a_type(
     text: str, name: str, value: PropertyValue, type_: int
 ) -> None:
-    """C14."""
+    """BMQ-14."""
     properties = parse_properties([text])
     assert properties == {name: value}
     assert type(properties[name]) is type(value)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from headgate.client.bmq import Client
-from tests.client.peer import Peer
+from tests.support.bmq_peer import Peer
 
 Connect: TypeAlias = Callable[..., Awaitable[Client]]
 

@@ -17,15 +17,15 @@ from headgate.errors import (
     ConfigError,
     HeadgateError,
 )
-from headgate.wire.bmq.control import (
+from headgate.wire.bmq.codec.control import (
     Category,
     ClientIdentity,
     Status,
     encode_negotiation,
 )
-from headgate.wire.bmq.events import HEARTBEAT_REQUEST, Encoding, EventType, event
+from headgate.wire.bmq.codec.frames import HEARTBEAT_REQUEST, Encoding, EventType, event
 from tests.client.conftest import Connect
-from tests.client.peer import URI, Peer
+from tests.support.bmq_peer import URI, Peer
 
 
 async def test_a_client_says_who_it_is_in_ber(peer: Peer, client: Client) -> None:

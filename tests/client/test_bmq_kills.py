@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from headgate.client.bmq import Change, Client, Lost, Queue, Subscription
-from tests.client.peer import until
-from tests.interop.bmq.rig import Router
+from tests.support.bmq_peer import until
+from tests.support.bmq_router import Router
 
 DOMAINS = '[domains.orders]\nmode = "priority"\n'
 URI = "bmq://orders/incoming"
@@ -66,7 +66,7 @@ async def kill_often(router: Router, senders: Senders) -> None:
 
 
 async def test_kills_in_the_middle_of_posting_lose_and_double_nothing(router: Router) -> None:
-    """C59."""
+    """BMQ-59."""
     changes: list[Change] = []
     async with await Client.connect(router.broker, on_change=changes.append) as client:
         queue = await client.open(URI, write=True)

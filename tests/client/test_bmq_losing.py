@@ -24,18 +24,18 @@ from headgate.client.bmq.session import pauses
 from headgate.errors import (
     ProtocolError,
 )
-from headgate.wire.bmq.control import (
+from headgate.wire.bmq.codec.control import (
     Category,
     CloseQueue,
     CloseQueueResponse,
     ConfigureStream,
-    Disconnect,
+    DisconnectRequest,
     OpenQueue,
     Status,
 )
-from headgate.wire.bmq.events import EventType, event
+from headgate.wire.bmq.codec.frames import EventType, event
 from tests.client.conftest import Connect
-from tests.client.peer import URI, A, B, C, Peer, pushed, puts, settled, taken, until
+from tests.support.bmq_peer import URI, A, B, C, Peer, pushed, puts, settled, taken, until
 
 # Losing the connection.
 
@@ -304,7 +304,7 @@ async def test_leaving_is_told_after_everything_else(peer: Peer) -> None:
         peer.talk.push(*pushed(peer.talk, A))
         await (await anext(queue)).confirm()
     assert [each.guid for each in peer.talk.confirmed] == [A]
-    assert len(peer.talk.requests(Disconnect)) == 1
+    assert len(peer.talk.requests(DisconnectRequest)) == 1
     assert peer.talk.events[-2:] == [EventType.CONFIRM, EventType.CONTROL]
     with pytest.raises(Closed):
         await client.open("bmq://d/q", read=True)
@@ -327,7 +327,7 @@ async def test_a_router_that_does_not_say_goodbye_is_left_anyway(
     peer: Peer, connect: Connect
 ) -> None:
     client = await connect(timeout=1.5)
-    peer.refusals[Disconnect] = None
+    peer.refusals[DisconnectRequest] = None
     await client.close()
     await until(lambda: peer.talk.is_over, "the end")
 

@@ -18,7 +18,7 @@ from headgate.errors import (
     Prohibited,
     Refused,
 )
-from headgate.wire.bmq.control import (
+from headgate.wire.bmq.codec.control import (
     Category,
     ClientIdentity,
     CloseQueue,
@@ -31,11 +31,11 @@ from headgate.wire.bmq.control import (
     Status,
     SubIdInfo,
 )
-from headgate.wire.bmq.messages import (
+from headgate.wire.bmq.codec.messages import (
     Push,
 )
 from tests.client.conftest import Connect
-from tests.client.peer import URI, A, Peer, taken, until
+from tests.support.bmq_peer import URI, A, Peer, taken, until
 
 
 async def test_a_reader_is_opened_and_configured(peer: Peer, client: Client) -> None:
@@ -109,7 +109,7 @@ async def test_what_cannot_be_opened_is_refused_without_asking(peer: Peer, clien
     "text", ["", " ", "x > ", "()", "x = 1", "true", "x " + "x" * 99_999, "\ud800"]
 )
 async def test_a_wrong_expression_is_not_even_sent(peer: Peer, client: Client, text: str) -> None:
-    """C3, C4, C18: together with those that are right."""
+    """BMQ-3, BMQ-4, BMQ-18: together with those that are right."""
     with pytest.raises(BadSubscription):
         await client.open(URI, read=True, subscriptions=[Subscription("x > 1"), Subscription(text)])
     queue = await client.open(URI, read=True, subscriptions=[Subscription("x > 1")])

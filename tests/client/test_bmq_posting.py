@@ -14,21 +14,21 @@ from headgate.client.bmq import (
     TimedOut,
 )
 from headgate.client.bmq.guids import Guids
-from headgate.core.message import Declared, PropertyValue
+from headgate.core.model.message import Declared, PropertyValue
+from headgate.core.model.property_type import PropertyType
 from headgate.errors import (
     BadMessage,
     LimitReached,
 )
-from headgate.wire.bmq.data import checksum, open_data
-from headgate.wire.bmq.events import EventType
-from headgate.wire.bmq.messages import (
+from headgate.wire.bmq.codec.frames import EventType
+from headgate.wire.bmq.codec.messages import (
     ACK_REQUESTED,
     HAS_PROPERTIES,
     AckStatus,
 )
-from headgate.wire.bmq.properties import PropertyType
+from headgate.wire.bmq.codec.payload import checksum, open_data
 from tests.client.conftest import Connect
-from tests.client.peer import URI, A, B, C, Peer, pushed, puts, settled, until
+from tests.support.bmq_peer import URI, A, B, C, Peer, pushed, puts, settled, until
 
 
 async def test_a_post_carries_its_properties_and_a_checksum(peer: Peer, client: Client) -> None:

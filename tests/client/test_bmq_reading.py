@@ -12,16 +12,16 @@ from headgate.client.bmq import (
     Subscription,
     Unreadable,
 )
-from headgate.wire.bmq.data import close_data
-from headgate.wire.bmq.events import HEARTBEAT_REQUEST, EventType
-from headgate.wire.bmq.messages import (
+from headgate.wire.bmq.codec.frames import HEARTBEAT_REQUEST, EventType
+from headgate.wire.bmq.codec.messages import (
     HAS_PROPERTIES,
     OUT_OF_ORDER,
     Confirmation,
     Push,
 )
+from headgate.wire.bmq.codec.payload import close_data
 from tests.client.conftest import Connect
-from tests.client.peer import URI, A, B, C, Peer, pushed, settled, taken, until
+from tests.support.bmq_peer import URI, A, B, C, Peer, pushed, settled, taken, until
 
 # Reading.
 

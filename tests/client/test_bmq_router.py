@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,16 +20,17 @@ from headgate.client.bmq import (
     Restored,
     Subscription,
 )
-from headgate.core.message import Declared
+from headgate.core.model.message import Declared
+from headgate.core.model.property_type import PropertyType
 from headgate.errors import ConfigError
+from headgate.server.config.kinds import Secret
 from headgate.server.config.sections import Tls
-from headgate.wire.bmq.control import Category
-from headgate.wire.bmq.messages import AckStatus
-from headgate.wire.bmq.properties import PropertyType
-from tests.client.peer import until
-from tests.client.proxy import Proxy
-from tests.client.rig import Rig
-from tests.server.certificates import make_certificate
+from headgate.wire.bmq.codec.control import Category
+from headgate.wire.bmq.codec.messages import AckStatus
+from tests.support.bmq_client import Rig
+from tests.support.bmq_peer import until
+from tests.support.certificates import make_certificate, make_client_certificate
+from tests.support.tcp_proxy import Proxy
 
 ACK_BYTES = 24
 ORDERS = "bmq://orders/incoming"
@@ -101,7 +103,7 @@ async def test_the_router_calls_a_client_by_its_name(router: Rig) -> None:
 
 
 async def test_compressed_messages_are_filtered_like_plain_ones(router: Rig) -> None:
-    """C71."""
+    """BMQ-71."""
     async with await Client.connect(router.address, compression="zlib") as client:
         queue = await client.open(
             ORDERS, read=True, write=True, subscriptions=[Subscription("x > 1")]
@@ -112,7 +114,7 @@ async def test_compressed_messages_are_filtered_like_plain_ones(router: Rig) -> 
 
 
 async def test_subscriptions_split_a_queue_and_tell_who_took_what(client: Client) -> None:
-    """C28, C32."""
+    """BMQ-28, BMQ-32."""
     large, any_x = Subscription("x >= 1000", priority=5), Subscription("x >= 0", priority=1)
     queue = await client.open(ORDERS, read=True, write=True, subscriptions=[large, any_x])
     for x in (5, 1000, 7):
@@ -126,7 +128,7 @@ async def test_subscriptions_split_a_queue_and_tell_who_took_what(client: Client
 
 
 async def test_a_configure_takes_what_was_left_and_a_pause_nothing(client: Client) -> None:
-    """C2, C25."""
+    """BMQ-2, BMQ-25."""
     queue = await client.open(ORDERS, read=True, write=True, subscriptions=[Subscription("x > 5")])
     for x in range(4):
         await queue.post(b"%d" % x, {"x": x})
@@ -139,7 +141,7 @@ async def test_a_configure_takes_what_was_left_and_a_pause_nothing(client: Clien
 
 
 async def test_a_window_is_full_until_something_is_confirmed(client: Client) -> None:
-    """C43: one by one."""
+    """BMQ-43: one by one."""
     one = Subscription(max_unconfirmed_messages=1)
     queue = await client.open(ORDERS, read=True, write=True, subscriptions=[one])
     await asyncio.gather(*(queue.post(b"%d" % n) for n in range(50)))
@@ -152,7 +154,7 @@ async def test_a_window_is_full_until_something_is_confirmed(client: Client) -> 
 
 
 async def test_every_app_has_every_message(client: Client) -> None:
-    """C72, C75."""
+    """BMQ-72, BMQ-75."""
     uri = "bmq://fan/parcels"
     writer = await client.open(uri, write=True)
     audit = await client.open(f"{uri}?id=audit", read=True)
@@ -184,7 +186,7 @@ async def test_the_router_tells_why_it_refuses(client: Client) -> None:
 
 
 async def test_a_full_queue_takes_nothing_until_something_is_confirmed(client: Client) -> None:
-    """C82."""
+    """BMQ-82."""
     queue = await client.open("bmq://small/q", read=True, write=True)
     for text in (b"1", b"2"):
         await queue.post(text)
@@ -197,7 +199,7 @@ async def test_a_full_queue_takes_nothing_until_something_is_confirmed(client: C
 
 
 async def test_what_a_reader_leaves_is_delivered_again(client: Client, router: Rig) -> None:
-    """C50, C54."""
+    """BMQ-50, BMQ-54."""
     writer = await client.open(ORDERS, write=True)
     await asyncio.gather(*(writer.post(b"%d" % n) for n in range(4)))
     async with another(router) as other:
@@ -254,7 +256,7 @@ async def test_a_router_that_restarts_finds_everything_as_it_was(router: Rig) ->
 
 
 async def test_a_message_whose_acknowledgement_is_lost_is_stored_once(router: Rig) -> None:
-    """C59."""
+    """BMQ-59."""
     proxy = Proxy(router.port)
     await proxy.start()
     async with await Client.connect(proxy.address, timeout=20) as client:
@@ -273,7 +275,7 @@ async def test_a_message_whose_acknowledgement_is_lost_is_stored_once(router: Ri
 
 
 async def test_a_reader_that_is_lost_leaves_what_it_had(client: Client, router: Rig) -> None:
-    """C51: to somebody else, who is told that it was somebody's."""
+    """BMQ-51: to somebody else, who is told that it was somebody's."""
     queue = await client.open(ORDERS, write=True)
     await queue.post(b"x")
     proxy = Proxy(router.port)
@@ -308,3 +310,56 @@ async def test_a_connection_over_tls_needs_the_right_certificate(tmp_path: Path)
             await Client.connect("tcp://127.0.0.1", certificate=certificate)
     finally:
         await rig.stop()
+
+
+# Who the client is.
+
+
+@asynccontextmanager
+async def running(rig: Rig) -> AsyncIterator[Rig]:
+    await rig.start()
+    try:
+        yield rig
+    finally:
+        await rig.stop()
+
+
+async def test_a_client_shows_its_token_again_after_a_loss(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, clients={"shop": Secret("sesame")})
+    async with running(rig):
+        options: dict[str, Any] = {"name": "shop", "token": "sesame", "timeout": 20}
+        async with await Client.connect(rig.address, **options) as client:
+            queue = await client.open("bmq://guarded/q", write=True)
+            await rig.stop()
+            await rig.start()
+            await queue.post(b"after the loss")
+            with pytest.raises(RequestRefused, match="client shop may not read") as caught:
+                await client.open("bmq://guarded/another", read=True)
+            assert caught.value.category is Category.REFUSED
+
+
+async def test_a_client_that_is_not_known_is_told_how_to_be(tmp_path: Path) -> None:
+    async with running(Rig(tmp_path, clients={"shop": Secret("sesame")})) as rig:
+        tried: list[dict[str, Any]] = [{}, {"name": "shop", "token": "wrong"}]
+        for options in tried:
+            with pytest.raises(RequestRefused, match="token:NAME:TOKEN") as caught:
+                await Client.connect(rig.address, timeout=20, **options)
+            assert "wrong" not in str(caught.value)
+    with pytest.raises(ConfigError, match="a token is that of a name"):
+        await Client.connect(rig.address, token="sesame")
+
+
+async def test_a_client_shows_its_certificate(tmp_path: Path) -> None:
+    trusted, _ = make_certificate(tmp_path)
+    own, key = make_client_certificate(tmp_path, "billing")
+    async with running(Rig(tmp_path, tls=Tls(client_ca="clients.crt"))) as rig:
+        shown: dict[str, Any] = {"client_certificate": own, "client_key": key}
+        shown["certificate"] = trusted
+        async with await Client.connect(rig.address, timeout=20, **shown) as client:
+            await client.open("bmq://guarded/q", read=True, write=True)
+        with pytest.raises((NotConnected, OSError)):
+            await Client.connect(rig.address, timeout=20, certificate=trusted)
+    with pytest.raises(ConfigError, match="and its key cannot be used"):
+        await Client.connect(rig.address, **{**shown, "client_key": trusted})
+    with pytest.raises(ConfigError, match="a certificate is for tcps"):
+        await Client.connect("tcp://127.0.0.1", client_certificate=own)

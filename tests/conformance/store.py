@@ -7,24 +7,35 @@ from typing import TypeAlias
 
 import pytest
 
-from headgate.core.message import MARKER, NO_PROPERTIES, Message, Properties, Stored
-from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
-from headgate.core.outbox import OutboxRow
-from headgate.core.parties import Address, Link, Notifier, Parties, Party, Purpose
-from headgate.core.steps import (
+from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
+from headgate.core.model.message import MARKER, NO_PROPERTIES, Message, Properties, Stored
+from headgate.core.model.parties import (
+    Address,
+    Link,
+    Notifier,
+    Parties,
+    Party,
+    Purpose,
+    QueueRecord,
+)
+from headgate.core.model.tally import Tally
+from headgate.core.turn.outbox import OutboxRow
+from headgate.core.turn.store_requests import (
     Aged,
     Batch,
+    Dated,
     Head,
+    Listed,
+    Listing,
     Load,
+    Overdue,
     Page,
     Past,
-    QueueRecord,
     ServiceRecord,
     SinkRecord,
     Swept,
     Usage,
 )
-from headgate.core.tally import Tally
 from headgate.errors import StoreError
 from headgate.store.base import Store
 
@@ -124,6 +135,13 @@ async def aged(store: Store, after: int, before: float, limit: int = 100) -> lis
     return [past.seq for past in (await store.load(Load(aged=wanted))).aged]
 
 
+async def overdue(
+    store: Store, after: int, *domains: tuple[str, float], limit: int = 100
+) -> list[int]:
+    wanted = Overdue(domains, Seq(after), limit)
+    return [dated.seq for dated in (await store.load(Load(overdue=wanted))).overdue]
+
+
 class StoreConformance:
     """S004-45: one suite proves that all stores give the same answers."""
 
@@ -146,9 +164,13 @@ class StoreConformance:
                 usage={"d"},
                 identities={F1},
                 aged=Aged(Seq(0), FOREVER, 10),
+                overdue=Overdue((("d", FOREVER),), Seq(0), 10),
+                listings={Listing("d", QueueId(b""), 10)},
                 sinks=True,
             )
         )
+        assert not loaded.overdue
+        assert loaded.listings == {Listing("d", QueueId(b""), 10): []}
         assert not loaded.heads
         assert not loaded.addresses
         assert not loaded.identities
@@ -164,6 +186,12 @@ class StoreConformance:
         await store.apply(Batch())
         loaded = await store.load(Load())
         assert not loaded.heads
+
+    async def test_a_probe_changes_nothing_and_counts_as_nothing(self, store: Store) -> None:
+        before = store.statements
+        await store.probe()
+        await store.probe()
+        assert store.statements == before
 
     async def test_a_head_is_the_oldest_message_of_each_queue(self, store: Store) -> None:
         """S004-34"""
@@ -414,7 +442,7 @@ class StoreConformance:
         assert loaded.services == {S1: Tally.of([Q1])}
 
     async def test_ids_of_messages_that_are_gone_are_remembered(self, store: Store) -> None:
-        """C59"""
+        """BMQ-59"""
         await store.apply(creating(record(Q1), record(Q2), record(Q3)))
         await store.apply(appending(stored(1, Q1), stored(2, Q1)))
         both = {MessageId(b"id 1"): 1.5, MessageId(b""): 2.5}
@@ -870,6 +898,67 @@ class StoreConformance:
         assert await aged(store, 0, 50.0) == [2, 4, 6, 7]
         assert await aged(store, 0, 50.0, 3) == [2, 4, 6]
         assert await aged(store, 4, 50.5) == [6, 7]
+
+    async def test_what_is_overdue_comes_by_domain_in_the_order_of_numbers(
+        self, store: Store
+    ) -> None:
+        """S003-17: the first messages of each queue, as many as were asked for."""
+        await store.apply(creating(record(Q1, "a"), record(Q2, "b"), record(Q3, "a"), record(Q4)))
+        queues = {1: Q1, 2: Q2, 3: Q3, 4: Q1, 5: Q2, 6: Q1, 7: Q3, 8: Q4}
+        await store.apply(appending(*(stored(n, queue) for n, queue in queues.items())))
+        everything = (("a", FOREVER), ("b", FOREVER))
+        assert await overdue(store, 0, *everything) == [1, 2, 3, 4, 5, 6, 7]
+        assert await overdue(store, 0, *everything, limit=3) == [1, 2, 3]
+        assert await overdue(store, 3, *everything, limit=3) == [4, 5, 6]
+        assert await overdue(store, 7, *everything) == []
+        assert await overdue(store, 0) == []
+        # Each domain has its own time, and what arrived at that very time is not before it.
+        assert await overdue(store, 0, ("a", 1004.5), ("b", 1006.0)) == [1, 2, 3, 5]
+        assert await overdue(store, 0, ("b", 1000.0), ("unknown", FOREVER)) == []
+        await store.apply(Batch(delete={Seq(1), Seq(4)}, remove={Q3}))
+        wanted = Overdue((("a", FOREVER),), Seq(0), 10)
+        assert (await store.load(Load(overdue=wanted))).overdue == [
+            Dated(Seq(6), Q1, "a", MessageId(b"id 6"), 1006.5, 4)
+        ]
+
+    async def test_behind_a_young_message_nothing_is_overdue(self, store: Store) -> None:
+        """Whoever has a clock that was set back waits: a queue is in order of arrival."""
+        times = {1: 10.0, 2: 50.0, 3: 10.0}
+        await store.apply(creating(record(Q1)))
+        await store.apply(
+            appending(
+                *(
+                    Stored(Seq(n), Q1, Message(MessageId(b""), b"", at), (WHOLE,))
+                    for n, at in times.items()
+                )
+            )
+        )
+        assert await overdue(store, 0, ("d", 50.0)) == [1]
+
+    async def test_the_queues_of_a_domain_are_listed_in_pages(self, store: Store) -> None:
+        """In the order of their ids, each with what it holds, and for whom."""
+        await store.apply(
+            creating(record(Q2, "a"), record(Q1, "a"), record(Q3, "b"), record(Q4, "a"))
+        )
+        await store.apply(
+            appending(
+                stored(1, Q2, b"12345"),
+                stored(2, Q2, b"123"),
+                stored(3, Q4, b"1", apps=("foo", "bar")),
+                stored(4, Q3),
+            )
+        )
+        await store.apply(Batch(hold={Seq(3): ("bar",)}))
+        of_a = [Listed(Q1, 0, 0, None), Listed(Q2, 2, 8, True), Listed(Q4, 1, 1, False)]
+        first, second = Listing("a", QueueId(b""), 2), Listing("a", Q2, 2)
+        other, none = Listing("b", QueueId(b""), 5), Listing("unknown", QueueId(b""), 5)
+        loaded = await store.load(Load(listings={first, second, other, none}))
+        assert loaded.listings == {
+            first: of_a[:2],
+            second: of_a[2:],
+            other: [Listed(Q3, 1, 4, True)],
+            none: [],
+        }
 
     async def test_markers_are_told_from_messages(self, store: Store) -> None:
         sets: list[Properties] = [{MARKER: True}, {MARKER: False}, {MARKER: 1}, {}, {"p": True}]

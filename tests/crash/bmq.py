@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.interop.bmq.rig import SUCCESS, Client, Router, SdkError, bodies
+from tests.support.bmq_router import SUCCESS, Client, Router, SdkError, bodies
 
 DOMAINS = """\
 [domains.crash]

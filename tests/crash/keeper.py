@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.pipeline import keeping
-from headgate.pipeline.format import register
 from headgate.pipeline.session import open_session
+from headgate.pipeline.source.format import register
+from headgate.pipeline.tables import keeper
 from tests.crash.routers import QUEUE
 from tests.pipeline.conftest import SETTINGS
 
@@ -58,7 +58,7 @@ def start(session: SparkSession, folder: str, router: str, once: bool) -> list[S
     )
     sending = sending.trigger(availableNow=True) if once else sending
     return [
-        keeping.start(session, source, f"{folder}/tables", once=once, seconds=0.1),
+        keeper.start(session, source, f"{folder}/tables", once=once, seconds=0.1),
         sending.start(),
     ]
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from headgate.pipeline.archive import Archive
-from headgate.store import reading
+from headgate.client.admin import read_token
+from headgate.journal import reader
+from headgate.pipeline.tables.archive import Archive
 from tests.crash.rounds import APPS, Ledger, play, stored_in
 from tests.crash.routers import bodies_in, configured, start
 from tests.crash.worker import FAN
@@ -78,8 +79,10 @@ def _play(folder: Path, ledger: Ledger, seed: int) -> None:
 
 def _keeper(folder: Path, url: str, *options: str) -> subprocess.Popen[str]:
     """A pipeline at work."""
+    token = read_token(folder / "target" / "state" / "admin.token")
     keeper = subprocess.Popen(
         [sys.executable, "-m", "tests.crash.keeper", str(folder), url, *options],
+        env={**os.environ, "HEADGATE_ADMIN__TOKEN": token},
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,  # it is killed with its Java
@@ -95,7 +98,7 @@ def _kill(keeper: subprocess.Popen[str]) -> None:
 
 
 def _compare(folder: Path, result: Result) -> None:
-    told = {fact["number"]: fact for fact in reading.facts(folder / "journal")}
+    told = {fact["number"]: fact for fact in reader.facts(folder / "journal")}
     kept = Counter(row["number"] for row in _rows(folder, "facts", "number"))
     result.facts = len(told)
     result.wrong += [f"fact {n} is kept {c} times" for n, c in kept.items() if c != 1]

@@ -11,9 +11,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.core.steps import Load
-from headgate.store import reading
-from headgate.store.sealer import Bounds, Sealer
+from headgate.core.turn.store_requests import Load
+from headgate.journal import reader
+from headgate.journal.sealer import Bounds, Sealer
 from headgate.store.sqlite import SqliteStore
 from tests.crash.worker import FAN, LINES
 
@@ -85,14 +85,14 @@ def play(folder: Path, ledger: Ledger, seed: int) -> Round:
 
 def _compare_facts(folder: Path, ledger: Ledger, stored: set[str]) -> list[str]:
     """Seal what is left, as a new sealer would, and play the facts back."""
-    sealer = Sealer(folder / "queues.db", folder / "journal", Bounds())
+    sealer = Sealer(f"sqlite:{folder}/queues.db", folder / "journal", Bounds())
     while sealer.seal(2**62):
         pass
     sealer.close()
     wrong = []
     numbers: set[int] = set()
     left: dict[str, set[str]] = {}
-    for fact in reading.facts(folder / "journal"):
+    for fact in reader.facts(folder / "journal"):
         if fact["number"] in numbers:
             wrong.append(f"number {fact['number']} is there twice")
         numbers.add(fact["number"])

@@ -10,8 +10,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from headgate.core.names import QueueId
-from headgate.core.steps import Load
+from headgate.core.model.ids import QueueId
+from headgate.core.turn.store_requests import Load
 from headgate.store.sqlite import SqliteStore
 
 DEADLINE_SECONDS = 60

@@ -13,13 +13,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.core.tally import NOTHING
-from headgate.testing.recipient import Request
-from headgate.testing.services import make_service
-from headgate.testing.smp import SmpClient
-from headgate.wire.smp import commands as c
-from headgate.wire.smp.bodies import QuotaMarker
-from headgate.wire.smp.replies import Alls, Err, Msg, Ok, Reply, Sok, Soks
+from headgate.client.smp.recipient import Request
+from headgate.client.smp.service import make_service
+from headgate.core.model.tally import NOTHING
+from headgate.testing.smp_client import SmpClient
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec.replies import Alls, Err, Msg, Ok, Reply, Sok, Soks
+from headgate.wire.smp.codec.sealed import QuotaMarker
 from tests.crash.routers import DEADLINE_SECONDS, start
 from tests.crash.smp_ledger import Ledger, Line
 from tests.crash.smp_load import MESSAGING, NOTIFYING, Door, Load, secure
@@ -146,8 +146,8 @@ class Routers:
         self._contents = contents = await contents_of(self._url, self._state)
         wrong = list(self.ledger.compare(contents))
         wrong += contents.compare_tallies()
-        database = self._state / "queues.db" if self._url == SQLITE else self._url
-        wrong += self._told.read(database, self._state / "journal")
+        source = f"sqlite:{self._state}/queues.db" if self._url == SQLITE else self._url
+        wrong += self._told.read(source, self._state / "journal")
         wrong += self._told.compare(contents)
         for line in self.ledger.lines.values():
             if line.confirmed - self._told.confirmed:
@@ -214,7 +214,7 @@ class Verifier:
     async def deleted(self, client: SmpClient) -> None:
         gone = [line for line in self._ledger.lines.values() if line.is_deleted]
         for line in gone[-PROBES:]:
-            send = Request(c.Send(False, b"?"), line.queue.sender, line.sender_key)
+            send = Request(c.SmpSend(False, b"?"), line.queue.sender, line.sender_key)
             replies = await client.ask(line.queue.asks(c.Sub()), send)
             if replies != [Err("AUTH")] * 2:
                 self._wrong(f"{line} was deleted, and answers {replies}")
@@ -234,7 +234,7 @@ class Verifier:
         """Their first messages, which stay where they are."""
         if not lines:
             return
-        replies = await client.ask(*(line.queue.asks(c.Get()) for line in lines))
+        replies = await client.ask(*(line.queue.asks(c.SmpGet()) for line in lines))
         for line, reply in zip(lines, replies, strict=True):
             messages = self._contents.queues[line.queue.id].messages
             told = _read(line, reply) if isinstance(reply, Msg) else None

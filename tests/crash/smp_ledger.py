@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from headgate.testing.recipient import Key, Queue
-from headgate.wire.smp.bodies import QuotaMarker
-from headgate.wire.smp.replies import Err, Msg, Ok, Reply
+from headgate.client.smp.recipient import Key, Queue
+from headgate.wire.smp.codec.replies import Err, Msg, Ok, Reply
+from headgate.wire.smp.codec.sealed import QuotaMarker
 from tests.crash.smp_stored import Contents, Kept
 
 CLOCK = count(1)

@@ -13,15 +13,27 @@ from contextlib import suppress
 from types import UnionType
 from typing import Any
 
-from headgate.core.tally import Tally
-from headgate.core.values import value
-from headgate.errors import ProtocolError, Refused
-from headgate.testing.recipient import Key, Kind, Request, make_key, spki
-from headgate.testing.services import Service
-from headgate.testing.smp import Event, SmpClient
-from headgate.wire.smp import commands as c
+from headgate.client.smp.recipient import Key, Kind, Request, make_key, spki
+from headgate.client.smp.service import Service
+from headgate.core.model.tally import Tally
+from headgate.core.model.value import value
+from headgate.errors import NotConnected, ProtocolError, Refused
+from headgate.testing.smp_client import Event, SmpClient
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec.replies import (
+    Alls,
+    Deld,
+    Ends,
+    Err,
+    Msg,
+    Nid,
+    NMsg,
+    Ok,
+    Reply,
+    SmpEnd,
+    Sok,
+)
 from headgate.wire.smp.handshake import Role
-from headgate.wire.smp.replies import Alls, Deld, End, Ends, Err, Msg, Nid, NMsg, Ok, Reply, Sok
 from tests.crash.smp_ledger import Ledger, Line
 
 QUEUES = 50
@@ -115,7 +127,7 @@ class Load:
         for _ in range(many):
             padding = self._draw.randrange(15_000 if self._draw.random() < 0.1 else 1000)
             body = b"%d/%d " % (line.number, next(self.ledger.numbers)) + bytes(padding)
-            send = c.Send(bool(line.notifier) and self._draw.random() < 0.5, body)
+            send = c.SmpSend(bool(line.notifier) and self._draw.random() < 0.5, body)
             sent.append(line.asks(body))
             requests.append(Request(send, line.queue.sender, line.sender_key))
         for one, reply in zip(sent, await client.ask(*requests), strict=True):
@@ -174,7 +186,7 @@ class Load:
     async def _told(self, client: SmpClient, entity: bytes, reply: Reply) -> None:
         if isinstance(reply, Msg):
             await self._take(client, self.ledger.lines[entity], reply)
-        elif not isinstance(reply, End | Ends | Deld | Alls):
+        elif not isinstance(reply, SmpEnd | Ends | Deld | Alls):
             self.wrong.append(f"a recipient was told {reply}")
 
     async def _take(self, client: SmpClient, line: Line, msg: Msg) -> None:
@@ -193,7 +205,7 @@ class Load:
     async def get(self, client: SmpClient) -> None:
         while not self.is_over:
             line = self._draw.choice(self.ledger.alive)
-            (reply,) = await client.ask(line.queue.asks(c.Get()))
+            (reply,) = await client.ask(line.queue.asks(c.SmpGet()))
             self._expect(line, reply, "GET", Ok | Msg)
             if isinstance(reply, Msg):
                 await self._take(client, line, reply)
@@ -306,7 +318,7 @@ class Load:
             await work
         except TimeoutError:
             self.wrong.append("the router did not answer")
-        except OSError as error:
+        except NotConnected as error:
             if not self.is_over:
                 self.wrong.append(f"the router closed a connection: {error}")
         except (AssertionError, ProtocolError) as error:

@@ -11,12 +11,13 @@ from typing import Any
 
 import psycopg
 
-from headgate.core.names import QueueId, ServiceId
-from headgate.core.steps import Head, Load
-from headgate.core.tally import NOTHING, Tally, name_of
-from headgate.core.values import value
-from headgate.store import open_store, reading
-from headgate.store.sealer import Bounds, Sealer
+from headgate.core.model.ids import QueueId, ServiceId
+from headgate.core.model.tally import NOTHING, Tally, name_of
+from headgate.core.model.value import value
+from headgate.core.turn.store_requests import Head, Load
+from headgate.journal import reader
+from headgate.journal.sealer import Bounds, Sealer
+from headgate.store import open_store
 
 MANY = 10**6
 
@@ -111,13 +112,13 @@ class Told:
     services: set[bytes] = field(default_factory=set)
     confirmed: set[bytes] = field(default_factory=set)
 
-    def read(self, database: Path | str, directory: Path) -> Iterator[str]:
+    def read(self, source: str, directory: Path) -> Iterator[str]:
         """Seal what is left, as a new sealer would, and play what came since."""
-        sealer = Sealer(database, directory, Bounds())
+        sealer = Sealer(source, directory, Bounds())
         while sealer.seal(2**62):
             pass
         sealer.close()
-        for fact in reading.facts(directory, self.last):
+        for fact in reader.facts(directory, self.last):
             if fact["number"] <= self.last:
                 yield f"number {fact['number']} comes after {self.last}"
             self.last = fact["number"]

@@ -16,7 +16,7 @@ ROUNDS = 3
 async def test_every_message_is_kept_once_for_each_app_whatever_is_killed_when(
     tmp_path: Path,
 ) -> None:
-    """C59, C64, C72, S003-10."""
+    """BMQ-59, BMQ-64, BMQ-72, S003-10."""
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     result = await run(tmp_path, ROUNDS, seed)

@@ -20,14 +20,14 @@ import sys
 from pathlib import Path
 
 from headgate.core.commands import Confirm, Create, Interest, Open, Send, Subscribe
-from headgate.core.domain import Domain, Mode
-from headgate.core.gate import Window
-from headgate.core.limits import Limits
-from headgate.core.message import Message
-from headgate.core.names import MessageId, QueueId
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import MessageId, QueueId
+from headgate.core.model.limits import Limits
+from headgate.core.model.message import Message
+from headgate.core.model.window import Window
 from headgate.errors import NoMessage, NoSuchQueue, QueueExists, QuotaReached
-from headgate.server.journal import JournalSettings
-from headgate.server.local import LocalSession
+from headgate.journal.sealer_process import JournalSettings
+from headgate.server.in_process import InProcessSession
 from headgate.server.router import Router
 from headgate.store.sqlite import SqliteStore
 
@@ -72,7 +72,7 @@ async def kill_sealers(router: Router, seed: int) -> None:
 
 
 async def send(router: Router, queue: QueueId, seed: int) -> None:
-    session = LocalSession(router, "sender")
+    session = InProcessSession(router, "sender")
     if queue == FAN:
         await session.ask(Open, FAN, "fan", read=False, write=True)
     else:
@@ -101,7 +101,7 @@ async def receive(router: Router, queue: QueueId, seed: int) -> None:
     """Subscribe, confirm some, and hang up now and then."""
     draw = random.Random(f"receive {queue!r} {seed}")
     while True:
-        session = LocalSession(router, "receiver")
+        session = InProcessSession(router, "receiver")
         try:
             await session.ask(Subscribe, queue)
         except NoSuchQueue:
@@ -125,7 +125,7 @@ async def read(router: Router, app: str, seed: int) -> None:
     """One app of the fanout queue. Only when both have confirmed is a message gone."""
     draw = random.Random(f"read {app} {seed}")
     while True:
-        session = LocalSession(router, app)
+        session = InProcessSession(router, app)
         await session.ask(Open, FAN, "fan", app, interests=INTERESTS)
         for _ in range(draw.randrange(1, 60)):
             message = (await session.delivery()).message.id

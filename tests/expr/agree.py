@@ -10,11 +10,11 @@ import time
 from collections import Counter
 from random import Random, SystemRandom
 
-from headgate.expr.keys import keys_of
+from headgate.expr.index_keys import keys_of
 from headgate.expr.nodes import Tree, text_of
 from headgate.expr.parser import ExpressionLimits, parse
 from headgate.expr.predicate import Predicate
-from headgate.expr.values import Value
+from headgate.expr.types import Value
 from tests.expr import draw, reference
 
 ROOMY = ExpressionLimits(bytes=65_536, operators=10_000)

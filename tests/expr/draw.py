@@ -22,7 +22,7 @@ from headgate.expr.nodes import (
     Tree,
     Unary,
 )
-from headgate.expr.values import Value
+from headgate.expr.types import Value
 
 MIN, MAX = -(2**63), 2**63 - 1
 

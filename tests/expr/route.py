@@ -15,12 +15,12 @@ from collections import Counter
 from itertools import cycle, product
 from random import Random, SystemRandom
 
+from headgate.expr.compiled_chunks import Tuning
 from headgate.expr.index import PredicateIndex
-from headgate.expr.keys import keys_of
+from headgate.expr.index_keys import keys_of
 from headgate.expr.nodes import text_of
 from headgate.expr.predicate import Predicate, compile_expression
-from headgate.expr.together import Tuning
-from headgate.expr.values import Value
+from headgate.expr.types import Value
 from tests.expr import draw
 
 ROUTES_PER_WORLD = 1_000

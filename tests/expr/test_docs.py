@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,9 @@ from headgate.expr.explain import caret
 from headgate.expr.nodes import DEPTH_MAX
 from headgate.expr.parser import ExpressionLimits
 from headgate.expr.predicate import Failure, compile_expression
+from tests.support.repository import DOCS
 
-PAGE = (Path(__file__).parents[2] / "docs/reference/expressions.md").read_text()
+PAGE = (DOCS / "reference/expressions.md").read_text()
 CELL = re.compile(r"(?<!\\)\|")
 CODE = re.compile(r"`([^`]+)`")
 

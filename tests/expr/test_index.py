@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.expr.compiled_chunks import Entry, Pile, Tuning, compiled_together
 from headgate.expr.index import PredicateIndex
-from headgate.expr.keys import Equal, Range, choices_of
+from headgate.expr.index_keys import Equal, Range, choices_of
 from headgate.expr.nodes import Tree, text_of
 from headgate.expr.parser import parse
 from headgate.expr.predicate import Predicate, compile_expression
-from headgate.expr.together import Entry, Pile, Tuning, compiled_together
-from headgate.expr.values import Properties, Value
+from headgate.expr.types import Properties, Value
 from tests.expr import draw
 from tests.expr.agree import ROOMY
 from tests.expr.route import TUNINGS, compare, is_bare
@@ -59,6 +59,20 @@ def test_within_a_priority_the_order_can_be_given(tuning: Tuning) -> None:
     for item, priority in ((30, 0), (2**60, 1), (5, 0), (10, 1), (20, 1)):
         index.add(compile_expression("x == 1 && y > 2"), item, priority, order=item)
     assert list(index.matching({"x": 1, "y": 3})) == [10, 20, 2**60, 5, 30]
+
+
+@pytest.mark.parametrize("tuning", TUNINGS)
+@pytest.mark.parametrize("text", ["x != 1", "x >= 0", "x == 2", "x + 1 > 0", "x > 0 && x < 5"])
+def test_items_of_one_order_are_in_the_order_of_arrival(tuning: Tuning, text: str) -> None:
+    """Two have the same place for a moment while they change theirs."""
+    index: PredicateIndex[str] = PredicateIndex(tuning)
+    for item in ("c", "a", "b"):
+        index.add(compile_expression(text), item, priority=1, order=7)
+    assert list(index.matching({"x": 2})) == ["c", "a", "b"]
+    filed = index.remove("c")
+    assert list(index.matching({"x": 2})) == ["a", "b"]
+    index.restore(filed)
+    assert list(index.matching({"x": 2})) == ["c", "a", "b"]
 
 
 def test_nothing_matches_in_an_empty_index() -> None:
@@ -320,6 +334,72 @@ def test_the_index_finds_what_asking_everybody_finds(
         for message in messages:
             wanted = [number for _, number, predicate in linear if predicate.matches(message)]
             assert list(index.matching(message)) == wanted
+
+
+FILED = (
+    None,
+    "x > 5 && x < 5",
+    "x >= 3 && x <= 2",
+    's > "b" && s < "a"',
+    "x == 3",
+    "x == 3 && b",
+    "x == 3 || y == 3 || exists(s)",
+    "x < 4",
+    "x <= 4",
+    "x > 4",
+    "x >= 4",
+    "x > 2 && x < 5",
+    "x >= 3 && x <= 3",
+    "y < 4 && x < 9",
+    "!exists(y) || x == 3",
+    "x == 3 || !exists(y)",
+    "x == 2 || y == 4",
+    "x < 4 && y != 9 && x < 6",
+    's < "b" && y != 9 && s < "c"',
+    "b",
+    "!b",
+    "exists(y)",
+    "!exists(y)",
+    "x % 2 == 0",
+    's == "a"',
+    's < "b"',
+    's >= "ab" && s < "c"',
+    "x * 2 + 1 == 7",
+)
+"""Every way in which an expression can be filed, never true and always true included."""
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["as they came", "backwards"])
+@pytest.mark.parametrize("tuning", TUNINGS)
+def test_each_finds_its_own_however_it_is_filed_and_nobody_who_left(
+    tuning: Tuning, backwards: bool
+) -> None:
+    """S003-2, S003-3, S003-12, S003-14, S003-16, S003-27, S003-44, BMQ-2, BMQ-23, BMQ-30: a message
+    is for those whose expression is true of its properties, for each once, among however many
+    others; none is true of everything. It is so before and after others came between, and left."""
+    messages: list[dict[str, Value]] = [{}, {"x": 3, "y": 3, "s": "a", "b": True}]
+    messages += [{"x": value, "b": value % 2 == 0} for value in range(7)]
+    messages += [{"y": value, "s": text} for value, text in ((3, "a"), (4, "ab"), (5, "b"))]
+    index: PredicateIndex[int] = PredicateIndex(tuning)
+    known: dict[int, Predicate | None] = {}
+
+    def check() -> None:
+        for message in messages:
+            wanted = [n for n in sorted(known) if (p := known[n]) is None or p.matches(message)]
+            assert list(index.matching(message)) == wanted, message
+
+    places = [(turn, place) for turn in (1, 0, 2) for place in range(len(FILED))]
+    for turn, place in reversed(places) if backwards else places:
+        text, number = FILED[place], place * 3 + turn
+        known[number] = compile_expression(text) if text is not None else None
+        index.add(known[number], number, order=number)
+        if place % 5 == turn:
+            check()
+    for number in [*range(0, 3 * len(FILED), 2), *range(1, 3 * len(FILED), 2)]:
+        check()
+        del known[number]
+        index.remove(number)
+    assert is_bare(index)
 
 
 def test_twenty_thousand_drawn_routes_agree() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from headgate.expr.nodes import Tree, text_of
 from headgate.expr.predicate import Failure, Predicate, compile_expression
-from headgate.expr.values import Properties, Value, precedes
+from headgate.expr.types import Properties, Value, precedes
 from tests.expr import agree, draw
 
 MIN, MAX = -(2**63), 2**63 - 1
@@ -33,7 +33,7 @@ def test_a_predicate_tells_its_text_tree_and_properties() -> None:
 
 
 def test_an_upper_bound_matches_up_to_the_bound() -> None:
-    """C1 (the routing of it is tested with the queues)"""
+    """BMQ-1 (the routing of it is tested with the queues)"""
     assert [outcome("x <= 1", x=x) for x in (0, 1, 2)] == [True, True, False]
 
 
@@ -51,7 +51,7 @@ def test_a_bare_word_is_a_property_and_not_a_text() -> None:
 
 @pytest.mark.parametrize("text", ["x", "x + 33", "-x", '"s"', "5", "x * 2 - 1"])
 def test_a_result_that_is_not_boolean_never_matches(text: str) -> None:
-    """C5, S003-49"""
+    """BMQ-5, S003-49"""
     assert outcome(f"exists(y) && ({text})", x=1, y=1) is TYPE
 
 
@@ -63,12 +63,12 @@ def test_a_boolean_property_alone_is_an_expression() -> None:
 
 @pytest.mark.parametrize("value", [2**15, 2**31, MAX, MIN, -(2**15), -(2**31)])
 def test_integers_of_64_bits_compare_with_their_literals(value: int) -> None:
-    """C6, S003-60"""
+    """BMQ-6, S003-60"""
     assert outcome(f"x == {value}", x=value) is True
 
 
 def test_a_missing_property_is_an_error_and_no_match() -> None:
-    """C7"""
+    """BMQ-7"""
     assert outcome("x == 1") is NAME
     assert outcome("x != 1") is NAME
     assert outcome("!(x == 1)") is NAME
@@ -77,7 +77,7 @@ def test_a_missing_property_is_an_error_and_no_match() -> None:
 
 
 def test_an_error_on_the_left_of_or_is_not_mended_by_the_right() -> None:
-    """C8"""
+    """BMQ-8"""
     assert outcome("x >= 0 || (y >= 0)", y=1) is NAME
     assert outcome("x >= 0 || (y >= 0)", x=1) is True
 
@@ -86,7 +86,7 @@ def test_an_error_on_the_left_of_or_is_not_mended_by_the_right() -> None:
     "harm", ["missing == 1", "s + 1 == 2", "x / 0 == 1", "s", "x", "bin == 1", "-s == 1"]
 )
 def test_a_decided_left_side_leaves_the_right_side_alone(harm: str) -> None:
-    """C9, S003-57, S003-76, S003-77"""
+    """BMQ-9, S003-57, S003-76, S003-77"""
     message: Properties = {"x": 1, "s": "text", "bin": b""}
     for text, wanted in ((f"x == 2 && {harm}", False), (f"x == 1 || {harm}", True)):
         assert outcome(text, **message) is wanted
@@ -116,7 +116,7 @@ def test_a_decided_left_side_leaves_the_right_side_alone(harm: str) -> None:
 def test_operands_of_different_types_never_match_nor_does_the_negation(
     op: str, left: str, right: str
 ) -> None:
-    """C10, S003-72, S003-78"""
+    """BMQ-10, S003-72, S003-78"""
     message: Properties = {"i": 1, "s": "1", "b": True}
     assert outcome(f"exists(i) && {left} {op} {right}", **message) is TYPE
     assert outcome(f"!({left} {op} {right}) || exists(i)", **message) is TYPE
@@ -124,7 +124,7 @@ def test_operands_of_different_types_never_match_nor_does_the_negation(
 
 @pytest.mark.parametrize("text", ["x / y == 0", "x % y == 0", "x / 0 == 0", "x % 0 == 0"])
 def test_division_by_zero_never_matches(text: str) -> None:
-    """C11, S003-68"""
+    """BMQ-11, S003-68"""
     assert outcome(text, x=1, y=0) is ARITHMETIC
     assert outcome(f"!({text})", x=1, y=0) is ARITHMETIC
 
@@ -165,6 +165,10 @@ def test_division_goes_towards_zero_and_the_remainder_has_the_sign_of_the_left(
     """S003-69"""
     assert outcome("a / b == q && a % b == r", a=a, b=b, q=quotient, r=remainder) is True
     assert outcome(f"a / {b} == q && a % {b} == r", a=a, q=quotient, r=remainder) is True
+    for op in "/%":
+        assert outcome(f"a {op} zero == 0", a=a, zero=0) is ARITHMETIC
+        assert outcome(f"a {op} 0 == 0", a=a) is ARITHMETIC
+        assert (outcome(f"a {op} -1 == 0", a=a) is ARITHMETIC) == (a == MIN)
 
 
 @pytest.mark.parametrize(
@@ -191,20 +195,20 @@ def test_an_integer_over_64_bits_is_an_arithmetic_error(
 
 
 def test_iso_dates_compare_in_their_order() -> None:
-    """C12"""
+    """BMQ-12"""
     text = 'date >= "2024-02-01" && date < "2024-03-01"'
     days = ["2024-01-31", "2024-02-01", "2024-02-29", "2024-03-01"]
     assert [outcome(text, date=day) for day in days] == [False, True, True, False]
 
 
 def test_property_names_are_case_sensitive() -> None:
-    """C13, S003-54, S003-56"""
+    """BMQ-13, S003-54, S003-56"""
     assert outcome("ask < Ask", ask=1, Ask=2) is True
     assert outcome("ask == 1", Ask=1) is NAME
 
 
 def test_booleans_integers_and_strings_work_and_binary_does_not() -> None:
-    """C14, S003-48; the integer types of a wire are all integers here"""
+    """BMQ-14, S003-48; the integer types of a wire are all integers here"""
     assert outcome("b", b=True) is True
     assert outcome("i == 127", i=127) is True
     assert outcome('s == "a"', s="a") is True
@@ -222,7 +226,7 @@ def test_an_integer_property_over_64_bits_is_not_readable(huge: int) -> None:
 
 
 def test_exists_asks_for_a_property_without_reading_it() -> None:
-    """C15"""
+    """BMQ-15"""
     assert outcome("exists(p)", p=0) is outcome("exists(p)", p="") is True
     assert outcome("exists(p)", p=False) is True
     assert outcome("exists(p)") is False
@@ -259,7 +263,7 @@ def test_the_six_comparisons_work_on_integers_and_on_strings(
 
 
 def test_two_booleans_compare_for_equality_and_have_no_order() -> None:
-    """S003-73, C20"""
+    """S003-73, BMQ-20"""
     assert outcome("a == b", a=True, b=True) is True
     assert outcome("a != b", a=True, b=True) is False
     assert outcome("(x == 1) == (y == 2)", x=0, y=0) is True
@@ -320,7 +324,7 @@ def test_operands_are_evaluated_before_their_types_are_compared() -> None:
 
 
 def test_white_space_makes_another_text_and_the_same_tree() -> None:
-    """C22 (groups are formed by text)"""
+    """BMQ-22 (groups are formed by text)"""
     one, other = compile_expression("x==1"), compile_expression("x == 1")
     assert one.text != other.text
     assert one.tree == other.tree

@@ -11,9 +11,9 @@ from random import Random
 
 import pytest
 
-from headgate.core.patterns import PatternIndex
-from tests.core.glob_reference import draw_pattern, draw_subject
-from tests.interop.resp.server import start_redis
+from headgate.core.channels.pattern_index import PatternIndex
+from tests.core.model.glob_reference import draw_pattern, draw_subject
+from tests.support.resp_servers import start_redis
 
 SEED = 8
 ROUNDS = 20

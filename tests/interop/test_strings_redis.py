@@ -12,8 +12,8 @@ from random import Random
 import hiredis
 import pytest
 
-from tests.interop.resp.server import start_redis
-from tests.wire.resp.test_strings import Desk, table
+from tests.support.resp_servers import start_redis
+from tests.wire.resp.commands.test_strings import Desk, table
 
 SEEDS = range(4)
 COMMANDS = 20_000
@@ -252,7 +252,7 @@ def members(reply: bytes) -> list[object]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_replies_and_expired_events_are_those_of_redis(redis_port: int, seed: int) -> None:
-    """R-65, R-67, R-69."""
+    """RESP-65, RESP-67, RESP-69."""
     commands, desk, asked = Commands(seed), Desk(), Counter[bytes]()
     with closing(Client(redis_port)) as client, closing(Client(redis_port)) as listener:
         client.send([[b"FLUSHALL"]])

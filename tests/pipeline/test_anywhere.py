@@ -16,7 +16,8 @@ from typing import Any
 import pyspark
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.repository import ROOT
+
 PACKAGE = Path(pyspark.__file__).parent
 
 JOB = """
@@ -24,7 +25,7 @@ import json, sys
 from random import Random
 from headgate.expr.predicate import compile_expression
 from headgate.pipeline.session import open_session
-from tests.pipeline import parity
+from tests.support import spark_parity as parity
 
 TEXT = 'y % 3 != 1 && (s >= "a" || b)'
 

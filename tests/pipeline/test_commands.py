@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 
 from headgate.cli import cli
 from headgate.core.commands import Create, Delete
-from headgate.core.domain import Domain, Mode
-from headgate.core.limits import Limits
-from headgate.core.names import QueueId, ServiceId
-from headgate.core.tally import name_of
-from headgate.pipeline.format import register
-from headgate.server.journal import JournalSettings
-from headgate.server.local import LocalSession
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import QueueId, ServiceId
+from headgate.core.model.limits import Limits
+from headgate.core.model.tally import name_of
+from headgate.journal.sealer_process import JournalSettings
+from headgate.pipeline.source.format import register
+from headgate.server.in_process import InProcessSession
 from headgate.server.router import Router
 from headgate.store.sqlite import SqliteStore
 
@@ -122,7 +122,7 @@ async def live(folder: Path) -> None:
         journal=JournalSettings(folder / "var" / "journal", 1_000_000, None, None),
     )
     await router.start()
-    session = LocalSession(router, "service")
+    session = InProcessSession(router, "service")
     for queue in QUEUES:
         await session.ask(Create, queue, "line", service=SERVICE)
     await session.ask(Delete, QUEUES[0])

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "pipeline.md"
+from tests.support.repository import DOCS
+
+PAGE = DOCS / "pipeline.md"
 TEXT = PAGE.read_text()
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.server.check import Finding, findings
+from headgate.server.check import findings
 from headgate.server.config import Config, load_config
-from headgate.server.serve import open_store
+from headgate.server.state_directory import open_store
+from headgate.server.wires.wire import Finding
+from tests.support.certificates import make_certificate
 
 
 def config_in(folder: Path, text: str = "", directory: str = "state", port: int = 0) -> Config:
@@ -41,7 +43,7 @@ def test_a_new_folder_is_fine_and_stays_empty(tmp_path: Path) -> None:
     assert all(finding.ok for finding in report.values())
     assert report["store"].text == "sqlite:queues.db (will be made)"
     assert report["directory"].text.endswith("state (will be made)")
-    assert report["certificate"].text == "not needed"
+    assert report["listen"].text.startswith("warning: no [listen.*] section: no client can connect")
     assert [p.name for p in tmp_path.iterdir()] == ["headgate.toml"]
 
 
@@ -122,3 +124,31 @@ def test_file_descriptors_are_compared_with_the_sessions(
 def test_warnings_are_in_the_line_of_the_configuration(tmp_path: Path) -> None:
     config = found(config_in(tmp_path, "[domains.d]\nsubscriptions = { a = ['b > 1'] }"))["config"]
     assert "(1 domain); warning: domains.d.subscriptions.a: ignored" in config.text
+
+
+def test_users_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
+    listen = "[listen.resp]\nport = 0\n"
+    assert found(config_in(tmp_path, listen))["users"] == Finding("users", True, "1 user")
+    missing = found(config_in(tmp_path, listen + 'acl_file = "users.acl"'))["users"]
+    assert not missing.ok
+    assert "No such file or directory" in missing.text
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "users.acl").write_text("user bob on nopass\n")
+    assert found(config_in(tmp_path, listen + 'acl_file = "users.acl"'))["users"].text == "2 users"
+
+
+@pytest.mark.parametrize("wire", ["smp", "resp", "bmq"])
+def test_the_port_of_every_listener_is_looked_at(tmp_path: Path, wire: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        report = found(config_in(tmp_path, f"[listen.{wire}]\nport = {taken.getsockname()[1]}"))
+    assert not report[f"listen.{wire}"].ok
+    assert "listen" not in report
+
+
+@pytest.mark.parametrize("wire", ["resp", "bmq"])
+def test_the_certificate_of_every_listener_is_looked_at(tmp_path: Path, wire: str) -> None:
+    make_certificate(tmp_path)
+    text = f"[listen.{wire}]\nport = 0\n[listen.{wire}.tls]\n"
+    assert found(config_in(tmp_path, text))[f"listen.{wire}.tls"].ok
+    wrong = found(config_in(tmp_path, text + 'key = "server.crt"'))[f"listen.{wire}.tls"]
+    assert not wrong.ok

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.core.domain import Domain, Mode
-from headgate.core.limits import KiB, Limits, MiB
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.limits import KiB, Limits, MiB
 from headgate.errors import ConfigError
 from headgate.server.config import (
     Config,
@@ -61,6 +61,16 @@ def test_paths_are_relative_to_the_folder_of_the_file(load: Load, tmp_path: Path
     assert load('directory = "state"').directory == tmp_path / "state"
 
 
+def test_files_of_tls_are_relative_to_the_folder_of_the_file(load: Load, tmp_path: Path) -> None:
+    config = load(
+        '[listen.resp.tls]\ncertificate = "../here/./server.crt"\nkey = "/keys/server.key"'
+    )
+    assert config.listen.resp is not None
+    assert config.listen.resp.tls is not None
+    assert config.listen.resp.tls.certificate == str(tmp_path.parent / "here" / "server.crt")
+    assert config.listen.resp.tls.key == "/keys/server.key"
+
+
 def test_the_environment_is_stronger_than_the_file(load: Load) -> None:
     config = load("[admin]\nport = 1", HEADGATE_ADMIN__PORT="2", HEADGATE_DIRECTORY="/state")
     assert config.admin.port == 2
@@ -73,7 +83,7 @@ def test_a_variable_makes_a_section_that_the_file_does_not_have(load: Load) -> N
     assert config.listen.bmq is not None
     assert config.listen.bmq.port == 30115
     assert config.listen.bmq.tls is not None
-    assert config.listen.bmq.tls.key == "k.pem"
+    assert Path(config.listen.bmq.tls.key).name == "k.pem"
 
 
 def test_a_variable_changes_a_domain_of_the_file(load: Load) -> None:
@@ -111,7 +121,10 @@ def test_every_section_and_key_that_is_documented_can_be_written(
 
 
 def test_the_default_file_changes_nothing(load: Load) -> None:
-    assert [e.origin for e in load(default_text()).entries if e.origin != "default"] == []
+    """But that clients can connect, from this machine."""
+    config = load(default_text())
+    assert [e.origin for e in config.entries if e.origin != "default"] == []
+    assert [listen.host for listen in config.listen.each().values()] == ["127.0.0.1"] * 3
 
 
 def test_a_domain_gets_its_mode_its_bounds_and_its_predicates(load: Load) -> None:
@@ -197,7 +210,18 @@ def test_limits_bound_the_expressions_of_domains(load: Load) -> None:
             '[listen.resp]\nnotify_keyspace_events = "KEA"',
             'notify_keyspace_events: "KEA" is not "" or',
         ),
-        ("[listen.resp]\nmailbox_soft = '64 MiB'", "listen.resp.mailbox_soft: is above mailbox_h"),
+        (
+            "[listen.resp]\nmailbox_soft = '64 MiB'",
+            "listen.resp.mailbox_soft: mailbox_soft is above mailbox_hard",
+        ),
+        (
+            "[listen.resp]\nmailbox_hard = '1 MiB'",
+            "listen.resp.mailbox_hard: mailbox_soft is above mailbox_hard",
+        ),
+        (
+            "[listen.resp]\nworkers = 1",
+            "listen.resp.workers: is no key any more: a router is one process; remove it",
+        ),
         ("[limits]\nmailbox_bytes_soft = '64 MiB'", "limits.mailbox_bytes_soft: is above"),
         ("[domains.x]\nmode = 'exclusive'", 'domains.x.mode: "exclusive" is not one of "priorit'),
         ("[domains.x]\nmode = 'fanout'", "domains.x.apps: a fanout domain needs at least one app"),
@@ -209,6 +233,29 @@ def test_limits_bound_the_expressions_of_domains(load: Load) -> None:
         ("[domains.x]\nsubscriptions = {a = [1]}", "domains.x.subscriptions: a table is not a ta"),
         ('[admin]\nhost = "0.0.0.0"', "admin.host: 0.0.0.0 is beyond loopback, where a token is"),
         ('[admin]\nhost = "::"', "admin.host: :: is beyond loopback"),
+        (
+            '[listen.bmq]\nhost = "0.0.0.0"',
+            "listen.bmq.host: 0.0.0.0 is beyond loopback, where clients have to say who they are:"
+            " set listen.bmq.clients (tokens) or listen.bmq.tls.client_ca (certificates), or"
+            " listen.bmq.insecure = true",
+        ),
+        (
+            '[listen.bmq]\nhost = "::"\n[listen.bmq.tls]\ncertificate = "a"',
+            "listen.bmq.host: :: is beyond loopback",
+        ),
+        (
+            '[listen.bmq]\ninsecure = true\nclients = { a = "b" }',
+            "listen.bmq.insecure: lets everybody in, and clients or client_ca does not",
+        ),
+        (
+            '[listen.bmq]\nclients = ["a"]',
+            "listen.bmq.clients: the value is not a table of secrets",
+        ),
+        (
+            '[listen.bmq]\nclients = { "a:b" = "c" }',
+            "listen.bmq.clients: the value is not a table of secrets by name",
+        ),
+        ("[domains.x]\nreaders = 'a'", 'domains.x.readers: "a" is not a list of different texts'),
         ('directory = ""', 'directory: "" is not the path of a folder'),
         ('directory = "a\\u0000b"', "directory: "),
         ("a = [", "line 1, column 6: Invalid value"),
@@ -227,7 +274,7 @@ def test_what_is_wrong_is_said_with_its_path(load: Load, text: str, message: str
 
 
 def test_a_wrong_expression_is_shown_with_a_caret(load: Load) -> None:
-    """C65: such a domain is not loaded."""
+    """BMQ-65: such a domain is not loaded."""
     with pytest.raises(ConfigError) as caught:
         load('[domains.d]\nsubscriptions = { "" = ["price = 10"] }')
     lines = str(caught.value).splitlines()
@@ -527,10 +574,15 @@ def test_every_limit_and_every_bound_of_a_domain_can_be_configured() -> None:
 
 def test_the_budget_of_publishers_is_128_mib_unless_told_otherwise(load: Load) -> None:
     """S002-59."""
-    for text, expected in (("", 128 * MiB), ("publish_buffer_limit = '1 MiB'", MiB)):
-        listener = load(f"[listen.resp]\n{text}").listen.resp
-        assert listener is not None
-        assert listener.publish_buffer_limit == expected
+    for text, expected in (
+        ("", 128 * MiB),
+        ("publish_buffer_limit = '1 MiB'", MiB),
+        ("[limits]\nbudget_bytes = '2 MiB'", 2 * MiB),
+        ("publish_buffer_limit = '1 MiB'\n[limits]\nbudget_bytes = '2 MiB'", MiB),
+    ):
+        config = load(f"[listen.resp]\n{text}")
+        assert config.listen.resp is not None
+        assert config.listen.resp.mailboxes(config.limits)[0] == expected
     assert Limits().budget_bytes == 128 * MiB
 
 
@@ -543,3 +595,51 @@ def test_the_queues_of_smp_have_a_domain_of_their_own(load: Load) -> None:
     )
     with pytest.raises(ConfigError, match="the domain of the SMP queues"):
         load('[domains."smp"]\nmode = "priority"')
+
+
+# Clients of queues.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'clients = { shop = "secret" }',
+        '[listen.bmq.tls]\nclient_ca = "clients.crt"',
+        "insecure = true",
+    ],
+)
+def test_beyond_loopback_clients_show_who_they_are_or_everybody_may_come(
+    load: Load, text: str
+) -> None:
+    bmq = load(f'[listen.bmq]\nhost = "0.0.0.0"\n{text}').listen.bmq
+    assert bmq is not None
+    assert bmq.host == "0.0.0.0"
+
+
+def test_what_is_open_or_unencrypted_beyond_loopback_is_a_warning(load: Load) -> None:
+    beyond = '[listen.bmq]\nhost = "0.0.0.0"\n'
+    assert "may read and write every queue" in load(beyond + "insecure = true").warnings[0]
+    assert "as they are" in load(beyond + 'clients = { shop = "secret" }').warnings[0]
+    assert load('[listen.bmq]\nclients = { shop = "secret" }').warnings == ()
+
+
+def test_tokens_are_read_from_files_and_shown_nowhere(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "shop.token").write_text("sesame\n")
+    config = load('[listen.bmq.clients]\nshop = "file:shop.token"\nbilling = "sesame too"')
+    assert config.listen.bmq is not None
+    assert config.listen.bmq.clients["shop"].reveal() == "sesame"
+    [entry] = [e for e in config.entries if e.key == "listen.bmq.clients"]
+    assert entry.value == '{ "shop" = "file:shop.token", "billing" = "(hidden)" }'
+    assert "sesame" not in repr(config)
+    with pytest.raises(ConfigError, match=r"listen\.bmq\.clients\.shop: cannot read"):
+        load('[listen.bmq.clients]\nshop = "file:nowhere"')
+
+
+def test_a_list_of_a_domain_names_clients_or_all(load: Load) -> None:
+    clients = '[listen.bmq]\nclients = { shop = "secret" }\n'
+    config = load(clients + '[domains.x]\nreaders = ["shop"]\nwriters = []\ncreators = "all"')
+    domain = config.domains["x"]
+    assert (domain.readers, domain.writers, domain.creators) == (("shop",), (), None)
+    assert config.warnings == ()
+    [warning] = load(clients + '[domains.x]\nreaders = ["ship"]').warnings
+    assert warning == 'domains.x.readers: no client is named "ship"; did you mean shop?'

@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from headgate.crypto.keys import check_chain, leaf_key, open_signed_key, public_key, sign_key
 from headgate.errors import ConfigError
 from headgate.server.identity import Identity, make
-from headgate.wire.smp.keys import check_chain, leaf_key, open_signed_key, public_key, sign_key
 
 NOW = 1_750_000_000.0
 FILES = ["ca.crt", "ca.key", "server.crt", "server.key"]

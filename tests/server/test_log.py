@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core import facts as f
-from headgate.core.names import WHOLE, MessageId, QueueId, ServiceId, SessionId
-from headgate.core.tally import name_of
+from headgate.core.model.ids import WHOLE, MessageId, QueueId, ServiceId, SessionId
+from headgate.core.model.tally import name_of
 from headgate.server.log import LEVELS, FactLog, Formatter, fields_of, set_up
 
 QUEUE, MESSAGE = QueueId(bytes(range(24))), MessageId(b"m" * 16)
@@ -185,3 +185,18 @@ def test_the_form_follows_the_stream_unless_it_is_said(
     set_up("info", form, stream)
     logging.getLogger("headgate").info("hello")
     assert stream.getvalue().startswith("{") is is_json
+
+
+def test_sessions_that_come_and_go_are_lines_only_for_who_looks_for_them(
+    lines: io.StringIO, clock: Clock
+) -> None:
+    facts: list[f.Fact] = [
+        f.SessionOpened(0, ONE, "resp", "127.0.0.1:5"),
+        f.SessionClosed(0, ONE, "resp", "127.0.0.1:5", "closed by the client"),
+    ]
+    log = FactLog(10, clock)
+    log.observe(facts * 1000)
+    assert told(lines) == []
+    logging.getLogger("headgate").setLevel("DEBUG")
+    log.observe(facts)
+    assert [line["event"] for line in told(lines)] == ["SessionOpened", "SessionClosed"]

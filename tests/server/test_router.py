@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from headgate.core.commands import Confirm, Create, Interest, Open, Send
-from headgate.core.domain import Domain, Mode
+from headgate.core.effects import Effect, GoOn
 from headgate.core.facts import Expired, Fact, SessionClosed
 from headgate.core.facts import LimitReached as LimitReachedFact
-from headgate.core.limits import Limits
-from headgate.core.message import Message
-from headgate.core.names import MessageId, QueueId
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import MessageId, QueueId
+from headgate.core.model.limits import Limits
+from headgate.core.model.message import Message
+from headgate.core.turn.store_requests import Batch
 from headgate.errors import LimitReached, StoreError
 from headgate.server import router as router_module
-from headgate.server.local import LocalSession
+from headgate.server import store_health as pulse_module
+from headgate.server.in_process import InProcessSession
 from headgate.server.router import Router
 from headgate.store.memory import MemoryStore
 from headgate.store.sqlite import SqliteStore
@@ -44,15 +49,34 @@ async def test_sessions_have_a_limit() -> None:
     facts: list[Fact] = []
     router.watch(facts.extend)
     await router.start()
-    LocalSession(router, "a")
-    second = LocalSession(router, "b")
+    InProcessSession(router, "a")
+    second = InProcessSession(router, "b")
     with pytest.raises(LimitReached, match="sessions"):
-        LocalSession(router, "c")
+        InProcessSession(router, "c")
     assert [(f.name, f.limit) for f in facts if isinstance(f, LimitReachedFact)] == [
         ("sessions", 2)
     ]
     second.close()
-    LocalSession(router, "c")
+    InProcessSession(router, "c")
+    await router.stop()
+
+
+async def test_the_tick_finds_who_was_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit that somebody raised and told nobody of: nothing left a mailbox."""
+    monkeypatch.setattr(router_module, "TICK_SECONDS", 0.01)
+    router = make(Limits(mailbox_bytes_soft=10, mailbox_bytes_hard=20))
+    await router.start()
+    told: asyncio.Queue[Sequence[Effect]] = asyncio.Queue()
+    slow = router.connect("resp", "slow", lambda effects: None)
+    publisher = router.connect("resp", "publisher", told.put_nowait)
+    broker = router.broker
+    session = broker.sessions.get(slow)
+    assert session is not None
+    session.mailbox.offer("m", 21, 0.0)
+    broker.waiting.wait(publisher, slow, broker.budget)
+    broker.budget.mailbox_hard = 30
+    async with asyncio.timeout(20):
+        assert await told.get() == [GoOn(publisher)]
     await router.stop()
 
 
@@ -61,7 +85,7 @@ async def test_the_reason_of_a_close_stays_visible() -> None:
     facts: list[Fact] = []
     router.watch(facts.extend)
     await router.start()
-    session = LocalSession(router, "phone")
+    session = InProcessSession(router, "phone")
     session.close(lost=True)
     session.close()
     await router.stop()
@@ -75,7 +99,7 @@ async def test_the_reason_of_a_close_stays_visible() -> None:
 async def test_status_and_gauges_are_plain_data_that_add_up() -> None:
     router = make()
     await router.start()
-    session = LocalSession(router, "phone")
+    session = InProcessSession(router, "phone")
     await session.ask(Create, QUEUE, "line", subscribe=True)
     await session.ask(Send, QUEUE, Message(MessageId(b"1"), b"hi", 0.0))
     await session.ask(Open, JOBS, "work", write=True, interests=(Interest("x == 1"),))
@@ -114,19 +138,71 @@ async def test_time_passes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
     router.watch(watch)  # type: ignore[arg-type]
     await router.start()
-    session = LocalSession(router, "s")
+    session = InProcessSession(router, "s")
     await session.ask(Open, JOBS, "work", read=False, write=True)
     await session.ask(Send, JOBS, Message(MessageId(b"1"), b"", now))
     now += 11
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await expired.wait()
+    await router.stop()
+
+
+class DeafStore(MemoryStore):
+    """Does not answer while it is told not to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.failure: StoreError | None = None
+
+    async def apply(self, batch: Batch) -> None:
+        await self.gate.wait()
+        await super().apply(batch)
+
+    async def probe(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
+async def test_a_turn_that_does_not_end_is_a_problem() -> None:
+    now, store = [1000.0], DeafStore()
+    router = Router(store=store, domains={"line": LINE}, limits=Limits(), clock=lambda: now[0])
+    await router.start()
+    session = InProcessSession(router, "s")
+    store.gate.clear()
+    asked = session.ask(Create, QUEUE, "line")
+    await asyncio.sleep(0.01)
+    assert router.problems() == []
+    now[0] += router_module.TURN_SECONDS
+    assert router.problems() == ["turns: one has been under way for 5 s"]
+    store.gate.set()
+    await asked
+    assert router.problems() == []
+    await router.stop()
+
+
+async def test_a_router_without_turns_knows_that_its_store_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pulse_module, "PROBE_SECONDS", 0.01)
+    store = DeafStore()
+    router = Router(store=store, domains={"line": LINE}, limits=Limits())
+    await router.start()
+    store.failure = StoreError("it is gone")
+    async with asyncio.timeout(20):
+        while router.problems() != ["store: it is gone"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        store.failure = None
+        while router.problems():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
     await router.stop()
 
 
 async def test_new_settings_of_a_domain_hold_without_a_restart() -> None:
     router = make()
     await router.start()
-    session = LocalSession(router, "s")
+    session = InProcessSession(router, "s")
     await session.ask(Open, JOBS, "work", read=False, write=True)
     router.reconfigure({"work": Domain("work", Mode.PRIORITY, max_messages=1)})
     await session.ask(Send, JOBS, Message(MessageId(b"1"), b"", router.clock()))
@@ -138,7 +214,7 @@ async def test_new_settings_of_a_domain_hold_without_a_restart() -> None:
 async def test_answers_to_a_session_that_gave_up_waiting_go_nowhere() -> None:
     router = make()
     await router.start()
-    session = LocalSession(router, "s")
+    session = InProcessSession(router, "s")
     answer = session.ask(Create, QUEUE, "line")
     answer.cancel()
     await session.ask(Create, QueueId(b"other"), "line")
@@ -153,7 +229,7 @@ async def test_the_inbox_tells_its_limit_as_a_fact() -> None:
     facts: list[Fact] = []
     router.watch(facts.extend)
     await router.start()
-    session = LocalSession(router, "s")
+    session = InProcessSession(router, "s")
     first = session.ask(Create, QUEUE, "line")
     with pytest.raises(LimitReached):
         session.ask(Create, QueueId(b"other"), "line")
@@ -169,7 +245,7 @@ async def test_a_full_disk_fails_the_senders_until_there_is_room(tmp_path: Path)
     store = SqliteStore(tmp_path / "q.db")
     router = Router(store=store, domains={"line": LINE}, limits=Limits())
     await router.start()
-    session = LocalSession(router, "s")
+    session = InProcessSession(router, "s")
     await session.ask(Create, QUEUE, "line", subscribe=True)
 
     async def pages(most: int) -> None:
@@ -187,4 +263,44 @@ async def test_a_full_disk_fails_the_senders_until_there_is_room(tmp_path: Path)
     await session.ask(Send, QUEUE, Message(MessageId(b"last"), bytes(10_000), 0.0))
     assert (await session.delivery()).message.id == b"last"
     assert router.problems() == []
+    await router.stop()
+
+
+async def test_what_grew_old_in_a_queue_that_nobody_opens_makes_room_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    """BMQ-83, BMQ-87, S003-17: nobody has to open the queue for it."""
+    domains = {"work": replace(WORK, domain_max_messages=1)}
+    now = [1000.0]
+
+    def start() -> Router:
+        return Router(
+            store=SqliteStore(tmp_path / "q.db"),
+            domains=domains,
+            limits=Limits(),
+            clock=lambda: now[0],
+        )
+
+    async def post(router: Router, queue: QueueId) -> None:
+        session = InProcessSession(router, "writer")
+        await session.ask(Open, queue, "work", read=False, write=True)
+        message = Message(MessageId(queue), b"body", router.clock())
+        await asyncio.wait_for(session.ask(Send, queue, message), 20)
+
+    router = start()
+    await router.start()
+    await post(router, JOBS)
+    await router.stop()
+    now[0] += 11
+    router = start()
+    expired = asyncio.Event()
+
+    def look(facts: Sequence[Fact]) -> None:
+        if any(isinstance(fact, Expired) for fact in facts):
+            expired.set()
+
+    router.watch(look)
+    await router.start()
+    await asyncio.wait_for(expired.wait(), 20)
+    await post(router, QueueId(b"bmq://work/other"))
     await router.stop()

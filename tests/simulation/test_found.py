@@ -19,12 +19,12 @@ from headgate.core.commands import (
     Subscribe,
     Tick,
 )
-from headgate.core.domain import Domain, Mode
 from headgate.core.effects import Deliver, End, Failed
-from headgate.core.gate import Window
-from headgate.core.limits import Limits
-from headgate.core.message import Message
-from headgate.core.names import WHOLE, MessageId, QueueId, SessionId
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import WHOLE, MessageId, QueueId, SessionId
+from headgate.core.model.limits import Limits
+from headgate.core.model.message import Message
+from headgate.core.model.window import Window
 from headgate.store.memory import MemoryStore
 from headgate.testing.rig import Rig, deliveries
 
@@ -99,7 +99,7 @@ def test_a_failed_turn_forgets_no_message_id() -> None:
     rig.do(sending(producer, b"m1"), sending(producer, b"m2"))
     rig.fail_at = 0
     rig.turn([sending(producer, b"m3"), Tick()])
-    assert list(rig.shard.sharing.queues[Q].remembered) == [b"m1", b"m2"]
+    assert list(rig.shard.shared.queues[Q].remembered.times) == [b"m1", b"m2"]
 
 
 def test_a_subscriber_that_was_displaced_in_between_gets_the_head_again() -> None:
@@ -110,8 +110,8 @@ def test_a_subscriber_that_was_displaced_in_between_gets_the_head_again() -> Non
     effects = rig.do(
         sending(sender, b"m1"), Subscribe(two, next(_refs), Q), Subscribe(one, next(_refs), Q)
     )
-    told = [type(x) for x in effects if x.session == one and isinstance(x, End | Deliver)]
-    assert told == [Deliver, End, Deliver]
+    heard = [type(x) for x in effects if x.session == one and isinstance(x, End | Deliver)]
+    assert heard == [Deliver, End, Deliver]
 
 
 def test_a_queue_made_anew_is_not_read_with_get_any_more() -> None:

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from headgate.core.facts import Repeated
-from headgate.core.names import MessageId, QueueId
-from headgate.core.steps import Batch
+from headgate.core.model.ids import MessageId, QueueId
+from headgate.core.turn.store_requests import Batch
 from headgate.store.memory import MemoryStore
 from headgate.testing.checkers import Checker
 from headgate.testing.checkers.base import is_exclusive
@@ -71,7 +71,7 @@ def played(seed: int, store: MemoryStore | None = None) -> Repeats:
 
 @pytest.mark.parametrize("part", range(4))
 def test_nothing_is_taken_twice_though_the_router_crashes(part: int) -> None:
-    """C59."""
+    """BMQ-59."""
     recognised = [played(seed).recognised for seed in range(part, SEEDS, 4)]
     assert sum(recognised) > 0, "no sender had to ask again"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.core.broker import Broker
-from headgate.core.outbox import OutboxRow
+from headgate.core.turn.outbox import OutboxRow
 from headgate.testing.sealing import SealingActor
 from headgate.testing.trace import Violation
 from headgate.testing.world import Operator, Ticker, World

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from headgate.core.backlogs import Backlog
+from headgate.core.delivery.gate import Gate
+from headgate.core.delivery.sessions import Sessions
 from headgate.core.effects import End
+from headgate.core.exclusive.delivery import ExclusiveDelivery
+from headgate.core.exclusive.holders import Holders
+from headgate.core.exclusive.queue_cache import CachedQueue
 from headgate.core.facts import Displaced, Subscribed
-from headgate.core.gate import Gate
-from headgate.core.names import WHOLE, QueueId, Ref, SessionId
-from headgate.core.queues import Queues
-from headgate.core.seats import Seat
-from headgate.core.sessions import Sessions
-from headgate.core.steps import Batch, Load, Outcome
-from headgate.core.turn import Turn
+from headgate.core.model.ids import WHOLE, QueueId, Ref, SessionId
+from headgate.core.turn.session_state import SessionState
+from headgate.core.turn.store_requests import Batch, Load, TurnOutcome
+from headgate.core.turn.turn import Turn
 from headgate.testing.world import Router, Taken
 
 Settings = dict[str, Any]
@@ -28,30 +29,34 @@ Variant = Callable[[pytest.MonkeyPatch], Settings]
 def no_end(monkeypatch: pytest.MonkeyPatch) -> Settings:
     """The displaced is not told."""
 
-    def _end(self: Queues, holder: SessionId, queue: QueueId, by: SessionId, turn: Turn) -> None:
-        self._release(holder, queue, turn)
+    def _end(self: Holders, holder: SessionId, queue: QueueId, by: SessionId, turn: Turn) -> None:
+        self.release(holder, queue, turn)
 
-    monkeypatch.setattr(Queues, "_end", _end)
+    monkeypatch.setattr(Holders, "_end", _end)
     return {}
 
 
 def no_displacement(monkeypatch: pytest.MonkeyPatch) -> Settings:
     """The displaced is told, and goes on receiving."""
-    register = Queues._register
+    register = Holders.register
 
-    def _register(
-        self: Queues, session: SessionId, seat: Seat, backlog: Backlog, turn: Turn
+    def register_beside(
+        self: Holders,
+        session: SessionId,
+        state: SessionState,
+        cached: CachedQueue,
+        turn: Turn,
     ) -> None:
-        queue = backlog.record.queue
+        queue = cached.record.queue
         holder = next(iter(self.subscribers.roster(queue)), session)
         if holder == session:
-            register(self, session, seat, backlog, turn)
+            register(self, session, state, cached, turn)
             return
         turn.effects.append(End(holder, queue))
         turn.facts.append(Displaced(turn.now, queue, holder, session))
         turn.facts.append(Subscribed(turn.now, queue, WHOLE, session))
 
-    monkeypatch.setattr(Queues, "_register", _register)
+    monkeypatch.setattr(Holders, "register", register_beside)
     return {}
 
 
@@ -63,20 +68,20 @@ def no_window(monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 def no_window_of_one(monkeypatch: pytest.MonkeyPatch) -> Settings:
     """A head is offered whether or not it is in flight."""
-    offer = Queues.offer
+    offer = ExclusiveDelivery.offer
 
     def heedless(
-        self: Queues,
+        self: ExclusiveDelivery,
         session: SessionId,
-        seat: Seat,
-        backlog: Backlog,
+        state: SessionState,
+        cached: CachedQueue,
         turn: Turn,
         ref: Ref | None = None,
     ) -> bool:
-        turn.undo.pop(seat.gates, backlog.record.queue)
-        return offer(self, session, seat, backlog, turn, ref)
+        turn.undo.pop(state.gates, cached.record.queue)
+        return offer(self, session, state, cached, turn, ref)
 
-    monkeypatch.setattr(Queues, "offer", heedless)
+    monkeypatch.setattr(ExclusiveDelivery, "offer", heedless)
     return {}
 
 
@@ -105,7 +110,7 @@ def effects_before_commit(monkeypatch: pytest.MonkeyPatch) -> Settings:
                 frame = taken.step.gi_frame
                 assert frame is not None
                 turn = frame.f_locals["turn"]
-                taken.outcome = Outcome(list(turn.effects), list(turn.facts), [])
+                taken.outcome = TurnOutcome(list(turn.effects), list(turn.facts), [])
                 self.release(taken)
             super().asks(taken, asked)
 

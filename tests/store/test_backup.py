@@ -8,10 +8,10 @@ import sqlite3
 import subprocess
 from pathlib import Path
 
-from headgate.core.message import Message, Stored
-from headgate.core.names import WHOLE, MessageId, QueueId, Seq
-from headgate.core.parties import Parties
-from headgate.core.steps import Batch, Load, QueueRecord
+from headgate.core.model.ids import WHOLE, MessageId, QueueId, Seq
+from headgate.core.model.message import Message, Stored
+from headgate.core.model.parties import Parties, QueueRecord
+from headgate.core.turn.store_requests import Batch, Load
 from headgate.store.base import Store
 from headgate.store.postgres import PostgresStore
 from headgate.store.sqlite import SqliteStore

@@ -17,8 +17,8 @@ import pytest
 PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
-from headgate.core.message import Message, Stored
-from headgate.core.steps import Batch, QueueRecord
+from headgate.core.model.message import Message, Stored
+from headgate.core.turn.store_requests import Batch, QueueRecord
 from headgate.store import SqliteStore
 
 async def main():

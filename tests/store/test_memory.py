@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.core.names import Seq
-from headgate.core.steps import Aged, Batch, Load, Loaded, ServiceRecord
+from headgate.core.model.ids import Seq
+from headgate.core.turn.store_requests import Aged, Batch, Load, Loaded, ServiceRecord
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
 from tests.conformance.store import (

@@ -15,11 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.names import MessageId, QueueId, Seq, ServiceId
-from headgate.core.outbox import OutboxRow
-from headgate.core.parties import Address, Notifier, Parties, Party
-from headgate.core.steps import Aged, Batch, Load, Page, ServiceRecord, SinkRecord
-from headgate.core.tally import Tally
+from headgate.core.model.ids import MessageId, QueueId, Seq, ServiceId
+from headgate.core.model.parties import Address, Notifier, Parties, Party
+from headgate.core.model.tally import Tally
+from headgate.core.turn.outbox import OutboxRow
+from headgate.core.turn.store_requests import (
+    Aged,
+    Batch,
+    Listing,
+    Load,
+    Overdue,
+    Page,
+    ServiceRecord,
+    SinkRecord,
+)
 from headgate.errors import ConfigError, StoreError
 from headgate.store import MemoryStore, open_store
 from headgate.store.base import Store
@@ -40,8 +49,8 @@ from tests.conformance.store import (
     seqs,
     stored,
 )
-from tests.store.proxy import Odd, Proxy
 from tests.store.test_sqlite import ALL, FIRST, batches, kinds, loads, outcome
+from tests.support.postgres_proxy import Odd, Proxy
 
 
 class TestPostgresStore(DurableStoreConformance):
@@ -184,7 +193,7 @@ async def test_a_migration_that_fails_leaves_the_schema_as_it_was(
     assert [number for number, _ in known] == list(range(1, len(known) + 1))
     more = [(90, "CREATE TABLE new (x integer)"), (91, "CREATE TABLE queues (x integer)")]
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "migrations", lambda: known + more)
+        patch.setattr(schema, "migrations", lambda owner: known + more)
         with pytest.raises(StoreError, match="already exists"):
             await store.open()
     assert aside.ask("SELECT number FROM headgate.version") == [(len(known),)]
@@ -282,6 +291,8 @@ def many(count: int, first: int) -> tuple[Batch, Load]:
         usage={"d", *map(str, range(count))},
         identities={b"f" + s for s in services},
         aged=Aged(Seq(0), 1000.0, 100),
+        overdue=Overdue((("d", 1000.0), *((str(n), 1000.0) for n in range(count))), Seq(0), 100),
+        listings={Listing(str(n), QueueId(b""), 5) for n in range(count)},
         sinks=True,
     )
     return batch, load
@@ -350,6 +361,7 @@ async def test_one_long_queue_does_not_make_the_others_slow(url: str, aside: Asi
             heads=dict.fromkeys(queues[100:], 1),
             pages={Page(S1, queues[100], 50)},
             aged=Aged(Seq(0), 0.0, 10),
+            overdue=Overdue((("d", 0.0),), Seq(0), 10),
         )
     )
     assert len(loaded.heads) == 100

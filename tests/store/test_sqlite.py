@@ -21,21 +21,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.message import INT64_MAX, INT64_MIN, NO_PROPERTIES, Message, Stored
-from headgate.core.names import WHOLE, MessageId, QueueId, Seq, ServiceId
-from headgate.core.parties import Address, Link, Notifier, Parties, Party, Purpose
-from headgate.core.steps import (
+from headgate.core.model.ids import WHOLE, MessageId, QueueId, Seq, ServiceId
+from headgate.core.model.message import NO_PROPERTIES, Message, Stored
+from headgate.core.model.parties import (
+    Address,
+    Link,
+    Notifier,
+    Parties,
+    Party,
+    Purpose,
+    QueueRecord,
+)
+from headgate.core.model.tally import Tally
+from headgate.core.turn.store_requests import (
     Aged,
     Batch,
+    Listing,
     Load,
     Loaded,
+    Overdue,
     Page,
-    QueueRecord,
     ServiceRecord,
     SinkRecord,
 )
-from headgate.core.tally import Tally
 from headgate.errors import ConfigError, StoreError
+from headgate.expr.types import INT64_MAX, INT64_MIN
 from headgate.store import MemoryStore, SqliteStore, open_store
 from headgate.store.base import Store
 from headgate.store.sqlite import file, sql
@@ -227,10 +237,12 @@ async def test_each_question_is_one_statement(store: SqliteStore, many: int) -> 
             usage={str(n) for n in range(many)},
             identities=set(queues),
             aged=Aged(Seq(0), 1.0, many),
+            overdue=Overdue(tuple((str(n), 1.0) for n in range(many)), Seq(0), many),
+            listings={Listing(str(n), Q1, 2) for n in range(many)},
             sinks=True,
         )
     )
-    assert store.statements - before == 10  # what is remembered comes with backlogs
+    assert store.statements - before == 12  # what is remembered comes with backlogs
 
 
 async def test_heads_and_addresses_are_one_statement(store: SqliteStore) -> None:
@@ -519,6 +531,8 @@ async def test_a_file_that_was_moved_away_takes_no_batch(
     path.rename(away / "router.db")
     with pytest.raises(StoreError, match=r"router\.db: the file is gone; put it back"):
         await store.apply(creating(record(Q1)))
+    with pytest.raises(StoreError, match=r"router\.db: the file is gone; put it back"):
+        await store.probe()
     path.touch()
     with pytest.raises(StoreError, match=r"router\.db: another file took its place"):
         await store.apply(creating(record(Q1)))
@@ -648,6 +662,16 @@ asyncio.run(main())
 """
 
 
+async def test_a_lock_file_that_was_deleted_lets_nobody_in(store: SqliteStore, path: Path) -> None:
+    path.with_name(path.name + ".lock").unlink()
+    second = SqliteStore(path)
+    with pytest.raises(StoreError, match=r"another router uses it"):
+        await second.open()
+    await second.close()
+    await store.apply(creating(record(Q1)))
+    assert await seqs(store, Q1) == []
+
+
 async def test_the_lock_of_a_killed_router_is_gone(path: Path) -> None:
     with program(RUN_A_ROUTER, str(path)) as router:
         assert f"(process {router.pid})" in await refusal(path)
@@ -710,7 +734,7 @@ async def test_only_the_missing_migrations_are_applied(
     await store.close()
     known = file.migrations()
     more = [*known, (len(known) + 1, "CREATE TABLE later (x);")]
-    monkeypatch.setattr(file, "migrations", lambda: more)
+    monkeypatch.setattr(file, "migrations", lambda owner: more)
     await store.open()
     assert await seqs(store, Q1) == []
     await store.close()
@@ -723,7 +747,7 @@ async def test_queues_of_an_older_version_have_no_parties(
     known = file.migrations()
     store = SqliteStore(path)
     with monkeypatch.context() as patch:
-        patch.setattr(file, "migrations", lambda: known[:3])
+        patch.setattr(file, "migrations", lambda owner: known[:3])
         await store.open()
         await store.close()
     with contextlib.closing(sqlite3.connect(path)) as db:
@@ -747,7 +771,7 @@ async def test_a_migration_that_fails_leaves_the_version_before(
     known = file.migrations()
     more = [*known, (len(known) + 1, "CREATE TABLE later (x); CREATE TABLE queues (x);")]
     with monkeypatch.context() as patch:
-        patch.setattr(file, "migrations", lambda: more)
+        patch.setattr(file, "migrations", lambda owner: more)
         assert "queues already exists" in await refusal(path)
     assert schema(path) == (len(known), TABLES)
     store = SqliteStore(path)
@@ -879,6 +903,14 @@ loads = st.builds(
     usage=st.sets(domains),
     identities=st.sets(some_ids),
     aged=st.none() | st.builds(Aged, numbers, st.floats(allow_nan=False), st.integers(0, 4)),
+    overdue=st.none()
+    | st.builds(
+        Overdue,
+        st.dictionaries(domains, st.floats(allow_nan=False)).map(lambda each: (*each.items(),)),
+        numbers,
+        st.integers(0, 4),
+    ),
+    listings=st.sets(st.builds(Listing, domains, queue_ids, st.integers(0, 4))),
     sinks=st.booleans(),
 )
 
@@ -891,6 +923,8 @@ ALL = Load(
     usage={"", "d", "d\0", "größe"},
     identities=set(ODD_IDS),
     aged=Aged(Seq(-1), math.inf, 100),
+    overdue=Overdue((("d", math.inf), ("größe", math.inf)), Seq(-1), 100),
+    listings={Listing("d", QueueId(b""), 100), Listing("d\0", QueueId(b""), 100)},
     sinks=True,
 )
 

@@ -1,17 +1,18 @@
 """The command line: each command parses, calls one function of the library, and prints.
 
 Data goes to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
-2 misused, 130 interrupted.
+2 misused, 3 found something, 4 no router answers, 5 not allowed, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
 from headgate.cli.lazy import LazyGroup
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, NoRouter, NotAllowed
 
 
 class Commands(LazyGroup):
@@ -25,9 +26,19 @@ class Commands(LazyGroup):
             if ctx.params["debug"]:
                 raise
             click.echo(f"headgate: {error}", err=True)
-            ctx.exit(1)
+            ctx.exit(_code(error))
         except KeyboardInterrupt:
             ctx.exit(130)
+
+
+def _code(error: HeadgateError) -> int:
+    match error:
+        case NoRouter():
+            return 4
+        case NotAllowed():
+            return 5
+        case _:
+            return 1
 
 
 @click.group(
@@ -37,10 +48,12 @@ class Commands(LazyGroup):
         "check": "headgate.cli.serve",
         "init": "headgate.cli.init",
         "config": "headgate.cli.config",
-        "pub": "headgate.cli.channels",
-        "sub": "headgate.cli.channels",
+        "pub": "headgate.cli.pubsub",
+        "sub": "headgate.cli.pubsub",
         "expr": "headgate.cli.expr",
         "explain": "headgate.cli.explain",
+        "queues": "headgate.cli.queues",
+        "agent": "headgate.cli.agent",
         "journal": "headgate.cli.journal",
         "pipeline": "headgate.cli.pipeline",
         "store": "headgate.cli.store",
@@ -57,6 +70,7 @@ def cli(debug: bool) -> None:
     Start with "headgate demo" to see it work, or with "headgate config default >
     headgate.toml" and "headgate serve".
     """
+    os.umask(0o077)  # for what Spark and other libraries write too
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from headgate.cli.output import emit, json_option
+from headgate.client.admin import TOKEN_FILE
 from headgate.server.config import FILE_NAME, default_text, load_config
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,6 +32,18 @@ def config_option(command: F) -> F:
         show_default=f"{FILE_NAME} in the current directory, if there is one",
         metavar="FILE",
         help="The configuration.",
+    )(command)
+
+
+def token_file_option(command: F) -> F:
+    """Add ``--token-file`` to a command that asks the admin port."""
+    return click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        envvar=TOKEN_FILE,
+        metavar="FILE",
+        help="The file with the token of the router's admin port. Without it the token is"
+        " admin.token of the configuration, or in the file admin.token of its state directory.",
     )(command)
 
 

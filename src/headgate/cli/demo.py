@@ -12,21 +12,23 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import click
 
 from headgate.cli.config import config_option
 from headgate.cli.explain import lines
-from headgate.core.message import Properties
+from headgate.core.model.message import Properties
+from headgate.demo import scene
+from headgate.demo.conversation import conversation
 from headgate.errors import ConfigError
-from headgate.server import scene
-from headgate.server.config import load_config
-from headgate.server.config.sections import Listen, ListenBmq, ListenResp, ListenSmp
-from headgate.server.listener import bind
+from headgate.server.config import Config, load_config
+from headgate.server.config.sections import Listen, ListenBmq, ListenSection
+from headgate.server.net.listener import bind
 from headgate.server.router import Router
 from headgate.server.serve import serve
-from headgate.store.urls import masked
+from headgate.server.wires.all_wires import WIRES
+from headgate.store.backends import masked
 
 
 @click.command()
@@ -40,18 +42,13 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
     """Start the router, play a short scene, and go on serving.
 
     The scene sends messages through a queue, a fan-out, routed orders and, sealed, over the
-    network, and prints what each subscriber received and why; then the data pipeline shows what
-    it made of that. Everything is on this machine: the store is in ./var unless the
-    configuration says otherwise. Ctrl-C stops the router.
+    network, and prints what each subscriber received and why. Two agents go on talking after their
+    router was restarted. Then the data pipeline shows what it made of that. Everything is on this
+    machine: the store is in ./var unless the configuration says otherwise. Ctrl-C stops the router.
     """
     settings = load_config(config, os.environ)
     quiet = replace(settings, log=replace(settings.log, level="warning"))
-    listen = Listen(
-        smp=quiet.listen.smp or at_free_port(ListenSmp()),
-        resp=quiet.listen.resp or at_free_port(ListenResp()),
-        bmq=quiet.listen.bmq or at_free_port(ListenBmq()),
-    )
-    quiet = replace(quiet, listen=listen)
+    quiet = replace(quiet, listen=listeners(quiet))
     folder, program = os.path.relpath(settings.directory), os.path.relpath(sys.argv[0])
 
     async def play(router: Router, addresses: Mapping[str, str]) -> bool:
@@ -60,7 +57,10 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
         )
         await scene.play(router, click.echo)
         await scene.orders(addresses["bmq"], click.echo, partial(explained, router))
-        await scene.sealed(addresses["smp"], click.echo)
+        secret = settings.smp.create_password
+        password = None if secret is None else secret.reveal()
+        await scene.sealed(addresses["smp"], click.echo, password)
+        await conversation(click.echo)
         if once:
             return False
         if tables and router.journal is not None:
@@ -71,16 +71,40 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
         at = "" if bmq == DEFAULT_BMQ else f" --address {bmq}"
         click.echo(f"  redis-cli -h {host} -p {port} subscribe news")
         click.echo(f"  redis-cli -h {host} -p {port} publish news 'rain tomorrow'")
-        click.echo(f"  curl {addresses['admin']}/status.json")
+        click.echo(f"  {asking(addresses)}")
         click.echo(f"  {program} sub '{scene.ORDERS_QUEUE}?id=shipping' --where 'amount >= 50'{at}")
         click.echo(f"  {program} pub {scene.ORDERS_QUEUE} 'a lamp' --property amount=60{at}")
+        click.echo(f"  {program} agent init --router '{addresses['smp']}'")
+        click.echo(f"  {program} agent queue new meters")
         click.echo(f"  {program} expr check 'amount >= 1000 && kind == \"express\"'")
         click.echo(f"  {program} pipeline dryrun 'amount >= 50' --domain {scene.ORDERS}")
         click.echo(f"  {program} pipeline sql 'select * from deliveries'")
+        click.echo(f"In a browser, once: {addresses['login']}")
         click.echo("Ctrl-C stops it.")
         return True
 
     serve(quiet, None, domains=scene.DOMAINS, play=play)
+
+
+def listeners(config: Config) -> Listen:
+    """Every wire: as the configuration has it, or else at its usual port if that is free."""
+    usable = replace(config, listen=replace(config.listen, bmq=for_everybody(config.listen.bmq)))
+    found: dict[str, Any] = {
+        wire.name: wire.listen(usable) or at_free_port(wire.section()) for wire in WIRES
+    }
+    return Listen(**found)
+
+
+def for_everybody(bmq: ListenBmq | None) -> ListenBmq | None:
+    """The listener, if the clients of the scene can come in without a token or a certificate."""
+    return bmq if bmq is not None and not bmq.clients and bmq.tls is None else None
+
+
+def asking(addresses: Mapping[str, str]) -> str:
+    """A command that asks the admin port."""
+    file = addresses.get("token_file")
+    token = "$TOKEN" if file is None else f"$(cat {shlex.quote(os.path.relpath(file))})"
+    return f'curl -H "Authorization: Bearer {token}" {addresses["admin"]}/status.json'
 
 
 DEFAULT_BMQ = "{0.host}:{0.port}".format(ListenBmq())
@@ -128,10 +152,7 @@ async def show_tables(router: Router, config: Path | None, install: str | None) 
             await process.wait()
 
 
-L = TypeVar("L", ListenSmp, ListenResp, ListenBmq)
-
-
-def at_free_port(listen: L) -> L:
+def at_free_port(listen: ListenSection) -> ListenSection:
     """The listener with its own port, or 0 for any other if somebody has it."""
     try:
         bind("listen", listen.host, listen.port).close()

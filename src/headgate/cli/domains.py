@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.address import QUEUES, host_and_port
+from headgate.cli.address import QUEUES, Identity, Where, place_of
 from headgate.cli.output import emit
 from headgate.client.bmq import Change, Client, Delivery, Lost, Subscription
-from headgate.core.message import Properties, PropertyValue
+from headgate.core.model.message import Properties, PropertyValue
 from headgate.server.config import load_config
 from headgate.server.config.sections import ListenBmq
 
@@ -25,24 +25,30 @@ FORM = f"{SCHEME}DOMAIN/QUEUE"
 
 
 async def post(
-    config: Path | None, address: str | None, uri: str, body: bytes, properties: Properties
+    config: Path | None,
+    where: Where,
+    identity: Identity,
+    uri: str,
+    body: bytes,
+    properties: Properties,
 ) -> str:
     """Post a message and return its id."""
-    async with await _connect(config, address, patience=SECONDS) as client:
+    async with await _connect(config, where, identity, patience=SECONDS) as client:
         queue = await client.open(uri, write=True)
         return (await queue.post(body, properties)).hex()
 
 
 async def follow(
     config: Path | None,
-    address: str | None,
+    where: Where,
+    identity: Identity,
     uri: str,
     subscriptions: Sequence[Subscription],
     count: int | None,
     as_json: bool,
 ) -> None:
     """Print messages and confirm each when it is printed."""
-    async with await _connect(config, address) as client:
+    async with await _connect(config, where, identity) as client:
         queue = await client.open(uri, read=True, subscriptions=subscriptions)
         click.echo(f"subscribed to {uri}", err=True)
         printed = 0
@@ -63,23 +69,37 @@ def wanted(expressions: Sequence[str], priority: int, count: int | None) -> list
     return [Subscription(text, priority, max_unconfirmed_messages=window) for text in texts]
 
 
-async def _connect(config: Path | None, address: str | None, *, patience: float = 60.0) -> Client:
+async def _connect(
+    config: Path | None, where: Where, identity: Identity, *, patience: float = 60.0
+) -> Client:
+    if where.user is not None or where.password_file is not None:
+        raise click.UsageError("--user and --password-file are for channels")
     settings = load_config(config, os.environ)
     listen = settings.listen.bmq or ListenBmq()
-    host, port = host_and_port(address, QUEUES, (listen.host, listen.port))
-    certificate = None if listen.tls is None else settings.directory / listen.tls.certificate
-    scheme = "tcp" if certificate is None else "tcps"
-    where = f"[{host}]" if ":" in host else host
+    token = identity.token
+    if token is None and identity.client is not None:
+        known = listen.clients.get(identity.client)
+        token = None if known is None else known.reveal()
+    place = place_of(where, QUEUES, listen.host, listen.port)
+    certificate = where.ca
+    if certificate is None and listen.tls is not None and place.tls is not False:
+        certificate = settings.directory / listen.tls.certificate
+    scheme = "tcps" if place.tls or certificate is not None else "tcp"
+    host = f"[{place.host}]" if ":" in place.host else place.host
     return await Client.connect(
-        f"{scheme}://{where}:{port}",
+        f"{scheme}://{host}:{place.port}",
         certificate=certificate,
         timeout=SECONDS,
         patience=patience,
-        on_change=_told,
+        name=identity.client,
+        token=token,
+        client_certificate=identity.certificate,
+        client_key=identity.key,
+        on_change=_print_change,
     )
 
 
-def _told(change: Change) -> None:
+def _print_change(change: Change) -> None:
     text = f"connection lost: {change.reason}" if isinstance(change, Lost) else "connected again"
     click.echo(text, err=True)
 
@@ -101,8 +121,8 @@ def _row(uri: str, delivery: Delivery) -> dict[str, object]:
 def _line(row: Mapping[str, object]) -> str:
     properties = row["properties"]
     assert isinstance(properties, dict)
-    told = " ".join(f"{name}={_text(item)}" for name, item in properties.items())
-    return f"{row['queue']}: {row['body']}" + (f" [{told}]" if told else "")
+    shown = " ".join(f"{name}={_text(item)}" for name, item in properties.items())
+    return f"{row['queue']}: {row['body']}" + (f" [{shown}]" if shown else "")
 
 
 def _text(item: object) -> str:

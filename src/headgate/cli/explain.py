@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import urllib.error
-import urllib.request
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,17 +12,19 @@ from typing import Any
 
 import click
 
-from headgate.cli.config import config_option
+from headgate.cli.config import config_option, token_file_option
 from headgate.cli.output import emit, json_option, readable
 from headgate.cli.properties import property_option
-from headgate.core.message import Declared, PropertyValue
-from headgate.errors import ConfigError, HeadgateError, Refused
+from headgate.client.admin import AdminPort
+from headgate.core.model.message import Declared, PropertyValue
+from headgate.core.model.queue_uri import SCHEME, parse_uri
+from headgate.errors import ConfigError, HeadgateError, NotAllowed, NotARouter, Refused, RouterError
+from headgate.journal.segments import segments
+from headgate.server.admin import tokens
 from headgate.server.config import Config, load_config
-from headgate.server.serve import journal_settings
-from headgate.store.segments import segments
-from headgate.wire.bmq.uris import SCHEME, parse_uri
+from headgate.server.state_directory import journal_settings
 
-TIMEOUT_SECONDS = 10.0
+ANSWER_SECONDS = 10.0
 WHO_MAX = 5
 """Sessions that are named in a line."""
 
@@ -41,8 +40,8 @@ class QueueName(click.ParamType[str]):
         try:
             return parse_uri(SCHEME + str(value).removeprefix(SCHEME)).canonical
         except Refused as error:
-            told = f"{value!a}: {error}; write DOMAIN/QUEUE or bmq://DOMAIN/QUEUE"
-            self.fail(told, param, ctx)
+            sessions = f"{value!a}: {error}; write DOMAIN/QUEUE or bmq://DOMAIN/QUEUE"
+            self.fail(sessions, param, ctx)
 
 
 class HexId(click.ParamType[bytes]):
@@ -74,6 +73,7 @@ class HexId(click.ParamType[bytes]):
     envvar="HEADGATE_ROUTER",
     help="The admin port of the router. Without it [admin] of the configuration says so.",
 )
+@token_file_option
 @config_option
 @json_option
 def explain(
@@ -81,6 +81,7 @@ def explain(
     properties: Declared,
     message: bytes | None,
     address: str | None,
+    token_file: Path | None,
     config: Path | None,
     as_json: bool,
 ) -> None:
@@ -91,7 +92,8 @@ def explain(
     has room. Nothing is sent, and nothing changes.
     """
     settings = load_config(config, os.environ)
-    url = _url(settings, address)
+    url = admin_url(settings, address)
+    token = tokens.found(settings, url, token_file)
     row: dict[str, Any] = {"queue": queue}
     sent: Mapping[str, PropertyValue] = properties
     if message is not None:
@@ -103,7 +105,7 @@ def explain(
         row["history"] = history
     row["properties"] = {name: _plain(item) for name, item in sent.items()}
     try:
-        row |= _ask(url, settings, {"queue": queue, "properties": row["properties"]})
+        row |= _ask(url, token, {"queue": queue, "properties": row["properties"]})
     except HeadgateError:
         if message is not None:
             emit([row], _text, as_json)
@@ -114,7 +116,8 @@ def explain(
 # The router.
 
 
-def _url(settings: Config, address: str | None) -> str:
+def admin_url(settings: Config, address: str | None) -> str:
+    """Where the router is asked."""
     if address is None:
         admin = settings.admin
         if not admin.port:
@@ -132,44 +135,18 @@ def _url(settings: Config, address: str | None) -> str:
     return f"http://{address}"
 
 
-def _ask(url: str, settings: Config, question: Mapping[str, object]) -> dict[str, Any]:
-    request = urllib.request.Request(f"{url}/explain", json.dumps(question).encode())
-    request.add_header("content-type", "application/json")
-    if settings.admin.token is not None:
-        request.add_header("authorization", f"Bearer {settings.admin.token.reveal()}")
-    # An admin port is near: a proxy for the rest of the world has no way to it.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def _ask(url: str, token: str | None, question: Mapping[str, object]) -> dict[str, Any]:
+    port = AdminPort(url, token, answer_seconds=ANSWER_SECONDS)
     try:
-        with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
-            answer: dict[str, Any] = json.load(response)
-            return answer
-    except urllib.error.HTTPError as error:
-        raise HeadgateError(_refusal(url, error)) from None
-    except (OSError, http.client.HTTPException) as error:
-        why = getattr(error, "reason", None) or error
-        raise HeadgateError(
-            f"no router answers on {url}: {getattr(why, 'strerror', None) or why}; see whether"
-            " it runs, and whether [admin] of the configuration, or --address, is its admin port"
-        ) from None
-    except ValueError:
-        raise HeadgateError(_stranger(url)) from None
-
-
-def _refusal(url: str, error: urllib.error.HTTPError) -> str:
-    if error.code in (401, 403):
-        return (
-            f"the router on {url} wants its admin.token: name its configuration with --config,"
-            " or set HEADGATE_ADMIN__TOKEN"
-        )
-    try:
-        told = json.load(error)["error"]
-    except (ValueError, KeyError, TypeError):
-        return _stranger(url)
-    return _stranger(url) if error.code in (404, 405) else str(told)
-
-
-def _stranger(url: str) -> str:
-    return f"what answers on {url} is not the admin port of a router that can explain"
+        return port.ask("POST", "/explain", json.dumps(question).encode(), patience=0)
+    except NotAllowed:
+        raise
+    except RouterError as error:
+        if error.status in (404, 405):
+            raise NotARouter(f"what answers at {url} is not a router that can explain") from None
+        if error.why:  # it says what is wrong with the question
+            raise RouterError(error.why, error.status) from None
+        raise
 
 
 def _plain(item: PropertyValue) -> object:
@@ -297,13 +274,13 @@ def _app_lines(app: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _verdict(app: Mapping[str, Any]) -> str:
-    verb, told = app["outcome"], app["waits_for"]
+    verb, sessions = app["outcome"], app["waits_for"]
     if app["receivers"]:
-        verb, told = "goes to", app["receivers"]
-    elif told:
+        verb, sessions = "goes to", app["receivers"]
+    elif sessions:
         verb = "waits for"
-    more = max(app["receivers_all"], len(told)) - len(told[:WHO_MAX])
-    who = ", ".join(f"session {each['session']}" for each in told[:WHO_MAX])
+    more = max(app["receivers_all"], len(sessions)) - len(sessions[:WHO_MAX])
+    who = ", ".join(f"session {each['session']}" for each in sessions[:WHO_MAX])
     if more:
         who += f" and {more} more"
     return f"{verb} {who}".rstrip() + f"; {app['reason']}"

@@ -10,17 +10,18 @@ from typing import BinaryIO, NoReturn
 
 import click
 
+from headgate.core.model.property_type import BY_LABEL, FORMS
 from headgate.errors import ExpressionError
 from headgate.expr.explain import Explanation, caret, drawn, explain, hint
 from headgate.expr.nodes import Binary, Tree, Unary, text_of
 from headgate.expr.predicate import Failure, compile_expression
-from headgate.expr.values import Value
+from headgate.expr.types import Value
 
 BATCH_LINE_BYTES = 1024 * 1024
 """A longer line of ``--batch`` is an error; it is skipped without being kept."""
 
-INTEGER_BITS = {"char": 8, "short": 16, "int32": 32, "int64": 64}
-TYPES = ("bool", *INTEGER_BITS, "string", "binary")
+INTEGER_BITS = {type.label: form.bits for type, form in FORMS.items() if form.bits is not None}
+TYPES = tuple(BY_LABEL)
 FORM = f"write NAME:TYPE=VALUE, where TYPE is one of {', '.join(TYPES)}; for example x:int32=42"
 
 PROPERTY = re.compile(r"(?P<name>[^:=]+):(?P<type>[a-z0-9]+)=(?P<value>.*)", re.DOTALL)
@@ -53,11 +54,11 @@ def check(expression: str, as_json: bool) -> None:
         explanation = explain(expression)
     except ExpressionError as error:
         if as_json:
-            _say(json.dumps(_error_object(error)))
+            _print(json.dumps(_error_object(error)))
         else:
             click.echo(caret(error), err=True)
         sys.exit(1)
-    _say(json.dumps(_object(explanation)) if as_json else _report(explanation))
+    _print(json.dumps(_object(explanation)) if as_json else _report(explanation))
 
 
 @expr.command()
@@ -93,9 +94,9 @@ def test(expression: str | None, properties: tuple[str, ...], batch: bool) -> No
         click.echo(caret(error), err=True)
         sys.exit(2)
     if isinstance(result, Failure):
-        _say(f"no match: {result} ({EXPLAINED[result]})")
+        _print(f"no match: {result} ({EXPLAINED[result]})")
     else:
-        _say("match" if result else "no match: the expression is false")
+        _print("match" if result else "no match: the expression is false")
     sys.exit(0 if result is True else 1)
 
 
@@ -164,7 +165,7 @@ def _run_batch(stream: BinaryIO) -> int:
         except ValueError as error:
             answer = {"error": str(error)}
             code = 1
-        _say(json.dumps(answer))
+        _print(json.dumps(answer))
     return code
 
 
@@ -256,6 +257,6 @@ def _error_object(error: ExpressionError) -> dict[str, object]:
     }
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     """Print, also what came from the command line and is not UTF-8."""
     click.echo(text.encode("utf-8", "backslashreplace").decode())

@@ -30,8 +30,8 @@ def frame_options(command: C) -> C:
     def wrapper(*args: Any, as_json: bool, target: str | None, **kwargs: Any) -> Any:  # noqa: ANN401
         return command(*args, output={"as_json": as_json, "target": target}, **kwargs)
 
-    told = click.option("--to", "target", metavar="PATH", help="Write the result as Parquet.")
-    return json_option(told(wrapper))  # type: ignore[return-value]
+    target = click.option("--to", "target", metavar="PATH", help="Write the result as Parquet.")
+    return json_option(target(wrapper))  # type: ignore[return-value]
 
 
 def show(frame: DataFrame, as_json: bool = False, target: str | None = None) -> None:

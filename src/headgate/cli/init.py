@@ -13,19 +13,19 @@ from headgate.cli.config import config_option
 from headgate.cli.output import emit, json_option
 from headgate.server.config import load_config
 from headgate.server.config.sections import ListenSmp
-from headgate.server.identity import Identity
+from headgate.server.identity import Identity, keep_host, kept_host
 
 
 @click.command()
 @config_option
 @click.option(
     "--host",
-    default=socket.gethostname,
     metavar="NAME",
-    help="The name or address by which clients reach the router.  [default: this machine's name]",
+    help="The name or address by which clients reach the router. It is kept, and part of the"
+    " address that serve prints.  [default: what was kept, or this machine's name]",
 )
 @json_option
-def init(config: Path | None, host: str, as_json: bool) -> None:
+def init(config: Path | None, host: str | None, as_json: bool) -> None:
     """Make the router's identity, and print the address that clients need.
 
     SimpleX clients know a router by the fingerprint of its certificate, which is part of its
@@ -35,10 +35,13 @@ def init(config: Path | None, host: str, as_json: bool) -> None:
     """
     settings = load_config(config, os.environ)
     folder = settings.directory / settings.smp.identity
-    identity = Identity.open(folder, host, time.time())
+    name = host or kept_host(folder) or socket.gethostname()
+    identity = Identity.open(folder, name, time.time())
+    if host:
+        keep_host(folder, host)
     listen = settings.listen.smp or ListenSmp()
     row = {
-        "address": identity.address(host, listen.port),
+        "address": identity.address(name, listen.port),
         "fingerprint": identity.fingerprint_text,
         "folder": str(folder),
     }

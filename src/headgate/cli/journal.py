@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import click
 from headgate.cli.config import config_option
 from headgate.cli.output import emit, json_option, readable
 from headgate.errors import ConfigError
+from headgate.journal import reader
+from headgate.journal.segments import last_number, segments
 from headgate.server.config import load_config
-from headgate.server.serve import journal_settings
-from headgate.store import reading
-from headgate.store.segments import last_number, segments
+from headgate.server.state_directory import journal_settings
 
 POLL_SECONDS = 0.5
+LAST = 20
+"""Facts that are printed unless somebody says how many."""
 
 
 @click.group()
@@ -31,15 +34,22 @@ def journal() -> None:
 @config_option
 @json_option
 @click.option("--from", "start", type=int, metavar="NUMBER", help="Begin with this number.")
-@click.option("--count", type=int, help="Exit after this many facts.")
+@click.option(
+    "--count",
+    type=click.IntRange(0),
+    help="How many: of the last facts, or at most, from a number on.  [default: the last 20]",
+)
 @click.option("--follow", is_flag=True, help="Go on with what comes.")
 def tail(
     config: Path | None, as_json: bool, start: int | None, count: int | None, follow: bool
 ) -> None:
     """Print facts, oldest first: the last 20, or from a number on."""
     directory = _directory(config)
-    after = start - 1 if start is not None else max(0, last_number(directory) - 20)
-    emit(_facts(directory, after, count, follow), _line, as_json)
+    if start is not None:
+        emit(_facts(directory, start - 1, count, follow), _line, as_json)
+        return
+    after = _before_last(directory, LAST if count is None else count)
+    emit(_facts(directory, after, None, follow), _line, as_json)
 
 
 @journal.command()
@@ -48,7 +58,7 @@ def tail(
 def stats(config: Path | None, as_json: bool) -> None:
     """Count the facts by kind, and say how much the journal takes."""
     directory = _directory(config)
-    kinds = Counter(fact["kind"] for fact in reading.facts(directory))
+    kinds = Counter(fact["kind"] for fact in reader.facts(directory))
     found = segments(directory)
     emit(
         ({"kind": kind, "facts": count} for kind, count in kinds.most_common()),
@@ -68,12 +78,12 @@ def stats(config: Path | None, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def verify(ctx: click.Context, config: Path | None, as_json: bool) -> None:
-    """Read every segment and see whether it is what its name says. Exits with 1 if one is not."""
+    """Read every segment and see whether it is what its name says. Exits with 3 if one is not."""
     wrong = 0
 
     def rows() -> Iterator[Mapping[str, object]]:
         nonlocal wrong
-        for finding in reading.verify(_directory(config)):
+        for finding in reader.verify(_directory(config)):
             wrong += finding.problem is not None
             yield {
                 "segment": finding.segment.path.name,
@@ -90,7 +100,7 @@ def verify(ctx: click.Context, config: Path | None, as_json: bool) -> None:
         ),
         as_json,
     )
-    ctx.exit(1 if wrong else 0)
+    ctx.exit(3 if wrong else 0)
 
 
 def _directory(config: Path | None) -> Path:
@@ -100,17 +110,29 @@ def _directory(config: Path | None) -> Path:
     return settings.directory
 
 
+def _before_last(directory: Path, count: int) -> int:
+    """The number before the last so many facts. Numbers have gaps, so it takes looking."""
+    last, span = last_number(directory), count
+    while 0 < span < last:
+        found = deque((fact["number"] for fact in reader.facts(directory, last - span)), count)
+        if len(found) == count:
+            return int(found[0]) - 1
+        span *= 2
+    found = deque((fact["number"] for fact in reader.facts(directory)), count)
+    return int(found[0]) - 1 if found else last
+
+
 def _facts(
     directory: Path, after: int, count: int | None, follow: bool
 ) -> Iterator[dict[str, Any]]:
-    told = 0
+    shown = 0
     while True:
-        for fact in reading.facts(directory, after):
-            if count is not None and told >= count:
+        for fact in reader.facts(directory, after):
+            if count is not None and shown >= count:
                 return
-            after, told = fact["number"], told + 1
+            after, shown = fact["number"], shown + 1
             yield {name: _plain(item) for name, item in fact.items()}
-        if not follow or (count is not None and told >= count):
+        if not follow or (count is not None and shown >= count):
             return
         time.sleep(POLL_SECONDS)
 
@@ -128,4 +150,7 @@ def _line(fact: Mapping[str, object]) -> str:
     rest = " ".join(
         f"{name}={item}" for name, item in fact.items() if name not in ("number", "kind", "at")
     )
-    return f"{fact['number']:>10}  {fact['at']:.3f}  {fact['kind']:<18} {rest}"
+    at = fact["at"]
+    assert isinstance(at, float)
+    shown = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+    return f"{fact['number']:>10}  {shown}  {fact['kind']:<18} {rest}"

@@ -9,20 +9,11 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from headgate.cli.expr import INTEGER_BITS, TYPES, property_value
-from headgate.core.message import INT64_MAX, INT64_MIN, Declared, PropertyValue
+from headgate.core.model.message import Declared, PropertyValue
+from headgate.core.model.property_type import BY_LABEL
+from headgate.expr.types import INT64_MAX, INT64_MIN
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-CODES = {
-    "bool": 1,
-    "char": 2,
-    "short": 3,
-    "int32": 4,
-    "int64": 5,
-    "string": 6,
-    "binary": 7,
-}
-"""The types, as BlazingMQ numbers them."""
 
 FORM = "write NAME=VALUE or NAME:TYPE=VALUE; for example amount=42 or amount:int32=42"
 PROPERTY = re.compile(r"(?P<name>[^:=]+)(:(?P<type>[^=]*))?=(?P<value>.*)", re.DOTALL)
@@ -56,7 +47,7 @@ def parse_properties(texts: Iterable[str]) -> Declared:
         if name in found:
             _refuse(text, f"{name} is given twice; a message has one of each name")
         found[name] = item
-        types.append(CODES[type_name])
+        types.append(BY_LABEL[type_name])
     return Declared(found, bytes(types))
 
 

@@ -12,9 +12,10 @@ import click
 from headgate.cli.config import config_option
 from headgate.cli.output import emit, json_option
 from headgate.errors import ConfigError
-from headgate.server.check import Finding, findings
+from headgate.server.check import findings
 from headgate.server.config import load_config
 from headgate.server.serve import serve as serve_router
+from headgate.server.wires.wire import Finding
 
 
 @click.command()
@@ -29,9 +30,9 @@ from headgate.server.serve import serve as serve_router
 def serve(config: Path | None, ready_file: Path | None) -> None:
     """Run the router until it is told to stop.
 
-    SIGTERM and Ctrl-C stop it cleanly. SIGHUP makes it read the domains and the log level of
-    its configuration again; a file that is wrong changes nothing. Log lines go to standard
-    error.
+    SIGTERM and Ctrl-C stop it cleanly; what hangs is given up after a quarter of a minute. SIGHUP
+    makes it read the domains, the log level and the certificates of its configuration again; a
+    file that is wrong changes nothing. Log lines go to standard error.
     """
     serve_router(load_config(config, os.environ), ready_file)
 
@@ -44,8 +45,8 @@ def check(ctx: click.Context, config: Path | None, as_json: bool) -> None:
     """Look whether the router could start, and say what to do if not.
 
     Prints a line each for the configuration, the state directory, the store, the admin port,
-    the certificate and the file descriptors. Exits with 1 if something is wrong. It can be
-    used while the router runs.
+    every listener with its certificate, and the file descriptors. Exits with 3 if something is
+    wrong. It can be used while the router runs.
     """
     failed: list[Finding] = []
 
@@ -63,4 +64,4 @@ def check(ctx: click.Context, config: Path | None, as_json: bool) -> None:
             lambda row: f"{'ok  ' if row['ok'] else 'FAIL'}  {row['name']:<11}  {row['text']}",
             as_json,
         )
-    ctx.exit(1 if failed else 0)
+    ctx.exit(3 if failed else 0)

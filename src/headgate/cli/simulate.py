@@ -6,31 +6,43 @@ import sys
 
 import click
 
+from headgate.testing.agents.world import STEPS as AGENT_STEPS
+from headgate.testing.agents.world import AgentWorld, shortest
 from headgate.testing.trace import LINES_SHOWN, Violation
 from headgate.testing.world import World
+
+STEPS = 600
 
 
 @click.command()
 @click.option("--seed", type=int, default=0, show_default=True, help="The world to make.")
-@click.option("--steps", type=click.IntRange(min=1), default=600, show_default=True)
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    help=f"How much happens: {STEPS} steps, or {AGENT_STEPS} in a world of agents.",
+)
 @click.option("--count", type=click.IntRange(min=1), help="Run so many seeds, from this one on.")
+@click.option("--agents", is_flag=True, help="Make worlds of agents, not of the router's clients.")
 @click.option("--trace", is_flag=True, help="Print what happens, one line per step.")
-def simulate(seed: int, steps: int, count: int | None, trace: bool) -> None:
-    """Run the router's core in a simulated world and watch that its promises hold.
+def simulate(seed: int, steps: int | None, count: int | None, agents: bool, trace: bool) -> None:
+    """Run the router's core, or agents, in a simulated world and watch that promises hold.
 
     Clients, a slow and lossy network, a store that fails and a router that crashes, all
-    decided by the seed: the same seed always gives the same world. Exit code 1 means that a
-    promise was broken; the last lines say how it came to that.
+    decided by the seed: the same seed always gives the same world. In a world of agents these
+    are real, and their routers are simulated. Exit code 1 means that a promise was broken; the
+    last lines say how it came to that.
     """
+    if steps is None:
+        steps = AGENT_STEPS if agents else STEPS
     for each in range(seed, seed + (count or 1)):
-        world = World(each)
+        world = AgentWorld(each) if agents else World(each)
         try:
-            world.run(steps)
-            world.finish()
+            _play(world, steps)
         except Violation as violation:
             _print(world, None if trace else LINES_SHOWN)
             click.echo(f"seed {each}: {violation.checker}: {violation.what}", err=True)
-            again = f"headgate simulate --seed {each} --steps {steps} --trace"
+            kind, fewest = ("--agents ", shortest(each, steps)) if agents else ("", steps)
+            again = f"headgate simulate {kind}--seed {each} --steps {fewest} --trace"
             click.echo(f"To see all of it: {again}", err=True)
             sys.exit(1)
         if trace:
@@ -41,6 +53,14 @@ def simulate(seed: int, steps: int, count: int | None, trace: bool) -> None:
         click.echo(f"{count} seeds from {seed} on: no violation")
 
 
-def _print(world: World, last: int | None) -> None:
+def _play(world: World | AgentWorld, steps: int) -> None:
+    if isinstance(world, AgentWorld):
+        world.play(steps)
+    else:
+        world.run(steps)
+        world.finish()
+
+
+def _print(world: World | AgentWorld, last: int | None) -> None:
     for line in world.trace.lines(last):
         click.echo(line)

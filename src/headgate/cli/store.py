@@ -11,11 +11,11 @@ import click
 
 from headgate.cli.config import config_option
 from headgate.cli.output import emit, json_option
+from headgate.errors import StoreError
 from headgate.server.config import load_config
-from headgate.store import open_store
+from headgate.store.backends import backend_of, masked, open_store
 from headgate.store.base import Extent, Store
-from headgate.store.copying import copy
-from headgate.store.urls import masked
+from headgate.store.copy import copy
 
 
 @click.group()
@@ -36,6 +36,9 @@ def copy_store(source: str, target: str, config: Path | None, as_json: bool) -> 
     name the new one in [store] url. The journal stays where it is and goes on.
     """
     directory = load_config(config, os.environ).directory
+    file = backend_of(source).file(source, directory)
+    if file is not None and not file.exists():
+        raise StoreError(f"{file}: there is no such file; FROM is relative to the state directory")
     stores = open_store(source, directory), open_store(target, directory)
     copied = asyncio.run(_copy(*stores))
     row = {
@@ -46,9 +49,15 @@ def copy_store(source: str, target: str, config: Path | None, as_json: bool) -> 
     }
     emit(
         [row],
-        lambda shown: f"{shown['queues']} queues and {shown['messages']} messages copied",
+        lambda shown: (
+            f"{_counted(copied.queues, 'queue')} and {_counted(copied.messages, 'message')} copied"
+        ),
         as_json,
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 async def _copy(source: Store, target: Store) -> Extent:

@@ -9,16 +9,20 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import hiredis
 
-from headgate.core.values import value
-from headgate.errors import HeadgateError
+from headgate.core.model.value import value
+from headgate.errors import ConfigError, HeadgateError, NoRouter, NotAllowed
 
 READ_BYTES = 64 * 1024
+
+DENIALS = ("NOAUTH", "WRONGPASS", "NOPERM")
+"""How an answer begins that says who may not."""
 
 
 @value
@@ -31,54 +35,66 @@ class Published:
 
 
 class RespClient:
+    """One connection with a Redis server: requests, replies in order, messages as they come."""
+
     def __init__(
         self,
         host: str,
         port: int,
         password: str | None = None,
         *,
+        user: str | None = None,
+        tls: bool = False,
         certificate: Path | None = None,
         timeout: float = 10.0,
     ) -> None:
-        """With a certificate, TLS with whoever has it, whatever the name in it."""
+        """With a certificate, TLS with whoever has it, whatever the name in it. With `tls` alone,
+        with whom the machine trusts."""
+        self._where = f"{host}:{port}"
+        self._has_tls = tls or certificate is not None
         try:
             self._socket = socket.create_connection((host, port), timeout)
-            if certificate is not None:
-                context = ssl.create_default_context(cafile=str(certificate))
-                context.check_hostname = False
-                self._socket = context.wrap_socket(self._socket)
+            if self._has_tls:
+                self._socket = _context(certificate).wrap_socket(self._socket, server_hostname=host)
+        except ssl.SSLError as error:
+            raise NoRouter(
+                f"no TLS with {self._where}: {error.reason or error}; see whether it has TLS, and"
+                " whether the certificate is the right one"
+            ) from error
         except OSError as error:
-            raise HeadgateError(
-                f"no router answers on {host}:{port}: {error.strerror or error};"
+            raise NoRouter(
+                f"no router answers on {self._where}: {error.strerror or error};"
                 " is [listen.resp] in its configuration?"
             ) from error
         self._reader = hiredis.Reader()
         if password is not None:
-            self.ask("AUTH", password)
+            self.ask("AUTH", *([] if user is None else [user]), password)
 
     def ask(self, *words: str | bytes) -> Any:  # noqa: ANN401
         """Send a command, wait for its answer."""
         self.send(*words)
         answer = self.answer()
         if isinstance(answer, hiredis.ReplyError):
-            raise HeadgateError(f"the router refused {words[0]!s}: {answer}")
+            raise _refusal(str(words[0]), answer)
         return answer
 
     def send(self, *words: str | bytes) -> None:
         parts = [word.encode() if isinstance(word, str) else word for word in words]
         head = b"*%d\r\n" % len(parts)
-        self._socket.sendall(head + b"".join([b"$%d\r\n%b\r\n" % (len(p), p) for p in parts]))
+        with self._explained():
+            self._socket.sendall(head + b"".join([b"$%d\r\n%b\r\n" % (len(p), p) for p in parts]))
 
     def answer(self) -> Any:  # noqa: ANN401
         """The next frame, whatever it is."""
-        while True:
-            frame = self._reader.gets()
-            if frame is not False:
-                return frame
-            data = self._socket.recv(READ_BYTES)
-            if not data:
-                raise HeadgateError("the router closed the connection")
-            self._reader.feed(data)
+        with self._explained():
+            while True:
+                frame = self._reader.gets()
+                if frame is not False:
+                    return frame
+                data = self._socket.recv(READ_BYTES)
+                if not data:
+                    raise NoRouter(f"{self._where} closed the connection{self._hint()}")
+                self._reader.feed(data)
 
     def publish(self, channel: bytes, body: bytes) -> int:
         """Publish a message; return how many received it."""
@@ -90,7 +106,7 @@ class RespClient:
         for _ in names:
             answer = self.answer()
             if isinstance(answer, hiredis.ReplyError):
-                raise HeadgateError(f"the router refused the subscription: {answer}")
+                raise _refusal("the subscription", answer)
 
     def messages(self) -> Iterator[Published]:
         """What comes by the subscriptions, for as long as the router is there."""
@@ -105,6 +121,22 @@ class RespClient:
     def close(self) -> None:
         self._socket.close()
 
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What goes wrong with the connection, as an error that says what to do."""
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or error
+            raise NoRouter(f"the connection to {self._where} broke: {why}{self._hint()}") from error
+        except hiredis.ProtocolError as error:
+            raise NoRouter(
+                f"{self._where} does not speak Redis's protocol{self._hint()}"
+            ) from error
+
+    def _hint(self) -> str:
+        return "" if self._has_tls else "; if it has TLS, say so with --tls, --ca or rediss://"
+
     def __enter__(self) -> Self:
         return self
 
@@ -115,3 +147,19 @@ class RespClient:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _context(certificate: Path | None) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(
+            cafile=None if certificate is None else str(certificate)
+        )
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"the certificate {certificate}: {error.strerror or error}") from error
+    context.check_hostname = certificate is None
+    return context
+
+
+def _refusal(what: str, answer: hiredis.ReplyError) -> HeadgateError:
+    kind = NotAllowed if str(answer).startswith(DENIALS) else HeadgateError
+    return kind(f"the router refused {what}: {answer}")

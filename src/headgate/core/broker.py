@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
-from headgate.core.channels import Channels
-from headgate.core.domain import Domain
-from headgate.core.facts import SessionClosed, SessionOpened
-from headgate.core.limits import Limits
-from headgate.core.mailbox import Budget, Mailbox, Waiting
-from headgate.core.names import Seq, SessionId
-from headgate.core.sessions import Session, Sessions
+from headgate.core.channels.channels import Channels
+from headgate.core.delivery.mailbox import BlockedPublishers, Budget, Mailbox
+from headgate.core.delivery.sessions import Session, Sessions
+from headgate.core.effects import GoOn
+from headgate.core.facts import Fact, SessionClosed, SessionEased, SessionOpened, SessionSlowed
+from headgate.core.model.domain import Domain
+from headgate.core.model.ids import Seq, SessionId
+from headgate.core.model.limits import Limits
 from headgate.core.shard import Shard
 from headgate.errors import LimitReached
+
+KEPT_SHARE = 10
+"""One in so many sessions is kept for each wire that listens."""
 
 CLOSED_KEPT = 100
 """Sessions of the past that can still be asked why they ended."""
 
 
 class Broker:
+    """The core as the server holds it: sessions, channels, and the shard with all queues.
+
+    One broker serves all wires. It knows which session is alive, and how many there may be.
+    """
+
     def __init__(
         self,
         domains: Mapping[str, Domain],
@@ -34,26 +43,74 @@ class Broker:
         self.budget = Budget(
             limits.budget_bytes, limits.mailbox_bytes_soft, limits.mailbox_bytes_hard
         )
+        self.channel_budget = self.budget
+        """The limits by which those who publish to channels wait."""
+        self._budgets: dict[str, Budget] = {}
+        """Of the wires that have limits of their own."""
         self.channels = Channels(limits)
-        self.waiting = Waiting()
+        self.waiting = BlockedPublishers()
         self.shard = Shard(self.sessions, domains, limits, last, last_fact, journal=journal)
+        self._wires: set[str] = set()
         self.closed: deque[SessionClosed] = deque(maxlen=CLOSED_KEPT)
 
+    def expect(self, wire: str) -> None:
+        """Somebody listens for clients of this wire: keep room for some."""
+        self._wires.add(wire)
+
+    def limit_apart(self, wire: str) -> Budget:
+        """Limits for the sessions of the wire that has channels. Its clients may change them, and
+        sessions of other wires get their messages as before."""
+        shared = self.budget
+        apart = Budget(shared.limit, shared.mailbox_soft, shared.mailbox_hard, shared)
+        self.channel_budget = self._budgets[wire] = apart
+        return apart
+
     def open_session(self, wire: str, name: str, now: float) -> tuple[Session, SessionOpened]:
-        if len(self.sessions) >= self.limits.sessions:
-            raise LimitReached("sessions", self.limits.sessions)
+        most = self.limits.sessions
+        if len(self.sessions) + self._kept_from(wire) >= most:
+            raise LimitReached("sessions", most)
         id = self.sessions.next_id()
-        session = Session(id, wire, name, now, Mailbox(id, self.budget))
+        session = Session(id, wire, name, now, Mailbox(id, self._budgets.get(wire, self.budget)))
         self.sessions.add(session)
         return session, SessionOpened(now, session.id, wire, name)
 
+    def _kept_from(self, wire: str) -> int:
+        """Places that are for clients of other wires, who have not come."""
+        share, counts = self.limits.sessions // KEPT_SHARE, self.sessions.counts
+        return sum(max(0, share - counts[other]) for other in self._wires if other != wire)
+
     def close_session(self, session: SessionId, reason: str, now: float) -> SessionClosed | None:
         """The session is gone from here on; its `Disconnect` cleans up in the shard."""
+        # S000-74: gone before anything else, so nothing that waits reaches it.
         gone = self.sessions.remove(session)
         if gone is None:
             return None
         self.channels.disconnect(session)
-        gone.mailbox.close(now)
+        # RESP-63: a publisher that leaves waits for nobody.
+        self.waiting.forget(session)
+        gone.mailbox.close()
         fact = SessionClosed(now, session, gone.wire, gone.name, reason)
         self.closed.append(fact)
         return fact
+
+    # Pressure.
+
+    def pressed(self, now: float) -> list[Fact]:
+        """Who became slow and who caught up, since this was last asked."""
+        crossings = self.budget.crossings[:]
+        self.budget.crossings.clear()
+        facts: list[Fact] = []
+        for id, size, slow_since in crossings:
+            session = self.sessions.get(id)
+            if session is None:
+                continue
+            if slow_since is None:
+                facts.append(SessionSlowed(now, id, session.name, size))
+            else:
+                facts.append(SessionEased(now, id, session.name, now - slow_since))
+        return facts
+
+    def relieved(self, session: SessionId | None = None) -> list[GoOn]:
+        """Who may go on after something left the mailbox of a session, of whatever wire, or it is
+        gone; without one, whoever may."""
+        return [GoOn(publisher) for publisher in self.waiting.wake(self.channel_budget, session)]

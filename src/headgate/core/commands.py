@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TypeAlias
 
-from headgate.core.domain import Domain
-from headgate.core.gate import Window
-from headgate.core.message import Message
-from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Ref, Seq, ServiceId, SessionId
-from headgate.core.parties import Address, Change, Parties, Proof
-from headgate.core.tally import Tally
-from headgate.core.values import value
+from headgate.core.model.domain import Domain
+from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, Ref, Seq, ServiceId, SessionId
+from headgate.core.model.message import Message
+from headgate.core.model.parties import Address, Change, Parties, Proof
+from headgate.core.model.tally import Tally
+from headgate.core.model.value import value
+from headgate.core.model.window import Window
+from headgate.expr.predicate import Predicate
 
 
 @value
@@ -150,7 +152,7 @@ class Sweep:
     session: SessionId
     service: ServiceId
     after: QueueId
-    tie: object
+    membership: object
     """The subscription it belongs to: a later one of the same session sweeps by itself."""
 
 
@@ -161,6 +163,11 @@ class Interest:
     expression: str | None = None
     priority: int = 0
     window: Window = Window(1000, 32 * 1024 * 1024)
+
+
+Compiled: TypeAlias = dict[str, Predicate]
+"""Expressions of a command that are compiled already. Many take several turns: the command comes
+again until all are, and other commands are carried out in between, also those of its session."""
 
 
 @value
@@ -175,6 +182,9 @@ class Open:
     read: bool = True
     write: bool = False
     interests: tuple[Interest, ...] = ()
+    compiled: Compiled = field(default_factory=dict, compare=False, repr=False)
+    client: str = ""
+    """The name that the client proved; none if it did not have to."""
 
 
 @value
@@ -186,6 +196,7 @@ class Configure:
     queue: QueueId
     interests: tuple[Interest, ...]
     app: AppId = WHOLE
+    compiled: Compiled = field(default_factory=dict, compare=False, repr=False)
 
 
 @value
@@ -233,6 +244,24 @@ class ForgetSink:
 
 
 @value
+class Purge:
+    """Remove the messages that a shared queue holds now, whoever has them, and the queue itself if
+    `removes`: not one that is open, unless `forced`. The core goes on by itself until it is
+    through."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    removes: bool = False
+    forced: bool = False
+    upto: Seq | None = None
+    """The last message when it was asked."""
+    messages: int = 0
+    """How many went so far."""
+
+
+@value
 class Reconfigure:
     """A domain has new settings. Its mode stays."""
 
@@ -267,6 +296,27 @@ class Look:
 
     queue: QueueId
     app: AppId
+    groups: tuple[str | None, ...] = ()
+    """Texts of subscriptions that have room, and messages waiting for that."""
+
+
+@value
+class GiveBack:
+    """Go on taking messages back from a consumer that left. Until then they are in its hands, and
+    nobody else gets them. The core asks this of itself; `ref` is that of a `Close`."""
+
+    session: SessionId
+    ref: Ref | None
+    queue: QueueId
+    app: AppId
+    messages: tuple[Seq, ...]
+    lost: bool
+
+
+@value
+class Prune:
+    """Go on removing messages of shared queues whose time is over. The core asks this of itself
+    until it is through."""
 
 
 @value
@@ -280,6 +330,23 @@ class Expire:
     by itself until it is through."""
 
     after: Seq = Seq(0)
+
+
+@value
+class ExpireUnopened:
+    """Remove messages whose time is over of shared queues that nobody opened since the router
+    started, from a number on. The core goes on by itself until it is through."""
+
+    after: Seq = Seq(0)
+
+
+@value
+class RemoveUnused:
+    """Remove empty queues that nobody opened since the router started, if that is long ago: of all
+    domains, or of one after an id. The core goes on by itself until it is through."""
+
+    domain: str | None = None
+    after: QueueId = QueueId(b"")
 
 
 @value
@@ -306,13 +373,18 @@ Command: TypeAlias = (
     | Land
     | RememberBatch
     | ForgetSink
+    | Purge
     | Reconfigure
     | Drained
     | Disconnect
     | Sealed
     | Look
+    | GiveBack
+    | Prune
     | Notify
     | Expire
+    | ExpireUnopened
+    | RemoveUnused
     | Tick
 )
 
@@ -334,5 +406,6 @@ Request: TypeAlias = (
     | Land
     | RememberBatch
     | ForgetSink
+    | Purge
 )
 """The commands that a session waits for the answer of."""

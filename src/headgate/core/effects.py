@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeAlias
 
-from headgate.core.message import Message, Notice
-from headgate.core.names import WHOLE, AppId, MessageId, QueueId, Ref, ServiceId, SessionId
-from headgate.core.parties import Parties
-from headgate.core.tally import Tally
-from headgate.core.values import value
+from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, Ref, ServiceId, SessionId
+from headgate.core.model.message import Message, Notice
+from headgate.core.model.parties import Parties
+from headgate.core.model.tally import Tally
+from headgate.core.model.value import value
 from headgate.errors import HeadgateError
 
 
@@ -28,6 +28,24 @@ class Failed:
     session: SessionId
     ref: Ref
     error: HeadgateError
+
+
+@value
+class PurgeDone:
+    """A queue was emptied of so many messages, and removed if that was asked."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    messages: int
+
+
+@value
+class Removed:
+    """A shared queue that the session had open was removed; it is no longer open."""
+
+    session: SessionId
+    queue: QueueId
 
 
 @value
@@ -194,9 +212,26 @@ class SweepDone:
     service: ServiceId
 
 
+@value
+class GoOn:
+    """Whoever kept the session from publishing does not any more: it may ask again."""
+
+    session: SessionId
+
+
+@value
+class Revoked:
+    """The session has a queue open that its client may no longer have."""
+
+    session: SessionId
+    domain: str
+
+
 Effect: TypeAlias = (
     Done
     | Failed
+    | PurgeDone
+    | Removed
     | Granted
     | Receipt
     | Deliver
@@ -213,4 +248,6 @@ Effect: TypeAlias = (
     | ServiceEnd
     | Damaged
     | SweepDone
+    | GoOn
+    | Revoked
 )

@@ -1,18 +1,32 @@
 """What happened: the vocabulary of journal, metrics and log. A docstring is the documentation.
 
-Facts carry no bodies and no secrets. `at` is the time of the turn, in seconds.
+Facts carry no secrets, and a body only where its domain says so. `at` is the time of the turn, in
+seconds. Each class says whether it is rare, as what it is logged, and which metrics count it; the
+outbox, the log, the metrics and the statistics of queues take it from there.
 """
 
 from __future__ import annotations
 
 from typing import TypeAlias, get_args
 
-from headgate.core.message import Properties
-from headgate.core.names import AppId, MessageId, QueueId, ServiceId, SessionId
-from headgate.core.values import EMPTY, value
+from headgate.core.model.fact_kind import FactCounter, fact
+from headgate.core.model.ids import AppId, MessageId, QueueId, ServiceId, SessionId
+from headgate.core.model.message import Properties
+from headgate.core.model.value import EMPTY
+
+DISPLACEMENTS = FactCounter(
+    "displacements", "Queues and services taken by a new session.", ("kind",)
+)
+REDELIVERIES = FactCounter(
+    "redeliveries", "Deliveries of a message that a lost session had before."
+)
+SERVICE_DRIFT = FactCounter(
+    "service_drift", "Services whose tally differed from the router's, and how.", ("kind",)
+)
+CONFIRM_SECONDS = FactCounter("confirm_seconds", "Time from a delivery to its confirm.")
 
 
-@value
+@fact(FactCounter("starts", "Starts of the router in this process."), rare=False, log=None)
 class RouterStarted:
     """The router began; all sessions of before are over, and their numbers are given again."""
 
@@ -20,7 +34,7 @@ class RouterStarted:
     version: str
 
 
-@value
+@fact(FactCounter("sessions_opened", "Sessions that began.", ("wire",)), rare=True, log="debug")
 class SessionOpened:
     """A session began."""
 
@@ -30,7 +44,15 @@ class SessionOpened:
     name: str
 
 
-@value
+@fact(
+    FactCounter(
+        "sessions_closed",
+        "Sessions that ended, and why.",
+        ("wire", "reason"),
+    ),
+    rare=True,
+    log="debug",
+)
 class SessionClosed:
     """A session ended, and why."""
 
@@ -41,7 +63,15 @@ class SessionClosed:
     reason: str
 
 
-@value
+@fact(
+    FactCounter(
+        "handshakes_failed",
+        "Clients with whom TLS was not agreed on, and why.",
+        ("wire", "reason"),
+    ),
+    rare=True,
+    log=None,
+)
 class HandshakeFailed:
     """A client and the router did not agree on TLS: there was no session, and why."""
 
@@ -50,7 +80,7 @@ class HandshakeFailed:
     reason: str
 
 
-@value
+@fact(FactCounter("queues_created", "Queues that were made."), rare=False, log=None)
 class QueueCreated:
     """A queue was made."""
 
@@ -59,7 +89,7 @@ class QueueCreated:
     domain: str
 
 
-@value
+@fact(FactCounter("queues_deleted", "Queues that were removed."), rare=False, log=None)
 class QueueDeleted:
     """A queue was removed with this many messages in it."""
 
@@ -68,7 +98,7 @@ class QueueDeleted:
     messages: int
 
 
-@value
+@fact(FactCounter("queues_damaged", "Times a queue could not be read."), rare=True, log="error")
 class QueueDamaged:
     """The store has a queue whose record or first message it cannot read."""
 
@@ -76,7 +106,13 @@ class QueueDamaged:
     queue: QueueId
 
 
-@value
+@fact(
+    FactCounter(
+        "queues_amended", "Changes of who may do what with a queue: keys, links, notifiers."
+    ),
+    rare=False,
+    log=None,
+)
 class QueueAmended:
     """Who may do what with a queue was changed."""
 
@@ -85,7 +121,9 @@ class QueueAmended:
     change: str
 
 
-@value
+@fact(
+    FactCounter("subscribed", "Sessions that became a subscriber of a queue."), rare=True, log=None
+)
 class Subscribed:
     """A session became a subscriber of a queue."""
 
@@ -95,7 +133,13 @@ class Subscribed:
     session: SessionId
 
 
-@value
+@fact(
+    FactCounter(
+        "interests_set", "Subscriptions of consumers, by expression, that came or were kept."
+    ),
+    rare=True,
+    log=None,
+)
 class Interested:
     """A session has this subscription of an app of a queue from now on; what it had before is
     over. One fact for each, all with the same `at`; `places` says how many they are. A session
@@ -111,7 +155,11 @@ class Interested:
     priority: int
 
 
-@value
+@fact(
+    FactCounter("apps_unknown", "Sessions that read an app which the domain does not have."),
+    rare=True,
+    log="warning",
+)
 class AppUnknown:
     """A session reads an app that the domain does not have; until it has, nothing comes."""
 
@@ -121,7 +169,38 @@ class AppUnknown:
     session: SessionId
 
 
-@value
+@fact(
+    FactCounter(
+        "apps_removed", "Times an app that its domain no longer has let go of a queue's messages."
+    ),
+    rare=False,
+    log="warning",
+)
+class AppRemoved:
+    """A domain no longer has this app, which let go of so many messages of a queue."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    messages: int
+
+
+@fact(
+    FactCounter("modes_kept", "Times a domain was to have another mode while the router ran."),
+    rare=True,
+    log="error",
+)
+class ModeKept:
+    """A domain was to have another mode while the router runs, and has none of its new settings."""
+
+    at: float
+    domain: str
+    reason: str
+
+
+@fact(
+    FactCounter("unsubscribed", "Sessions that ceased to be one of a queue."), rare=True, log=None
+)
 class Unsubscribed:
     """A session is no longer a subscriber of a queue."""
 
@@ -131,7 +210,7 @@ class Unsubscribed:
     session: SessionId
 
 
-@value
+@fact(DISPLACEMENTS, rare=True, log="info")
 class Displaced:
     """A new session took over an exclusive queue."""
 
@@ -141,7 +220,13 @@ class Displaced:
     by: SessionId
 
 
-@value
+@fact(
+    FactCounter("messages_received", "Messages of senders that the router has."),
+    FactCounter("messages_received_bytes", "Bytes of the messages received.", adds="size"),
+    rare=False,
+    log=None,
+    per_queue="accepted",
+)
 class Accepted:
     """The router has a message of a sender. Its properties are told for shared queues, its body
     only where the domain says so."""
@@ -154,7 +239,12 @@ class Accepted:
     body: bytes | None = None
 
 
-@value
+@fact(
+    FactCounter("requests_refused", "Requests that were refused, and why.", ("reason",)),
+    rare=True,
+    log=None,
+    per_queue="refused",
+)
 class Refused:
     """A request was refused."""
 
@@ -163,7 +253,12 @@ class Refused:
     reason: str
 
 
-@value
+@fact(
+    FactCounter("messages_repeated", "Messages that came again with an id still remembered."),
+    rare=False,
+    log=None,
+    per_queue="repeated",
+)
 class Repeated:
     """A message came again with an id that is still remembered; it was not stored again."""
 
@@ -172,7 +267,15 @@ class Repeated:
     message: MessageId
 
 
-@value
+@fact(
+    FactCounter(
+        "messages_auto_confirmed",
+        "Messages confirmed for an app because none of its expressions is true.",
+    ),
+    rare=False,
+    log=None,
+    per_queue="auto_confirmed",
+)
 class AutoConfirmed:
     """A message was confirmed for an app because none of the app's expressions is true."""
 
@@ -182,7 +285,13 @@ class AutoConfirmed:
     message: MessageId
 
 
-@value
+@fact(
+    FactCounter("deliveries", "Messages handed to a session."),
+    REDELIVERIES,
+    rare=False,
+    log=None,
+    per_queue="delivered",
+)
 class Delivered:
     """A message was handed to a session."""
 
@@ -194,7 +303,13 @@ class Delivered:
     attempts: int
 
 
-@value
+@fact(
+    FactCounter("confirms", "Deliveries that a session is done with."),
+    CONFIRM_SECONDS,
+    rare=False,
+    log=None,
+    per_queue="confirmed",
+)
 class Confirmed:
     """A session is done with a message; it took `seconds` since the delivery, and `age` since
     the router had it."""
@@ -208,7 +323,14 @@ class Confirmed:
     age: float = 0.0
 
 
-@value
+@fact(
+    FactCounter(
+        "messages_put_aside", "Messages that wait because no subscription could take them."
+    ),
+    rare=False,
+    log=None,
+    per_queue="put_aside",
+)
 class PutAside:
     """No subscription of the app is true for a message, or those that are have no room."""
 
@@ -219,7 +341,12 @@ class PutAside:
     matched: bool
 
 
-@value
+@fact(
+    FactCounter("broadcasts_missed", "Broadcasts that a session had no room for in its mailbox."),
+    rare=True,
+    log=None,
+    per_queue="missed",
+)
 class Missed:
     """A broadcast did not reach a session, because its mailbox had no room."""
 
@@ -229,7 +356,14 @@ class Missed:
     session: SessionId
 
 
-@value
+@fact(
+    FactCounter(
+        "deliveries_returned", "Deliveries not confirmed before their session closed or was lost."
+    ),
+    rare=False,
+    log=None,
+    per_queue="returned",
+)
 class Returned:
     """A delivery was not confirmed before its session closed the queue or was lost."""
 
@@ -241,7 +375,14 @@ class Returned:
     lost: bool
 
 
-@value
+@fact(
+    FactCounter(
+        "messages_poisoned", "Messages dropped for an app because sessions were lost with them."
+    ),
+    rare=False,
+    log="warning",
+    per_queue="poisoned",
+)
 class Poisoned:
     """A message was dropped for an app because too many sessions were lost with it."""
 
@@ -252,7 +393,12 @@ class Poisoned:
     attempts: int
 
 
-@value
+@fact(
+    FactCounter("messages_expired", "Messages removed because their time was over."),
+    rare=False,
+    log=None,
+    per_queue="expired",
+)
 class Expired:
     """A message was removed because its time was over."""
 
@@ -262,7 +408,34 @@ class Expired:
     seconds: float
 
 
-@value
+@fact(
+    FactCounter("messages_purged", "Messages removed because somebody asked for it."),
+    rare=False,
+    log=None,
+    per_queue="purged",
+)
+class Purged:
+    """A message was removed because somebody asked for an empty queue."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+
+
+@fact(
+    FactCounter("queues_purged", "Queues that were emptied by an operator."),
+    rare=False,
+    log="warning",
+)
+class QueuePurged:
+    """Somebody asked for an empty queue: so many messages were removed, and told one by one."""
+
+    at: float
+    queue: QueueId
+    messages: int
+
+
+@fact(FactCounter("watched", "Sessions that became the notifier of a queue."), rare=True, log=None)
 class Watched:
     """A session is told of a queue's messages from now on. The queue is named by its notifier."""
 
@@ -271,7 +444,7 @@ class Watched:
     session: SessionId
 
 
-@value
+@fact(DISPLACEMENTS, rare=True, log="info")
 class WatcherDisplaced:
     """A new session is told of a queue's messages. The queue is named by its notifier."""
 
@@ -281,7 +454,11 @@ class WatcherDisplaced:
     by: SessionId
 
 
-@value
+@fact(
+    FactCounter("notices_sent", "Notices that notifiers were told.", adds="count"),
+    rare=True,
+    log=None,
+)
 class NoticesSent:
     """Notifiers were told of messages."""
 
@@ -289,7 +466,15 @@ class NoticesSent:
     count: int
 
 
-@value
+@fact(
+    FactCounter(
+        "notices_dropped",
+        "Notices that nobody took and that were given up: too old, or too many.",
+        adds="count",
+    ),
+    rare=True,
+    log="warning",
+)
 class NoticesDropped:
     """Notices that nobody took were given up: too old, or too many."""
 
@@ -298,7 +483,13 @@ class NoticesDropped:
     reason: str
 
 
-@value
+@fact(
+    FactCounter(
+        "services_identified", "Certificates of services that were seen for the first time."
+    ),
+    rare=False,
+    log="info",
+)
 class ServiceIdentified:
     """A certificate was seen for the first time, and has a service from now on."""
 
@@ -307,7 +498,12 @@ class ServiceIdentified:
     role: str
 
 
-@value
+@fact(
+    FactCounter("service_subscriptions", "Sessions that became the subscriber of a service."),
+    SERVICE_DRIFT,
+    rare=False,
+    log="info",
+)
 class ServiceSubscribed:
     """A session became the subscriber of a service; drift says how its tally differed."""
 
@@ -318,7 +514,7 @@ class ServiceSubscribed:
     drift: str
 
 
-@value
+@fact(DISPLACEMENTS, rare=False, log="info")
 class ServiceDisplaced:
     """A new session took over a service with this many queues."""
 
@@ -329,7 +525,11 @@ class ServiceDisplaced:
     count: int
 
 
-@value
+@fact(
+    FactCounter("queues_associated", "Queues that became a service's, or nobody's."),
+    rare=False,
+    log=None,
+)
 class Associated:
     """A queue became a service's, or nobody's."""
 
@@ -338,7 +538,11 @@ class Associated:
     service: ServiceId | None
 
 
-@value
+@fact(
+    FactCounter("service_sweeps", "Services whose queues have all been looked at."),
+    rare=False,
+    log=None,
+)
 class SweepEnded:
     """A service's queues have all been looked at."""
 
@@ -347,7 +551,11 @@ class SweepEnded:
     session: SessionId
 
 
-@value
+@fact(
+    FactCounter("limits_reached", "Bounds of the router that were reached.", ("name",)),
+    rare=True,
+    log="warning",
+)
 class LimitReached:
     """A bound of the router was reached."""
 
@@ -357,7 +565,15 @@ class LimitReached:
     session: SessionId
 
 
-@value
+@fact(
+    FactCounter(
+        "capacity_changes",
+        "Queues and domains that crossed a mark.",
+        ("scope", "state"),
+    ),
+    rare=False,
+    log="warning",
+)
 class CapacityChanged:
     """A queue or a domain crossed a mark on its way up or down: normal, high or full.
 
@@ -372,7 +588,11 @@ class CapacityChanged:
     detail: str
 
 
-@value
+@fact(
+    FactCounter("queues_stuck", "Apps of queues that stopped making progress."),
+    rare=False,
+    log="warning",
+)
 class QueueStuck:
     """An app of a queue has undelivered messages and made no progress for `seconds`."""
 
@@ -383,7 +603,11 @@ class QueueStuck:
     detail: str
 
 
-@value
+@fact(
+    FactCounter("queues_moved", "Stuck apps of queues that made progress again."),
+    rare=False,
+    log="info",
+)
 class QueueMoved:
     """A stuck app of a queue made progress again."""
 
@@ -392,7 +616,11 @@ class QueueMoved:
     app: AppId
 
 
-@value
+@fact(
+    FactCounter("channel_counts", "Rows that count what was published on a channel in a second."),
+    rare=False,
+    log=None,
+)
 class ChannelCounted:
     """What was published on a channel in the second up to `at`. The busiest are told by name;
     `*other*` are the rest, and `channels` says how many they were."""
@@ -406,7 +634,11 @@ class ChannelCounted:
     receivers_max: int
 
 
-@value
+@fact(
+    FactCounter("channel_subscriptions", "Subscriptions to channels and patterns."),
+    rare=True,
+    log=None,
+)
 class ChannelSubscribed:
     """A session subscribed to a channel or a pattern; `family` is exact, pattern or sharded."""
 
@@ -416,7 +648,13 @@ class ChannelSubscribed:
     channel: bytes
 
 
-@value
+@fact(
+    FactCounter(
+        "channel_unsubscriptions", "Subscriptions to channels and patterns that ended by request."
+    ),
+    rare=True,
+    log=None,
+)
 class ChannelUnsubscribed:
     """A session is no longer subscribed to a channel or a pattern."""
 
@@ -426,7 +664,11 @@ class ChannelUnsubscribed:
     channel: bytes
 
 
-@value
+@fact(
+    FactCounter("sessions_slowed", "Times a session's mailbox went over its soft limit."),
+    rare=True,
+    log="warning",
+)
 class SessionSlowed:
     """A session reads more slowly than it is sent to: its mailbox went over the soft limit."""
 
@@ -436,7 +678,7 @@ class SessionSlowed:
     size: int
 
 
-@value
+@fact(FactCounter("sessions_eased", "Slow sessions that caught up."), rare=True, log="info")
 class SessionEased:
     """A slow session caught up; it was slow for `seconds`."""
 
@@ -446,7 +688,13 @@ class SessionEased:
     seconds: float
 
 
-@value
+@fact(
+    FactCounter(
+        "publisher_waits", "Times a session had to wait for one that hears it and does not read."
+    ),
+    rare=True,
+    log=None,
+)
 class PublisherWaited:
     """A session that publishes has to wait for one that hears it and does not read."""
 
@@ -455,7 +703,7 @@ class PublisherWaited:
     by: SessionId
 
 
-@value
+@fact(FactCounter("sessions_evicted", "Slow sessions that were closed."), rare=True, log="warning")
 class SessionEvicted:
     """A slow session was closed, with so many bytes in its mailbox."""
 
@@ -466,7 +714,15 @@ class SessionEvicted:
     size: int
 
 
-@value
+@fact(
+    FactCounter(
+        "messages_discarded",
+        "Messages of channels that slow or closed sessions did not get.",
+        adds="count",
+    ),
+    rare=True,
+    log="warning",
+)
 class MessagesDiscarded:
     """A slow session, or one that was closed, did not get so many messages."""
 
@@ -476,7 +732,11 @@ class MessagesDiscarded:
     count: int
 
 
-@value
+@fact(
+    FactCounter("slot_moves", "Times slots of the cluster went to another node."),
+    rare=False,
+    log="info",
+)
 class SlotsMoved:
     """So many slots of a cluster went to another node; so many channels lost their subscribers."""
 
@@ -485,7 +745,11 @@ class SlotsMoved:
     channels: int
 
 
-@value
+@fact(
+    FactCounter("access_denials", "Commands that access rules did not allow."),
+    rare=True,
+    log="warning",
+)
 class AccessDenied:
     """A user asked for what its access rules do not allow."""
 
@@ -495,7 +759,28 @@ class AccessDenied:
     command: str
 
 
-@value
+@fact(
+    FactCounter("authentications_failed", "Clients that did not show who they are.", ("wire",)),
+    rare=True,
+    log="warning",
+)
+class AuthenticationFailed:
+    """Somebody did not show who it is: a wrong password or token, or none. The user is told only
+    if there is such a user or client; what else was said is nobody's business. The name is the
+    client's address."""
+
+    at: float
+    session: SessionId
+    wire: str
+    name: str
+    user: str
+
+
+@fact(
+    FactCounter("facts_counted", "Floods of facts that were counted, not told."),
+    rare=False,
+    log=None,
+)
 class FactsCounted:
     """So many more facts of a kind came in one second than are told one by one."""
 
@@ -504,7 +789,7 @@ class FactsCounted:
     count: int
 
 
-@value
+@fact(FactCounter("sink_batches", "Batches of sinks that were committed."), rare=False, log=None)
 class SinkCommitted:
     """A batch of a sink, with so many messages, is in its queue or was published."""
 
@@ -514,7 +799,9 @@ class SinkCommitted:
     messages: int
 
 
-@value
+@fact(
+    FactCounter("sinks_forgotten", "Sinks whose last batch was forgotten."), rare=False, log="info"
+)
 class SinkForgotten:
     """A sink was not used for long, or somebody asked: its last batch is no longer known."""
 
@@ -523,7 +810,9 @@ class SinkForgotten:
     batch: int
 
 
-@value
+@fact(
+    FactCounter("journal_expirations", "Times old segments were removed."), rare=False, log="info"
+)
 class SegmentsExpired:
     """The oldest facts of the journal, up to this number, were removed to keep its bounds."""
 
@@ -532,7 +821,7 @@ class SegmentsExpired:
     size: int
 
 
-@value
+@fact(FactCounter("turn_failures", "Turns that the store refused."), rare=False, log="error")
 class TurnFailed:
     """The store refused a turn; none of its commands happened."""
 
@@ -553,6 +842,8 @@ Fact: TypeAlias = (
     | Subscribed
     | Interested
     | AppUnknown
+    | AppRemoved
+    | ModeKept
     | Unsubscribed
     | Displaced
     | Accepted
@@ -566,6 +857,8 @@ Fact: TypeAlias = (
     | Returned
     | Poisoned
     | Expired
+    | Purged
+    | QueuePurged
     | Watched
     | WatcherDisplaced
     | NoticesSent
@@ -589,6 +882,7 @@ Fact: TypeAlias = (
     | MessagesDiscarded
     | SlotsMoved
     | AccessDenied
+    | AuthenticationFailed
     | FactsCounted
     | SinkCommitted
     | SinkForgotten

@@ -1,11 +1,11 @@
 """The expression language of subscriptions: text to tree, tree to predicate; no I/O."""
 
 from headgate.expr.explain import Explanation, caret, drawn, explain, hint
-from headgate.expr.keys import Equal, Key, Present, Range, keys_of
+from headgate.expr.index_keys import Equal, Key, Present, Range, keys_of
 from headgate.expr.nodes import Tree, text_of
 from headgate.expr.parser import ExpressionLimits, parse
 from headgate.expr.predicate import Failure, Predicate, compile_expression
-from headgate.expr.values import Properties, Value
+from headgate.expr.types import Properties, Value
 
 __all__ = [
     "Equal",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headgate.errors import ExpressionError
-from headgate.expr.keys import Key, keys_of
+from headgate.expr.index_keys import Key, keys_of
 from headgate.expr.nodes import (
     ARITHMETIC,
     EQUALITY,
@@ -22,7 +22,7 @@ from headgate.expr.nodes import (
     walk,
 )
 from headgate.expr.parser import DEFAULT_LIMITS, ExpressionLimits, Reading, read
-from headgate.expr.values import Kind
+from headgate.expr.types import Kind
 
 WORDS = {b"and": "&&", b"or": "||", b"not": "!", b"AND": "&&", b"OR": "||", b"NOT": "!"}
 WORD = re.compile(rb"[a-zA-Z][a-zA-Z0-9_.]*")
@@ -34,6 +34,8 @@ HINT_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
+    """Why an expression is true, false or without a value, part by part."""
+
     text: str
     tree: Tree
     keys: tuple[Key, ...] | None

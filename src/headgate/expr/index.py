@@ -1,6 +1,6 @@
 """Which of many predicates match a message, without asking them all.
 
-Each predicate is filed under keys of which a matching message must hold one (`keys.py`); a
+Each predicate is filed under keys of which a matching message must hold one (`index_keys.py`); a
 message asks only the predicates it finds under the keys it holds. The predicate decides, so
 the result is that of asking everybody, in the same order: the highest priority first, then
 the order in which they were added, or were said to be in.
@@ -15,7 +15,8 @@ Every key leads to a bucket:
   they are too many it goes through all half-open ranges of the property instead;
 * *presence*, and no key at all: everybody, with presence only if the property is there.
 
-A bucket with many entries is a pile, whose expressions are compiled together (`together.py`).
+A bucket with many entries is a pile, whose expressions are compiled together
+(`compiled_chunks.py`).
 
 If an expression leaves the choice (``a == 1 && b == 2``), it is filed where the fewest
 messages are expected: under the keys that the smallest share of the filed expressions has.
@@ -29,10 +30,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from heapq import merge
 from typing import Generic, TypeAlias, TypeVar
 
-from headgate.expr.keys import UNKNOWN, Equal, Key, Present, Range, choices_of
+from headgate.expr.compiled_chunks import DEFAULT_TUNING, Chunk, Entry, Pile, Tuning, first, take
+from headgate.expr.index_keys import UNKNOWN, Equal, Key, Present, Range, choices_of
 from headgate.expr.predicate import Predicate
-from headgate.expr.together import DEFAULT_TUNING, Chunk, Entry, Pile, Tuning, first, take
-from headgate.expr.values import Properties, octets
+from headgate.expr.types import Properties, octets
 
 T = TypeVar("T", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
@@ -44,7 +45,8 @@ Filed: TypeAlias = tuple[Entry[T], tuple[Key, ...] | None]
 """An entry and the keys under which it is filed; None if it has none."""
 
 RANK_BITS = 64
-"""Priority above, order below: one number to compare."""
+"""Of each part of a rank below the first: the priority, the order, and when it was added. One
+number to compare, and no two are equal: what comes after it in an entry has no order."""
 
 TEXT_BYTES = 64
 """Of a text, for its place among ranges. An expression has hardly room for longer ones."""
@@ -62,7 +64,15 @@ SPARSE = 16
 class PredicateIndex(Generic[T]):
     """Items by predicate and priority. An item is hashable, and in the index once."""
 
-    __slots__ = ("_added", "_filed", "_present", "_scanned", "_shelves", "_tuning")
+    __slots__ = (
+        "_added",
+        "_filed",
+        "_present",
+        "_scanned",
+        "_shelves",
+        "_tuning",
+        "candidates",
+    )
 
     def __init__(self, tuning: Tuning = DEFAULT_TUNING) -> None:
         self._tuning = tuning
@@ -74,6 +84,9 @@ class PredicateIndex(Generic[T]):
         """By the name of a property; under None those without keys."""
         self._scanned: list[Entry[T]] | None = None
         """All, in order, while they are few; None if not known."""
+        self.candidates = 0
+        """How many the last message found under its keys; none is counted while they are few. Who
+        asked all that match has had them all tested."""
 
     def __len__(self) -> int:
         return len(self._filed)
@@ -88,11 +101,12 @@ class PredicateIndex(Generic[T]):
         priority: int = 0,
         order: int | None = None,
     ) -> None:
-        """Add an item; without a predicate it matches everything. Items of one priority have
-        different orders; without one an item comes after those that were added before."""
+        """Add an item; without a predicate it matches everything. Of one priority and order, and
+        where no order is given, an item comes after those that were added before."""
         assert item not in self._filed, "an item is added once"
         self._added += 1
-        rank = (-priority << RANK_BITS) + (self._added if order is None else order)
+        place = (-priority << RANK_BITS) + (self._added if order is None else order)
+        rank = (place << RANK_BITS) + self._added
         if predicate is None:
             entry: Entry[T] = rank, _matches_everything, item, None
             self._put(entry, None)
@@ -125,6 +139,7 @@ class PredicateIndex(Generic[T]):
         line: list[Entry[T]] = []
         piles: list[Pile[T]] = []
         self._collect(properties, line, piles)
+        self.candidates = len(line) + (sum(map(len, piles)) if piles else 0)
         if len(line) > 1:
             line.sort()
         previous = None
@@ -169,6 +184,7 @@ class PredicateIndex(Generic[T]):
             _collect(present[None], line, piles)
 
     def _put(self, entry: Entry[T], keys: tuple[Key, ...] | None) -> None:
+        """File an entry. Nothing here can fail: its keys are known, and its rank is its own."""
         self._scanned = None
         self._filed[entry[2]] = entry, keys
         if keys is None:

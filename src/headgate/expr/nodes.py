@@ -12,31 +12,41 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headgate.expr.values import Kind
+from headgate.expr.types import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
+    """The value of a property."""
+
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
+    """Whether a message has a property."""
+
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Integer:
+    """A whole number."""
+
     value: int
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
+    """A text."""
+
     value: str
 
 
 @dataclass(frozen=True, slots=True)
 class Boolean:
+    """True or false."""
+
     value: bool
 
 
@@ -50,6 +60,8 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
+    """An operator between two parts."""
+
     op: str
     left: Tree
     right: Tree

@@ -31,6 +31,8 @@ from headgate.expr.scanner import Token
 
 @dataclass(frozen=True, slots=True)
 class ExpressionLimits:
+    """How long and how deep an expression may be."""
+
     bytes: int = 128
     """Of UTF-8, blanks included."""
 
@@ -63,6 +65,7 @@ def read(text: str | bytes, limits: ExpressionLimits = DEFAULT_LIMITS) -> Readin
     # Every character is at least a byte, so what need not be encoded is not.
     source = b"" if len(text) > limits.bytes else scanner.encode(text)
     size = max(len(text), len(source))
+    # S003-50, BMQ-16: 128 bytes are accepted, 129 are not.
     if size > limits.bytes:
         shown = text if isinstance(text, str) else scanner.decode(text)
         message = f"expression is too long ({size} bytes), the limit is {limits.bytes}"
@@ -71,6 +74,8 @@ def read(text: str | bytes, limits: ExpressionLimits = DEFAULT_LIMITS) -> Readin
 
 
 class _Operand(NamedTuple):
+    """A part of an expression with its place in the text."""
+
     tree: Tree
     depth: int
     bare: bool
@@ -78,12 +83,16 @@ class _Operand(NamedTuple):
 
 
 class _Operator(NamedTuple):
+    """An operator that waits for what is right of it."""
+
     symbol: str
     level: int
     offset: int
 
 
 class _Parser:
+    """Reads one expression from left to right, by the precedence of its operators."""
+
     def __init__(self, source: bytes, limits: ExpressionLimits) -> None:
         self.source = source
         self.limits = limits
@@ -114,6 +123,7 @@ class _Parser:
 
     def operand(self) -> None:
         """Read prefixes and open parentheses up to and with a primary."""
+        # S003-46: operands, operators and parentheses are all there is.
         while self.token.kind in ("!", "-", "("):
             token = self.advance()
             if token.kind == "(":
@@ -159,19 +169,23 @@ class _Parser:
         if not self.pending:
             raise self.unexpected()
         self.pending.pop()
+        # S003-82: what is in parentheses is one operand from here on.
         inside = self.operands.pop()
         self.operands.append(_Operand(inside.tree, inside.depth, bare=False))
         self.advance()
 
     def binary(self) -> None:
         level = PRECEDENCE.get(self.token.kind)
+        # S003-79: after an operand comes an operator, or the end.
         if level is None:
             raise self.unexpected()
+        # S003-80, S003-81, S003-83, BMQ-21: what binds as tightly on the left goes first.
         self.reduce(level)
         self.push(self.advance(), level)
 
     def push(self, token: Token, level: int) -> None:
         self.operators += 1
+        # BMQ-17: operators are counted, names and parentheses are free.
         if self.operators == self.limits.operators + 1:
             self.operator_over = token.offset
         self.pending.append(_Operator(token.kind, level, token.offset))
@@ -189,6 +203,7 @@ class _Parser:
                 left = self.operands.pop()
                 depth = max(depth, left.depth + 1)
                 tree = Binary(operator.symbol, left.tree, right.tree)
+                # BMQ-20: a chain of comparisons compiles, and is warned of.
                 if left.bare and _is_chain(tree):
                     self.chains.append(tree)
             if depth > DEPTH_MAX and self.depth_over is None:
@@ -206,6 +221,7 @@ class _Parser:
         if self.depth_over is not None:
             message = f"operators are nested too deep, the limit is {DEPTH_MAX} levels"
             raise self.error("TOO_COMPLEX", message, self.depth_over)
+        # S003-51, BMQ-18: what asks for no property is a mistake.
         if not self.has_property:
             raise self.error("NO_PROPERTIES", "expression does not use any property", 0)
 

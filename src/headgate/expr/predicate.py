@@ -39,14 +39,7 @@ from headgate.expr.nodes import (
     names_of,
 )
 from headgate.expr.parser import DEFAULT_LIMITS, ExpressionLimits, read
-from headgate.expr.values import (
-    INT64_MAX,
-    INT64_MIN,
-    Kind,
-    Properties,
-    is_readable,
-    precedes,
-)
+from headgate.expr.types import INT64_MAX, INT64_MIN, Kind, Properties, is_readable, precedes
 
 
 class Failure(StrEnum):
@@ -130,6 +123,8 @@ Operand: TypeAlias = tuple[str, Kind | None]
 
 
 class Writer:
+    """Writes the Python of a predicate, a part at a time."""
+
     def __init__(self, explicit: bool) -> None:
         self.explicit = explicit
         self.lines: list[str] = []
@@ -152,6 +147,7 @@ class Writer:
             case Binary("||", Boolean(False), right):
                 self.result(right)
             case Binary("||", left, right):
+                # S003-76, S003-77, BMQ-8, BMQ-9: if the left side decides, the right is not read.
                 self.emit(f"if {self.boolean(left)}: return True")
                 self.result(right)
             case _:
@@ -189,6 +185,7 @@ class Writer:
     # Anywhere else an error stops everything, and False does not.
 
     def boolean(self, tree: Tree) -> str:
+        # S003-49, S003-75, BMQ-5: what is not boolean is an error, and matches nothing.
         return self.require(self.operand(tree), Kind.BOOLEAN)
 
     def operand(self, tree: Tree) -> Operand:
@@ -196,6 +193,7 @@ class Writer:
             case Property(name):
                 return self.property(name)
             case Exists(name):
+                # BMQ-15, BMQ-35: a property that cannot be read does not exist.
                 return f"is_readable({self.load(name)})", Kind.BOOLEAN
             case Integer(number):
                 return self.constant(number), Kind.INTEGER
@@ -227,6 +225,7 @@ class Writer:
     def load(self, name: str) -> str:
         if name not in self.loaded:
             variable = self.variable()
+            # S003-45, S003-56, S003-57, BMQ-7: read where needed; a missing one is of no type.
             self.emit(f"{variable} = properties.get({self.constant(name)})")
             self.loaded[name] = variable
         return self.loaded[name]
@@ -235,6 +234,7 @@ class Writer:
         """Check that the operand is of a type."""
         text, known = operand
         if known is None:
+            # S003-67, S003-72, BMQ-10: an error, never a conversion.
             wrong = f"{text}.__class__ is not {CLASSES[kind]}"
             if kind is Kind.INTEGER and not self.explicit:  # is_readable() was not asked
                 wrong = f"{wrong} or {OUT_OF_RANGE.format(text)}"
@@ -259,13 +259,16 @@ class Writer:
 
     def arithmetic(self, op: str, a: str, b: str, divisor: Tree) -> Operand:
         result = self.variable()
+        # S003-66: both operands are integers by now.
         if op in "+-*":
             self.emit(f"{result} = {a} {op} {b}")
             self.fail(Failure.ARITHMETIC, OUT_OF_RANGE.format(result))
             return result, Kind.INTEGER
         if not isinstance(divisor, Integer) or divisor.value in (0, -1):
+            # S003-68, BMQ-11: division and modulus by zero match nothing.
             self.fail(Failure.ARITHMETIC, f"{b} == 0 or {b} == -1 and {a} == MIN")
         # Python rounds down where C rounds towards zero; with equal signs they agree.
+        # S003-69: towards zero, and the modulus has the sign of the left operand.
         python = "//" if op == "/" else "%"
         self.emit(
             f"{result} = {a} {python} {b} if ({a} < 0) == ({b} < 0) else -(-{a} {python} {b})"
@@ -278,8 +281,10 @@ class Writer:
         if kind is None:
             return self.comparison_of_properties(op, a[0], b[0])
         a_text, b_text = self.require(a, kind), self.require(b, kind)
+        # S003-71: two integers or two strings, by all six.
         if op in EQUALITY:
             return f"({a_text} {op} {b_text})", Kind.BOOLEAN
+        # S003-73: booleans have no order.
         if kind is Kind.BOOLEAN:
             self.fail(Failure.TYPE)
         if kind is Kind.STRING and not (_is_ascii(left) or _is_ascii(right)):
@@ -301,6 +306,7 @@ class Writer:
         self.lines.append(self.indent + line)
 
     def fail(self, failure: Failure, condition: str = "") -> None:
+        # S003-78, BMQ-10: an error ends the evaluation, so its negation matches nothing either.
         answer = failure.value if self.explicit else "False"
         self.emit(f"if {condition}: return {answer}" if condition else f"return {answer}")
 

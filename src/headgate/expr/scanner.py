@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from headgate.errors import ExpressionError
-from headgate.expr.values import INT64_MAX, INT64_MIN
+from headgate.expr.types import INT64_MAX, INT64_MIN
 
 PROPERTY = "property"
 INTEGER = "integer"
@@ -25,13 +25,18 @@ INTEGER_DIGITS_MAX = 19
 OPERANDS = frozenset({PROPERTY, INTEGER, STRING, "true", "false", "exists", ")"})
 """After one of these a minus is the binary operator, even if digits follow: ``x-2``."""
 
+# S003-65: other spellings of these are names.
 WORDS = {b"true": "true", b"false": "false", b"exists": "exists"}
 
 TOKEN = re.compile(
+    # S003-47: blanks, tabs and line feeds part tokens and are nothing else.
     rb"(?P<blank>[ \t\n]+)"
+    # S003-52, S003-53, S003-55, S003-58: a letter first, then also digits, underscores and dots.
     rb"|(?P<word>[a-zA-Z][a-zA-Z0-9_.]*)"
     rb"|(?P<digits>[0-9]+)"
+    # S003-70, BMQ-19: a single =, & or | is no operator.
     rb"|(?P<operator>\|\||&&|[=!<>]=|[-+*/%<>!~()])"
+    # S003-61: everything between the quotes, blanks too.
     rb'|(?P<string>"[^"\\]*(?:\\["\\][^"\\]*)*)'
 )
 DIGITS = re.compile(rb"[0-9]+")
@@ -76,9 +81,11 @@ def scan(source: bytes) -> Iterator[Token]:
                 continue
             case "word":
                 word = found[0]
+                # S003-5, S003-54, BMQ-13: a bare word is a name, with its case.
                 previous = Token(WORDS.get(word, PROPERTY), start, word.decode())
             case "digits":
                 previous = _integer(source, start, found[0])
+            # S003-59: a minus belongs to the digits unless it stands behind an operand.
             case "operator" if found[0] == b"-" and previous.kind not in OPERANDS:
                 digits = DIGITS.match(source, position)
                 if digits is None:
@@ -90,9 +97,11 @@ def scan(source: bytes) -> Iterator[Token]:
                 kind = found[0].decode()
                 previous = Token("!" if kind == "~" else kind, start)
             case _:
+                # S003-63, S003-64: it stopped at the end, or at a backslash before something else.
                 if source[position : position + 1] != b'"':
                     raise _bad_string(source, start, position)
                 position += 1
+                # S003-62: a backslash escapes a quote or a backslash.
                 text = ESCAPE.sub(rb"\1", source[start + 1 : position - 1])
                 previous = Token(STRING, start, decode(text))
         yield previous
@@ -105,6 +114,7 @@ def _integer(source: bytes, offset: int, digits: bytes) -> Token:
     magnitude = magnitude.lstrip(b"0")
     if len(magnitude) <= INTEGER_DIGITS_MAX:
         value = sign * int(magnitude or b"0")
+        # S003-60, BMQ-6: 64 bits with a sign.
         if INT64_MIN <= value <= INT64_MAX:
             return Token(INTEGER, offset, value)
     raise ExpressionError("SYNTAX", "integer overflow", decode(source), offset)

@@ -49,10 +49,12 @@ def installed(environment: Mapping[str, str]) -> str | None:
 def version_of(java: str) -> int:
     """The first number of a Java's version, or 0 if it does not say."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60).stderr
+        version = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=60
+        ).stderr
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    match = re.search(r'version "(\d+)', told)
+    match = re.search(r'version "(\d+)', version)
     return int(match[1]) if match else 0
 
 

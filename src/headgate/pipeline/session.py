@@ -19,8 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-import headgate
-from headgate.errors import PipelineError
+from headgate.errors import HeadgateError, PipelineError
 from headgate.pipeline import java
 
 EMBEDDED: Mapping[str, str] = {
@@ -29,8 +28,11 @@ EMBEDDED: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.catalogImplementation": "in-memory",
+    # Hadoop sets the rights of some files by itself, whatever the umask of the process is.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
 }
-"""For a session of our own on this machine. Nothing listens beyond loopback."""
+"""For a session of our own on this machine. Nothing listens beyond loopback, and what is written is
+for its owner alone."""
 
 ALWAYS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -64,7 +66,7 @@ def open_session(
     settings: Mapping[str, str] | None = None,
     log_level: str = QUIET,
 ) -> SparkSession:
-    """A session for `master` (``local[*]`` if nothing else is said) or for the Connect server at
+    """A session for `master` (``local[*]`` if nothing else is given) or for the Connect server at
     `remote`. Under ``spark-submit`` it is the one that was submitted to."""
     wanted = {**ALWAYS, **(settings or {})}
     if remote is not None:
@@ -126,14 +128,14 @@ def _launch(conf: SparkConf, log_level: str) -> None:
     only if it does not start, so it goes to a file; so does what it may say later."""
     if SparkContext._gateway is not None or log_level != QUIET:
         return
-    said = _folder() / "java.txt"
-    with said.open("wb") as output:
+    output_path = _folder() / "java.txt"
+    with output_path.open("wb") as output:
         try:
             gateway = launch_gateway(conf, {"stderr": output})  # type: ignore[no-untyped-call]
         except Exception as error:
-            lines = said.read_text(errors="replace").splitlines()
-            told = [line for line in lines if not line.startswith("WARNING:")]
-            why = clean(told[0]) if told else reason(error)
+            lines = output_path.read_text(errors="replace").splitlines()
+            shown = [line for line in lines if not line.startswith("WARNING:")]
+            why = clean(shown[0]) if shown else reason(error)
             raise PipelineError(f"the Java of Spark did not start: {why}") from error
     SparkContext._ensure_initialized(gateway=gateway)
 
@@ -186,7 +188,7 @@ def _check_server(remote: str) -> None:
 
 def packed(folder: Path) -> Path:
     """This package as one file that executors can import from."""
-    root = Path(headgate.__file__).parent
+    root = Path(__file__).parents[1]
     path = folder / "headgate.zip"
     if path.exists():
         return path
@@ -205,7 +207,7 @@ def one_line(what: str) -> Iterator[None]:
     """A failure of Spark as one line, not a page of Java."""
     try:
         yield
-    except PipelineError:
+    except HeadgateError:
         raise
     except Exception as error:
         raise PipelineError(f"{what}: {reason(error)}") from error

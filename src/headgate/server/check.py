@@ -6,36 +6,29 @@ import asyncio
 import os
 import socket
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from headgate.errors import HeadgateError
 from headgate.server.config import Config
-from headgate.server.identity import Identity
-from headgate.server.listener import bind
-from headgate.server.serve import (
+from headgate.server.config.sections import ListenSection, Tls
+from headgate.server.file_descriptors import file_descriptors, sessions_possible
+from headgate.server.mode_check import check_modes, check_modes_of_file
+from headgate.server.net.listener import bind
+from headgate.server.net.tls import server_context
+from headgate.server.serve import NO_LISTENER
+from headgate.server.state_directory import (
     database,
-    file_descriptors,
     is_durable,
     is_running,
     make_directory,
     open_store,
-    sessions_possible,
 )
-from headgate.server.tls import server_context
-from headgate.store.urls import masked
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the check: what was looked at, whether it is fine, and what to know or do."""
-
-    name: str
-    ok: bool
-    text: str
+from headgate.server.wires.all_wires import WIRES
+from headgate.server.wires.wire import Finding, Wire
+from headgate.store.backends import masked
+from headgate.store.private import is_open_to_others
 
 
 def findings(config: Config) -> Iterator[Finding]:
@@ -45,15 +38,24 @@ def findings(config: Config) -> Iterator[Finding]:
     yield _directory(config)
     yield _store(config, running)
     yield _port("admin", config.admin.host, config.admin.port, running)
-    resp = config.listen.resp
-    if resp is not None:
-        yield _port("listen.resp", resp.host, resp.port, running)
-    smp = config.listen.smp
-    if smp is not None:
-        yield _port("listen.smp", smp.host, smp.port, running)
-        yield _identity(config)
-    yield _certificate(config)
+    for wire in WIRES:
+        listen = wire.listen(config)
+        if listen is not None:
+            yield from _listener(wire, listen, config, running)
+    if not config.listen.each():
+        yield Finding("listen", True, f"warning: {NO_LISTENER}")
     yield _descriptors(config)
+
+
+def _listener(
+    wire: Wire, listen: ListenSection, config: Config, running: bool
+) -> Iterator[Finding]:
+    """What every wire needs, and what this one needs besides."""
+    section = f"listen.{wire.name}"
+    yield _port(section, listen.host, listen.port, running)
+    if listen.tls is not None:
+        yield _certificate(f"{section}.tls", config, listen.tls)
+    yield from wire.check(config)
 
 
 def _config(config: Config) -> str:
@@ -96,11 +98,13 @@ def _store(config: Config, running: bool) -> Finding:
     try:
         if not running:
             asyncio.run(_open_and_close(config))
-        queues = _queues(path)
+        queues = _queues(path, config)
     except (HeadgateError, sqlite3.Error) as error:
         return Finding("store", False, f"{url}: {error}")
     counted = f"{queues} queue{'' if queues == 1 else 's'}"
     note = "; a router is running and uses it, so it was only read" if running else ""
+    if is_open_to_others(path):
+        note += "; warning: others can read it, and only its owner can change that"
     return Finding("store", True, f"{url} ({counted}{note})")
 
 
@@ -119,13 +123,16 @@ async def _open_and_close(config: Config) -> None:
     store = open_store(config)
     try:
         await store.open()
+        await check_modes(store, config.all_domains())
     finally:
         await store.close()
 
 
-def _queues(path: Path) -> int:
+def _queues(path: Path, config: Config) -> int:
+    """How many there are. Their messages have to fit the modes of their domains."""
     address = f"{path.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(address, uri=True, timeout=5)) as db:
+        check_modes_of_file(db, config.all_domains())
         count: int = db.execute("SELECT count(*) FROM queues").fetchone()[0]
     return count
 
@@ -141,16 +148,14 @@ def _port(name: str, host: str, port: int, running: bool) -> Finding:
     return Finding(name, True, f"{where} is free")
 
 
-def _certificate(config: Config) -> Finding:
-    resp = config.listen.resp
-    if resp is None or resp.tls is None:
-        return Finding("certificate", True, "not needed")
-    certificate = config.directory / resp.tls.certificate
+def _certificate(name: str, config: Config, tls: Tls) -> Finding:
+    certificate = config.directory / tls.certificate
+    client_ca = None if tls.client_ca is None else config.directory / tls.client_ca
     try:
-        server_context(certificate, config.directory / resp.tls.key)
+        server_context(certificate, config.directory / tls.key, client_ca)
     except HeadgateError as error:
-        return Finding("certificate", False, str(error))
-    return Finding("certificate", True, f"{certificate} can be used")
+        return Finding(name, False, str(error))
+    return Finding(name, True, f"{certificate} can be used")
 
 
 def _answers(host: str, port: int) -> bool:
@@ -159,17 +164,6 @@ def _answers(host: str, port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _identity(config: Config) -> Finding:
-    folder = config.directory / config.smp.identity
-    if not folder.exists():
-        return Finding("identity", True, f"{folder} (will be made)")
-    try:
-        identity = Identity.load(folder, time.time())
-    except HeadgateError as error:
-        return Finding("identity", False, str(error))
-    return Finding("identity", True, f"{folder} ({identity.fingerprint_text})")
 
 
 def _descriptors(config: Config) -> Finding:

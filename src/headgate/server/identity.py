@@ -1,12 +1,14 @@
 """Who the router is: a certificate of its own that clients know by its fingerprint.
 
 The identity is a CA that signs one thing, the leaf that TLS shows. They are made at the first
-start, in a folder of four files:
+start, in a folder of files:
 
     ca.crt      the identity; its hash is in the router's address
     ca.key      signs leaves and is not read when the router starts: it may be kept elsewhere
     server.crt  the leaf
     server.key  the leaf's key, which also signs the keys of sessions
+
+and a fifth, ``host``, with the name that ``headgate init --host`` was given.
 
 The folder gets its name when all four are on the disk, so there is never half an identity of ours.
 Files made by another router of the protocol, under the same names, are taken as they are.
@@ -33,14 +35,16 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from headgate.errors import ConfigError
-from headgate.wire.smp import keys
-from headgate.wire.smp.encoding import Malformed
+from headgate.crypto import keys
+from headgate.errors import ConfigError, Malformed
+from headgate.store.private import make_file
 
 CA_CERTIFICATE = "ca.crt"
 CA_KEY = "ca.key"
 CERTIFICATE = "server.crt"
 KEY = "server.key"
+HOST = "host"
+"""The name by which clients reach the router, if ``headgate init`` was told one."""
 NEEDED = (CA_CERTIFICATE, CERTIFICATE, KEY)
 
 FOREVER = datetime(9999, 12, 31, tzinfo=UTC)
@@ -104,12 +108,28 @@ class Identity:
         return f"smp://{urlsafe_b64encode(self.fingerprint).decode()}@{shown}:{port}"
 
 
+def keep_host(folder: Path, host: str) -> None:
+    """Keep the name by which clients reach the router, for whoever prints its address."""
+    try:
+        with open(make_file(folder / HOST), "w", encoding="utf-8") as file:
+            file.write(host + "\n")
+    except OSError as error:
+        raise ConfigError(f"{folder / HOST} cannot be written: {error.strerror}") from error
+
+
+def kept_host(folder: Path) -> str | None:
+    try:
+        return (folder / HOST).read_text("utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
 def make(folder: Path, host: str, now: float) -> None:
     """Put a new identity for this host into a folder that is empty, or not there yet."""
     assert host, "the leaf has a name"
     files = _new_files(host, now)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             for name, data in files.items():

@@ -1,9 +1,12 @@
 """Facts to structured lines: ``key=value`` on a terminal, JSON elsewhere.
 
-A line is for something that an operator may want to act on: sessions, displacement, limits,
-queues that fill or stop. What happens for every message is counted (`metrics.py`) and not
-written. Ids are shortened, and what a peer chose is quoted and cut: a session's name cannot
-make a second line.
+A line is for something that an operator may want to act on: displacement, limits, queues that
+fill or stop. What happens for every message is counted (`metrics.py`) and not written. That a
+session comes or goes is a line at the level debug only: clients that connect a thousand times a
+second would fill a disk and hide the rest. Metrics count them, and the journal has them all.
+
+Ids are shortened, and what a peer chose is quoted and cut: a session's name cannot make a second
+line.
 """
 
 from __future__ import annotations
@@ -18,34 +21,14 @@ from typing import IO
 
 from headgate.core import facts as f
 from headgate.core.facts import Fact
-from headgate.core.names import QueueId
-from headgate.core.tally import name_of
+from headgate.core.model.fact_kind import FACT_KINDS
+from headgate.core.model.ids import QueueId
+from headgate.core.model.tally import name_of
 
 LEVELS: Mapping[type[Fact], int] = {
-    f.SessionOpened: logging.INFO,
-    f.SessionClosed: logging.INFO,
-    f.QueueDamaged: logging.ERROR,
-    f.Displaced: logging.INFO,
-    f.WatcherDisplaced: logging.INFO,
-    f.NoticesDropped: logging.WARNING,
-    f.ServiceIdentified: logging.INFO,
-    f.ServiceSubscribed: logging.INFO,
-    f.ServiceDisplaced: logging.INFO,
-    f.AppUnknown: logging.WARNING,
-    f.LimitReached: logging.WARNING,
-    f.CapacityChanged: logging.WARNING,
-    f.QueueStuck: logging.WARNING,
-    f.QueueMoved: logging.INFO,
-    f.Poisoned: logging.WARNING,
-    f.SessionSlowed: logging.WARNING,
-    f.SessionEased: logging.INFO,
-    f.SessionEvicted: logging.WARNING,
-    f.MessagesDiscarded: logging.WARNING,
-    f.SlotsMoved: logging.INFO,
-    f.AccessDenied: logging.WARNING,
-    f.SinkForgotten: logging.INFO,
-    f.SegmentsExpired: logging.INFO,
-    f.TurnFailed: logging.ERROR,
+    kind: logging.getLevelNamesMapping()[known.log.upper()]
+    for kind, known in FACT_KINDS.items()
+    if known.log is not None
 }
 """The facts that are lines, and how important they are."""
 
@@ -83,8 +66,8 @@ class FactLog:
         for kind, count in lines.items():
             left_out = count - self.lines_per_second
             if left_out > 0:
-                told = {"kind": kind.__name__, "left_out": left_out}
-                logger.warning("LinesLeftOut", extra={"fields": told})
+                entries = {"kind": kind.__name__, "left_out": left_out}
+                logger.warning("LinesLeftOut", extra={"fields": entries})
 
     def _write(self, fact: Fact, level: int) -> None:
         if isinstance(fact, f.ServiceSubscribed) and fact.drift in NO_DRIFT:
@@ -99,24 +82,24 @@ class FactLog:
 
 def fields_of(fact: Fact) -> dict[str, object]:
     """The fields of a fact as they may be written."""
-    told: dict[str, object] = {}
+    entries: dict[str, object] = {}
     for item in fields(fact):
         value = getattr(fact, item.name)
         match value:
             case _ if item.name == "at":
                 continue
             case bytes() if item.name == "queue":
-                told[item.name] = _queue(value)
+                entries[item.name] = _queue(value)
             case bytes():
-                told[item.name] = value[:ID_BYTES].hex() + ("…" if len(value) > ID_BYTES else "")
+                entries[item.name] = value[:ID_BYTES].hex() + ("…" if len(value) > ID_BYTES else "")
             case str():
                 most = DETAIL_CHARS if item.name in ("detail", "reason") else TEXT_CHARS
-                told[item.name] = value if len(value) <= most else value[:most] + "…"
+                entries[item.name] = value if len(value) <= most else value[:most] + "…"
             case float():
-                told[item.name] = round(value, 3)
+                entries[item.name] = round(value, 3)
             case _:
-                told[item.name] = value
-    return told
+                entries[item.name] = value
+    return entries
 
 
 def _queue(queue: bytes) -> str:
@@ -139,20 +122,20 @@ class Formatter(logging.Formatter):
         self.as_json = as_json
 
     def format(self, record: logging.LogRecord) -> str:
-        told: dict[str, object] = {
+        entries: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "event": record.getMessage(),
             **getattr(record, "fields", {}),
         }
         if record.name != logger.name:
-            told["logger"] = record.name
+            entries["logger"] = record.name
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
+            entries["traceback"] = self.formatException(record.exc_info)
         if self.as_json:
-            return json.dumps(told, default=str)
-        at, level, event = told.pop("at"), told.pop("level"), told.pop("event")
-        pairs = "".join(f" {key}={_plain(value)}" for key, value in told.items())
+            return json.dumps(entries, default=str)
+        at, level, event = entries.pop("at"), entries.pop("level"), entries.pop("event")
+        pairs = "".join(f" {key}={_plain(value)}" for key, value in entries.items())
         return f"{at} {level:<7} {_plain(event, ' ')}{pairs}"
 
 

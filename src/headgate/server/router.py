@@ -3,32 +3,47 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from itertools import count
+from types import TracebackType
 
-from headgate.core.audience import Kind
 from headgate.core.broker import Broker
-from headgate.core.commands import Command, Disconnect, Expire, Reconfigure, Sealed, Tick
-from headgate.core.domain import Domain, Mode
+from headgate.core.commands import (
+    Command,
+    Disconnect,
+    Expire,
+    ExpireUnopened,
+    Reconfigure,
+    RemoveUnused,
+    Sealed,
+    Tick,
+)
 from headgate.core.effects import Effect
-from headgate.core.explaining import explain
 from headgate.core.facts import Fact, RouterStarted, SegmentsExpired, TurnFailed
 from headgate.core.facts import LimitReached as LimitReachedFact
-from headgate.core.limits import Limits
-from headgate.core.message import Message, Properties, check
-from headgate.core.names import MessageId, QueueId, Seq, SessionId
-from headgate.core.statistics import groups_of
-from headgate.core.steps import Load, Outcome
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import MessageId, QueueId, Seq, SessionId
+from headgate.core.model.limits import Limits
+from headgate.core.model.message import Message, Properties, check
+from headgate.core.model.queue_uri import parse_uri
+from headgate.core.shared.explain import Explanation, explain
+from headgate.core.turn.handouts import handouts
+from headgate.core.turn.slices import Slices, at_once, parts
+from headgate.core.turn.store_requests import Load, TurnOutcome
 from headgate.errors import LimitReached, Refused
-from headgate.server.journal import Journal, JournalSettings
-from headgate.server.turns import Turns
+from headgate.journal.sealer_process import Journal, JournalSettings
+from headgate.server import status
+from headgate.server.admin.pages import Table
+from headgate.server.clock import Clock
+from headgate.server.driver import TurnDriver
+from headgate.server.mode_check import check_modes
+from headgate.server.store_health import StoreHealth
 from headgate.store.base import Store
-from headgate.wire.bmq.uris import parse_uri
+
+log = logging.getLogger(__name__)
 
 NOBODY = SessionId(0)
 """Stands in a fact for a session that did not come to be."""
@@ -38,13 +53,48 @@ Outlet = Callable[[Sequence[Effect]], None]
 
 TICK_SECONDS = 1.0
 EXPIRE_TICKS = 60
-"""After so many ticks exclusive queues are searched for messages whose time is over."""
+"""After so many ticks the store is searched for messages whose time is over, of exclusive queues
+and of shared ones that nobody opened, and for queues that nobody uses."""
+TURN_SECONDS = 5.0
+"""A turn that has been under way for so long is a problem: nobody else gets one."""
 KNOWN_MAX = 20
 """Names of domains that are told to whoever named one that is not there."""
 VERSION = version("headgate")
 
 
+class LimitRecording:
+    """A block in which a session may reach a limit, which then is a fact. The router makes one
+    for every connection and every batch of commands, so it is no generator."""
+
+    __slots__ = ("_router", "_session")
+
+    def __init__(self, router: Router, session: SessionId) -> None:
+        self._router = router
+        self._session = session
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, LimitReached):
+            router = self._router
+            now = router.clock()
+            router.announce([LimitReachedFact(now, error.name, error.limit, self._session)])
+
+
 class Router:
+    """The core in a process: takes commands of sessions, has turns driven, hands out their
+    effects.
+
+    `serve` opens one, and the listeners of the wires attach their sessions to it. It knows no wire:
+    a session is a name and somewhere to put effects.
+    """
+
     def __init__(
         self,
         *,
@@ -52,19 +102,25 @@ class Router:
         domains: Mapping[str, Domain],
         limits: Limits,
         journal: JournalSettings | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
+        sure: Callable[[], float] | None = None,
     ) -> None:
         self.store = store
         self.limits = limits
-        self.clock = clock
+        self.clock: Callable[[], float] = Clock() if clock is None else clock
+        self.sure = self.clock if sure is None else sure
+        """The latest time beyond doubt."""
         self._domains = dict(domains)
         self._watchers: list[Callable[[Sequence[Fact]], None]] = []
         self._outlets: dict[SessionId, Outlet] = {}
+        self.pulse = StoreHealth(store.probe)
+        self.waits_for = ""
+        """What a stop waits for."""
         self._tasks: list[asyncio.Task[None]] = []
         self._journal_settings = journal
         self.journal: Journal | None = None
         self._broker: Broker | None = None
-        self._turns: Turns | None = None
+        self._turns: TurnDriver | None = None
 
     @property
     def broker(self) -> Broker:
@@ -72,19 +128,28 @@ class Router:
         return self._broker
 
     @property
-    def turns(self) -> Turns:
+    def turns(self) -> TurnDriver:
         assert self._turns is not None, "the router was not started"
         return self._turns
 
     async def start(self) -> None:
-        """Open the store and take turns from here on."""
+        """Open the store and take turns from here on; raise if a domain has another mode than its
+        messages were taken in."""
         last = await self.store.open()
+        try:
+            await check_modes(self.store, self._domains)
+        except BaseException:
+            await self.store.close()
+            raise
         self._broker = await self._make_broker(last)
-        self._broker.shard.sinks.adopt((await self.store.load(Load(sinks=True))).sinks)
-        self._turns = Turns(self._broker.shard, self.store, self.limits, self.clock, self._settle)
+        self._broker.shard.shared.sinks.adopt((await self.store.load(Load(sinks=True))).sinks)
+        self._turns = TurnDriver(
+            self._broker.shard, self.store, self.limits, self.clock, self.sure, self._settle
+        )
         self._tasks = [
             asyncio.create_task(self._turns.run(), name="turns"),
             asyncio.create_task(self._tick(), name="tick"),
+            asyncio.create_task(self.pulse.run(), name="pulse"),
         ]
         if self.journal is not None:
             self.journal.start()
@@ -101,6 +166,8 @@ class Router:
             self._journal_settings,
             watermark=lambda: self.broker.shard.outbox.watermark,
             sealed=lambda number: self.turns.insist([Sealed(number)]),
+            clock=self.clock,
+            sure=self.sure,
             expired=self._segments_expired,
         )
         number = max(last_fact, self.journal.last)
@@ -115,16 +182,28 @@ class Router:
     async def stop(self) -> None:
         """Finish the turns that were asked for, then close the store."""
         if self._turns is not None:
-            turning, ticking = self._tasks
-            ticking.cancel()
+            turning, *others = self._tasks
+            for task in others:
+                task.cancel()
             self._pass_time()  # facts that wait for a transaction get one
             self._turns.stop()
-            with contextlib.suppress(asyncio.CancelledError):
-                await ticking
+            self.waits_for = "the turns that were asked for"
+            await asyncio.wait(others)
             await turning
         if self.journal is not None:
+            self.waits_for = "the sealer"
             await self.journal.stop()
+        self.waits_for = "the store"
         await self.store.close()
+        self.waits_for = ""
+
+    def abandon(self) -> None:
+        """Let go of what a stop still waits for; the process is about to end. What has no receipt
+        may or may not be done, as after a crash."""
+        for task in self._tasks:
+            task.cancel()
+        if self.journal is not None:
+            self.journal.kill()
 
     def watch(self, callback: Callable[[Sequence[Fact]], None]) -> None:
         """Have a callback told the facts of each turn, after it is committed."""
@@ -132,8 +211,12 @@ class Router:
 
     # Sessions.
 
+    def expect(self, wire: str) -> None:
+        """Somebody listens for clients of this wire: keep room for some."""
+        self.broker.expect(wire)
+
     def connect(self, wire: str, name: str, outlet: Outlet) -> SessionId:
-        with self.telling_limits(NOBODY):
+        with self.recording_limits(NOBODY):
             session, fact = self.broker.open_session(wire, name, self.clock())
         self._outlets[session.id] = outlet
         self.announce([fact])
@@ -141,7 +224,7 @@ class Router:
 
     def submit(self, session: SessionId, commands: Sequence[Command]) -> None:
         """Put a session's commands in line for the next turn."""
-        with self.telling_limits(session):
+        with self.recording_limits(session):
             self.turns.submit(commands)
 
     def disconnect(self, session: SessionId, reason: str, *, lost: bool = True) -> None:
@@ -150,6 +233,23 @@ class Router:
             del self._outlets[session]
             self.announce([fact])
             self.turns.insist([Disconnect(session, lost)])
+            self.relieve(session)
+
+    # Pressure.
+
+    def record_pressure(self) -> None:
+        """Tell who became slow and who caught up, if anybody did."""
+        broker = self.broker
+        if broker.budget.crossings:
+            self.announce(broker.pressed(self.clock()))
+
+    def relieve(self, session: SessionId | None = None) -> None:
+        """Something left the mailbox of a session, or it is gone: have those go on who waited for
+        that. All wires call this, since what any session holds may keep any publisher waiting."""
+        self.record_pressure()
+        broker = self.broker
+        if broker.waiting:
+            self._hand_out(broker.relieved(session))
 
     def reconfigure(self, domains: Mapping[str, Domain]) -> None:
         """Give domains new settings. One that is no longer named keeps what it had."""
@@ -161,149 +261,38 @@ class Router:
         """What keeps the router from being ready; nothing when it is."""
         if self._turns is None:
             return ["not started"]
-        if self._turns.problem is not None:
-            return [f"store: {self._turns.problem}"]
-        return []
+        problem = self._turns.problem or self.pulse.problem
+        found = [] if problem is None else [f"store: {problem}"]
+        seconds = self._turns.under_way
+        if seconds >= TURN_SECONDS:
+            found.append(f"turns: one has been under way for {seconds:.0f} s")
+        if self.journal is not None and self.journal.problem is not None:
+            found.append(f"journal: {self.journal.problem}")
+        return found
 
     def gauges(self) -> dict[str, float]:
         """Numbers that the core keeps as it goes; the store is not asked."""
-        broker, shard = self.broker, self.broker.shard
-        states = shard.sharing.states.values()
-        in_flight = sum(len(seat.gates) for _, seat in shard.seats.items())
-        in_flight += sum(
-            len(app.outstanding)
-            for queue in shard.sharing.queues.values()
-            for app in queue.apps.values()
-        )
-        return {
-            "sessions": len(broker.sessions),
-            "queues_subscribed": len(shard.queues.subscribers),
-            "services_subscribed": len(shard.services.subscribers),
-            "service_queues_subscribed": shard.services.queues,
-            "notifiers_subscribed": len(shard.watchers.subscribers),
-            "notices_waiting": shard.watchers.count,
-            "channels": broker.channels.count(Kind.EXACT) + broker.channels.count(Kind.SHARDED),
-            "patterns": broker.channels.count(Kind.PATTERN),
-            "sessions_slow": len(broker.budget.slow),
-            "publishers_waiting": len(broker.waiting),
-            "channel_messages": broker.channels.published,
-            "channel_deliveries": broker.channels.deliveries,
-            "backlog_messages": sum(state.meter.messages for state in states),
-            "backlog_bytes": sum(state.meter.bytes for state in states),
-            "inbox_commands": len(self.turns),
-            "deliveries_unconfirmed": in_flight,
-            "oldest_unconfirmed_seconds": self._oldest_unconfirmed(),
-            "mailbox_bytes": broker.budget.bytes,
-            "sinks": len(shard.sinks.records),
-            "outbox_bytes": shard.outbox.bytes,
-            "journal_number": self.journal.last if self.journal is not None else 0,
-            "journal_lag": self.journal.lag if self.journal is not None else 0,
-            "turns": self.turns.count,
-            "turn_commands": self.turns.commands,
-            "turn_seconds": self.turns.seconds,
-            "store_statements": self.store.statements,
-        }
+        return at_once(self.gauging())
 
-    def _oldest_unconfirmed(self) -> float:
-        """Of exclusive queues. The first gate of a seat is its oldest: each delivery makes a new
-        one, at the end."""
-        firsts = [
-            next(iter(seat.gates.values())).oldest()
-            for _, seat in self.broker.shard.seats.items()
-            if seat.gates
-        ]
-        oldest = min((at for at in firsts if at is not None), default=None)
-        return 0.0 if oldest is None else max(0.0, self.clock() - oldest)
+    def gauging(self) -> Slices[dict[str, float]]:
+        """The same in slices."""
+        return status.gauges(self)
 
     def status(self) -> dict[str, object]:
         """Plain data for people and programs."""
-        broker, shard = self.broker, self.broker.shard
-        waits_for = dict(broker.waiting)
-        return {
-            "sessions": [
-                {
-                    "session": session.id,
-                    "wire": session.wire,
-                    "name": session.name,
-                    "opened": session.opened,
-                    "mailbox_bytes": session.mailbox.bytes,
-                    "pressure": session.mailbox.pressure.name.lower(),
-                    "slow_since": session.mailbox.slow_since,
-                    "waits_for": waits_for.get(session.id),
-                    "subscriptions": len(broker.channels.of(session.id)),
-                }
-                for session in broker.sessions
-            ],
-            "closed": [
-                {
-                    "session": fact.session,
-                    "wire": fact.wire,
-                    "name": fact.name,
-                    "reason": fact.reason,
-                    "at": fact.at,
-                }
-                for fact in reversed(broker.closed)
-            ],
-            "domains": [
-                {
-                    "domain": domain.name,
-                    "mode": domain.mode.value,
-                    "queues": state.queues if state else 0,
-                    "messages": state.meter.messages if state else 0,
-                    "bytes": state.meter.bytes if state else 0,
-                    "capacity": state.meter.capacity.value if state else "normal",
-                }
-                for domain in shard.domains.values()
-                for state in [shard.sharing.states.get(domain.name)]
-            ],
-            "queues": [
-                {
-                    "queue": queue.id.decode(errors="backslashreplace"),
-                    "domain": queue.domain.name,
-                    "messages": queue.meter.messages,
-                    "bytes": queue.meter.bytes,
-                    "capacity": queue.meter.capacity.value,
-                    "counts": shard.statistics.of(queue.id),
-                    "apps": [
-                        {
-                            "app": app.id,
-                            "consumers": len(app.consumers),
-                            "looked_at": app.groups.looked_at,
-                            "undelivered": app.undelivered(),
-                            "put_aside": app.put_aside(),
-                            "to_redeliver": len(app.returned),
-                            "held_until": app.held[1] if app.held is not None else None,
-                            "unconfirmed": len(app.outstanding),
-                            "stuck": app.stuck,
-                            "counts": shard.statistics.of(queue.id, app.id),
-                            "expressions": len(app.groups),
-                            "groups": groups_of(app),
-                        }
-                        for app in queue.apps.values()
-                    ],
-                }
-                for queue in shard.sharing.queues.values()
-            ],
-            "turns": {
-                "count": self.turns.count,
-                "commands": self.turns.commands,
-                "inbox": len(self.turns),
-                "problem": self.turns.problem,
-            },
-            "store": {"kind": self.store.kind},
-            "journal": {
-                "directory": str(self.journal.directory),
-                "sealed": self.journal.last,
-                "lag": self.journal.lag,
-                "outbox_bytes": shard.outbox.bytes,
-                "sealer_starts": self.journal.starts,
-            }
-            if self.journal is not None
-            else None,
-        }
+        found = self.tables()
+        return {name: list(v) if isinstance(v, Table) else v for name, v in found.items()}
+
+    def tables(self) -> dict[str, object]:
+        """The same, with lists that make their rows when they are read."""
+        return status.tables(self)
 
     def explain(self, queue: str, properties: Properties) -> dict[str, object]:
         """What would become of a message that came to ``bmq://DOMAIN/NAME`` now, and why."""
+        return asdict(at_once(self.explaining(queue, properties)))
+
+    def explaining(self, queue: str, properties: Properties) -> Slices[Explanation]:
+        """The same in slices, after a look at the question."""
         shard = self.broker.shard
         shared = {d.name: d for d in shard.domains.values() if d.mode is not Mode.EXCLUSIVE}
         uri = parse_uri(queue)
@@ -311,52 +300,64 @@ class Router:
             known = ", ".join(sorted(shared)[:KNOWN_MAX]) or "none"
             raise Refused(f"no domain {uri.domain} has shared queues; the router has {known}")
         check(Message(MessageId(b""), b"", 0.0, properties), self.limits)
-        found = shard.sharing.queues.get(QueueId(uri.canonical.encode()))
-        return asdict(explain(shared[uri.domain], found, properties, self.broker.sessions))
+        found = shard.shared.queues.get(QueueId(uri.canonical.encode()))
+        return explain(shared[uri.domain], found, properties, self.broker.sessions)
 
     # Inside.
 
-    def _settle(self, outcome: Outcome) -> None:
-        by_session: dict[SessionId, list[Effect]] = {}
-        for effect in outcome.effects:
-            by_session.setdefault(effect.session, []).append(effect)
-        for session, effects in by_session.items():
+    def _settle(self, outcome: TurnOutcome) -> Iterator[None]:
+        """Hand out what came of a turn, some at a time."""
+        # A turn that failed could not write its own fact.
+        self.broker.shard.record([f for f in outcome.facts if type(f) is TurnFailed])
+        for part in parts(outcome.facts):
+            self._log_facts(part)
+            yield
+        yield from self._handing_out(outcome.effects)
+
+    def _hand_out(self, effects: Iterable[Effect]) -> None:
+        """Give each session its effects, in order."""
+        for _ in self._handing_out(effects):
+            pass
+
+    def _handing_out(self, effects: Iterable[Effect]) -> Iterator[None]:
+        """The same, some at a time. A mistake of ours in what one is told costs nobody else
+        anything."""
+        for session, part in handouts(effects):
             outlet = self._outlets.get(session)
             if outlet is not None:
-                outlet(effects)
-        # A turn that failed could not write its own fact.
-        self.broker.shard.tell([f for f in outcome.facts if type(f) is TurnFailed])
-        self._tell(outcome.facts)
-
-    @contextmanager
-    def telling_limits(self, session: SessionId) -> Iterator[None]:
-        """A limit that a session reaches outside of a turn is a fact as well."""
-        try:
+                try:
+                    outlet(part)
+                except Exception:
+                    log.exception("what a turn has for a session was not taken")
             yield
-        except LimitReached as error:
-            fact = LimitReachedFact(self.clock(), error.name, error.limit, session)
-            self.announce([fact])
-            raise
+
+    def recording_limits(self, session: SessionId) -> LimitRecording:
+        """A limit that a session reaches outside of a turn is a fact as well."""
+        return LimitRecording(self, session)
 
     def announce(self, facts: Sequence[Fact]) -> None:
         """Facts from outside of a turn."""
-        self.broker.shard.tell(facts)
-        self._tell(facts)
+        self.broker.shard.record(facts)
+        self._log_facts(facts)
 
-    def _tell(self, facts: Sequence[Fact]) -> None:
+    def _log_facts(self, facts: Sequence[Fact]) -> None:
         for watcher in self._watchers:
-            watcher(facts)
+            try:
+                watcher(facts)
+            except Exception:
+                log.exception("facts were not taken by somebody who watches")
 
     async def _tick(self) -> None:
-        for number in count(1):
+        for number in count():
+            if number % EXPIRE_TICKS == 0:
+                self.turns.insist([Expire(), ExpireUnopened(), RemoveUnused()])
             await asyncio.sleep(TICK_SECONDS)
             self._pass_time()
-            if number % EXPIRE_TICKS == 0:
-                self.turns.insist([Expire()])
 
     def _pass_time(self) -> None:
         shard = self.broker.shard
+        self.relieve()  # a net: everybody who may go on was woken when that came about
         if self.journal is not None:
-            shard.tell(self.broker.channels.counted(self.clock()))
-        if shard.sharing.queues or shard.sinks.records or self.journal is not None:
+            shard.record(self.broker.channels.counted(self.clock()))
+        if shard.shared.queues or shard.shared.sinks.records or self.journal is not None:
             self.turns.insist([Tick()])

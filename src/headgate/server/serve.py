@@ -8,50 +8,69 @@ listens and removed when the router stops cleanly.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import gc
-import json
 import logging
 import os
-import resource
-import signal
-import socket
+import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
-import headgate.store
-from headgate.core.domain import Domain
-from headgate.core.values import EMPTY
-from headgate.errors import ConfigError, HeadgateError
-from headgate.server import admin, log, notices
-from headgate.server.bmq import BmqServer
-from headgate.server.config import Config, Listen, load_config
-from headgate.server.identity import Identity
-from headgate.server.journal import JournalSettings
-from headgate.server.listener import bind
-from headgate.server.metrics import Metrics
-from headgate.server.poller import Loop
-from headgate.server.resp import RespServer
+from headgate.core.model.domain import Domain
+from headgate.core.model.value import EMPTY
+from headgate.core.turn.slices import Slices
+from headgate.errors import HeadgateError
+from headgate.server import clock, log, notice_file
+from headgate.server.admin import tokens
+from headgate.server.admin.app import make_app, serving
+from headgate.server.admin.guard import Names, Visitors
+from headgate.server.admin.metrics import Metrics
+from headgate.server.admin.queues import QueueAdmin
+from headgate.server.admin.sinks import SinkAdmin
+from headgate.server.admin.tokens import Token
+from headgate.server.clock import Clock
+from headgate.server.config import Config, load_config
+from headgate.server.deadline import Deadline
+from headgate.server.file_descriptors import raise_descriptors, sessions_possible
+from headgate.server.net.listener import bind
+from headgate.server.net.poller import Loop
+from headgate.server.process import handling_signals, notify_systemd, ready_file
+from headgate.server.reloading import waits_for_restart
 from headgate.server.router import Router
-from headgate.server.sinks import SinkDesk
-from headgate.server.smp import SmpServer
-from headgate.store.base import Store
-from headgate.store.urls import masked
+from headgate.server.state_directory import (
+    is_durable,
+    is_running,
+    journal_settings,
+    make_directory,
+    open_store,
+)
+from headgate.server.wires.all_wires import WIRES
+from headgate.server.wires.resp import RESP, RespServer
+from headgate.server.wires.wire import Listening
+from headgate.store.backends import masked
 from headgate.wire.resp.hub import Hub
 
-STOP_SECONDS = 10.0
-"""How long the turn under way may take to end."""
+STOP_SECONDS = 15.0
+"""From the signal to the end of the process, whatever hangs."""
 
-DESCRIPTORS_RESERVED = 128
-"""File descriptors for other things than sessions: the store, the admin port, the log."""
+CLOSE_SECONDS = 2.0
+"""Of these, what is left for the rest when the store was given up."""
 
-GC_THRESHOLDS = (50_000, 20, 50)
+SAVE_SECONDS = 60
+"""How often the time is written down, for the next start to compare with."""
+
+NO_LISTENER = "no [listen.*] section: no client can connect; see headgate config default"
+
+GC_THRESHOLDS = (10_000, 1, 2500)
 """How often Python looks for cycles. A publish makes four tuples and lists that are gone a moment
-later; with the default of 700 the search for cycles among them took a third of the CPU."""
+later; with the default of 700 the search for cycles among them took a third of the CPU. What is new
+is looked at twice, twenty or thirty thousand things at a time, as nobody is served meanwhile; a
+million took 60 ms."""
 
 logger = logging.getLogger("headgate")
 
@@ -73,80 +92,21 @@ def serve(
     log.set_up(config.log.level, config.log.format)
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    with asyncio.Runner(loop_factory=Loop) as runner:
-        runner.run(_Service(config, ready_file, environ, domains, play).run())
-
-
-def open_store(config: Config) -> Store:
-    """The store of a configuration, not opened yet."""
-    return headgate.store.open_store(config.store.url, config.directory)
-
-
-def database(config: Config) -> Path | None:
-    """The file of the store, if it has one."""
-    kind, _, name = config.store.url.partition(":")
-    return config.directory / name if kind == "sqlite" else None
-
-
-def is_durable(config: Config) -> bool:
-    """Whether anything outlives the router's process."""
-    return config.store.url != "memory:"
-
-
-def journal_settings(config: Config) -> JournalSettings | None:
-    """Where and how the journal of a configuration is kept, if it is."""
-    journal = config.journal
-    if not journal.enabled or not is_durable(config):
-        return None
-    return JournalSettings(
-        directory=config.directory / journal.directory,
-        segment_bytes=journal.segment_size,
-        keep_seconds=journal.keep,
-        keep_bytes=journal.max_bytes,
-    )
-
-
-def is_running(config: Config) -> bool:
-    """Whether a router holds the lock beside the database."""
-    path = database(config)
-    if path is None:
-        return False
+    service = _Service(config, ready_file, environ, domains, play)
     try:
-        lock = os.open(path.with_name(path.name + ".lock"), os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        with asyncio.Runner(loop_factory=Loop) as runner:
+            runner.run(service.run())
+            if service.gave_up:  # a thread that hangs would be waited for
+                logging.shutdown()
+                sys.stdout.flush()
+                os._exit(1)
     finally:
-        os.close(lock)
-    return False
-
-
-def make_directory(config: Config) -> None:
-    """Make the state directory, and see whether it can be written."""
-    folder = config.directory
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ConfigError(
-            f"the state directory {folder} cannot be written: {error.strerror};"
-            " change its rights, or set directory in the configuration"
-        ) from error
-
-
-def file_descriptors(config: Config) -> tuple[int, int]:
-    """How many this process may have at most, and how many the sessions could need."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    listens = config.listen != Listen()
-    needed = DESCRIPTORS_RESERVED + (config.limits.sessions if listens else 0)
-    return (needed if most == resource.RLIM_INFINITY else most), needed
+        service.deadline.cancel()
 
 
 class _Service:
+    """A router that runs: opened part by part, ready, reloaded, and ended in the opposite order."""
+
     def __init__(
         self,
         config: Config,
@@ -156,20 +116,31 @@ class _Service:
         play: Play | None,
     ) -> None:
         self.config = config
+        self.started = config
+        """What runs, except for what a reload has changed."""
+        self._reloading: asyncio.Task[None] | None = None
+        self.domain_names = set(config.domains)
+        """All that the router has been told of."""
         self.play = play
         self.ready_file = ready_file
         self.environ = environ
+        self.clock = Clock(clock.load(config.directory) if is_durable(config) else None)
         self.router = Router(
             store=open_store(config),
             domains={**config.all_domains(), **domains},
             limits=replace(config.limits, sessions=sessions_possible(config)),
             journal=journal_settings(config),
+            clock=self.clock,
+            sure=lambda: self.clock.sure,
         )
-        self.resp: RespServer | None = None
-        self.smp: SmpServer | None = None
-        self.bmq: BmqServer | None = None
+        self.listening: dict[str, Listening] = {}
+        """The wires that the configuration has, by name."""
         self.stage = "starting"
-        self.metrics = Metrics(self.gauges)
+        self.visitors = Visitors()
+        self.gave_up = False
+        """Whether the stop did not wait for everything."""
+        self.deadline = Deadline(STOP_SECONDS, self._log_given_up)
+        self.metrics = Metrics()
         self.lines = log.FactLog(config.limits.log_lines_per_second, time.monotonic)
 
     # What the admin port asks.
@@ -177,22 +148,30 @@ class _Service:
     def problems(self) -> list[str]:
         return [f"router: {self.stage}"] if self.stage else self.router.problems()
 
-    def gauges(self) -> Mapping[str, float]:
-        return {} if self.stage else self.router.gauges()
+    def measured(self) -> Slices[bytes]:
+        kept = {} if self.stage else (yield from self.router.gauging())
+        return self.metrics.exposition(kept)
 
     def status(self) -> Mapping[str, object]:
-        return {"stage": self.stage} if self.stage else self.router.status()
+        return {"stage": self.stage} if self.stage else self.router.tables()
 
     async def run(self) -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        with _signals(loop, stop, self.reload):
+
+        def end() -> None:
+            stop.set()
+            self.deadline.start()
+
+        with handling_signals(loop, stop, end, self.reload):
             async with AsyncExitStack() as stack:
                 await self._open(stack, stop)
+                self.deadline.start()
                 self.stage = "stopping"
-                notify("STOPPING=1")
+                notify_systemd("STOPPING=1")
                 logger.info("stopping")
-        logger.info("stopped")
+        if not self.gave_up:
+            logger.info("stopped")
 
     async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         config = self.config
@@ -201,66 +180,70 @@ class _Service:
                 self.ready_file.unlink(missing_ok=True)  # of a router that was killed
         for warning in config.warnings:
             logger.warning("configuration", extra={"fields": {"warning": warning}})
+        if not config.listen.each():
+            logger.warning("configuration", extra={"fields": {"warning": NO_LISTENER}})
         if is_durable(config):
             make_directory(config)
         raise_descriptors(config)
         listening = stack.enter_context(bind("admin", config.admin.host, config.admin.port))
-        sinks = SinkDesk(self.router, self._staging(stack), self._hub)
-        token = config.admin.token
+        sinks = SinkAdmin(self.router, self._staging(stack), self._hub)
+        token = stack.enter_context(tokens.kept(config, lasts=is_durable(config)))
         journal = journal_settings(config)
-        app = admin.make_app(
+        app = make_app(
             problems=self.problems,
             status=self.status,
-            metrics=self.metrics.exposition,
+            metrics=self.measured,
             journal=None if journal is None else journal.directory,
             sinks=sinks,
-            explain=self.router.explain,
+            explain=self.router.explaining,
+            queues=QueueAdmin(self.router),
             rows=config.limits.status_rows,
-            token=None if token is None else token.reveal(),
+            token=token.text,
+            names=Names(config.admin.host, config.admin.names),
+            visitors=self.visitors,
         )
         host, port = listening.getsockname()[:2]
-        served = await stack.enter_async_context(admin.serving(app, listening))
+        served = await stack.enter_async_context(serving(app, listening))
         self.router.watch(self.metrics.observe)
         self.router.watch(self.lines.observe)
         await self.router.start()
         if is_durable(config):
+            stack.callback(self._save_clock)
             # Saved when the last turn is over, which the next line sees to.
-            stack.callback(notices.save, self.router.broker.shard.watchers, config.directory)
-            notices.restore(self.router.broker.shard.watchers, config.directory)
-        stack.push_async_callback(self._stop_router)
-        ready: dict[str, dict[str, object]] = {"admin": {"host": host, "port": port}}
-        if config.listen.resp is not None:
-            self.resp = RespServer(self.router, config.listen.resp, config.directory)
-            stack.callback(self.resp.close)
-            ready["resp"] = dict(zip(("host", "port"), self.resp.address, strict=True))
-        if config.listen.smp is not None:
-            identity = Identity.open(
-                config.directory / config.smp.identity, socket.gethostname(), time.time()
+            stack.callback(
+                notice_file.save, self.router.broker.shard.exclusive.notifiers, config.directory
             )
-            self.smp = SmpServer(self.router, config.listen.smp, config.smp, identity)
-            stack.callback(self.smp.close)
-            ready["smp"] = dict(zip(("host", "port"), self.smp.address, strict=True))
-            ready["smp"]["fingerprint"] = identity.fingerprint_text
-        if config.listen.bmq is not None:
-            self.bmq = BmqServer(self.router, config.listen.bmq, config.directory)
-            stack.callback(self.bmq.close)
-            ready["bmq"] = dict(zip(("host", "port"), self.bmq.address, strict=True))
+            notice_file.restore(self.router.broker.shard.exclusive.notifiers, config.directory)
+        stack.push_async_callback(self._stop_router)
+        token_file = None if token.file is None else str(token.file)
+        ready: dict[str, dict[str, object]] = {
+            "admin": {"host": host, "port": port, "token_file": token_file}
+        }
+        for wire in WIRES:
+            if wire.listen(config) is not None:
+                opened = wire.open(self.router, config)
+                stack.callback(opened.close)
+                self.listening[wire.name] = opened
+                host_port = dict(zip(("host", "port"), opened.address, strict=True))
+                ready[wire.name] = {**host_port, **opened.details}
         await stack.enter_async_context(sinks.opened())
         self.stage = ""
         if self.ready_file is not None:
-            stack.enter_context(_ready(self.ready_file, ready))
-        notify("READY=1")
+            stack.enter_context(ready_file(self.ready_file, ready))
+        notify_systemd("READY=1")
         addresses = {"admin": f"http://{host}:{port}"}
-        if self.resp is not None:
-            addresses["resp"] = "{}:{}".format(*self.resp.address)
-        if self.smp is not None:
-            addresses["smp"] = self.smp.identity.address(*self.smp.address)
-        if self.bmq is not None:
-            addresses["bmq"] = "tcp://{}:{}".format(*self.bmq.address)
-        told = {**addresses, "store": masked(config.store.url), **self._counts()}
-        logger.info("serving", extra={"fields": told})
-        if self.play is None or await self._played(self.play, addresses, stop):
+        addresses |= {name: opened.url for name, opened in self.listening.items()}
+        given = {name: opened.public_url for name, opened in self.listening.items()}
+        fields = {**addresses, **given, "store": masked(config.store.url), **self._counts()}
+        logger.info("serving", extra={"fields": fields})
+        if self.play is None or await self._played(self.play, self._shown(addresses, token), stop):
             await self._until(stop, served)
+
+    def _shown(self, addresses: Mapping[str, str], token: Token) -> dict[str, str]:
+        """What a play is told, besides what is logged: how to get into the admin port."""
+        file = {} if token.file is None else {"token_file": str(token.file)}
+        login = f"{addresses['admin']}/login?code={self.visitors.invite()}"
+        return {**addresses, **file, "login": login}
 
     async def _played(self, play: Play, addresses: Mapping[str, str], stop: asyncio.Event) -> bool:
         """Let the play run, unless a signal comes first. Whether to go on serving."""
@@ -282,114 +265,99 @@ class _Service:
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="headgate-sinks-")))
 
     def _hub(self) -> Hub | None:
-        return self.resp.hub if self.resp is not None else None
+        """Of Redis clients, whom rows for channels go through."""
+        resp = self.listening.get(RESP.name)
+        return resp.hub if isinstance(resp, RespServer) else None
 
     def _counts(self) -> dict[str, object]:
         return {"domains": len(self.config.domains), "directory": str(self.config.directory)}
 
     async def _until(self, stop: asyncio.Event, served: asyncio.Task[None]) -> None:
-        while not stop.is_set():
+        if not self.clock.is_sure:
+            self._log_doubt()
+        for second in count(1):
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     await stop.wait()
+            if stop.is_set():
+                return
             self.lines.flush()
-            if served.done() and not stop.is_set():
+            if self.clock.follow():
+                self._log_doubt()
+            if second % SAVE_SECONDS == 0 and is_durable(self.config):
+                await asyncio.to_thread(self._save_clock)
+            if served.done():
                 raise HeadgateError("the admin port failed; the log says why")
+
+    def _save_clock(self) -> None:
+        clock.save(self.config.directory, self.clock.sure)
+
+    def _log_doubt(self) -> None:
+        fields = {"machine": _iso(time.time()), "router": _iso(self.clock())}
+        if self.clock.is_sure:
+            logger.info("the clock is not doubted any more", extra={"fields": fields})
+            return
+        fields |= {
+            "sure": _iso(self.clock.sure),
+            "meanwhile": "nothing is removed because of its age",
+            "advice": "set the machine's clock right; if it is, restart the router, and it takes"
+            " over that time",
+        }
+        logger.warning("the machine's clock may be wrong", extra={"fields": fields})
 
     async def _stop_router(self) -> None:
         self.stage = "stopping"
         try:
-            async with asyncio.timeout(STOP_SECONDS):
+            async with asyncio.timeout(STOP_SECONDS - CLOSE_SECONDS):
                 await self.router.stop()
         except TimeoutError:
-            logger.error("the turn under way did not end", extra={"fields": {"s": STOP_SECONDS}})
+            self.gave_up = True
+            self._log_given_up()
+            self.router.abandon()
+
+    def _log_given_up(self) -> None:
+        fields = {
+            "waited_for": self.router.waits_for or f"what comes with {self.stage}",
+            "problems": self.router.problems(),
+        }
+        logger.error("ended without waiting any longer", extra={"fields": fields})
 
     def reload(self) -> None:
-        """Take the domains and the log level of the file as it is now."""
+        """Take the domains and the log level of the file as it is now, one time after another."""
+        self._reloading = asyncio.create_task(self._reload(self._reloading), name="reload")
+
+    async def _reload(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await before
         if self.stage:
             logger.warning("configuration not reloaded", extra={"fields": {"router": self.stage}})
             return
-        old = self.config
         try:
-            new = load_config(old.source, self.environ)
+            # A thousand domains take half a second to be read, in which others are served.
+            new = await asyncio.to_thread(load_config, self.started.source, self.environ)
+            self._reload_certificates()
             self.router.reconfigure(new.all_domains())
         except HeadgateError as error:
-            told = {"error": str(error), "kept": "the old one"}
-            logger.error("configuration not reloaded", extra={"fields": told})
+            fields = {"error": str(error), "kept": "the old one"}
+            logger.error("configuration not reloaded", extra={"fields": fields})
             return
         self.config = new
         logger.setLevel(new.log.level.upper())
         for warning in new.warnings:
             logger.warning("configuration", extra={"fields": {"warning": warning}})
-        changed = {e.key for e in set(new.entries) ^ set(old.entries)}
-        later = sorted(k for k in changed if not k.startswith(("domains.", "log.level")))
-        later += sorted(f"domains.{name}" for name in old.domains.keys() - new.domains.keys())
+        self.domain_names |= set(new.domains)
+        later = waits_for_restart(self.started, new)
+        later += sorted(f"domains.{name}" for name in self.domain_names - set(new.domains))
         counts = self._counts() | ({"after_restart": " ".join(later)} if later else {})
         logger.info("configuration reloaded", extra={"fields": counts})
 
-
-@contextmanager
-def _signals(
-    loop: asyncio.AbstractEventLoop, stop: asyncio.Event, reload: Callable[[], None]
-) -> Iterator[None]:
-    def end(number: signal.Signals) -> None:
-        if stop.is_set():  # asked twice: do not wait any longer
-            os._exit(128 + number)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end, number)
-    loop.add_signal_handler(signal.SIGHUP, reload)
-    try:
-        yield
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.remove_signal_handler(number)
+    def _reload_certificates(self) -> None:
+        """From the files that the router was started with. Where one cannot be used, the old one
+        stays."""
+        for opened in self.listening.values():
+            opened.reload()
 
 
-@contextmanager
-def _ready(path: Path, content: object) -> Iterator[None]:
-    """A file that is there, whole, while the router is ready."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        part.write_text(json.dumps(content) + "\n")
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink()
-        raise ConfigError(f"the ready file {path} cannot be written: {error.strerror}") from error
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def sessions_possible(config: Config) -> int:
-    """As many sessions as the limit and the file descriptors allow: one more gets an error that
-    says so, instead of no answer."""
-    most, needed = file_descriptors(config)
-    fewer = max(1, most - DESCRIPTORS_RESERVED)
-    return fewer if most < needed else config.limits.sessions
-
-
-def raise_descriptors(config: Config) -> None:
-    """Allow as many file descriptors as the sessions could need, or say that there are fewer."""
-    most, needed = file_descriptors(config)
-    now, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if now != resource.RLIM_INFINITY and now < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, needed), hard))
-    if most < needed:
-        told = {"sessions": sessions_possible(config), "file_descriptors": most}
-        logger.info("fewer sessions than limits.sessions", extra={"fields": told})
-
-
-def notify(state: str) -> None:
-    """Tell systemd, if it started us."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if not address:
-        return
-    if address.startswith("@"):
-        address = "\0" + address[1:]
-    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-        channel.connect(address)
-        channel.sendall(state.encode())
+def _iso(at: float) -> str:
+    """A time as people write it."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Protocol
 
-from headgate.core.names import Seq
-from headgate.core.steps import Batch, Load, Loaded
-from headgate.core.values import value
+from headgate.core.model.ids import Seq
+from headgate.core.model.value import value
+from headgate.core.turn.store_requests import Batch, Load, Loaded
 
 
 @value
@@ -17,6 +16,17 @@ class Extent:
 
     queues: int = 0
     messages: int = 0
+
+
+class Outbox(Protocol):
+    """The outbox of a store as the sealer reads it: a connection of its own that only reads, whose
+    short reads hold up nobody."""
+
+    def rows(self, after: int, upto: int, bytes_max: int) -> list[tuple[int, int, bytes]]:
+        """First and last number and facts of the rows after a number and up to another, in
+        order, until there are so many bytes."""
+
+    def close(self) -> None: ...
 
 
 class Store(Protocol):
@@ -28,12 +38,15 @@ class Store(Protocol):
     """
 
     kind: str
-    """What it is called in metrics and messages: memory, sqlite."""
+    """What it is called in metrics and messages: memory, sqlite, postgresql."""
+
+    is_distant: bool
+    """Whether each call pays for a way to somewhere else, so that large turns are worth it."""
 
     @property
-    def source(self) -> Path | str | None:
-        """Where another process finds the outbox: a file of SQLite or the URL of a database; none
-        if nothing outlives this process."""
+    def source(self) -> str | None:
+        """The URL by which another process finds the outbox; none if nothing outlives this
+        process."""
 
     @property
     def statements(self) -> int:
@@ -66,6 +79,10 @@ class Store(Protocol):
         or remove a queue, that is not there is no failure. A caller that is cancelled while it
         waits does not know whether the batch was done; half of it never is.
         """
+
+    async def probe(self) -> None:
+        """A small question: return if the store can be used, fail if it cannot. It waits for
+        what is under way, is no part of `statements`, and changes nothing."""
 
     async def unsealed(self) -> tuple[int, int]:
         """The largest number of a fact in the outbox, and how many bytes are there; zeros if

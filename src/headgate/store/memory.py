@@ -9,28 +9,31 @@ from dataclasses import replace
 from heapq import nsmallest
 from itertools import islice
 
-from headgate.core.message import Entry, Known, Stored
-from headgate.core.names import QueueId, Seq, ServiceId
-from headgate.core.outbox import OutboxRow
-from headgate.core.parties import Address, Party
-from headgate.core.steps import (
+from headgate.core.model.ids import WHOLE, QueueId, Seq, ServiceId
+from headgate.core.model.message import Known, MessageEntry, Stored
+from headgate.core.model.parties import Address, Party, QueueRecord
+from headgate.core.model.tally import NOTHING, Tally
+from headgate.core.turn.outbox import OutboxRow
+from headgate.core.turn.store_requests import (
     Aged,
     Batch,
+    Dated,
     Head,
+    Listed,
+    Listing,
     Load,
     Loaded,
+    Overdue,
     Page,
     Past,
-    QueueRecord,
     ServiceRecord,
     SinkRecord,
     Swept,
     Usage,
 )
-from headgate.core.tally import NOTHING, Tally
 from headgate.errors import StoreError
 from headgate.store.base import Extent
-from headgate.store.records import joined
+from headgate.store.blobs import joined
 
 
 class MemoryStore:
@@ -41,6 +44,7 @@ class MemoryStore:
     """
 
     kind = "memory"
+    is_distant = False
     statements = 0
     source = None
 
@@ -67,6 +71,9 @@ class MemoryStore:
 
     async def open(self) -> Seq:
         return max(self._place, default=Seq(0))
+
+    async def probe(self) -> None:
+        pass
 
     async def unsealed(self) -> tuple[int, int]:
         last = max((row.last for row in self.outbox.values()), default=0)
@@ -132,6 +139,8 @@ class MemoryStore:
                 if fingerprint in self._identities
             },
             aged=self._aged(load.aged) if load.aged is not None else [],
+            overdue=self._overdue(load.overdue) if load.overdue is not None else [],
+            listings={listing: self._listing(listing) for listing in load.listings},
             sinks=dict(self._sinks) if load.sinks else {},
         )
 
@@ -177,6 +186,47 @@ class MemoryStore:
         message = self._backlogs[queue][seq].message
         domain = self._queues[queue].domain
         return Past(seq, queue, domain, message.id, message.arrived, message.is_marker)
+
+    def _overdue(self, overdue: Overdue) -> list[Dated]:
+        before = dict(overdue.domains)
+        found: list[Dated] = []
+        for queue, record in self._queues.items():
+            if record.domain not in before:
+                continue
+            for stored in self._backlogs[queue].values():
+                message = stored.message
+                if stored.seq > overdue.after:
+                    if message.arrived >= before[record.domain]:
+                        break
+                    found.append(
+                        Dated(
+                            stored.seq,
+                            queue,
+                            record.domain,
+                            message.id,
+                            message.arrived,
+                            message.size,
+                        )
+                    )
+        return nsmallest(overdue.limit, found, key=lambda dated: dated.seq)
+
+    def _listing(self, listing: Listing) -> list[Listed]:
+        queues = (
+            queue
+            for queue, record in self._queues.items()
+            if record.domain == listing.domain and queue > listing.after
+        )
+        return [self._listed(queue) for queue in nsmallest(listing.limit, queues)]
+
+    def _listed(self, queue: QueueId) -> Listed:
+        backlog = self._backlogs[queue]
+        first = next(iter(backlog.values()), None)
+        return Listed(
+            queue,
+            len(backlog),
+            sum(stored.message.size for stored in backlog.values()),
+            None if first is None else first.apps == (WHOLE,),
+        )
 
     async def apply(self, batch: Batch) -> None:
         self._check(batch)
@@ -315,8 +365,8 @@ def _addresses(record: QueueRecord) -> list[Address]:
     return record.parties.addresses() if record.parties is not None else []
 
 
-def _entry(stored: Stored) -> Entry:
+def _entry(stored: Stored) -> MessageEntry:
     message = stored.message
-    return Entry(
+    return MessageEntry(
         stored.seq, message.id, message.arrived, message.size, message.properties, stored.apps
     )

@@ -1,20 +1,8 @@
-"""How a store is named, and how that name is shown: without what nobody else should read."""
+"""How the URL of a database is shown: without what nobody else should read."""
 
 from __future__ import annotations
 
 import re
-
-FORMS = '"memory:", "sqlite:FILE" or "postgresql://USER@HOST/DATABASE"'
-
-PATTERN = (
-    r"memory:"
-    r"|sqlite:[^\x00-\x1f\ud800-\udfff]+"
-    r"|postgres(?:ql)?://[^\x00-\x20\x7f\ud800-\udfff]*"
-)
-"""What a URL of one of the forms matches."""
-
-URL_VARIABLE = "HEADGATE_SEALER_URL"
-"""Where in its environment the sealer finds the URL of a database."""
 
 HIDDEN = "***"
 
@@ -23,9 +11,9 @@ SHOWN = {"host", "hostaddr", "port", "dbname", "user", "sslmode", "target_sessio
 escapes, so it is not enough to know the few that must not be."""
 
 
-def masked(url: str) -> str:
-    """The URL without passwords. Where it is not clear what is one, more is hidden."""
-    if not re.match("postgres(ql)?://", url):
+def without_secrets(url: str) -> str:
+    """A URL without passwords. Where it is not clear what is one, more is hidden."""
+    if not re.match(r"\w+://", url):
         return url
     url = re.sub(r"^(\w+://[^:@]*):.*@", rf"\1:{HIDDEN}@", url, flags=re.DOTALL)
     address, mark, query = url.partition("?")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from headgate.core.audience import BARE, Kind
-from headgate.core.channels import Interests
+from headgate.core.channels.audience import BARE, Kind
+from headgate.core.channels.channels import SessionChannels
 from headgate.core.commands import (
     Close,
     Command,
@@ -23,12 +23,21 @@ from headgate.core.commands import (
     Subscribe,
     SubscribeService,
 )
-from headgate.core.domain import Mode
 from headgate.core.effects import Deliver, Done, End, Failed, Granted, Receipt
-from headgate.core.gate import Window
-from headgate.core.message import Message
-from headgate.core.names import WHOLE, AppId, Channel, MessageId, QueueId, Ref, ServiceId, SessionId
-from headgate.core.tally import Tally
+from headgate.core.model.domain import Mode
+from headgate.core.model.ids import (
+    WHOLE,
+    AppId,
+    Channel,
+    MessageId,
+    QueueId,
+    Ref,
+    ServiceId,
+    SessionId,
+)
+from headgate.core.model.message import Message
+from headgate.core.model.tally import Tally
+from headgate.core.model.window import Window
 from headgate.errors import Overloaded, StoreError
 from headgate.testing.network import Blob, Link
 
@@ -73,7 +82,7 @@ class Client:
     def answered(self, command: Command, effect: object) -> None:
         """An answer came."""
 
-    def told(self, effect: object) -> None:
+    def hear_unasked(self, effect: object) -> None:
         """Something came that was not asked for."""
 
     def forget(self) -> None:
@@ -103,7 +112,7 @@ class Client:
         assert link is not None, "only who is connected acts"
         if random.random() < self.world.weather.loss:
             if random.random() < 0.3:
-                self.world.trace.say(self.name, "says goodbye")
+                self.world.trace.add(self.name, "says goodbye")
                 link.hang_up()
                 self.lost(link)
             else:
@@ -160,7 +169,7 @@ class Client:
         if command is not None:
             self.answered(command, effect)
         else:
-            self.told(effect)
+            self.hear_unasked(effect)
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         """Do something in a while, if the link is still the same one then."""
@@ -235,7 +244,7 @@ class Person(Client):
 
     def answered(self, command: Command, effect: object) -> None:
         if isinstance(effect, Deliver):
-            self.told(effect)
+            self.hear_unasked(effect)
         elif isinstance(effect, Granted):
             self.queues.add(effect.queue)
         elif isinstance(command, Confirm) and command.messages:
@@ -245,7 +254,7 @@ class Person(Client):
             elif self.in_hand.get(command.queue) in command.messages:
                 del self.in_hand[command.queue]
 
-    def told(self, effect: object) -> None:
+    def hear_unasked(self, effect: object) -> None:
         if isinstance(effect, Deliver):
             self.in_hand[effect.queue] = effect.message.id
             random = self.world.random
@@ -404,7 +413,7 @@ class Consumer(Client):
             else:
                 self.later(0.1, lambda: self.confirm(list(command.messages)))
 
-    def told(self, effect: object) -> None:
+    def hear_unasked(self, effect: object) -> None:
         if isinstance(effect, Deliver) and self.world.domains[self.domain].mode is not (
             Mode.BROADCAST
         ):
@@ -436,20 +445,20 @@ class Listener(Client):
         known: tuple[bytes, ...] = CHANNELS if family is Kind.EXACT else PATTERNS
         names = random.sample(known, random.choice((1, 2)))
         if kind < 0.5:
-            self.world.trace.say(self.name, "listens to", *names)
+            self.world.trace.add(self.name, "listens to", *names)
             link.router.broker.channels.subscribe(link.id, family, names, BARE)
         elif kind < 0.6:
-            self.world.trace.say(self.name, "no longer listens to", *names)
+            self.world.trace.add(self.name, "no longer listens to", *names)
             link.router.broker.channels.unsubscribe(link.id, family, names)
         elif kind < 0.8:
             link.bytes_per_second = random.choice((1e9, 100.0, 20.0))
 
-    def told(self, effect: object) -> None:
+    def hear_unasked(self, effect: object) -> None:
         if isinstance(effect, Blob) and self.link is not None:
             self.world.each("heard", self.link, effect)
 
 
-def copies(interests: Interests, channel: bytes) -> int:
+def copies(interests: SessionChannels, channel: bytes) -> int:
     """How often a session hears a message of a channel, worked out the plain way."""
     name = channel.decode()
     patterns = sum(fnmatchcase(name, pattern.decode()) for pattern in interests.pattern)

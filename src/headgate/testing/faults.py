@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
-from headgate.core.steps import Batch, Load, Loaded
+from headgate.core.turn.store_requests import Batch, Load, Loaded
 from headgate.errors import StoreError
 from headgate.store.memory import MemoryStore
 from headgate.testing.clock import Clock
@@ -121,15 +121,15 @@ class SlowStore:
 
     def _fail(self, asked: Load | Batch) -> StoreError:
         self.failures += 1
-        self._trace.say("store", "fails on purpose at", asked)
+        self._trace.add("store", "fails on purpose at", asked)
         return StoreError("on purpose")
 
     def _do(self, asked: Load | Batch) -> Answer:
-        self._trace.say("store", "does", asked)
+        self._trace.add("store", "does", asked)
         try:
             if isinstance(asked, Load):
                 return at_once(self.inner.load(asked))
             return at_once(self.inner.apply(asked))
         except StoreError as error:
-            self._trace.say("store", "refuses", error)
+            self._trace.add("store", "refuses", error)
             return error

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headgate.core.commands import Command
+from headgate.core.delivery.mailbox import Pressure
+from headgate.core.delivery.sessions import Session
 from headgate.core.effects import Deliver, Effect
-from headgate.core.mailbox import Pressure
-from headgate.core.names import SessionId
-from headgate.core.sessions import Session
+from headgate.core.model.ids import SessionId
 
 if TYPE_CHECKING:
     from headgate.testing.clients import Client
@@ -42,7 +42,7 @@ class Link:
         """The router knows that it is over."""
         self.bytes_per_second = 1e9
         self._asked_at = 0.0
-        self._told_at = 0.0
+        self._sent_at = 0.0
         self._pumping = False
 
     @property
@@ -67,7 +67,7 @@ class Link:
             return
         self.is_cut = True
         world = self.world
-        world.trace.say("network", f"cuts the link of {self.client.name}")
+        world.trace.add("network", f"cuts the link of {self.client.name}")
         world.clock.after(
             world.random.uniform(0.0, NOTICE_SECONDS), lambda: self._close("lost", lost=True)
         )
@@ -81,7 +81,7 @@ class Link:
 
     # From the router.
 
-    def tell(self, effects: Sequence[Effect | Blob]) -> None:
+    def deliver(self, effects: Sequence[Effect | Blob]) -> None:
         """Put effects into the mailbox; they leave as fast as the client reads."""
         now = self.world.clock.now
         for effect in effects:
@@ -102,8 +102,8 @@ class Link:
         mailbox = self.session.mailbox
         was_slow = mailbox.pressure is not Pressure.EASY
         effect = mailbox.take(self.world.clock.now)
-        self._told_at = self._arrival(self._told_at)
-        self.world.clock.at(self._told_at, lambda: self._hear(effect))
+        self._sent_at = self._arrival(self._sent_at)
+        self.world.clock.at(self._sent_at, lambda: self._hear(effect))
         is_eased = was_slow and mailbox.pressure is Pressure.EASY
         self.router.eased(self, is_eased or not len(mailbox))
         self._pump()

@@ -11,10 +11,12 @@ from headgate.expr.predicate import Predicate
 
 CACHES = frozenset(
     {
-        "backlogs",
-        "_backlogs",
+        "cache",
+        "_cache",
         "bodies",
         "_bodies",
+        "chores",
+        "_deadlines",
         "_index",
         "statistics",
         "numbers",
@@ -23,7 +25,7 @@ CACHES = frozenset(
 )
 """What may remember a turn that failed: it only saves work, or leaves gaps."""
 
-ORDERED = {"consumers", "entries", "remembered"}
+ORDERED = {"consumers", "entries", "times"}
 """Dictionaries whose order means something: who came first, what arrived first, what is
 forgotten first."""
 
@@ -70,10 +72,17 @@ def _fields(item: object) -> list[tuple[str, object]]:
         names += [slots] if isinstance(slots, str) else slots
     names += getattr(item, "__dict__", {})
     return [
-        (name, getattr(item, name))
+        (name, getattr(item, _asked_by(item, name)))
         for name in names
         if name not in ("__weakref__", "__dict__") and hasattr(item, name)
     ]
+
+
+def _asked_by(item: object, name: str) -> str:
+    """What is made when it is asked for is told as whoever asks sees it."""
+    public = name.removeprefix("_")
+    is_made = public != name and isinstance(getattr(type(item), public, None), property)
+    return public if is_made else name
 
 
 def differences(before: Any, after: Any, path: str = "") -> list[str]:  # noqa: ANN401

@@ -99,7 +99,7 @@ class PostgresCluster:
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
-            db.execute("DROP SCHEMA IF EXISTS headgate CASCADE")
+            db.execute("DROP SCHEMA IF EXISTS headgate, headgate_ntf CASCADE")
             db.execute("DROP SCHEMA public CASCADE")
             db.execute("CREATE SCHEMA public")
             db.execute(f"ALTER DATABASE {name} RESET ALL")

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 from headgate.core.broker import Broker
 from headgate.core.commands import Command, Disconnect
-from headgate.core.domain import Domain
 from headgate.core.effects import Deliver, Effect
 from headgate.core.facts import Fact
-from headgate.core.limits import Limits
-from headgate.core.message import Message
-from headgate.core.names import Seq, SessionId
+from headgate.core.model.domain import Domain
+from headgate.core.model.ids import Seq, SessionId
+from headgate.core.model.limits import Limits
+from headgate.core.model.message import Message
 from headgate.core.shard import Shard
-from headgate.core.steps import Batch, Load, Loaded, Outcome, Step
+from headgate.core.turn.store_requests import Batch, Breath, Load, Loaded, Step, TurnOutcome
 from headgate.errors import StoreError
 from headgate.store.base import Store
 from headgate.store.memory import MemoryStore
@@ -50,6 +50,8 @@ class Rig:
         self.facts: list[Fact] = []
         self.asked: list[Load | Batch] = []
         """Every load and batch that went to the store."""
+        self.breaths = 0
+        """How often a turn stopped so that others could be served."""
         self.fail_at: int | None = None
         """Let the store fail at its so-manieth call from now on, counted from 0."""
 
@@ -72,13 +74,13 @@ class Rig:
             again = outcome.again
         return effects
 
-    def turn(self, commands: list[Command]) -> Outcome:
+    def turn(self, commands: list[Command]) -> TurnOutcome:
         """Exactly one turn."""
         outcome = self.drive(self.shard.turn(commands, self.now))
         self.facts += outcome.facts
         return outcome
 
-    def drive(self, step: Step) -> Outcome:
+    def drive(self, step: Step) -> TurnOutcome:
         try:
             asked = next(step)
             while True:
@@ -89,7 +91,7 @@ class Rig:
                 else:
                     asked = step.send(answer)
         except StopIteration as done:
-            outcome: Outcome = done.value
+            outcome: TurnOutcome = done.value
             return outcome
 
     def leave(self, session: SessionId, *, lost: bool = True) -> list[Effect]:
@@ -105,7 +107,10 @@ class Rig:
         self.facts = [fact for fact in self.facts if not isinstance(fact, kind)]
         return taken
 
-    def _answer(self, asked: Load | Batch) -> Loaded | None:
+    def _answer(self, asked: Load | Batch | Breath) -> Loaded | None:
+        if isinstance(asked, Breath):
+            self.breaths += 1
+            return None
         self.asked.append(asked)
         if self.fail_at is not None:
             self.fail_at -= 1

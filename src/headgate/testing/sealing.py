@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from headgate.core.broker import Broker
 from headgate.core.commands import Sealed
-from headgate.core.domain import Domain
-from headgate.core.limits import Limits
-from headgate.core.names import Seq
-from headgate.core.outbox import OutboxRow, Told
+from headgate.core.model.domain import Domain
+from headgate.core.model.ids import Seq
+from headgate.core.model.limits import Limits
+from headgate.core.turn.outbox import FactTuple, OutboxRow
 from headgate.testing.checkers import Checker
 from headgate.testing.rig import at_once
 
@@ -32,7 +32,7 @@ class SealingActor:
         self.world: World | None = None
         self.last = 0
         """The last number in a segment, as its name says."""
-        self.sealed: dict[int, Told] = {}
+        self.sealed: dict[int, FactTuple] = {}
         """The facts in the segments, by number."""
 
     def build(self, domains: Mapping[str, Domain], limits: Limits, last: Seq) -> Broker:
@@ -81,11 +81,11 @@ class SealingActor:
                 for row in rows:
                     self.sealed.update(enumerate(row.facts, row.first))
                 self.last = self.name(rows, watermark)
-                world.trace.say("sealer", f"seals up to {self.last}")
+                world.trace.add("sealer", f"seals up to {self.last}")
             if self.last and death != "before the report":
                 world.router.insist([Sealed(self.last)])
             if death:
-                world.trace.say("sealer", f"dies {death}")
+                world.trace.add("sealer", f"dies {death}")
         if not world.resting:
             self._plan(world)
 
@@ -99,21 +99,21 @@ class JournalChecker(Checker):
     def __init__(self, world: World, actor: SealingActor) -> None:
         super().__init__(world)
         self._actor = actor
-        self._committed: dict[int, Told] = {}
+        self._committed: dict[int, FactTuple] = {}
 
     def applied(self, taken: Taken) -> None:
         batch = taken.batch
         row = batch.outbox if batch is not None else None
-        told = set()
+        accepted = set()
         if row is not None:
             for number, fact in enumerate(row.facts, row.first):
                 if number in self._committed:
                     self.fail(f"number {number} was given twice")
                 self._committed[number] = fact
                 if fact[0] == "Accepted":
-                    told.add(fact[3])
+                    accepted.add(fact[3])
         for stored in batch.append.values() if batch is not None else ():
-            if stored.message.id not in told:
+            if stored.message.id not in accepted:
                 self.fail(f"{stored.message.id!r} was stored and not told")
 
     def ended(self, world: World) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
-from typing import Any
+from typing import Any, Protocol
 
-from headgate.core.message import Message
-from headgate.core.steps import Batch, Load
-from headgate.testing.clock import Clock
+from headgate.core.model.message import Message
+from headgate.core.turn.store_requests import Batch, Load
 
 LINES_SHOWN = 40
 """Lines of the trace that a violation carries."""
@@ -29,15 +28,22 @@ class Violation(AssertionError):
         return f"seed {self.seed}: {self.checker}: {self.what}\n{shown}"
 
 
+class Watch(Protocol):
+    """Has the time of a world."""
+
+    @property
+    def now(self) -> float: ...
+
+
 class Trace:
     """Lines are written down as what they are made of, and become text when somebody reads
     them: most worlds end well, and nobody does."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Watch) -> None:
         self._clock = clock
         self._lines: list[tuple[float, str, str, tuple[object, ...]]] = []
 
-    def say(self, who: str, what: str, *about: object) -> None:
+    def add(self, who: str, what: str, *about: object) -> None:
         """Who did what; `about` is told after it, briefly."""
         self._lines.append((self._clock.now, who, what, about))
 
@@ -71,7 +77,7 @@ def brief(thing: object) -> str:
     return str(thing)
 
 
-HIDDEN = {"ref", "at", "tie", "domain", "expected", "tally", "attempts"}
+HIDDEN = {"ref", "at", "membership", "domain", "expected", "tally", "attempts"}
 """Fields that say little to somebody who reads a trace."""
 
 

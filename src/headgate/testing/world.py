@@ -6,22 +6,22 @@ virtual time. So a seed that fails once fails always, and its trace can be read.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, NoReturn, Protocol
 
-from headgate.core.audience import Kind
 from headgate.core.broker import Broker
+from headgate.core.channels.audience import Kind
 from headgate.core.commands import Command, Disconnect, Drained, Reconfigure, Tick
-from headgate.core.domain import Domain, Mode
-from headgate.core.effects import Effect
 from headgate.core.facts import Fact
-from headgate.core.limits import Limits
-from headgate.core.mailbox import Waiting
-from headgate.core.names import Channel, QueueId, SessionId
-from headgate.core.steps import Batch, Load, Outcome, Step
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import Channel, QueueId, SessionId
+from headgate.core.model.limits import Limits
+from headgate.core.turn.handouts import handouts
+from headgate.core.turn.inbox import Inbox
+from headgate.core.turn.store_requests import Batch, Breath, Load, Step, TurnOutcome
 from headgate.errors import StoreError
 from headgate.expr.predicate import compile_expression
 from headgate.testing.checkers import PASSED_OVER, Changes, Ledger, all_checkers
@@ -33,7 +33,6 @@ from headgate.testing.picture import snapshot
 from headgate.testing.rig import at_once
 from headgate.testing.trace import Trace, Violation
 
-RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
 TICK_SECONDS = 1.0
 RESTART_SECONDS = 0.3
 
@@ -62,6 +61,7 @@ def narrow(random: Random) -> Limits:
         bodies_bytes=random.choice((0, 256)),
         sweep_queues=random.choice((1, 2, 500)),
         expiries=3,
+        turn_returns=2,
         mailbox_bytes_soft=random.choice((100, 200, 1000)),
         mailbox_bytes_hard=1200,
         budget_bytes=2500,
@@ -85,7 +85,7 @@ class Taken:
     batch: Batch | None = None
     changes: Changes = field(default_factory=Changes)
     """What the store did of it."""
-    outcome: Outcome = field(default_factory=lambda: Outcome([], [], []))
+    outcome: TurnOutcome = field(default_factory=lambda: TurnOutcome([], [], []))
 
 
 class Router:
@@ -99,10 +99,8 @@ class Router:
         self.broker = broker
         self.alive = True
         self.links: dict[SessionId, Link] = {}
-        self.waiting = Waiting()
-        self._inbox: deque[Command] = deque()
+        self._inbox = Inbox(world.limits, is_near=True)
         self._under_way: list[Taken] = []
-        self._failures = 0
         self._pausing = False
         self._planned = False
         self._flushing = False
@@ -113,37 +111,36 @@ class Router:
         session, fact = self.broker.open_session("world", client.name, self.world.clock.now)
         link = Link(self.world, client, self, session)
         self.links[session.id] = link
-        self.world.trace.say(client.name, f"connects as #{session.id}")
-        self.world.tell([fact])
+        self.world.trace.add(client.name, f"connects as #{session.id}")
+        self.world.record([fact])
         return link
 
     def submit(self, link: Link, commands: Sequence[Command]) -> None:
-        self.world.trace.say(link.client.name, "asks", *commands)
+        self.world.trace.add(link.client.name, "asks", *commands)
         self.world.each("asked", link, commands)
         self.insist(commands)
 
-    def insist(self, commands: Iterable[Command]) -> None:
-        self._inbox.extend(commands)
+    def insist(self, commands: Sequence[Command]) -> None:
+        self._inbox.insist(commands)
         self._plan()
 
     def disconnect(self, link: Link, reason: str, *, lost: bool) -> None:
         if not self.alive:
             return
-        self.world.trace.say("router", f"learns that #{link.id} is gone: {reason}")
-        self.waiting.forget(link.id)
+        self.world.trace.add("router", f"learns that #{link.id} is gone: {reason}")
         fact = self.broker.close_session(link.id, reason, self.world.clock.now)
         self.links.pop(link.id, None)
         if fact is not None:
-            self.world.tell([fact])
+            self.world.record([fact])
             self.insist([Disconnect(link.id, lost)])
-            self.wake()
+            self.relieve(link)
 
     def eased(self, link: Link, is_easy: bool) -> None:
         """Something left a mailbox."""
         if self.alive and not link.closed:
             if is_easy:
                 self.insist([Drained(link.id)])
-            self.wake()
+            self.relieve(link)
 
     # Channels: no turn, nothing stored.
 
@@ -153,15 +150,15 @@ class Router:
         channels = self.broker.channels
         blocker = channels.blocker(Kind.EXACT, channel, self.broker.budget)
         if blocker is not None:
-            self.world.trace.say(link.client.name, f"waits for #{blocker} to publish to", channel)
-            self.waiting.wait(link.id, blocker)
+            self.world.trace.add(link.client.name, f"waits for #{blocker} to publish to", channel)
+            self.broker.waiting.wait(link.id, blocker, self.broker.budget)
             return False
         mailboxes = [
             other.session.mailbox
             for other in self.links.values()
             if copies(channels.of(other.id), channel)
         ]
-        self.world.trace.say(link.client.name, "publishes to", channel)
+        self.world.trace.add(link.client.name, "publishes to", channel)
         self.world.each("published", link, channel, body, mailboxes)
         channels.publish(Kind.EXACT, [(channel, body)])
         if not self._flushing:
@@ -177,12 +174,14 @@ class Router:
             for session in sessions:
                 link = self.links.get(session)
                 if link is not None:
-                    link.tell([Blob(blob)])
+                    link.deliver([Blob(blob)])
         self.world.each("flushed", self)
 
-    def wake(self) -> None:
-        for publisher in self.waiting.wake(self.broker.budget):
-            link = self.links.get(publisher)
+    def relieve(self, relieved: Link) -> None:
+        """Have those go on who waited for what left this link's mailbox."""
+        self.world.record(self.broker.pressed(self.world.clock.now))
+        for effect in self.broker.relieved(relieved.id):
+            link = self.links.get(effect.session)
             if link is not None:
                 link.client.may_go_on(link)
 
@@ -203,9 +202,7 @@ class Router:
         if not self.alive or not self._inbox or len(self._under_way) >= self.turns_at_once:
             return
         world = self.world
-        commands = [
-            self._inbox.popleft() for _ in range(min(len(self._inbox), world.limits.turn_commands))
-        ]
+        commands = self._inbox.take()
         fate = world.store.fate(world.weather)
         shard = self.broker.shard
         before = snapshot(shard, PASSED_OVER) if fate.may_fail else None
@@ -213,7 +210,7 @@ class Router:
         taken = Taken(world.turns, self, commands, world.clock.now, fate, before)
         taken.step = shard.turn(commands, taken.now)
         self._under_way.append(taken)
-        world.trace.say("router", f"turn {taken.number}:", *commands)
+        world.trace.add("router", f"turn {taken.number}:", *commands)
         self._go_on(taken, None)
         if len(self._under_way) < self.turns_at_once and self._inbox:
             self._plan()
@@ -238,7 +235,11 @@ class Router:
             raise
         except Exception as error:
             self.world.violation("core", f"a turn raised {type(error).__name__}: {error}", error)
-        self.asks(taken, asked)
+        if isinstance(asked, Breath):
+            # Whatever was planned for this moment happens in between.
+            self.world.clock.after(0.0, lambda: self._go_on(taken, None))
+        else:
+            self.asks(taken, asked)
 
     def asks(self, taken: Taken, asked: Load | Batch) -> None:
         world, fate, call = self.world, taken.fate, taken.calls
@@ -266,15 +267,12 @@ class Router:
 
     def _end(self, taken: Taken) -> None:
         self._under_way.remove(taken)
-        self.insist(taken.outcome.again)
+        pause = self._inbox.settle(taken.outcome, has_failed=taken.failed)
         self.release(taken)
-        if taken.failed:
-            self._failures += 1
+        if pause:
             self._pausing = True
-            pause = RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS)) - 1]
             self.world.clock.after(pause, self._resume)
         else:
-            self._failures = 0
             self._plan()
 
     def _resume(self) -> None:
@@ -284,17 +282,14 @@ class Router:
     def release(self, taken: Taken) -> None:
         """Let everybody know what came of a turn."""
         world = self.world
-        said = "failed" if taken.failed else "is done"
-        world.trace.say("router", f"turn {taken.number} {said}:", *taken.outcome.effects)
+        result = "failed" if taken.failed else "is done"
+        world.trace.add("router", f"turn {taken.number} {result}:", *taken.outcome.effects)
         world.each("turn", taken)
-        by_session: dict[SessionId, list[Effect | Blob]] = {}
-        for effect in taken.outcome.effects:
-            by_session.setdefault(effect.session, []).append(effect)
-        for session, effects in by_session.items():
+        for session, effects in handouts(taken.outcome.effects):
             link = self.links.get(session)
             if link is not None:
-                link.tell(effects)
-        world.tell(taken.outcome.facts)
+                link.deliver(effects)
+        world.record(taken.outcome.facts)
 
 
 class Actor(Protocol):
@@ -316,7 +311,7 @@ class Ticker:
     def begin(self, world: World) -> None:
         def tick() -> None:
             router = world.router
-            if router is not None and router.broker.shard.sharing.queues:
+            if router is not None and router.broker.shard.shared.queues:
                 router.insist([Tick()])
             if not world.resting:
                 world.clock.after(TICK_SECONDS, tick)
@@ -426,7 +421,7 @@ class World:
         what must hold at rest after each."""
         self.weather = CALM
         self.is_calm = True
-        self.trace.say("world", "is calm")
+        self.trace.add("world", "is calm")
         for client in list(self.clients):
             client.calm()
         self._settle(steps_max)
@@ -434,7 +429,7 @@ class World:
         for client in list(self.clients):
             client.leave()
         self._settle(steps_max)
-        self.trace.say("world", "lets newcomers take what is left")
+        self.trace.add("world", "lets newcomers take what is left")
         self.clients += newcomers(self)
         self._settle(steps_max)
         self.each("ended", self)
@@ -462,7 +457,7 @@ class World:
         if not router.alive:
             return
         self.crashes += 1
-        self.trace.say("world", "the router crashes")
+        self.trace.add("world", "the router crashes")
         router.alive = False
         self.router = None
         for link in list(router.links.values()):
@@ -476,12 +471,12 @@ class World:
         last = at_once(self.store.inner.open())
         broker = self._build(self.domains, self.limits, last)
         self.router = self._drive(self, broker)
-        self.trace.say("world", "the router starts")
+        self.trace.add("world", "the router starts")
 
     def reconfigure(self, domain: Domain) -> None:
         assert self.router is not None, "a router that is not there has no settings"
         self.domains[domain.name] = domain
-        self.trace.say("operator", f"gives {domain.name} new settings")
+        self.trace.add("operator", f"gives {domain.name} new settings")
         self.router.insist([Reconfigure(domain)])
         self.each("reconfigured")
 
@@ -492,14 +487,14 @@ class World:
 
     def each(self, event: str, *args: Any) -> None:  # noqa: ANN401
         """Tell the checkers that have something to say to an event."""
-        told = self._watchers.get(event)
-        if told is None:
-            told = [getattr(c, event) for c in self.checkers if hasattr(c, event)]
-            self._watchers[event] = told
-        for watch in told:
+        watching = self._watchers.get(event)
+        if watching is None:
+            watching = [getattr(c, event) for c in self.checkers if hasattr(c, event)]
+            self._watchers[event] = watching
+        for watch in watching:
             watch(*args)
 
-    def tell(self, facts: Sequence[Fact]) -> None:
+    def record(self, facts: Sequence[Fact]) -> None:
         self.counts.update(type(fact).__name__ for fact in facts)
 
     def violation(self, checker: str, what: str, cause: BaseException | None = None) -> NoReturn:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.interop.bmq.rig import Client, Router
+from tests.support.bmq_router import Client, Router
 
 Connect: TypeAlias = Callable[..., Coroutine[None, None, Client]]
 
@@ -53,8 +53,8 @@ async def clients() -> AsyncIterator[list[Client]]:
 def connect(router: Router, clients: list[Client]) -> Connect:
     """Starts clients of the module's router."""
 
-    async def connect(*, compress: bool = False) -> Client:
-        client = await Client.start(router.broker, compress=compress)
+    async def connect(*, compress: bool = False, name: str | None = None) -> Client:
+        client = await Client.start(router.broker, compress=compress, name=name)
         clients.append(client)
         return client
 

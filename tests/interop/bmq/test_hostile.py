@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from headgate.core import interests
-from headgate.core.domain import Domain, Mode
 from headgate.core.facts import QueueCreated, Refused, SessionClosed
-from headgate.core.limits import KiB, Limits, MiB
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.limits import KiB, Limits, MiB
+from headgate.core.shared import subscriptions
 from headgate.expr.parser import ExpressionLimits
 from headgate.expr.predicate import Predicate, compile_expression
-from headgate.server import door, listener
-from headgate.wire.bmq.control import (
+from headgate.server.net import endpoint, listener
+from headgate.wire.bmq.codec.control import (
     AdminCommand,
     BrokerResponse,
     Category,
@@ -37,9 +37,8 @@ from headgate.wire.bmq.control import (
     SubIdInfo,
     encode_negotiation,
 )
-from headgate.wire.bmq.data import checksum
-from headgate.wire.bmq.events import HEARTBEAT_REQUEST, Encoding, EventType, event, pad
-from headgate.wire.bmq.messages import (
+from headgate.wire.bmq.codec.frames import HEARTBEAT_REQUEST, Encoding, EventType, event, pad
+from headgate.wire.bmq.codec.messages import (
     ACK_REQUESTED,
     HAS_PROPERTIES,
     AckStatus,
@@ -48,12 +47,13 @@ from headgate.wire.bmq.messages import (
     encode_confirms,
     encode_puts,
 )
+from headgate.wire.bmq.codec.payload import checksum
 from headgate.wire.bmq.requests import READ, WRITE
 from headgate.wire.bmq.session import HELLO_BYTES, UNANSWERED_BYTES, UNANSWERED_MAX
-from tests.interop.bmq.raw import RawClient, Wants, bodies, numbers, open_queue
-from tests.interop.bmq.rawrig import DOMAINS, Rig, StartRig
-from tests.interop.bmq.rawrig import rig as rig
-from tests.interop.bmq.rawrig import start_rig as start_rig
+from tests.support.bmq_raw import RawClient, Wants, bodies, numbers, open_queue
+from tests.support.bmq_raw_router import DOMAINS, Rig, StartRig
+from tests.support.bmq_raw_router import rig as rig
+from tests.support.bmq_raw_router import start_rig as start_rig
 
 QUEUE = "bmq://work/q"
 OTHER = "bmq://work/other"
@@ -155,7 +155,7 @@ def small_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
         return listening
 
-    monkeypatch.setattr(door, "bind", bind)
+    monkeypatch.setattr(endpoint, "bind", bind)
 
 
 @pytest.fixture
@@ -389,7 +389,7 @@ async def test_a_request_without_a_number_is_answered_without_one(rig: Rig) -> N
 async def test_what_names_no_queue_is_refused_and_leaves_the_number_free(
     rig: Rig, uri: str, category: Category
 ) -> None:
-    """C75."""
+    """BMQ-75."""
     client = await rig.connect()
     assert refusal(await client.open(uri)) is category
     assert rig.facts_of(QueueCreated) == []
@@ -587,7 +587,7 @@ async def test_a_queue_that_is_not_open_for_writing_takes_nothing(rig: Rig) -> N
 
 
 async def test_an_id_twice_in_one_event_is_one_message_and_two_acknowledgements(rig: Rig) -> None:
-    """C59."""
+    """BMQ-59."""
     client = await writer(rig)
     put = client.put(b"once")
     client.send_puts([put, put])
@@ -837,8 +837,8 @@ async def test_closing_a_queue_does_not_cost_more_with_others_open(rig: Rig) -> 
     client = await rig.connect()
     queues = [open_queue(f"bmq://work/q{number}", number) for number in range(1000)]
     assert {type(answer) for answer in await client.ask_all(*queues)} == {OpenQueueResponse}
-    [(_, seat)] = rig.router.broker.shard.seats.items()
-    seat.opened = seen = Counting(seat.opened)
+    [(_, session_state)] = rig.router.broker.shard.session_states.items()
+    session_state.opened = seen = Counting(session_state.opened)
     closes = [CloseQueue(queue.handle, True) for queue in queues]
     assert {type(answer) for answer in await client.ask_all(*closes)} == {CloseQueueResponse}
     assert seen == {}
@@ -961,7 +961,7 @@ async def test_too_many_subscriptions_are_refused_before_they_are_compiled(
         compiled += 1
         return compile_expression(text, limits)
 
-    monkeypatch.setattr(interests, "compile_expression", count)
+    monkeypatch.setattr(subscriptions, "compile_expression", count)
     rig = await start_rig(limits=Limits(subscriptions_per_app=10))
     client = await reader(rig)
     refused = await client.configure(*(Wants(f"x == {number}") for number in range(2000)))
@@ -987,7 +987,7 @@ UNARY = "!" * 64 + "x"
 async def test_an_expression_is_within_its_limits_or_refused(
     start_rig: StartRig, at: str, above: str, limit: str
 ) -> None:
-    """C16, C17: at each limit and one above it, which changes nothing."""
+    """BMQ-16, BMQ-17: at each limit and one above it, which changes nothing."""
     limits = Limits()
     if limit == "expression_operators":
         limits = Limits(expression_bytes=1000)
@@ -1027,9 +1027,9 @@ async def test_a_thousand_come_and_go_and_nothing_is_left(rig: Rig) -> None:
             (client.vanish, client.leave)[number % 2]()
         await rig.until("the ends", lambda: True if len(rig.sessions()) == 1 else None)
         shard = rig.router.broker.shard
-        await rig.until("the clean-up", lambda: True if len(shard.seats) == 1 else None)
+        await rig.until("the clean-up", lambda: True if len(shard.session_states) == 1 else None)
         assert rig.mailbox_bytes == 0
-        for queue in shard.sharing.queues.values():
+        for queue in shard.shared.queues.values():
             for app in queue.apps.values():
                 assert len(app.consumers) == (queue.id == OTHER.encode())
                 assert app.outstanding == {} or queue.id == OTHER.encode()
@@ -1046,5 +1046,5 @@ async def test_who_vanishes_while_the_store_is_slow_leaves_nothing_behind(rig: R
     await rig.reason(client)
     async with bystander(rig):
         shard = rig.router.broker.shard
-        await rig.until("the clean-up", lambda: True if len(shard.seats) == 1 else None)
+        await rig.until("the clean-up", lambda: True if len(shard.session_states) == 1 else None)
         assert rig.queue(QUEUE)["messages"] <= 3 * UNANSWERED_MAX

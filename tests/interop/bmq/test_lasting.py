@@ -7,17 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.domain import Domain, Mode
 from headgate.core.facts import Expired, QueueCreated, Repeated
-from headgate.core.limits import KiB
-from headgate.core.message import Declared, PropertyValue
-from headgate.wire.bmq.control import Category, ConfigureStreamResponse, OpenQueueResponse, Status
-from headgate.wire.bmq.messages import AckStatus, Confirmation
-from headgate.wire.bmq.properties import PropertyType
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.limits import KiB
+from headgate.core.model.message import Declared, PropertyValue
+from headgate.core.model.property_type import PropertyType
+from headgate.wire.bmq.codec.control import (
+    Category,
+    ConfigureStreamResponse,
+    OpenQueueResponse,
+    Status,
+)
+from headgate.wire.bmq.codec.messages import AckStatus, Confirmation
 from headgate.wire.bmq.requests import READ, WRITE
-from tests.interop.bmq.raw import RawClient, Wants, bodies, numbers
-from tests.interop.bmq.rawrig import Rig, StartRig, domain
-from tests.interop.bmq.rawrig import start_rig as start_rig
+from tests.support.bmq_raw import RawClient, Wants, bodies, numbers
+from tests.support.bmq_raw_router import Rig, StartRig, domain
+from tests.support.bmq_raw_router import start_rig as start_rig
 
 WORK, FAN = "bmq://work/q", "bmq://fan/q"
 SQLITE = "sqlite:headgate.db"
@@ -46,7 +51,7 @@ async def reader(rig: Rig, *wanted: Wants, uri: str = WORK) -> RawClient:
 
 
 async def test_messages_outlive_a_restart_in_their_order(rig: Rig) -> None:
-    """C64: what was delivered and not confirmed as well, and what was confirmed not."""
+    """BMQ-64: what was delivered and not confirmed as well, and what was confirmed not."""
     sender, client = await writer(rig), await reader(rig, Wants(messages=3))
     large = bytes(range(256)) * KiB
     await sender.post_all(*(b"%d" % number for number in range(5)), large)
@@ -62,7 +67,7 @@ async def test_messages_outlive_a_restart_in_their_order(rig: Rig) -> None:
 
 
 async def test_properties_keep_their_types_and_their_order(rig: Rig) -> None:
-    """C14, S003-4: as they were declared by whoever sent them."""
+    """BMQ-14, S003-4: as they were declared by whoever sent them."""
     values: dict[str, PropertyValue] = {
         "b": True, "a": -5, "s": -300, "i": 2**31 - 1, "l": -(2**63), "t": "tëxt", "empty": "",
         "bin": b"\xff\0",
@@ -86,7 +91,7 @@ async def test_properties_keep_their_types_and_their_order(rig: Rig) -> None:
 
 
 async def test_expressions_find_what_was_stored_before_a_restart(rig: Rig) -> None:
-    """C24, C25, C64."""
+    """BMQ-24, BMQ-25, BMQ-64."""
     sender, client = await writer(rig), await reader(rig, Wants("x > 5"))
     await sender.post_numbers([1, 6, 2, 7])
     client.confirm(*await client.take(2))
@@ -97,7 +102,7 @@ async def test_expressions_find_what_was_stored_before_a_restart(rig: Rig) -> No
 
 
 async def test_each_app_keeps_what_it_has_not_confirmed(rig: Rig) -> None:
-    """C72, C73: whether or not anybody ever read it."""
+    """BMQ-72, BMQ-73: whether or not anybody ever read it."""
     sender, foo = await writer(rig, FAN), await reader(rig, uri=FAN + "?id=foo")
     await sender.post_numbers([1, 2, 3])
     given = await foo.take(3)
@@ -114,7 +119,7 @@ async def test_each_app_keeps_what_it_has_not_confirmed(rig: Rig) -> None:
 
 
 async def test_what_an_app_refused_stays_refused(start_rig: StartRig) -> None:
-    """C63, C64, S003-12."""
+    """BMQ-63, BMQ-64, S003-12."""
     filters = {"foo": "x == 1", "bar": "x > 2"}
     rig = await start_rig(url=SQLITE, domains=[domain("fan", Mode.FANOUT, filters, apps=APPS)])
     sender = await writer(rig, FAN)
@@ -128,7 +133,7 @@ async def test_what_an_app_refused_stays_refused(start_rig: StartRig) -> None:
 
 
 async def test_an_id_is_remembered_over_a_restart(rig: Rig) -> None:
-    """C59: whoever did not see its acknowledgement posts again, and it is one message still."""
+    """BMQ-59: whoever did not see its acknowledgement posts again, and it is one message still."""
     sender = await writer(rig)
     puts = [sender.put(b"%d" % number) for number in range(3)]
     sender.send_puts(puts)
@@ -142,7 +147,7 @@ async def test_an_id_is_remembered_over_a_restart(rig: Rig) -> None:
 
 
 async def test_queues_and_quotas_are_counted_again(start_rig: StartRig) -> None:
-    """C82, C83: the limits of a domain hold for what was there before."""
+    """BMQ-82, BMQ-83: the limits of a domain hold for what was there before."""
     limited = Domain("work", Mode.PRIORITY, max_queues=2, max_messages=2, domain_max_messages=3)
     rig = await start_rig(url=SQLITE, domains=[limited])
     sender = await rig.connect()
@@ -164,7 +169,7 @@ async def test_queues_and_quotas_are_counted_again(start_rig: StartRig) -> None:
 
 
 async def test_what_grew_old_while_the_router_was_down_is_removed(start_rig: StartRig) -> None:
-    """C87: and not what did not."""
+    """BMQ-87: and not what did not."""
     now = 1_700_000_000.0
     short = Domain("work", Mode.PRIORITY, message_ttl=100.0)
     rig = await start_rig(url=SQLITE, domains=[short], clock=lambda: now)
@@ -181,7 +186,7 @@ async def test_what_grew_old_while_the_router_was_down_is_removed(start_rig: Sta
 
 
 async def test_a_broadcast_leaves_nothing_behind(rig: Rig) -> None:
-    """C78."""
+    """BMQ-78."""
     sender = await writer(rig, "bmq://news/q")
     await sender.post_all(b"gone")
     await rig.restart()

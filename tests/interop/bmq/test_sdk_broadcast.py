@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interop.bmq.conftest import Connect
-from tests.interop.bmq.rig import SUCCESS, Client, Router, bodies, numbered
+from tests.support.bmq_router import SUCCESS, Client, Router, bodies, numbered
 
 DOMAINS = """\
 [domains."test.broadcast"]
@@ -40,7 +40,7 @@ async def given(client: Client) -> list[bytes]:
 async def test_everybody_who_is_there_gets_each_message(
     router: Router, connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C78: and nobody else."""
+    """BMQ-78: and nobody else."""
     one, two, late = [await connect() for _ in range(3)]
     assert await producer.post(uri, b"to nobody") == SUCCESS
     await one.open(uri, read=True)
@@ -60,7 +60,7 @@ async def test_everybody_who_is_there_gets_each_message(
 
 
 async def test_nothing_is_given_again(connect: Connect, producer: Client, uri: str) -> None:
-    """C78: not after a close, not after a kill, and confirms do no harm."""
+    """BMQ-78: not after a close, not after a kill, and confirms do no harm."""
     killed, closing, other = [await connect() for _ in range(3)]
     await killed.open(uri, read=True)
     await closing.open(uri, read=True)
@@ -77,7 +77,7 @@ async def test_nothing_is_given_again(connect: Connect, producer: Client, uri: s
 async def test_the_highest_priority_gets_the_messages(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C79: all of it, and it changes hands with the priority."""
+    """BMQ-79: all of it, and it changes hands with the priority."""
     one, other = await connect(), await connect()
     await one.open(uri, read=True, priority=2)
     await other.open(uri, read=True, priority=1)
@@ -98,7 +98,7 @@ async def test_the_highest_priority_gets_the_messages(
 async def test_windows_do_not_fill_but_a_window_of_nothing_pauses(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C46, in a mode in which nobody has to confirm."""
+    """BMQ-46, in a mode in which nobody has to confirm."""
     consumer = await connect()
     await consumer.open(uri, read=True, max_unconfirmed_messages=2)
     await producer.post_all(uri, numbered(10))
@@ -130,7 +130,7 @@ async def test_an_application_subscription_filters_for_everybody(
 async def test_a_time_to_live_of_nothing_does_not_matter(
     connect: Connect, producer: Client, name: str
 ) -> None:
-    """C81."""
+    """BMQ-81."""
     uri = f"bmq://test.instant/{name}"
     consumer = await connect()
     await producer.open(uri, write=True)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.interop.bmq.conftest import Connect
-from tests.interop.bmq.rig import SUCCESS, Client, Router, SdkError, bodies, numbered
+from tests.support.bmq_router import SUCCESS, Client, Router, SdkError, bodies, numbered
 
 DOMAINS = """\
 [domains."test.fanout"]
@@ -36,7 +36,7 @@ async def producer(connect: Connect, uri: str) -> Client:
 async def test_every_app_gets_every_message_and_confirms_for_itself(
     router: Router, connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C72, S003-7, S003-10: a message goes when the last app has confirmed it."""
+    """BMQ-72, S003-7, S003-10: a message goes when the last app has confirmed it."""
     consumers = {app: await connect() for app in APPS}
     for app, consumer in consumers.items():
         await consumer.open(f"{uri}?id={app}", read=True)
@@ -54,7 +54,7 @@ async def test_every_app_gets_every_message_and_confirms_for_itself(
 async def test_one_session_may_read_for_all_apps_and_write(
     router: Router, connect: Connect, uri: str
 ) -> None:
-    """C72. Their streams share one number of the queue on the wire."""
+    """BMQ-72. Their streams share one number of the queue on the wire."""
     client = await connect()
     await client.open(f"{uri}?id=foo", read=True)
     await client.open(uri, write=True)
@@ -85,7 +85,7 @@ async def test_one_session_may_read_for_all_apps_and_write(
 async def test_an_app_without_consumers_accumulates(
     router: Router, connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C73, S003-10: neither do the others wait for it."""
+    """BMQ-73, S003-10: neither do the others wait for it."""
     foo, bar = await connect(), await connect()
     await foo.open(f"{uri}?id=foo", read=True)
     await bar.open(f"{uri}?id=bar", read=True)
@@ -108,7 +108,7 @@ async def test_an_app_without_consumers_accumulates(
 async def test_a_slow_app_does_not_hold_up_the_others(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C72, C43."""
+    """BMQ-72, BMQ-43."""
     slow, quick = await connect(), await connect()
     await slow.open(f"{uri}?id=foo", read=True, max_unconfirmed_messages=1)
     await quick.open(f"{uri}?id=bar", read=True)
@@ -122,7 +122,7 @@ async def test_a_slow_app_does_not_hold_up_the_others(
 async def test_consumers_of_one_app_share_and_priorities_are_per_app(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C74."""
+    """BMQ-74."""
     foos, high, low = [await connect(), await connect()], await connect(), await connect()
     for foo in foos:
         await foo.open(f"{uri}?id=foo", read=True, priority=1)
@@ -137,7 +137,7 @@ async def test_consumers_of_one_app_share_and_priorities_are_per_app(
 async def test_a_killed_consumer_of_one_app_does_not_touch_the_others(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C51, C72."""
+    """BMQ-51, BMQ-72."""
     foo, bar, other = [await connect() for _ in range(3)]
     await foo.open(f"{uri}?id=foo", read=True)
     await bar.open(f"{uri}?id=bar", read=True)
@@ -150,7 +150,7 @@ async def test_a_killed_consumer_of_one_app_does_not_touch_the_others(
 
 
 async def test_a_reader_without_an_app_is_refused(connect: Connect, uri: str) -> None:
-    """C75."""
+    """BMQ-75."""
     client = await connect()
     with pytest.raises(SdkError, match=f"^Failed to open {uri} queue: .*app"):
         await client.open(uri, read=True)
@@ -166,7 +166,7 @@ async def test_a_reader_without_an_app_is_refused(connect: Connect, uri: str) ->
 async def test_an_app_of_a_queue_that_has_none_is_refused(
     connect: Connect, name: str, mode: str
 ) -> None:
-    """C75."""
+    """BMQ-75."""
     uri = f"bmq://test.{mode}/{name}"
     client = await connect()
     failed = f"^Failed to open {re.escape(uri)}\\?id=foo queue: .*app"
@@ -180,7 +180,7 @@ async def test_an_app_of_a_queue_that_has_none_is_refused(
 async def test_an_app_that_is_not_configured_opens_and_gets_and_holds_nothing(
     router: Router, connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C76."""
+    """BMQ-76."""
     stranger, reader = await connect(), await connect()
     await stranger.open(f"{uri}?id=stranger", read=True)
     for app in APPS:

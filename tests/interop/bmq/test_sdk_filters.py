@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.interop.bmq.conftest import Connect
-from tests.interop.bmq.rig import SUCCESS, Client, Router
-from tests.interop.bmq.sdk import Value
+from tests.support.bmq_router import SUCCESS, Client, Router
+from tests.support.bmq_sdk import Value
 
 DOMAINS = """\
 [domains."test.apps"]
@@ -38,7 +38,7 @@ async def producer(connect: Connect) -> Client:
 async def test_each_app_gets_what_its_expression_is_true_for(
     router: Router, connect: Connect, producer: Client, name: str
 ) -> None:
-    """C60, C68, S003-6..S003-10, S003-28: two confirms delete the message."""
+    """BMQ-60, BMQ-68, S003-6..S003-10, S003-28: two confirms delete the message."""
     uri = f"bmq://test.apps/{name}"
     foo, bar, baz = [await connect() for _ in range(3)]
     await producer.open(uri, write=True)
@@ -60,7 +60,7 @@ async def test_each_app_gets_what_its_expression_is_true_for(
 async def test_apps_without_consumers_are_filtered_too(
     router: Router, connect: Connect, producer: Client, name: str
 ) -> None:
-    """C60, C68."""
+    """BMQ-60, BMQ-68."""
     uri = f"bmq://test.apps/{name}"
     await producer.open(uri, write=True)
     for x in (1, 2, 3):
@@ -77,7 +77,7 @@ async def test_apps_without_consumers_are_filtered_too(
 async def test_what_a_priority_queue_does_not_want_is_acknowledged_and_not_kept(
     router: Router, connect: Connect, producer: Client, name: str
 ) -> None:
-    """C61, C67, S003-11."""
+    """BMQ-61, BMQ-67, S003-11."""
     uri = f"bmq://test.one/{name}"
     consumer = await connect()
     await producer.open(uri, write=True)
@@ -96,7 +96,7 @@ async def test_what_a_priority_queue_does_not_want_is_acknowledged_and_not_kept(
 async def test_what_no_app_wants_is_not_kept(
     router: Router, connect: Connect, producer: Client, name: str
 ) -> None:
-    """C62, C67: later messages flow."""
+    """BMQ-62, BMQ-67: later messages flow."""
     uri = f"bmq://test.all/{name}"
     foo, bar = await connect(), await connect()
     await producer.open(uri, write=True)
@@ -116,7 +116,7 @@ async def test_what_no_app_wants_is_not_kept(
 async def test_several_expressions_of_an_app_act_as_or(
     connect: Connect, producer: Client, name: str
 ) -> None:
-    """C69, S003-26; C14, C15: a binary property does not exist."""
+    """BMQ-69, S003-26; BMQ-14, BMQ-15: a binary property does not exist."""
     uri = f"bmq://test.either/{name}"
     foo, bar = await connect(), await connect()
     await producer.open(uri, write=True)
@@ -138,7 +138,7 @@ async def test_several_expressions_of_an_app_act_as_or(
 async def test_expressions_read_every_type_of_property(
     connect: Connect, producer: Client, name: str
 ) -> None:
-    """C14, S003-4, S003-44."""
+    """BMQ-14, S003-4, S003-44."""
     uri = f"bmq://test.types/{name}"
     consumer = await connect()
     await producer.open(uri, write=True)

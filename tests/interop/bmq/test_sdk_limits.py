@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.interop.bmq.conftest import Connect
-from tests.interop.bmq.rig import SUCCESS, Client, Router, SdkError, bodies, numbered
+from tests.support.bmq_router import SUCCESS, Client, Router, SdkError, bodies, numbered
 
 TTL_SECONDS = 2
 DOMAINS = f"""\
@@ -56,7 +56,7 @@ async def producer(connect: Connect) -> Client:
 async def test_a_full_queue_takes_messages_again_after_confirms(
     router: Router, connect: Connect, producer: Client, name: str
 ) -> None:
-    """C82: a limit of ten takes ten."""
+    """BMQ-82: a limit of ten takes ten."""
     uri = f"bmq://test.ten/{name}"
     consumer = await connect()
     await producer.open(uri, write=True)
@@ -81,7 +81,7 @@ async def test_a_full_queue_takes_messages_again_after_confirms(
 async def test_a_refused_post_that_asked_for_no_acknowledgement_harms_nobody(
     connect: Connect, producer: Client, name: str
 ) -> None:
-    """C82. A refusal may be told to somebody who did not ask."""
+    """BMQ-82. A refusal may be told to somebody who did not ask."""
     uri = f"bmq://test.ten/{name}"
     consumer = await connect()
     await producer.open(uri, write=True)
@@ -95,7 +95,7 @@ async def test_a_refused_post_that_asked_for_no_acknowledgement_harms_nobody(
 async def test_a_queue_that_is_full_of_bytes_refuses_more(
     router: Router, connect: Connect, producer: Client, name: str
 ) -> None:
-    """C84."""
+    """BMQ-84."""
     uri = f"bmq://test.bytes/{name}"
     consumer = await connect()
     await producer.open(uri, write=True)
@@ -115,7 +115,7 @@ async def test_a_queue_that_is_full_of_bytes_refuses_more(
 async def test_a_domain_that_is_full_refuses_for_all_of_its_queues(
     connect: Connect, producer: Client, name: str
 ) -> None:
-    """C83: confirming in one frees the other."""
+    """BMQ-83: confirming in one frees the other."""
     one, other = (f"bmq://test.shared/{name}.{side}" for side in ("one", "other"))
     consumer = await connect()
     for uri in (one, other):
@@ -140,7 +140,7 @@ async def test_a_domain_that_is_full_refuses_for_all_of_its_queues(
 async def test_a_domain_that_is_full_of_bytes_refuses_for_all_of_its_queues(
     connect: Connect, producer: Client, name: str
 ) -> None:
-    """C83, C84."""
+    """BMQ-83, BMQ-84."""
     one, other = (f"bmq://test.shared.bytes/{name}.{side}" for side in ("one", "other"))
     consumer = await connect()
     for uri in (one, other):
@@ -159,7 +159,7 @@ async def test_a_domain_that_is_full_of_bytes_refuses_for_all_of_its_queues(
 async def test_a_message_counts_once_for_all_apps_and_not_at_all_if_none_wants_it(
     connect: Connect, producer: Client, name: str
 ) -> None:
-    """C62, C72, C82: it counts until the last app has confirmed it."""
+    """BMQ-62, BMQ-72, BMQ-82: it counts until the last app has confirmed it."""
     uri = f"bmq://test.both/{name}"
     foo, bar = await connect(), await connect()
     await producer.open(uri, write=True)
@@ -183,7 +183,7 @@ async def test_a_message_counts_once_for_all_apps_and_not_at_all_if_none_wants_i
 async def test_messages_are_removed_for_all_apps_after_their_time_and_not_before(
     router: Router, connect: Connect, producer: Client, name: str
 ) -> None:
-    """C87, C85: delivered or not, and the quota is free again."""
+    """BMQ-87, BMQ-85: delivered or not, and the quota is free again."""
     uri = f"bmq://test.short/{name}"
     foo = await connect()
     await producer.open(uri, write=True)

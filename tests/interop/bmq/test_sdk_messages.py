@@ -7,8 +7,8 @@ import random
 import pytest
 
 from tests.interop.bmq.conftest import Connect
-from tests.interop.bmq.rig import SUCCESS, Message, Router, SdkError, bodies, numbered
-from tests.interop.bmq.sdk import Value
+from tests.support.bmq_router import SUCCESS, Message, Router, SdkError, bodies, numbered
+from tests.support.bmq_sdk import Value
 
 DOMAINS = """\
 [domains."test.priority"]
@@ -177,7 +177,7 @@ async def test_a_compressed_message_comes_back(
 async def test_compressed_messages_are_filtered_like_plain_ones(
     router: Router, connect: Connect, name: str, size: int
 ) -> None:
-    """C71."""
+    """BMQ-71."""
     uri = f"bmq://test.filtered/{name}"
     compressing, plain = await connect(compress=True), await connect()
     consumer = await connect()
@@ -265,7 +265,7 @@ async def test_two_sessions_that_write_and_read_share_a_queue(
 async def test_a_closed_queue_takes_no_posts_and_can_be_opened_again(
     router: Router, connect: Connect, uri: str
 ) -> None:
-    """C50: what was not confirmed comes again, in order."""
+    """BMQ-50: what was not confirmed comes again, in order."""
     client = await connect()
     await client.open(uri, read=True, write=True)
     await client.post_all(uri, numbered(3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interop.bmq.conftest import Connect
-from tests.interop.bmq.rig import SUCCESS, Client, Router, bodies, numbered
+from tests.support.bmq_router import SUCCESS, Client, Router, bodies, numbered
 
 DOMAINS = """\
 [domains."test.priority"]
@@ -37,7 +37,7 @@ async def producer(connect: Connect) -> Client:
 async def test_a_closed_queue_gives_its_unconfirmed_messages_to_the_next_in_order(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C50, S003-34."""
+    """BMQ-50, S003-34."""
     one, other = await connect(), await connect()
     await producer.open(uri, write=True)
     await one.open(uri, read=True)
@@ -53,7 +53,7 @@ async def test_a_closed_queue_gives_its_unconfirmed_messages_to_the_next_in_orde
 async def test_a_stopped_session_gives_its_unconfirmed_messages_to_the_next_in_order(
     router: Router, connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C50. The session did not close its queue first."""
+    """BMQ-50. The session did not close its queue first."""
     one, other = await connect(), await connect()
     await producer.open(uri, write=True)
     await one.open(uri, read=True)
@@ -70,7 +70,7 @@ async def test_a_stopped_session_gives_its_unconfirmed_messages_to_the_next_in_o
 async def test_a_killed_consumer_gives_its_unconfirmed_messages_to_another_in_order(
     router: Router, connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C51, S003-34."""
+    """BMQ-51, S003-34."""
     one, other = await connect(), await connect()
     await producer.open(uri, write=True)
     await one.open(uri, read=True)
@@ -89,7 +89,7 @@ async def test_a_killed_consumer_gives_its_unconfirmed_messages_to_another_in_or
 async def test_what_was_confirmed_before_the_end_does_not_return(
     router: Router, connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C54."""
+    """BMQ-54."""
     one, other = await connect(), await connect()
     await producer.open(uri, write=True)
     await one.open(uri, read=True)
@@ -109,7 +109,7 @@ async def test_what_was_confirmed_before_the_end_does_not_return(
 async def test_messages_of_a_killed_consumer_wait_for_a_new_one(
     router: Router, connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C51, C52: nobody is there when they come back."""
+    """BMQ-51, BMQ-52: nobody is there when they come back."""
     await producer.open(uri, write=True)
     one = await connect()
     await one.open(uri, read=True)
@@ -126,7 +126,7 @@ async def test_messages_of_a_killed_consumer_wait_for_a_new_one(
 async def test_messages_of_a_killed_consumer_are_shared_by_those_who_remain(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C51, C58: a consumer at its limit takes none of them."""
+    """BMQ-51, BMQ-58: a consumer at its limit takes none of them."""
     lost, full, fresh = [await connect() for _ in range(3)]
     await producer.open(uri, write=True)
     await full.open(uri, read=True, max_unconfirmed_messages=1)
@@ -144,7 +144,7 @@ async def test_messages_of_a_killed_consumer_are_shared_by_those_who_remain(
 async def test_any_number_of_kills_is_survived_without_a_limit(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C57."""
+    """BMQ-57."""
     await producer.open(uri, write=True)
     assert await producer.post(uri, b"again") == SUCCESS
     for _ in range(4):
@@ -157,7 +157,7 @@ async def test_any_number_of_kills_is_survived_without_a_limit(
 async def test_with_one_attempt_the_first_kill_removes_a_message(
     router: Router, connect: Connect, producer: Client, name: str
 ) -> None:
-    """C55, C56: closing and stopping in peace do not count."""
+    """BMQ-55, BMQ-56: closing and stopping in peace do not count."""
     uri = f"bmq://test.once/{name}"
     await producer.open(uri, write=True)
     assert await producer.post(uri, b"poison") == SUCCESS
@@ -184,7 +184,7 @@ async def test_with_one_attempt_the_first_kill_removes_a_message(
 async def test_with_two_attempts_the_second_kill_removes_a_message(
     router: Router, connect: Connect, producer: Client, name: str
 ) -> None:
-    """C56. One that was confirmed, and one that was never given, are not touched."""
+    """BMQ-56. One that was confirmed, and one that was never given, are not touched."""
     uri = f"bmq://test.twice/{name}"
     await producer.open(uri, write=True)
     await producer.post_all(uri, [b"fine", b"poison", b"later"])
@@ -211,7 +211,7 @@ async def test_with_two_attempts_the_second_kill_removes_a_message(
 async def test_a_message_that_is_removed_for_one_app_stays_for_the_others(
     router: Router, connect: Connect, producer: Client, name: str
 ) -> None:
-    """C56."""
+    """BMQ-56."""
     uri = f"bmq://test.apps/{name}"
     await producer.open(uri, write=True)
     foo, bar = await connect(), await connect()

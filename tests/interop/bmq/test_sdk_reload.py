@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interop.bmq.conftest import Connect
-from tests.interop.bmq.rig import SUCCESS, Router, SdkError, bodies, numbered
+from tests.support.bmq_router import SUCCESS, Router, SdkError, bodies, numbered
 
 DOMAINS = ""
 DOMAIN = """\
@@ -42,7 +42,7 @@ async def domain(router: Router, name: str) -> Domain:
 async def test_an_app_that_is_added_gets_what_comes_from_then_on(
     router: Router, connect: Connect, domain: Domain
 ) -> None:
-    """C77, C76: also if it was opened before."""
+    """BMQ-77, BMQ-76: also if it was opened before."""
     producer, early, late = [await connect() for _ in range(3)]
     await producer.open(domain.uri, write=True)
     await early.open(f"{domain.uri}?id=new", read=True)
@@ -60,7 +60,7 @@ async def test_an_app_that_is_added_gets_what_comes_from_then_on(
 async def test_an_app_that_is_removed_lets_go_of_its_messages(
     router: Router, connect: Connect, domain: Domain
 ) -> None:
-    """C77: with a consumer and without."""
+    """BMQ-77: with a consumer and without."""
     producer, foo, bar = [await connect() for _ in range(3)]
     await producer.open(domain.uri, write=True)
     await foo.open(f"{domain.uri}?id=foo", read=True)
@@ -80,7 +80,7 @@ async def test_an_app_that_is_removed_lets_go_of_its_messages(
 async def test_expressions_hold_for_messages_that_come_after_them(
     router: Router, connect: Connect, domain: Domain
 ) -> None:
-    """C66."""
+    """BMQ-66."""
     producer = await connect()
     await producer.open(domain.uri, write=True)
     for x in (1, 2):
@@ -102,7 +102,7 @@ async def test_expressions_hold_for_messages_that_come_after_them(
 async def test_a_bad_expression_leaves_everything_as_it_was(
     router: Router, connect: Connect, domain: Domain
 ) -> None:
-    """C65."""
+    """BMQ-65."""
     producer, foo = await connect(), await connect()
     await producer.open(domain.uri, write=True)
     assert await domain.reload("foo", "bar", subscriptions='foo = ["x == 1"]')
@@ -136,7 +136,7 @@ async def test_a_domain_that_is_added_can_be_opened(
 async def test_limits_hold_for_what_is_stored(
     router: Router, connect: Connect, domain: Domain
 ) -> None:
-    """C88: nothing is dropped for a quota, and a time to live removes what is too old."""
+    """BMQ-88: nothing is dropped for a quota, and a time to live removes what is too old."""
     producer = await connect()
     await producer.open(domain.uri, write=True)
     await producer.post_all(domain.uri, numbered(5))

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from tests.interop.bmq.conftest import Connect
-from tests.interop.bmq.rig import SUCCESS, Client, Router, bodies, numbered
+from tests.support.bmq_router import SUCCESS, Client, Router, bodies, numbered
 
 DOMAINS = """\
 [domains."test.priority"]
@@ -52,7 +52,7 @@ async def again(router: Router, end: End, *clients: Client) -> None:
 async def test_what_was_acknowledged_is_there_once_when_the_router_ends_amid_posts(
     router: Router, connect: Connect, uri: str, end: End
 ) -> None:
-    """C59: the SDK posts again what was not acknowledged."""
+    """BMQ-59: the SDK posts again what was not acknowledged."""
     producer = await connect()
     await producer.open(uri, write=True)
     half = POSTS // 2
@@ -85,7 +85,7 @@ async def test_what_was_acknowledged_is_there_once_when_the_router_ends_amid_pos
 async def test_what_was_not_confirmed_comes_again_when_the_router_is_back(
     router: Router, connect: Connect, uri: str, end: End
 ) -> None:
-    """C50, C54: to the same client, which opens its queue again by itself."""
+    """BMQ-50, BMQ-54: to the same client, which opens its queue again by itself."""
     producer, consumer = await connect(), await connect()
     await producer.open(uri, write=True)
     await consumer.open(uri, read=True)
@@ -122,7 +122,7 @@ async def test_a_message_confirmed_after_the_router_is_back_is_confirmed(
 async def test_options_that_were_configured_hold_when_the_router_is_back(
     router: Router, connect: Connect, uri: str, end: End
 ) -> None:
-    """C43: the SDK configures its queues again."""
+    """BMQ-43: the SDK configures its queues again."""
     producer, consumer, low = [await connect() for _ in range(3)]
     await producer.open(uri, write=True)
     await consumer.open(uri, read=True)
@@ -140,7 +140,7 @@ async def test_options_that_were_configured_hold_when_the_router_is_back(
 async def test_apps_keep_what_they_were_given_and_were_not(
     router: Router, connect: Connect, name: str, end: End
 ) -> None:
-    """C64, C72, C73: expressions were evaluated when the messages came."""
+    """BMQ-64, BMQ-72, BMQ-73: expressions were evaluated when the messages came."""
     uri = f"bmq://test.fanout/{name}"
     producer, bar = await connect(), await connect()
     await producer.open(uri, write=True)
@@ -164,7 +164,7 @@ async def test_apps_keep_what_they_were_given_and_were_not(
 async def test_a_broadcast_queue_goes_on(
     router: Router, connect: Connect, name: str, end: End
 ) -> None:
-    """C78."""
+    """BMQ-78."""
     uri = f"bmq://test.broadcast/{name}"
     one, other = await connect(), await connect()
     await one.open(uri, read=True, write=True)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.interop.bmq.conftest import Connect
-from tests.interop.bmq.rig import SUCCESS, Client, Router, bodies, numbered
+from tests.support.bmq_router import SUCCESS, Client, Router, bodies, numbered
 
 DOMAINS = """\
 [domains."test.priority"]
@@ -44,7 +44,7 @@ async def confirmed(*clients: Client) -> list[list[bytes]]:
 async def test_three_equal_consumers_take_strict_turns(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C36, S003-36, S003-41."""
+    """BMQ-36, S003-36, S003-41."""
     consumers = [await connect() for _ in range(3)]
     for consumer in consumers:
         await consumer.open(uri, read=True)
@@ -56,7 +56,7 @@ async def test_three_equal_consumers_take_strict_turns(
 async def test_only_the_highest_priority_is_given_messages(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C27, S003-35: when it drops below the other, the other is given all."""
+    """BMQ-27, S003-35: when it drops below the other, the other is given all."""
     high, low = await connect(), await connect()
     await high.open(uri, read=True, priority=10)
     await low.open(uri, read=True, priority=5)
@@ -70,7 +70,7 @@ async def test_only_the_highest_priority_is_given_messages(
 async def test_the_order_of_opening_does_not_matter_to_priorities(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C27, also with the extremes of what a priority may be."""
+    """BMQ-27, also with the extremes of what a priority may be."""
     lowest, highest = await connect(), await connect()
     await lowest.open(uri, read=True, priority=-(2**30))
     assert await producer.post(uri, b"alone") == SUCCESS
@@ -83,7 +83,7 @@ async def test_the_order_of_opening_does_not_matter_to_priorities(
 async def test_equal_priorities_of_the_highest_share_and_lower_ones_wait(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C27, C36, S003-36."""
+    """BMQ-27, BMQ-36, S003-36."""
     one, other, low = [await connect() for _ in range(3)]
     await one.open(uri, read=True, priority=3)
     await other.open(uri, read=True, priority=3)
@@ -97,7 +97,7 @@ async def test_equal_priorities_of_the_highest_share_and_lower_ones_wait(
 async def test_the_next_priority_takes_over_when_the_highest_leaves(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """S003-38, C53."""
+    """S003-38, BMQ-53."""
     high, low = await connect(), await connect()
     await high.open(uri, read=True, priority=2)
     await low.open(uri, read=True, priority=1)
@@ -112,7 +112,7 @@ async def test_the_next_priority_takes_over_when_the_highest_leaves(
 async def test_consumers_that_join_and_leave_take_part_as_long_as_they_are_there(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C38."""
+    """BMQ-38."""
     one, two, three = [await connect() for _ in range(3)]
     await one.open(uri, read=True)
     await producer.post_all(uri, numbered(3))
@@ -133,7 +133,7 @@ async def test_consumers_that_join_and_leave_take_part_as_long_as_they_are_there
 async def test_a_window_of_one_gives_messages_one_by_one(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C43."""
+    """BMQ-43."""
     consumer = await connect()
     await consumer.open(uri, read=True, max_unconfirmed_messages=1)
     await producer.post_all(uri, numbered(4))
@@ -146,7 +146,7 @@ async def test_a_window_of_one_gives_messages_one_by_one(
 async def test_a_full_window_opens_again_at_four_fifths(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C44: a window of 10 that was full waits for 8."""
+    """BMQ-44: a window of 10 that was full waits for 8."""
     consumer = await connect()
     await consumer.open(uri, read=True, max_unconfirmed_messages=10)
     await producer.post_all(uri, numbered(15))
@@ -161,7 +161,7 @@ async def test_a_full_window_opens_again_at_four_fifths(
 
 
 async def test_a_window_counts_bytes(connect: Connect, producer: Client, uri: str) -> None:
-    """C45: full at 1000, open again at 800."""
+    """BMQ-45: full at 1000, open again at 800."""
     consumer = await connect()
     await consumer.open(uri, read=True, max_unconfirmed_bytes=1000)
     await producer.post_all(uri, [body * 500 for body in (b"a", b"b", b"c", b"d")])
@@ -176,7 +176,7 @@ async def test_a_window_counts_bytes(connect: Connect, producer: Client, uri: st
 async def test_a_message_beyond_the_window_is_given_to_a_consumer_that_has_nothing(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C45."""
+    """BMQ-45."""
     consumer = await connect()
     await consumer.open(uri, read=True, max_unconfirmed_bytes=100)
     await producer.post_all(uri, [b"large" * 100, b"small"])
@@ -188,7 +188,7 @@ async def test_a_message_beyond_the_window_is_given_to_a_consumer_that_has_nothi
 async def test_properties_count_as_bytes_of_the_window(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C45."""
+    """BMQ-45."""
     consumer = await connect()
     await consumer.open(uri, read=True, max_unconfirmed_bytes=100)
     for body in (b"one", b"two"):
@@ -200,7 +200,7 @@ async def test_properties_count_as_bytes_of_the_window(
 async def test_a_window_of_nothing_pauses_until_it_is_raised(
     connect: Connect, producer: Client, uri: str, limit: str
 ) -> None:
-    """C46, S003-22."""
+    """BMQ-46, S003-22."""
     consumer = await connect()
     await consumer.open(uri, read=True)
     await consumer.configure(uri, **{limit: 0})
@@ -218,7 +218,7 @@ async def test_a_window_of_nothing_pauses_until_it_is_raised(
 async def test_a_paused_consumer_leaves_the_messages_to_the_others(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C39, C46."""
+    """BMQ-39, BMQ-46."""
     paused, awake = await connect(), await connect()
     await paused.open(uri, read=True, max_unconfirmed_messages=0)
     await awake.open(uri, read=True)
@@ -229,7 +229,7 @@ async def test_a_paused_consumer_leaves_the_messages_to_the_others(
 async def test_a_full_window_that_is_raised_opens_without_a_confirm(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C47, S003-23."""
+    """BMQ-47, S003-23."""
     consumer = await connect()
     await consumer.open(uri, read=True, max_unconfirmed_messages=2)
     await producer.post_all(uri, numbered(6))
@@ -241,7 +241,7 @@ async def test_a_full_window_that_is_raised_opens_without_a_confirm(
 async def test_a_window_that_is_lowered_counts_what_is_unconfirmed(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C47, the other way round."""
+    """BMQ-47, the other way round."""
     consumer = await connect()
     await consumer.open(uri, read=True, max_unconfirmed_messages=10)
     await producer.post_all(uri, numbered(5))
@@ -255,7 +255,7 @@ async def test_a_window_that_is_lowered_counts_what_is_unconfirmed(
 
 
 async def test_a_full_consumer_is_passed_over(connect: Connect, producer: Client, uri: str) -> None:
-    """C39."""
+    """BMQ-39."""
     full, roomy = await connect(), await connect()
     await full.open(uri, read=True, max_unconfirmed_messages=1)
     await roomy.open(uri, read=True)
@@ -269,7 +269,7 @@ async def test_a_full_consumer_is_passed_over(connect: Connect, producer: Client
 async def test_when_all_are_full_a_confirm_brings_the_oldest_that_waits(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C40."""
+    """BMQ-40."""
     one, other = await connect(), await connect()
     for consumer in (one, other):
         await consumer.open(uri, read=True, max_unconfirmed_messages=1)
@@ -287,7 +287,7 @@ async def test_when_all_are_full_a_confirm_brings_the_oldest_that_waits(
 async def test_nothing_spills_over_to_a_lower_priority(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C41, S003-37."""
+    """BMQ-41, S003-37."""
     high, low = await connect(), await connect()
     await high.open(uri, read=True, priority=2, max_unconfirmed_messages=1)
     await low.open(uri, read=True, priority=1)
@@ -300,7 +300,7 @@ async def test_nothing_spills_over_to_a_lower_priority(
 async def test_a_consumer_that_is_raised_above_the_others_takes_what_waits(
     connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C42, S003-22, S003-23."""
+    """BMQ-42, S003-22, S003-23."""
     full, other = await connect(), await connect()
     await full.open(uri, read=True, priority=2, max_unconfirmed_messages=1)
     await other.open(uri, read=True, priority=1)
@@ -316,7 +316,7 @@ async def test_a_consumer_that_is_raised_above_the_others_takes_what_waits(
 async def test_uneven_consumers_lose_and_repeat_nothing(
     router: Router, connect: Connect, producer: Client, uri: str
 ) -> None:
-    """C49."""
+    """BMQ-49."""
     windows = [1, 1, 2, 2, 3, 3, 5, 8, 13, 50]
     consumers = [await connect() for _ in windows]
     for consumer, window in zip(consumers, windows, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.interop.bmq.conftest import Connect
-from tests.interop.bmq.rig import SUCCESS, Router, bodies, numbered
+from tests.support.bmq_router import SUCCESS, Router, bodies, numbered
 
 DOMAINS = """\
 [domains."test.fanout"]
@@ -25,7 +25,7 @@ def counted(told: dict[str, Any], *names: str) -> list[int]:
 async def test_counts_of_queue_and_apps_agree_with_what_was_done(
     router: Router, connect: Connect, name: str
 ) -> None:
-    """C91, S003-17."""
+    """BMQ-91, S003-17."""
     uri = f"bmq://test.fanout/{name}"
     producer, foo, bar = [await connect() for _ in range(3)]
     await producer.open(uri, write=True)
@@ -66,7 +66,7 @@ async def test_counts_of_queue_and_apps_agree_with_what_was_done(
 async def test_bytes_and_messages_go_to_nothing_when_all_is_confirmed(
     router: Router, connect: Connect, name: str
 ) -> None:
-    """C91."""
+    """BMQ-91."""
     uri = f"bmq://test.priority/{name}"
     client = await connect()
     await client.open(uri, read=True, write=True)
@@ -83,7 +83,7 @@ async def test_bytes_and_messages_go_to_nothing_when_all_is_confirmed(
 
 
 async def test_sessions_are_listed_while_they_last(router: Router, connect: Connect) -> None:
-    """C91."""
+    """BMQ-91."""
     one, _ = await connect(), await connect()
     await router.sessions(2)
     await one.stop()

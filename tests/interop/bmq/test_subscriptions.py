@@ -5,28 +5,28 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.core.domain import Mode
 from headgate.core.facts import PutAside
-from headgate.wire.bmq.control import (
+from headgate.core.model.domain import Mode
+from headgate.wire.bmq.codec.control import (
     Category,
     ConfigureStream,
     ConfigureStreamResponse,
     ConsumerInfo,
+    ConsumerSubscription,
     Content,
     ControlMessage,
     Expression,
     Status,
     StreamParameters,
-    Subscription,
     encode_control,
 )
-from headgate.wire.bmq.events import Encoding, EventType, event
-from headgate.wire.bmq.messages import encode_puts
+from headgate.wire.bmq.codec.frames import Encoding, EventType, event
+from headgate.wire.bmq.codec.messages import encode_puts
 from headgate.wire.bmq.requests import READ, WRITE
-from tests.interop.bmq.raw import RawClient, Wants, bodies, numbers
-from tests.interop.bmq.rawrig import Rig, StartRig, domain
-from tests.interop.bmq.rawrig import rig as rig
-from tests.interop.bmq.rawrig import start_rig as start_rig
+from tests.support.bmq_raw import RawClient, Wants, bodies, numbers
+from tests.support.bmq_raw_router import Rig, StartRig, domain
+from tests.support.bmq_raw_router import rig as rig
+from tests.support.bmq_raw_router import start_rig as start_rig
 
 QUEUE = "bmq://work/q"
 
@@ -65,7 +65,7 @@ def refusal(content: Content) -> Category:
 
 @pytest.mark.parametrize("encoding", Encoding, ids=lambda encoding: encoding.name)
 async def test_only_what_matches_arrives_and_in_order(rig: Rig, encoding: Encoding) -> None:
-    """C1, S003-4, S003-14: whichever way the client writes its requests."""
+    """BMQ-1, S003-4, S003-14: whichever way the client writes its requests."""
     client = await rig.connect()
     client.encoding = encoding
     await opened(client, QUEUE, READ | WRITE)
@@ -78,7 +78,7 @@ async def test_only_what_matches_arrives_and_in_order(rig: Rig, encoding: Encodi
 
 
 async def test_no_expression_is_everything_and_brings_the_backlog_back(rig: Rig) -> None:
-    """C2, S003-1, S003-23."""
+    """BMQ-2, S003-1, S003-23."""
     reader, writer = await consumer(rig, Wants()), await producer(rig)
     await writer.post_numbers([1, 2])
     assert numbers(await reader.given()) == [1, 2]
@@ -90,7 +90,7 @@ async def test_no_expression_is_everything_and_brings_the_backlog_back(rig: Rig)
 
 
 async def test_no_subscription_at_all_stops_what_comes(rig: Rig) -> None:
-    """C2: it is how a consumer says that it is about to close the queue."""
+    """BMQ-2: it is how a consumer says that it is about to close the queue."""
     reader, writer = await consumer(rig, Wants()), await producer(rig)
     assert is_done(await reader.configure())
     await writer.post_numbers([1])
@@ -102,7 +102,7 @@ async def test_no_subscription_at_all_stops_what_comes(rig: Rig) -> None:
 async def test_an_empty_text_is_refused_with_all_that_came_with_it(
     rig: Rig, valid_first: bool
 ) -> None:
-    """C3: and the subscriptions of before stay, with their numbers."""
+    """BMQ-3: and the subscriptions of before stay, with their numbers."""
     reader, writer = await consumer(rig, Wants("x == 1", id=5)), await producer(rig)
     both = [Wants("x == 2", id=6), Wants("", id=7)]
     reply = await reader.configure(*(both if valid_first else both[::-1]))
@@ -121,7 +121,7 @@ async def test_an_empty_text_is_refused_with_all_that_came_with_it(
     ],
 )  # fmt: skip
 async def test_what_is_no_expression_is_refused_and_changes_nothing(rig: Rig, text: str) -> None:
-    """C4, C6, C18, C19: with the place of the mistake."""
+    """BMQ-4, BMQ-6, BMQ-18, BMQ-19: with the place of the mistake."""
     reader, writer = await consumer(rig, Wants("x == 1")), await producer(rig)
     reply = await reader.configure(Wants("x >= 0"), Wants(text))
     assert refusal(reply) is Category.INVALID_ARGUMENT
@@ -132,7 +132,7 @@ async def test_what_is_no_expression_is_refused_and_changes_nothing(rig: Rig, te
 
 
 async def test_what_is_neither_true_nor_false_matches_nothing(rig: Rig) -> None:
-    """C5."""
+    """BMQ-5."""
     reader, writer = await consumer(rig, Wants("x"), Wants("x + 33")), await producer(rig)
     await writer.post_numbers([0, 1])
     assert await reader.given() == []
@@ -143,7 +143,7 @@ async def test_an_expression_of_another_version_is_refused(rig: Rig) -> None:
     reader, writer = await consumer(rig, Wants("x == 1")), await producer(rig)
     everything = (ConsumerInfo(10, 1000, 0, 1),)
     for expression in (Expression(2, "x == 2"), Expression(0, "x == 2"), Expression(-1, "")):
-        wrong = StreamParameters("__default", (Subscription(1, expression, everything),))
+        wrong = StreamParameters("__default", (ConsumerSubscription(1, expression, everything),))
         assert refusal(await reader.ask(ConfigureStream(0, wrong))) is Category.INVALID_ARGUMENT
     await writer.post_numbers([1, 2])
     assert numbers(await reader.given()) == [1]
@@ -153,7 +153,7 @@ async def test_an_expression_of_another_version_is_refused(rig: Rig) -> None:
 
 
 async def test_what_nobody_wants_does_not_hold_up_the_rest(rig: Rig) -> None:
-    """C23, S003-15, S003-18: it waits in the queue."""
+    """BMQ-23, S003-15, S003-18: it waits in the queue."""
     reader, writer = await consumer(rig, Wants("x > 10")), await producer(rig)
     await writer.post_numbers([1, 11, 2, 12])
     assert numbers(await reader.given()) == [11, 12]
@@ -162,7 +162,7 @@ async def test_what_nobody_wants_does_not_hold_up_the_rest(rig: Rig) -> None:
 
 
 async def test_a_new_consumer_receives_what_nobody_wanted_oldest_first(rig: Rig) -> None:
-    """C24, S003-16."""
+    """BMQ-24, S003-16."""
     first, writer = await consumer(rig, Wants("x > 10")), await producer(rig)
     await writer.post_numbers([3, 11, 1, 12, 2])
     assert numbers(await first.given()) == [11, 12]
@@ -173,7 +173,7 @@ async def test_a_new_consumer_receives_what_nobody_wanted_oldest_first(rig: Rig)
 
 
 async def test_a_wider_expression_brings_the_backlog_and_nothing_confirmed(rig: Rig) -> None:
-    """C25, S003-22, S003-23."""
+    """BMQ-25, S003-22, S003-23."""
     reader, writer = await consumer(rig, Wants("x > 10")), await producer(rig)
     await writer.post_numbers([1, 11, 2, 12])
     first = await reader.given()
@@ -188,7 +188,7 @@ async def test_a_wider_expression_brings_the_backlog_and_nothing_confirmed(rig: 
 
 
 async def test_subscriptions_that_do_not_overlap_split_the_stream(rig: Rig) -> None:
-    """C26, S003-3: each in order."""
+    """BMQ-26, S003-3: each in order."""
     small = await consumer(rig, Wants("x < 10"))
     large = await consumer(rig, Wants("x >= 10"))
     writer = await producer(rig)
@@ -198,7 +198,7 @@ async def test_subscriptions_that_do_not_overlap_split_the_stream(rig: Rig) -> N
 
 
 async def test_the_higher_priority_has_everything_until_it_is_the_lower(rig: Rig) -> None:
-    """C27."""
+    """BMQ-27."""
     high = await consumer(rig, Wants("x >= 0", priority=10))
     low = await consumer(rig, Wants("x >= 0", priority=5))
     writer = await producer(rig)
@@ -210,7 +210,7 @@ async def test_the_higher_priority_has_everything_until_it_is_the_lower(rig: Rig
 
 
 async def test_an_overlap_goes_to_the_higher_priority(rig: Rig) -> None:
-    """C28, S003-30."""
+    """BMQ-28, S003-30."""
     high = await consumer(rig, Wants("x >= 1000", priority=5))
     low = await consumer(rig, Wants("x >= 0", priority=1))
     writer = await producer(rig)
@@ -220,7 +220,7 @@ async def test_an_overlap_goes_to_the_higher_priority(rig: Rig) -> None:
 
 
 async def test_a_consumer_may_have_256_subscriptions(rig: Rig) -> None:
-    """C29: each message once, and with the number of its own."""
+    """BMQ-29: each message once, and with the number of its own."""
     wanted = [Wants(f"x == {number}", id=10_000 + number) for number in range(256)]
     reader, writer = await consumer(rig, *wanted), await producer(rig)
     await writer.post_numbers(range(257))
@@ -233,7 +233,7 @@ async def test_a_consumer_may_have_256_subscriptions(rig: Rig) -> None:
 
 
 async def test_several_matching_subscriptions_make_one_delivery(rig: Rig) -> None:
-    """C30, S003-27."""
+    """BMQ-30, S003-27."""
     wanted = [Wants("x > 0", id=1), Wants("x > 1", id=2), Wants(id=3)]
     reader, writer = await consumer(rig, *wanted), await producer(rig)
     await writer.post_numbers([1, 2, 3])
@@ -241,7 +241,7 @@ async def test_several_matching_subscriptions_make_one_delivery(rig: Rig) -> Non
 
 
 async def test_several_expressions_are_or(rig: Rig) -> None:
-    """C31, S003-26: and the number says which was true."""
+    """BMQ-31, S003-26: and the number says which was true."""
     wanted = [Wants("x == 1", id=11), Wants("x == 3", id=33)]
     reader, writer = await consumer(rig, *wanted), await producer(rig)
     await writer.post_numbers([1, 2, 3])
@@ -250,7 +250,7 @@ async def test_several_expressions_are_or(rig: Rig) -> None:
 
 
 async def test_each_subscription_has_its_own_priority(rig: Rig) -> None:
-    """C32, S003-24."""
+    """BMQ-32, S003-24."""
     first = await consumer(rig, Wants("x < 10", priority=2), Wants("x >= 10", priority=1))
     second = await consumer(rig, Wants("x < 10", priority=1), Wants("x >= 10", priority=2))
     writer = await producer(rig)
@@ -260,7 +260,7 @@ async def test_each_subscription_has_its_own_priority(rig: Rig) -> None:
 
 
 async def test_a_removed_subscription_stops_at_once_and_can_still_be_confirmed(rig: Rig) -> None:
-    """C33."""
+    """BMQ-33."""
     wanted = Wants("x == 1"), Wants("x == 2")
     reader, writer = await consumer(rig, *wanted), await producer(rig)
     await writer.post_numbers([1, 2])
@@ -278,7 +278,7 @@ async def test_a_removed_subscription_stops_at_once_and_can_still_be_confirmed(r
 async def test_below_filtered_consumers_one_without_gets_what_they_do_not_match(
     rig: Rig,
 ) -> None:
-    """C34."""
+    """BMQ-34."""
     filtered = await consumer(rig, Wants("x > 1", priority=1))
     everything = await consumer(rig, Wants())
     writer = await producer(rig)
@@ -290,7 +290,7 @@ async def test_below_filtered_consumers_one_without_gets_what_they_do_not_match(
 async def test_a_message_without_properties_reaches_only_those_who_ask_for_none(
     rig: Rig,
 ) -> None:
-    """C35."""
+    """BMQ-35."""
     one = await consumer(rig, Wants("x > 0", priority=3), Wants("!(x > 0)", priority=2))
     other = await consumer(rig, Wants("!exists(x)", priority=1))
     writer = await producer(rig)
@@ -305,7 +305,7 @@ async def test_a_message_without_properties_reaches_only_those_who_ask_for_none(
 
 
 async def test_each_group_has_its_own_rotation(rig: Rig) -> None:
-    """C37: messages of one do not move the turn of the other."""
+    """BMQ-37: messages of one do not move the turn of the other."""
     wanted = Wants("x < 10"), Wants("x >= 10")
     readers = [await consumer(rig, *wanted) for _ in range(2)]
     writer = await producer(rig)
@@ -321,7 +321,7 @@ async def test_each_group_has_its_own_rotation(rig: Rig) -> None:
 
 
 async def test_when_all_are_full_the_oldest_goes_to_whoever_confirms(rig: Rig) -> None:
-    """C40."""
+    """BMQ-40."""
     readers = [await consumer(rig, Wants("x >= 0", messages=1)) for _ in range(2)]
     writer = await producer(rig)
     await writer.post_numbers(range(5))
@@ -334,7 +334,7 @@ async def test_when_all_are_full_the_oldest_goes_to_whoever_confirms(rig: Rig) -
 
 
 async def test_a_full_subscription_does_not_stop_the_other_of_its_consumer(rig: Rig) -> None:
-    """C48."""
+    """BMQ-48."""
     wanted = Wants("x < 10", messages=1), Wants("x >= 10")
     reader, writer = await consumer(rig, *wanted), await producer(rig)
     await writer.post_numbers([1, 2, 11, 3, 12])
@@ -345,7 +345,7 @@ async def test_a_full_subscription_does_not_stop_the_other_of_its_consumer(rig: 
 
 
 async def test_a_window_of_nothing_pauses_one_subscription(rig: Rig) -> None:
-    """C46: until it is raised."""
+    """BMQ-46: until it is raised."""
     wanted = Wants("x < 10", messages=0), Wants("x >= 10")
     reader, writer = await consumer(rig, *wanted), await producer(rig)
     await writer.post_numbers([1, 11])
@@ -358,7 +358,7 @@ async def test_a_window_of_nothing_pauses_one_subscription(rig: Rig) -> None:
 
 
 async def test_expressions_of_app_and_consumer_are_and(start_rig: StartRig) -> None:
-    """C63, S003-12: what only the app wants waits, until a consumer wants it too."""
+    """BMQ-63, S003-12: what only the app wants waits, until a consumer wants it too."""
     filters = {"foo": "x == 1", "bar": "x > 2"}
     rig = await start_rig(domains=[domain("fan", Mode.FANOUT, filters, apps=("foo", "bar"))])
     foo = await consumer(rig, Wants("x == 2"), uri="bmq://fan/q?id=foo")
@@ -380,7 +380,7 @@ async def test_expressions_of_app_and_consumer_are_and(start_rig: StartRig) -> N
 
 
 async def test_one_client_reads_two_apps_with_expressions_of_their_own(rig: Rig) -> None:
-    """C72, S003-9: what is confirmed for one is not for the other."""
+    """BMQ-72, S003-9: what is confirmed for one is not for the other."""
     client, writer = await rig.connect(), await producer(rig, "bmq://fan/q")
     await opened(client, "bmq://fan/q?id=foo", READ, sub=1)
     await opened(client, "bmq://fan/q?id=bar", READ, sub=2)
@@ -398,7 +398,7 @@ async def test_one_client_reads_two_apps_with_expressions_of_their_own(rig: Rig)
 
 
 async def test_an_expression_filters_a_broadcast(rig: Rig) -> None:
-    """C78, C80: at that moment, and once for each consumer."""
+    """BMQ-78, BMQ-80: at that moment, and once for each consumer."""
     low = await consumer(rig, Wants("x < 10"), Wants("x < 5"), uri="bmq://news/q")
     high = await consumer(rig, Wants("x >= 5"), uri="bmq://news/q")
     writer = await producer(rig, "bmq://news/q")
@@ -458,11 +458,11 @@ async def test_the_same_subscription_may_get_a_new_number(rig: Rig) -> None:
 
 
 async def test_a_subscription_for_two_consumers_has_two_places_in_the_rotation(rig: Rig) -> None:
-    """C36: as those have who speak for others."""
+    """BMQ-36: as those have who speak for others."""
     both, one = await rig.connect(), await consumer(rig, Wants("x >= 0"))
     await opened(both, QUEUE, READ)
     two = (ConsumerInfo(10, 1 << 20, 0, 1), ConsumerInfo(10, 1 << 20, 0, 1))
-    stream = StreamParameters("__default", (Subscription(4, Expression(1, "x >= 0"), two),))
+    stream = StreamParameters("__default", (ConsumerSubscription(4, Expression(1, "x >= 0"), two),))
     assert is_done(await both.ask(ConfigureStream(0, stream)))
     writer = await producer(rig)
     await writer.post_numbers(range(6))

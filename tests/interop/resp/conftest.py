@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interop.resp.client import Client
-from tests.interop.resp.cluster import Cluster, start_headgate_cluster, start_redis_cluster
-from tests.interop.resp.server import (
+from tests.support.resp_client import Client
+from tests.support.resp_cluster import Cluster, start_headgate_cluster, start_redis_cluster
+from tests.support.resp_servers import (
     PASSWORD,
     Connect,
     Dial,

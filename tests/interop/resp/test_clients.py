@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.interop.resp.client import OK, PONG, Client, Error, Verbatim
-from tests.interop.resp.server import (
+from tests.support.resp_client import OK, PONG, Client, Error, Verbatim
+from tests.support.resp_servers import (
     Connect,
     Dial,
     Server,
@@ -14,7 +14,7 @@ from tests.interop.resp.server import (
 
 
 def test_what_new_clients_say_of_themselves_is_accepted(headgate: Server, dial: Dial) -> None:
-    """R-17."""
+    """RESP-17."""
     client = dial(headgate)
     assert client.ask("CLIENT", "SETINFO", "LIB-NAME", "redis-py") == OK
     assert client.ask("CLIENT", "SETINFO", "lib-ver", "8.1.0") == OK
@@ -24,7 +24,7 @@ def test_what_new_clients_say_of_themselves_is_accepted(headgate: Server, dial: 
 
 
 def test_unknown_subcommands_are_an_error_and_the_connection_goes_on(connect: Connect) -> None:
-    """R-17."""
+    """RESP-17."""
     client = connect(3)
     words = ("MAINT_NOTIFICATIONS", "ON", "moving-endpoint-type", "internal-ip")
     expected = Error("ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.")
@@ -33,13 +33,13 @@ def test_unknown_subcommands_are_an_error_and_the_connection_goes_on(connect: Co
 
 
 def test_ids_of_clients_grow(connect: Connect) -> None:
-    """R-18."""
+    """RESP-18."""
     numbers = [number_of(connect().ask("CLIENT", "ID")) for _ in range(5)]
     assert numbers == sorted(set(numbers))
 
 
 def test_a_client_has_a_name(connect: Connect, name: str) -> None:
-    """R-18."""
+    """RESP-18."""
     client = connect()
     assert client.ask("CLIENT", "GETNAME") is None
     assert client.ask("CLIENT", "SETNAME", name) == OK
@@ -54,7 +54,7 @@ def test_a_client_has_a_name(connect: Connect, name: str) -> None:
 
 
 def test_the_list_of_subscribers_is_exact(connect: Connect, name: str) -> None:
-    """R-19."""
+    """RESP-19."""
     plain, many, shard, asker = (connect() for _ in range(4))
     numbers = [number_of(each.ask("CLIENT", "ID")) for each in (plain, many, shard)]
     many.ask("SUBSCRIBE", name)
@@ -87,7 +87,7 @@ FIELDS = (
 def test_a_line_of_the_list_has_the_fields_that_tools_know(
     connect: Connect, server: Server, name: str
 ) -> None:
-    """R-19."""
+    """RESP-19."""
     client = connect(3)
     client.ask("CLIENT", "SETNAME", name)
     reply = client.ask("CLIENT", "INFO")
@@ -104,14 +104,14 @@ def test_a_line_of_the_list_has_the_fields_that_tools_know(
 
 
 def test_an_unknown_type_of_client_is_refused(client: Client) -> None:
-    """R-19."""
+    """RESP-19."""
     assert client.ask("CLIENT", "LIST", "TYPE", "x") == Error("ERR Unknown client type 'x'")
     assert client.ask("CLIENT", "LIST", "x") == Error("ERR syntax error")
     assert client.ask("CLIENT", "LIST", "ID", "x") == Error("ERR Invalid client ID")
 
 
 def test_a_killed_client_loses_its_subscriptions(connect: Connect, name: str) -> None:
-    """R-20, S002-26."""
+    """RESP-20, S002-26."""
     victim, killer = connect(), connect()
     number = number_of(victim.ask("CLIENT", "ID"))
     victim.ask("SUBSCRIBE", name)
@@ -124,7 +124,7 @@ def test_a_killed_client_loses_its_subscriptions(connect: Connect, name: str) ->
 
 
 def test_subscribers_are_killed_by_their_type(connect: Connect, name: str) -> None:
-    """R-20."""
+    """RESP-20."""
     victims, killer = [connect(), connect()], connect()
     for victim in victims:
         victim.ask("SUBSCRIBE", name)
@@ -135,7 +135,7 @@ def test_subscribers_are_killed_by_their_type(connect: Connect, name: str) -> No
 
 
 def test_a_client_is_killed_by_its_address(connect: Connect) -> None:
-    """R-20."""
+    """RESP-20."""
     victims, killer = [connect(), connect()], connect()
     first, second = (f"{host}:{port}" for host, port in (v.address for v in victims))
     assert killer.ask("CLIENT", "KILL", first) == OK
@@ -147,7 +147,7 @@ def test_a_client_is_killed_by_its_address(connect: Connect) -> None:
 
 
 def test_a_client_that_kills_itself_is_told_first(connect: Connect) -> None:
-    """R-20."""
+    """RESP-20."""
     client = connect()
     number = number_of(client.ask("CLIENT", "ID"))
     assert client.ask("CLIENT", "KILL", "ID", number) == 0, "it is skipped unless it says so"
@@ -156,7 +156,7 @@ def test_a_client_that_kills_itself_is_told_first(connect: Connect) -> None:
 
 
 def test_a_wrong_kill_kills_nobody(client: Client) -> None:
-    """R-20."""
+    """RESP-20."""
     assert client.ask("CLIENT", "KILL", "ID", "x") == Error(
         "ERR client-id should be greater than 0"
     )

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.resp.client import OK, Client, Error, Frame, Pairs, Word
-from tests.interop.resp.cluster import HALF, SLOTS, Cluster, node_id, slot_of
-from tests.interop.resp.server import (
+from tests.support.resp_client import OK, Client, Error, Frame, Pairs, Word
+from tests.support.resp_cluster import HALF, SLOTS, Cluster, node_id, slot_of
+from tests.support.resp_servers import (
     Dial,
     Server,
     info,
@@ -44,7 +44,7 @@ CROSS = Error("CROSSSLOT Keys in request don't hash to the same slot")
     ],
 )
 def test_keys_have_slots(cluster: Cluster, dial: Dial, key: bytes, slot: int) -> None:
-    """R-71, S002-69."""
+    """RESP-71, S002-69."""
     assert [slot_of(dial(node), key) for node in cluster.nodes] == [slot, slot]
 
 
@@ -63,7 +63,7 @@ def test_keys_have_slots(cluster: Cluster, dial: Dial, key: bytes, slot: int) ->
 def test_plain_channels_are_refused(
     headgate_cluster: Cluster, dial: Dial, words: list[str]
 ) -> None:
-    """R-72, S002-65, S002-66."""
+    """RESP-72, S002-65, S002-66."""
     client = dial(headgate_cluster.nodes[0])
     assert client.ask(*words) == Error(f"ERR {words[0]} is not supported in cluster mode yet")
     assert client.ask(words[0].lower(), *words[1:]) == Error(
@@ -75,14 +75,14 @@ def test_plain_channels_are_refused(
 
 
 def test_there_is_one_database(headgate_cluster: Cluster, dial: Dial) -> None:
-    """R-72."""
+    """RESP-72."""
     client = dial(headgate_cluster.nodes[0])
     assert client.ask("SELECT", 0) == OK
     assert client.ask("SELECT", 1) == Error("ERR SELECT is not allowed in cluster mode")
 
 
 def test_a_node_serves_its_own_slots(cluster: Cluster, dial: Dial, protocol: int) -> None:
-    """R-73, S002-67, S002-68, S002-70."""
+    """RESP-73, S002-67, S002-68, S002-70."""
     node, other = cluster.nodes
     subscriber, publisher = dial(node, protocol), dial(node)
     assert subscriber.ask("SSUBSCRIBE", LOWER) == subscriber.pushed(b"ssubscribe", LOWER, 1)
@@ -100,7 +100,7 @@ def test_a_node_serves_its_own_slots(cluster: Cluster, dial: Dial, protocol: int
 
 
 def test_channels_of_one_command_have_one_slot(cluster: Cluster, dial: Dial) -> None:
-    """R-73, S002-68: and a refusal changes nothing."""
+    """RESP-73, S002-68: and a refusal changes nothing."""
     client = dial(cluster.nodes[0])
     commands: list[list[Word]] = [
         ["SSUBSCRIBE", LOWER, LOWER_TOO],
@@ -123,7 +123,7 @@ def test_channels_of_one_command_have_one_slot(cluster: Cluster, dial: Dial) -> 
 
 
 def test_slots_matter_in_subscriber_mode_too(cluster: Cluster, dial: Dial) -> None:
-    """R-73, S002-70."""
+    """RESP-73, S002-70."""
     client = dial(cluster.nodes[0])
     client.ask("SSUBSCRIBE", LOWER)
     assert client.ask("SSUBSCRIBE", UPPER) == Error(cluster.moved(UPPER_SLOT, 1))
@@ -132,7 +132,7 @@ def test_slots_matter_in_subscriber_mode_too(cluster: Cluster, dial: Dial) -> No
 
 
 def test_a_slot_of_nobody_is_not_served(cluster: Cluster, dial: Dial) -> None:
-    """R-73."""
+    """RESP-73."""
     cluster.assign([LOWER_SLOT], None)
     client = dial(cluster.nodes[0])
     unserved = Error("CLUSTERDOWN Hash slot not served")
@@ -142,7 +142,7 @@ def test_a_slot_of_nobody_is_not_served(cluster: Cluster, dial: Dial) -> None:
 
 
 def test_a_node_that_was_not_told_of_slots_serves_none(tmp_path: Path, dial: Dial) -> None:
-    """R-73."""
+    """RESP-73."""
     with start_headgate(tmp_path, cluster=True) as node:
         client = dial(node)
         unconfigured = Error("ERR Cluster is not yet configured")
@@ -157,7 +157,7 @@ def channels_of(client: Client) -> set[Frame]:
 def test_when_slots_leave_their_subscribers_are_told(
     cluster: Cluster, dial: Dial, protocol: int
 ) -> None:
-    """R-75, R-76, S002-54, S002-72, S002-73, S002-74: after what was published before."""
+    """RESP-75, RESP-76, S002-54, S002-72, S002-73, S002-74: after what was published before."""
     node, other = cluster.nodes
     subscriber, publisher = dial(node, protocol), dial(node)
     twin = b"{kostas}.twin"
@@ -184,7 +184,7 @@ def test_when_slots_leave_their_subscribers_are_told(
 
 
 def test_who_loses_the_last_channel_leaves_subscriber_mode(cluster: Cluster, dial: Dial) -> None:
-    """R-75, S002-75."""
+    """RESP-75, S002-75."""
     subscriber = dial(cluster.nodes[0])
     subscriber.ask("SSUBSCRIBE", LOWER)
     assert isinstance(subscriber.ask("GET", LOWER), Error)
@@ -194,7 +194,7 @@ def test_who_loses_the_last_channel_leaves_subscriber_mode(cluster: Cluster, dia
 
 
 def test_who_died_before_slots_leave_is_skipped(cluster: Cluster, dial: Dial) -> None:
-    """R-75, S002-76."""
+    """RESP-75, S002-76."""
     subscribers = [dial(cluster.nodes[0]) for _ in range(10)]
     for subscriber in subscribers:
         subscriber.ask("SSUBSCRIBE", LOWER)
@@ -206,7 +206,7 @@ def test_who_died_before_slots_leave_is_skipped(cluster: Cluster, dial: Dial) ->
 
 
 def test_slots_that_come_are_served(cluster: Cluster, dial: Dial) -> None:
-    """R-73, R-76."""
+    """RESP-73, RESP-76."""
     cluster.assign([LOWER_SLOT], 1)
     client = dial(cluster.nodes[1])
     assert client.ask("SSUBSCRIBE", LOWER) == [b"ssubscribe", LOWER, 1]
@@ -218,7 +218,7 @@ def test_slots_that_come_are_served(cluster: Cluster, dial: Dial) -> None:
 
 
 def test_the_map_of_slots(cluster: Cluster, dial: Dial, protocol: int) -> None:
-    """R-74."""
+    """RESP-74."""
     client = dial(cluster.nodes[0], protocol)
     entries = sorted((items_of(e) for e in items_of(client.ask("CLUSTER", "SLOTS"))), key=str)
     ranges = []
@@ -240,7 +240,7 @@ def test_the_map_of_slots(cluster: Cluster, dial: Dial, protocol: int) -> None:
 
 
 def test_the_map_of_shards(cluster: Cluster, dial: Dial, protocol: int) -> None:
-    """R-74."""
+    """RESP-74."""
     client = dial(cluster.nodes[1], protocol)
     reply = items_of(client.ask("CLUSTER", "SHARDS"))
     seen = {}
@@ -259,7 +259,7 @@ def test_the_map_of_shards(cluster: Cluster, dial: Dial, protocol: int) -> None:
 
 
 def test_the_list_of_nodes(cluster: Cluster, dial: Dial) -> None:
-    """R-74."""
+    """RESP-74."""
     text = text_of(dial(cluster.nodes[0]).ask("CLUSTER", "NODES"))
     assert text.endswith("\n")
     lines = {line.split(" ")[0]: line.split(" ") for line in text.splitlines()}
@@ -272,7 +272,7 @@ def test_the_list_of_nodes(cluster: Cluster, dial: Dial) -> None:
 
 
 def test_the_state_of_the_cluster(cluster: Cluster, dial: Dial) -> None:
-    """R-74."""
+    """RESP-74."""
     client = dial(cluster.nodes[0])
     lines = text_of(client.ask("CLUSTER", "INFO")).split("\r\n")
     told = dict(line.split(":", 1) for line in lines if line)
@@ -291,7 +291,7 @@ def test_the_state_of_the_cluster(cluster: Cluster, dial: Dial) -> None:
 
 
 def test_outside_of_a_cluster_there_are_no_slots(server: Server, dial: Dial, name: str) -> None:
-    """R-73: several slots in one command are fine there."""
+    """RESP-73: several slots in one command are fine there."""
     client = dial(server)
     assert client.ask("CLUSTER", "SLOTS") == Error("ERR This instance has cluster support disabled")
     client.send("SSUBSCRIBE", name + "a", name + "b")
@@ -302,5 +302,5 @@ def test_outside_of_a_cluster_there_are_no_slots(server: Server, dial: Dial, nam
 
 
 def test_ids_of_nodes_differ(cluster: Cluster) -> None:
-    """R-74."""
+    """RESP-74."""
     assert len({node_id(node) for node in cluster.nodes}) == 2

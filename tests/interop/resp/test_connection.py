@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.interop.resp.client import (
+from tests.support.resp_client import (
     OK,
     PONG,
     QUEUED,
@@ -15,7 +15,7 @@ from tests.interop.resp.client import (
     Pairs,
     Simple,
 )
-from tests.interop.resp.server import (
+from tests.support.resp_servers import (
     PASSWORD,
     Connect,
     Dial,
@@ -35,7 +35,7 @@ WRONG_PASSWORD = Error("WRONGPASS invalid username-password pair or user is disa
 
 @pytest.mark.parametrize("words", [["HELLO"], ["HELLO", 2], ["HELLO", 3], ["hello", "3"]])
 def test_a_greeting_tells_seven_things(client: Client, words: list[str | int]) -> None:
-    """R-13."""
+    """RESP-13."""
     number = number_of(client.ask("CLIENT", "ID"))
     reply = client.ask(*words)
     version = int(words[1]) if len(words) > 1 else 2
@@ -50,7 +50,7 @@ def test_a_greeting_tells_seven_things(client: Client, words: list[str | int]) -
 
 
 def test_a_greeting_without_a_version_keeps_the_protocol(client: Client) -> None:
-    """R-13."""
+    """RESP-13."""
     client.hello(3)
     assert mapping(client.ask("HELLO"))[b"proto"] == 3
     assert isinstance(client.ask("HELLO"), Pairs)
@@ -61,7 +61,7 @@ def test_a_greeting_without_a_version_keeps_the_protocol(client: Client) -> None
 def test_the_version_is_new_enough_for_clients_that_look_at_it(
     headgate: Server, dial: Dial
 ) -> None:
-    """R-13: some switch on what they do by it."""
+    """RESP-13: some switch on what they do by it."""
     version = mapping(dial(headgate).ask("HELLO"))[b"version"]
     assert isinstance(version, bytes)
     assert tuple(int(part) for part in version.split(b".")) >= (7, 2, 0)
@@ -89,14 +89,14 @@ def test_the_version_is_new_enough_for_clients_that_look_at_it(
 def test_a_refused_greeting_changes_nothing(
     client: Client, words: list[str | int], text: str
 ) -> None:
-    """R-14."""
+    """RESP-14."""
     assert client.ask("HELLO", *words) == Error(text)
     assert client.read_raw_of("GET", "no such key") == b"$-1\r\n"
     assert client.ask("CLIENT", "GETNAME") is None
 
 
 def test_a_greeting_may_bring_password_and_name(guarded: Server, dial: Dial, name: str) -> None:
-    """R-15."""
+    """RESP-15."""
     client = dial(guarded)
     reply = client.ask("HELLO", 3, "AUTH", "default", PASSWORD, "SETNAME", name)
     assert isinstance(reply, Pairs)
@@ -104,7 +104,7 @@ def test_a_greeting_may_bring_password_and_name(guarded: Server, dial: Dial, nam
 
 
 def test_a_greeting_with_a_wrong_password_changes_nothing(guarded: Server, dial: Dial) -> None:
-    """R-15."""
+    """RESP-15."""
     client = dial(guarded)
     greeting = ("HELLO", 3, "AUTH", "default", "wrong", "SETNAME", "me")
     assert client.ask(*greeting) == WRONG_PASSWORD
@@ -115,7 +115,7 @@ def test_a_greeting_with_a_wrong_password_changes_nothing(guarded: Server, dial:
 
 
 def test_a_greeting_of_a_stranger_asks_for_the_password(guarded: Server, dial: Dial) -> None:
-    """R-15."""
+    """RESP-15."""
     text = (
         "NOAUTH HELLO must be called with the client already authenticated, otherwise the "
         "HELLO AUTH <user> <pass> option can be used to authenticate the client and select "
@@ -131,7 +131,7 @@ def test_a_greeting_of_a_stranger_asks_for_the_password(guarded: Server, dial: D
 
 
 def test_a_stranger_may_only_say_who_it_is(guarded: Server, dial: Dial, name: str) -> None:
-    """R-16."""
+    """RESP-16."""
     client = dial(guarded)
     for words in (["PING"], ["SUBSCRIBE", name], ["PUBLISH", name, "x"], ["CLIENT", "ID"]):
         assert client.ask(*words) == NEEDS_PASSWORD
@@ -150,7 +150,7 @@ def test_a_stranger_may_only_say_who_it_is(guarded: Server, dial: Dial, name: st
 
 
 def test_a_stranger_may_leave(guarded: Server, dial: Dial) -> None:
-    """R-16, R-24."""
+    """RESP-16, RESP-24."""
     client = dial(guarded)
     assert client.ask("RESET") == Simple("RESET")
     client.send("QUIT")
@@ -158,7 +158,7 @@ def test_a_stranger_may_leave(guarded: Server, dial: Dial) -> None:
 
 
 def test_without_a_password_any_is_fine_for_the_default_user(client: Client) -> None:
-    """R-16."""
+    """RESP-16."""
     assert client.ask("AUTH", "default", "anything") == OK
     assert client.ask("AUTH", "nobody", "anything") == WRONG_PASSWORD
     assert client.ask("AUTH", "anything") == Error(
@@ -170,7 +170,7 @@ def test_without_a_password_any_is_fine_for_the_default_user(client: Client) -> 
 
 
 def test_a_reset_in_subscriber_mode_forgets_all(connect: Connect, name: str) -> None:
-    """R-25, S002-26."""
+    """RESP-25, S002-26."""
     client, other = connect(), connect()
     client.ask("CLIENT", "SETNAME", name)
     assert client.ask("SELECT", 1) == OK
@@ -190,7 +190,7 @@ def test_a_reset_in_subscriber_mode_forgets_all(connect: Connect, name: str) -> 
 
 
 def test_a_reset_drops_a_transaction_and_replies_come_again(client: Client) -> None:
-    """R-25."""
+    """RESP-25."""
     assert client.ask("MULTI") == OK
     assert client.ask("PING") == QUEUED
     assert client.ask("RESET") == Simple("RESET")
@@ -205,7 +205,7 @@ def test_a_reset_drops_a_transaction_and_replies_come_again(client: Client) -> N
 def test_quit_is_answered_and_ends_the_connection(
     connect: Connect, name: str, protocol: int, subscribed: bool
 ) -> None:
-    """R-24."""
+    """RESP-24."""
     client = connect(protocol)
     if subscribed:
         client.ask("SUBSCRIBE", name)
@@ -245,6 +245,6 @@ def test_channels_are_those_of_all_databases(connect: Connect, name: str) -> Non
     ],
 )
 def test_a_wrong_call_is_named(client: Client, words: list[str], text: str) -> None:
-    """R-17."""
+    """RESP-17."""
     assert client.ask(*words) == Error(text)
     assert client.ask("ECHO", "x") == b"x"

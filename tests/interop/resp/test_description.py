@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from tests.interop.resp.client import PONG, Client, Error, Frame, Members, Pairs, Simple, Verbatim
-from tests.interop.resp.server import (
+from tests.support.resp_client import PONG, Client, Error, Frame, Members, Pairs, Simple, Verbatim
+from tests.support.resp_servers import (
     Connect,
     Dial,
     Server,
@@ -20,7 +20,7 @@ from tests.interop.resp.server import (
 
 
 def test_what_benchmarks_ask_of_the_configuration_is_answered(connect: Connect) -> None:
-    """R-21."""
+    """RESP-21."""
     client = connect()
     for key in (b"save", b"appendonly"):
         reply = items_of(client.ask("CONFIG", "GET", key))
@@ -36,7 +36,7 @@ def test_what_benchmarks_ask_of_the_configuration_is_answered(connect: Connect) 
 
 
 def test_an_unknown_setting_is_refused(client: Client) -> None:
-    """R-21."""
+    """RESP-21."""
     assert client.ask("CONFIG", "SET", "nosuch", "1") == Error(
         "ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'"
     )
@@ -51,7 +51,7 @@ def entry_of(client: Client, command: str) -> list[Frame]:
 
 
 def test_the_table_of_commands_is_told(connect: Connect, protocol: int) -> None:
-    """R-22."""
+    """RESP-22."""
     client = connect(protocol)
     entries = [items_of(entry) for entry in items_of(client.ask("COMMAND"))]
     assert {len(entry) for entry in entries} == {10}
@@ -73,7 +73,7 @@ def test_the_table_of_commands_is_told(connect: Connect, protocol: int) -> None:
 
 
 def test_an_unknown_command_has_no_entry(client: Client) -> None:
-    """R-22."""
+    """RESP-22."""
     unknown, known = items_of(client.ask("COMMAND", "INFO", "nosuch", "ping"))
     assert unknown is None
     assert items_of(known)[0] == b"ping"
@@ -81,7 +81,7 @@ def test_an_unknown_command_has_no_entry(client: Client) -> None:
 
 
 def test_tools_that_ask_for_docs_get_an_answer(connect: Connect, protocol: int) -> None:
-    """R-22."""
+    """RESP-22."""
     client = connect(protocol)
     reply = client.ask("COMMAND", "DOCS")
     assert isinstance(reply, Pairs if protocol == 3 else list)
@@ -90,7 +90,7 @@ def test_tools_that_ask_for_docs_get_an_answer(connect: Connect, protocol: int) 
 
 
 def test_keys_are_found_in_commands(client: Client) -> None:
-    """R-22."""
+    """RESP-22."""
     assert client.ask("COMMAND", "GETKEYS", "SET", "k", "v") == [b"k"]
     assert client.ask("COMMAND", "GETKEYS", "MSET", "a", "1", "b", "2") == [b"a", b"b"]
     assert client.ask("COMMAND", "GETKEYS", "NOSUCH", "k") == Error("ERR Invalid command specified")
@@ -115,7 +115,7 @@ PUBSUB_COMMANDS = {
 def test_commands_of_channels_are_registered_as_redis_has_them(
     client: Client, command: str
 ) -> None:
-    """R-22, R-79, S002-82, S002-83, S002-84."""
+    """RESP-22, RESP-79, S002-82, S002-83, S002-84."""
     name, arity, flags, first, last, step, categories, *_ = entry_of(client, command)
     wanted_arity, wanted_flags, keys, wanted_categories = PUBSUB_COMMANDS[command]
     assert (name, arity, (first, last, step)) == (command.encode(), wanted_arity, keys)
@@ -148,7 +148,7 @@ INFO_FIELDS = {
 
 
 def test_info_has_what_tools_look_for(connect: Connect, server: Server) -> None:
-    """R-23."""
+    """RESP-23."""
     # INFO of 7.0 does not count shard channels yet.
     ahead = {"pubsubshard_channels"} if server.is_redis else set()
     client = connect()
@@ -168,12 +168,12 @@ def test_info_has_what_tools_look_for(connect: Connect, server: Server) -> None:
 
 
 def test_info_is_verbatim_in_resp3(connect: Connect) -> None:
-    """R-23."""
+    """RESP-23."""
     assert isinstance(connect(3).ask("INFO", "server"), Verbatim)
 
 
 def test_info_counts_channels_and_patterns(connect: Connect, name: str) -> None:
-    """R-23."""
+    """RESP-23."""
     client, other = connect(), connect()
     before = info(other, "stats")
     client.ask("SUBSCRIBE", name)
@@ -185,7 +185,7 @@ def test_info_counts_channels_and_patterns(connect: Connect, name: str) -> None:
 
 
 def test_info_counts_what_waits_for_subscribers(headgate: Server, dial: Dial) -> None:
-    """R-23, R-60, S002-55."""
+    """RESP-23, RESP-60, S002-55."""
     client = dial(headgate)
     eventually(
         lambda: info(client, "stats")["dispatch_queue_subscriber_bytes"] == "0",
@@ -194,7 +194,7 @@ def test_info_counts_what_waits_for_subscribers(headgate: Server, dial: Dial) ->
 
 
 def test_info_counts_keys(connect: Connect, name: str) -> None:
-    """R-23."""
+    """RESP-23."""
     client = connect()
     client.ask("SELECT", 14)
     client.ask("SET", name, "v", "EX", 100)

@@ -32,9 +32,9 @@ from random import Random
 
 import pytest
 
-from tests.interop.resp.client import Client, Frame, FrameReader, HungUp
-from tests.interop.resp.script import CONNECTIONS, Script
-from tests.interop.resp.server import Dial, Server, eventually
+from tests.support.resp_client import Client, Frame, FrameReader, HungUp
+from tests.support.resp_script import CONNECTIONS, Script
+from tests.support.resp_servers import Dial, Server, eventually
 
 SEEDS = range(24)
 STEPS = 400
@@ -100,7 +100,7 @@ class Pair:
 def test_the_replies_are_those_of_redis(
     seed: int, redis: Server, headgate: Server, dial: Dial
 ) -> None:
-    """R-1 to R-45, R-51, R-52, R-65, wherever Redis decides them."""
+    """RESP-1..RESP-45, RESP-51, RESP-52, RESP-65, wherever Redis decides them."""
     controls = [dial(redis), dial(headgate)]
     for control in controls:
         control.ask("FLUSHALL")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interop.resp.client import OK, PONG, Client, Error, encoded
-from tests.interop.resp.server import PASSWORD, Connect, Dial, Server
+from tests.support.resp_client import OK, PONG, Client, Error, encoded
+from tests.support.resp_servers import PASSWORD, Connect, Dial, Server
 
 KIB = 1024
 
@@ -28,7 +28,7 @@ KIB = 1024
 def test_a_request_is_a_line_or_an_array(
     client: Client, request_bytes: bytes, reply: object
 ) -> None:
-    """R-1."""
+    """RESP-1."""
     client.send_raw(request_bytes)
     assert client.read() == reply
     assert client.before_fence() == []
@@ -38,7 +38,7 @@ def test_a_request_is_a_line_or_an_array(
     "nothing", [b"\r\n", b"\n", b"   \r\n", b"*0\r\n", b"*-1\r\n", b"*-10\r\n", b"\r\n*0\r\n\r\n"]
 )
 def test_an_empty_request_has_no_reply(client: Client, nothing: bytes) -> None:
-    """R-2."""
+    """RESP-2."""
     client.send_raw(nothing + b"PING\r\n")
     assert client.read() == PONG
     assert client.before_fence() == []
@@ -62,7 +62,7 @@ def test_an_empty_request_has_no_reply(client: Client, nothing: bytes) -> None:
     ],
 )
 def test_words_of_a_line_may_be_quoted(client: Client, line: bytes, word: bytes) -> None:
-    """R-3."""
+    """RESP-3."""
     client.send_raw(line + b"\r\n")
     assert client.read() == word
 
@@ -95,20 +95,20 @@ BROKEN = [
 def test_a_broken_request_is_told_and_ends_the_connection(
     client: Client, request_bytes: bytes, text: str
 ) -> None:
-    """R-3 to R-7."""
+    """RESP-3..RESP-7."""
     client.send_raw(request_bytes)
     assert client.until_closed() == [Error(f"ERR Protocol error: {text}")]
 
 
 def test_requests_before_a_broken_one_are_answered(client: Client) -> None:
-    """R-4."""
+    """RESP-4."""
     client.send_raw(b"PING\r\n" + encoded("PING", "x") + b"*x\r\nPING\r\n")
     broken = Error("ERR Protocol error: invalid multibulk length")
     assert client.until_closed() == [PONG, b"x", broken]
 
 
 def test_a_broken_request_ends_all_subscriptions(connect: Connect, name: str) -> None:
-    """R-5, S002-26."""
+    """RESP-5, S002-26."""
     subscriber, publisher = connect(), connect()
     subscriber.ask("SUBSCRIBE", name)
     subscriber.send_raw(b"*1\r\nfoo\r\n")
@@ -123,7 +123,7 @@ def test_a_request_of_http_ends_the_connection_without_a_word(client: Client, ve
 
 
 def test_a_long_array_is_waited_for(connect: Connect) -> None:
-    """R-4: the length alone neither is an error nor takes memory."""
+    """RESP-4: the length alone neither is an error nor takes memory."""
     waiting, other = connect(), connect()
     waiting.send_raw(b"*20000000\r\n$4\r\nPING\r\n")
     assert other.ask("PING") == PONG
@@ -134,7 +134,7 @@ def test_a_long_array_is_waited_for(connect: Connect) -> None:
     [b"  PING  'a b'  \r\n", b"*2\r\n$4\r\nECHO\r\n$5\r\na\r\nbc\r\n", b"*0\r\n\r\nPING x\r\n"],
 )
 def test_a_request_cut_anywhere_is_the_same_request(connect: Connect, request_bytes: bytes) -> None:
-    """R-8."""
+    """RESP-8."""
     client, other = connect(), connect()
     client.send_raw(request_bytes)
     expected = client.read()
@@ -152,13 +152,13 @@ def test_a_request_cut_anywhere_is_the_same_request(connect: Connect, request_by
 
 
 def test_ten_thousand_requests_in_one_write_are_answered_in_order(client: Client) -> None:
-    """R-9, S002-45."""
+    """RESP-9, S002-45."""
     words = [b"%d" % number for number in range(10_000)]
     assert client.pipeline([("PING", word) for word in words]) == words
 
 
 def test_lines_and_arrays_may_be_mixed(client: Client) -> None:
-    """R-9."""
+    """RESP-9."""
     client.send_raw((b"PING a\r\n" + encoded("ECHO", "b") + b"\r\n*0\r\nPING c\n") * 100)
     assert client.read_many(300) == [b"a", b"b", b"c"] * 100
 
@@ -168,7 +168,7 @@ BINARY = [b"\x00", b"a\r\nb", b"\xff\xfe\x80", b"$3\r\nfoo\r\n", b"", b" ", byte
 
 @pytest.mark.parametrize("channel", BINARY)
 def test_channel_and_payload_are_any_bytes(connect: Connect, channel: bytes, protocol: int) -> None:
-    """R-10."""
+    """RESP-10."""
     subscriber, publisher = connect(protocol), connect()
     assert subscriber.ask("SUBSCRIBE", channel) == subscriber.pushed(b"subscribe", channel, 1)
     for payload in BINARY:
@@ -178,7 +178,7 @@ def test_channel_and_payload_are_any_bytes(connect: Connect, channel: bytes, pro
 
 
 def test_four_mebibytes_pass(connect: Connect, name: str, protocol: int) -> None:
-    """R-11."""
+    """RESP-11."""
     payload = bytes(range(256)) * 16 * KIB
     subscriber, publisher = connect(protocol), connect()
     subscriber.ask("SUBSCRIBE", name)
@@ -201,13 +201,13 @@ def test_four_mebibytes_pass(connect: Connect, name: str, protocol: int) -> None
 def test_an_unknown_command_is_quoted_on_one_line(
     client: Client, words: list[str], text: str
 ) -> None:
-    """R-12."""
+    """RESP-12."""
     assert client.ask(*words) == Error(f"ERR unknown command {text}")
     assert client.ask("PING") == PONG
 
 
 def test_the_quoted_arguments_are_cut(client: Client) -> None:
-    """R-12: after about 128 bytes."""
+    """RESP-12: after about 128 bytes."""
     reply = client.ask("foo", *["argument"] * 100)
     quoted = "'argument' " * 11 + "'argumen' "
     assert reply == Error(f"ERR unknown command 'foo', with args beginning with: {quoted}")
@@ -215,7 +215,7 @@ def test_the_quoted_arguments_are_cut(client: Client) -> None:
 
 
 def test_a_stranger_may_not_send_much(guarded: Server, dial: Dial) -> None:
-    """R-16: before the password an array has at most 10 words, and a word 16,384 bytes."""
+    """RESP-16: before the password an array has at most 10 words, and a word 16,384 bytes."""
     for request_bytes, what in (
         (b"*11\r\n", "multibulk"),
         (b"*2\r\n$4\r\nAUTH\r\n$16385\r\n", "bulk"),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interop.resp.client import Client, Error, Frame, Simple
-from tests.interop.resp.server import Connect, Dial, Server, eventually, info, items_of
+from tests.support.resp_client import Client, Error, Frame, Simple
+from tests.support.resp_servers import Connect, Dial, Server, eventually, info, items_of
 
 
 def test_channels_are_listed_while_they_have_a_subscriber(
     connect: Connect, name: str, protocol: int
 ) -> None:
-    """R-51, S002-14."""
+    """RESP-51, S002-14."""
     first, second, asker = connect(), connect(), connect(protocol)
     a, b, upper = (f"{name}{letter}".encode() for letter in "abA")
     first.send("SUBSCRIBE", a, b, upper)
@@ -33,7 +33,7 @@ def sorted_channels(client: Client, *words: str) -> list[bytes]:
 
 
 def test_subscribers_are_counted_in_a_flat_list(connect: Connect, name: str, protocol: int) -> None:
-    """R-51."""
+    """RESP-51."""
     first, second, asker = connect(), connect(), connect(protocol)
     a, b, n = (f"{name}{letter}".encode() for letter in "abn")
     first.send("SUBSCRIBE", a, b)
@@ -45,7 +45,7 @@ def test_subscribers_are_counted_in_a_flat_list(connect: Connect, name: str, pro
 
 
 def test_patterns_are_counted_once(connect: Connect, name: str) -> None:
-    """R-51."""
+    """RESP-51."""
     first, second, asker = connect(), connect(), connect()
     eventually(lambda: asker.ask("PUBSUB", "NUMPAT") == 0, "earlier tests are over")
     for client in (first, second):
@@ -60,7 +60,7 @@ def test_patterns_are_counted_once(connect: Connect, name: str) -> None:
 def test_shard_channels_have_questions_of_their_own(
     connect: Connect, name: str, protocol: int
 ) -> None:
-    """R-51."""
+    """RESP-51."""
     first, second, asker = connect(), connect(), connect(protocol)
     a, b = (f"{name}{letter}".encode() for letter in "ab")
     first.send("SSUBSCRIBE", a, b)
@@ -93,16 +93,20 @@ def test_shard_channels_have_questions_of_their_own(
     ],
 )
 def test_a_wrong_question_is_refused(client: Client, words: list[str], text: str) -> None:
-    """R-52."""
+    """RESP-52."""
     assert client.ask("PUBSUB", *words) == Error(text)
 
 
-def test_help_is_a_list_of_lines(client: Client) -> None:
-    """R-52."""
-    lines = items_of(client.ask("PUBSUB", "HELP"))
+@pytest.mark.parametrize(
+    "name",
+    ["PUBSUB", "ACL", "CLIENT", "COMMAND", "CONFIG", "FUNCTION", "LATENCY", "SLOWLOG"],
+)
+def test_help_is_a_list_of_lines(client: Client, name: str) -> None:
+    """RESP-52."""
+    lines = items_of(client.ask(name, "HELP"))
     assert all(isinstance(line, Simple) for line in lines)
     assert isinstance(lines[0], Simple)
-    assert lines[0].text.startswith("PUBSUB <subcommand>")
+    assert lines[0].text.startswith(f"{name} <subcommand>")
 
 
 # Each line: a pattern, what it matches, what it does not.
@@ -155,7 +159,7 @@ GLOBS: list[tuple[bytes, list[bytes], list[bytes]]] = [
 def test_patterns_match_as_in_redis(
     connect: Connect, pattern: bytes, matching: list[bytes], others: list[bytes]
 ) -> None:
-    """R-53, S002-35: once for those who subscribe to it, once for those who ask."""
+    """RESP-53, S002-35: once for those who subscribe to it, once for those who ask."""
     client, publisher = connect(3), connect()
     client.ask("PSUBSCRIBE", pattern)
     subjects = [*matching, *others]
@@ -171,15 +175,15 @@ def test_patterns_match_as_in_redis(
 
 
 def test_a_pattern_of_many_stars_is_not_exponential(connect: Connect) -> None:
-    """R-54."""
+    """RESP-54."""
     client, publisher = connect(), connect()
     client.ask("PSUBSCRIBE", "a*" * 8 + "b")
-    assert publisher.ask("PUBLISH", "a" * 100_000, "x") == 0
-    assert publisher.ask("PUBLISH", "a" * 100_000 + "b", "x") == 1
+    assert publisher.ask("PUBLISH", "a" * 8000, "x") == 0
+    assert publisher.ask("PUBLISH", "a" * 8000 + "b", "x") == 1
 
 
 def test_publishing_bears_many_patterns(headgate: Server, dial: Dial, name: str) -> None:
-    """R-55, S002-37: a thousand publishes against 20,000 patterns, and again without them."""
+    """RESP-55, S002-37: a thousand publishes against 20,000 patterns, and again without them."""
     client, publisher = dial(headgate), dial(headgate)
     patterns = [f"{name}.{number}.*" for number in range(20_000)]
     client.pipeline([("PSUBSCRIBE", *patterns)], frames=20_000)
@@ -191,7 +195,7 @@ def test_publishing_bears_many_patterns(headgate: Server, dial: Dial, name: str)
 
 
 def test_fifty_thousand_patterns_of_one_client(headgate: Server, dial: Dial, name: str) -> None:
-    """R-56: not quadratic, or it would not end in time."""
+    """RESP-56: not quadratic, or it would not end in time."""
     client, asker = dial(headgate, timeout=60), dial(headgate)
     eventually(lambda: asker.ask("PUBSUB", "NUMPAT") == 0, "earlier tests are over")
     patterns = [f"{name}.{number}.*" for number in range(50_000)]

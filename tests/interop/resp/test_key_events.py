@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interop.resp.client import OK, Client, Error, Frame, Simple, Word
-from tests.interop.resp.server import Connect, Dial, Server, info, items_of
+from tests.support.resp_client import OK, Client, Error, Frame, Simple, Word
+from tests.support.resp_servers import Connect, Dial, Server, info, items_of
 
 EXPIRED = "__keyevent@{}__:expired"
 
@@ -30,7 +30,7 @@ def events(subscriber: Client, count: int) -> list[Frame]:
 def test_a_key_that_nobody_touches_expires_with_an_event(
     notifying: Client, connect: Connect, name: str, protocol: int
 ) -> None:
-    """R-66, S002-78, S002-79."""
+    """RESP-66, S002-78, S002-79."""
     subscriber, channel = connect(protocol), EXPIRED.format(0).encode()
     subscriber.ask("SUBSCRIBE", channel)
     before = int(info(notifying, "stats")["expired_keys"])
@@ -48,7 +48,7 @@ def test_a_key_that_nobody_touches_expires_with_an_event(
 def test_a_key_that_is_touched_too_late_is_gone_with_one_event(
     notifying: Client, connect: Connect, name: str
 ) -> None:
-    """R-67, S002-78."""
+    """RESP-67, S002-78."""
     subscriber = connect()
     subscriber.ask("SUBSCRIBE", EXPIRED.format(0))
     touches: list[tuple[tuple[Word, ...], Frame]] = [
@@ -74,7 +74,7 @@ def test_a_key_that_is_touched_too_late_is_gone_with_one_event(
 def test_a_key_that_is_set_anew_after_its_time_had_its_event(
     notifying: Client, connect: Connect, name: str
 ) -> None:
-    """R-67."""
+    """RESP-67."""
     subscriber = connect()
     subscriber.ask("SUBSCRIBE", EXPIRED.format(0))
     notifying.ask("SET", name, "v", "PX", 1)
@@ -87,7 +87,7 @@ def test_a_key_that_is_set_anew_after_its_time_had_its_event(
 def test_events_go_to_the_channel_of_their_database(
     notifying: Client, connect: Connect, name: str, protocol: int
 ) -> None:
-    """R-68, S002-78, S002-81: a pattern is told with each of them."""
+    """RESP-68, S002-78, S002-81: a pattern is told with each of them."""
     exact, patterned = connect(protocol), connect(protocol)
     exact.ask("SUBSCRIBE", EXPIRED.format(3))
     patterned.ask("PSUBSCRIBE", "__keyevent@*__:expired")
@@ -113,7 +113,7 @@ def test_events_go_to_the_channel_of_their_database(
 def test_keys_that_end_otherwise_make_no_event(
     notifying: Client, connect: Connect, name: str, flush: str
 ) -> None:
-    """R-69."""
+    """RESP-69."""
     subscriber = connect()
     subscriber.ask("SELECT", 12)
     subscriber.ask("SUBSCRIBE", EXPIRED.format(12))
@@ -134,7 +134,7 @@ def test_keys_that_end_otherwise_make_no_event(
 def test_without_the_setting_there_are_no_events(
     notifying: Client, connect: Connect, name: str
 ) -> None:
-    """R-66, R-70, S002-80: it is obeyed at once."""
+    """RESP-66, RESP-70, S002-80: it is obeyed at once."""
     subscriber = connect()
     subscriber.ask("SUBSCRIBE", EXPIRED.format(0))
     assert notifying.ask("CONFIG", "SET", "notify-keyspace-events", "") == OK
@@ -155,7 +155,7 @@ def test_without_the_setting_there_are_no_events(
 def test_a_wrong_setting_is_refused_and_the_old_one_stays(
     notifying: Client, connect: Connect, name: str, wrong: str
 ) -> None:
-    """R-70, S002-77."""
+    """RESP-70, S002-77."""
     reply = notifying.ask("CONFIG", "SET", "notify-keyspace-events", wrong)
     assert isinstance(reply, Error)
     assert reply.text.startswith("ERR CONFIG SET failed")
@@ -166,7 +166,7 @@ def test_a_wrong_setting_is_refused_and_the_old_one_stays(
 
 
 def test_only_expiry_can_be_switched_on(headgate: Server, dial: Dial) -> None:
-    """R-70, S002-77: what Redis has beyond it is refused."""
+    """RESP-70, S002-77: what Redis has beyond it is refused."""
     client = dial(headgate)
     for accepted in ("Ex", "ex", "xE", "EX", ""):
         assert client.ask("CONFIG", "SET", "notify-keyspace-events", accepted) == OK, accepted
@@ -189,7 +189,7 @@ def test_only_expiry_can_be_switched_on(headgate: Server, dial: Dial) -> None:
 def test_a_deadline_in_the_past_is_a_deletion_but_for_set(
     notifying: Client, connect: Connect, name: str, words: tuple[Word, ...]
 ) -> None:
-    """R-66, R-69: as Redis has it; SET stores the value, whose time is over at once."""
+    """RESP-66, RESP-69: as Redis has it; SET stores the value, whose time is over at once."""
     subscriber = connect()
     subscriber.ask("SUBSCRIBE", EXPIRED.format(0))
     notifying.ask("SET", name, "v")

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tests.interop.resp.client import OK, Client, Error, Simple, Word
-from tests.interop.resp.server import Connect, items_of, number_of
+from tests.support.resp_client import OK, Client, Error, Simple, Word
+from tests.support.resp_servers import Connect, items_of, number_of
 
 SYNTAX = Error("ERR syntax error")
 NO_INTEGER = Error("ERR value is not an integer or out of range")
@@ -18,7 +18,7 @@ def bad_expire(command: str) -> Error:
 
 
 def test_a_value_is_set_and_read(client: Client, name: str) -> None:
-    """R-65."""
+    """RESP-65."""
     assert client.ask("GET", name) is None
     assert client.ask("SET", name, "v") == OK
     assert client.ask("GET", name) == b"v"
@@ -43,7 +43,7 @@ def test_a_value_is_set_and_read(client: Client, name: str) -> None:
 
 
 def test_keys_are_counted_and_deleted(client: Client, name: str) -> None:
-    """R-65."""
+    """RESP-65."""
     client.ask("MSET", name, "1", name + "2", "2", name + "3", "3")
     assert client.ask("EXISTS", name, name, "no", name + "2") == 3
     assert client.ask("TYPE", name) == Simple("string")
@@ -55,7 +55,7 @@ def test_keys_are_counted_and_deleted(client: Client, name: str) -> None:
 
 @pytest.mark.parametrize("unit", ["EX", "PX", "EXAT", "PXAT"])
 def test_a_value_may_have_a_deadline(client: Client, name: str, unit: str) -> None:
-    """R-65."""
+    """RESP-65."""
     scale = 1 if unit.startswith("E") else 1000
     base = int(time.time()) if unit.endswith("AT") else 0
     deadline = (base + 100) * scale
@@ -108,14 +108,14 @@ def test_a_value_may_have_a_deadline(client: Client, name: str, unit: str) -> No
     ],
 )
 def test_a_wrong_deadline_changes_nothing(client: Client, words: list[Word], reply: Error) -> None:
-    """R-65."""
+    """RESP-65."""
     client.ask("DEL", "k")
     assert client.ask(*words) == reply
     assert client.ask("EXISTS", "k") == 0
 
 
 def test_a_deadline_is_set_and_taken_away(client: Client, name: str) -> None:
-    """R-65."""
+    """RESP-65."""
     assert client.ask("EXPIRE", name, 10) == 0
     assert client.ask("TTL", name) == -2
     assert client.ask("PTTL", name) == -2
@@ -144,7 +144,7 @@ def test_a_deadline_is_set_and_taken_away(client: Client, name: str) -> None:
 
 
 def test_a_deadline_may_have_a_condition(client: Client, name: str) -> None:
-    """R-65."""
+    """RESP-65."""
     client.ask("SET", name, "v")
     asked: list[tuple[int, str, int, int]] = [
         (100, "XX", 0, -1),
@@ -166,7 +166,7 @@ def test_a_deadline_may_have_a_condition(client: Client, name: str) -> None:
 
 @pytest.mark.parametrize("command", ["EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT"])
 def test_a_deadline_in_the_past_deletes(client: Client, name: str, command: str) -> None:
-    """R-65."""
+    """RESP-65."""
     client.ask("SET", name, "v")
     past = 1 if command.endswith("AT") else -1
     assert client.ask(command, name, past) == 1
@@ -175,7 +175,7 @@ def test_a_deadline_in_the_past_deletes(client: Client, name: str, command: str)
 
 
 def test_databases_hold_their_own_keys(connect: Connect, name: str) -> None:
-    """R-65."""
+    """RESP-65."""
     client, other = connect(), connect()
     client.ask("SELECT", 11)
     assert client.ask("FLUSHDB") == OK

@@ -19,9 +19,9 @@ from glide import (
     PubSubMsg,
 )
 
-from tests.interop.resp.client import TIMEOUT_SECONDS
-from tests.interop.resp.cluster import Cluster
-from tests.interop.resp.server import Dial, Server, client_list
+from tests.support.resp_client import TIMEOUT_SECONDS
+from tests.support.resp_cluster import Cluster
+from tests.support.resp_servers import Dial, Server, client_list
 
 Modes = GlideClientConfiguration.PubSubChannelModes
 ClusterModes = GlideClusterClientConfiguration.PubSubChannelModes
@@ -57,7 +57,7 @@ async def received(client: GlideClient | GlideClusterClient) -> PubSubMsg:
 async def test_glide_gets_messages_on_the_connection_of_its_commands(
     glide: GlideClient, server: Server, dial: Dial, name: str
 ) -> None:
-    """R-34, R-82."""
+    """RESP-34, RESP-82."""
     publisher = dial(server)
     lines = [line for line in client_list(publisher) if line["name"] == name]
     assert [(line["sub"], line["psub"], line["resp"]) for line in lines] == [("1", "1", "3")]
@@ -80,7 +80,7 @@ async def test_glide_gets_messages_on_the_connection_of_its_commands(
 
 
 async def test_glide_publishes_to_itself(glide: GlideClient, name: str) -> None:
-    """R-44, R-82."""
+    """RESP-44, RESP-82."""
     assert await glide.publish("hello", name) == 1
     assert (await received(glide)).message == b"hello"
     assert await glide.pubsub_numsub([name]) == {name.encode(): 1}
@@ -88,7 +88,7 @@ async def test_glide_publishes_to_itself(glide: GlideClient, name: str) -> None:
 
 
 async def test_glide_joins_and_leaves(glide: GlideClient, name: str) -> None:
-    """R-82."""
+    """RESP-82."""
     other = name + "other"
     await glide.subscribe({other}, timeout_ms=MILLISECONDS)
     assert await glide.publish("x", other) == 1
@@ -98,7 +98,7 @@ async def test_glide_joins_and_leaves(glide: GlideClient, name: str) -> None:
 
 
 async def test_glide_in_a_cluster(cluster: Cluster) -> None:
-    """R-74, R-82."""
+    """RESP-74, RESP-82."""
     channels = {"kostas", "foo"}
     configuration = GlideClusterClientConfiguration(
         [NodeAddress(*cluster.nodes[0].address)],
@@ -133,7 +133,7 @@ async def next_of(pubsub: PubSub[bytes]) -> PubSubMessage:
 
 
 async def test_coredis_round_trip(server: Server, dial: Dial, name: str) -> None:
-    """R-82."""
+    """RESP-82."""
     publisher, n = dial(server), name.encode()
     async with Redis(*server.address) as client, client.pubsub() as pubsub:
         await pubsub.subscribe(name)
@@ -153,7 +153,7 @@ async def test_coredis_round_trip(server: Server, dial: Dial, name: str) -> None
 
 
 async def test_coredis_subscribes_at_its_start(server: Server, name: str) -> None:
-    """R-82."""
+    """RESP-82."""
     async with (
         Redis(*server.address) as client,
         client.pubsub(
@@ -168,7 +168,7 @@ async def test_coredis_subscribes_at_its_start(server: Server, name: str) -> Non
 
 
 async def test_coredis_pipelines(server: Server, name: str) -> None:
-    """R-82."""
+    """RESP-82."""
     async with Redis(*server.address) as client:
         async with client.pipeline(transaction=True) as pipeline:
             replies = [pipeline.publish(name, "x"), pipeline.set(name, "v"), pipeline.get(name)]

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.interop.resp.client import OK, PONG, QUEUED, Client, Frame, Push, Word
-from tests.interop.resp.flood import Flood, is_message, numbered
-from tests.interop.resp.server import Connect, Dial, Server, eventually, items_of
+from tests.support.resp_client import OK, PONG, QUEUED, Client, Frame, Push, Word
+from tests.support.resp_flood import Flood, is_message, numbered
+from tests.support.resp_servers import Connect, Dial, Server, eventually, items_of
 
 KB = 1000
 
@@ -21,7 +21,7 @@ def joined(connect: Connect, channel: str, count: int, protocol: int = 2) -> lis
 
 
 def test_the_reply_is_the_number_of_subscribers(connect: Connect, name: str) -> None:
-    """R-39, S002-27, S002-28."""
+    """RESP-39, S002-27, S002-28."""
     publisher = connect()
     assert publisher.ask("PUBLISH", name, "x") == 0
     clients = joined(connect, name, 5)
@@ -35,7 +35,7 @@ def test_the_reply_is_the_number_of_subscribers(connect: Connect, name: str) -> 
 def test_a_channel_and_three_patterns_are_four_copies(
     connect: Connect, name: str, protocol: int
 ) -> None:
-    """R-40, S002-28, S002-36, S002-52."""
+    """RESP-40, S002-28, S002-36, S002-52."""
     client, publisher = connect(protocol), connect()
     n = name.encode()
     patterns = [n + b"*", b"*" + n, n + b"**"]
@@ -51,7 +51,7 @@ def test_a_channel_and_three_patterns_are_four_copies(
 
 
 def test_a_pattern_is_told_as_it_was_subscribed(connect: Connect, name: str, protocol: int) -> None:
-    """R-41, S002-35, S002-36, S002-52."""
+    """RESP-41, S002-35, S002-36, S002-52."""
     client, publisher = connect(protocol), connect()
     pattern = f"{name}[A-Z]\\?x*".encode()
     channel = f"{name}Q?x\r\n".encode()
@@ -62,7 +62,7 @@ def test_a_pattern_is_told_as_it_was_subscribed(connect: Connect, name: str, pro
 
 
 def test_shards_and_channels_do_not_meet(connect: Connect, name: str, protocol: int) -> None:
-    """R-42, S002-5, S002-50, S002-51, S002-71: two namespaces, as in Redis."""
+    """RESP-42, S002-5, S002-50, S002-51, S002-71: two namespaces, as in Redis."""
     exact, pattern, shard = (connect(protocol) for _ in range(3))
     publisher, n = connect(), name.encode()
     exact.ask("SUBSCRIBE", n)
@@ -76,7 +76,7 @@ def test_shards_and_channels_do_not_meet(connect: Connect, name: str, protocol: 
 
 
 def test_one_connection_may_have_all_three(connect: Connect, name: str, protocol: int) -> None:
-    """R-42, S002-5."""
+    """RESP-42, S002-5."""
     client, publisher, n = connect(protocol), connect(), name.encode()
     for command in ("SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"):
         client.ask(command, n)
@@ -92,7 +92,7 @@ def test_one_connection_may_have_all_three(connect: Connect, name: str, protocol
 def test_three_thousand_messages_arrive_in_order(
     connect: Connect, name: str, protocol: int
 ) -> None:
-    """R-43, S002-40."""
+    """RESP-43, S002-40."""
     clients = [*joined(connect, name, 2, protocol), connect(protocol)]
     clients[2].ask("PSUBSCRIBE", name + "*")
     publisher = connect()
@@ -106,7 +106,7 @@ def test_three_thousand_messages_arrive_in_order(
 def test_a_message_to_oneself_comes_after_the_reply(
     headgate: Server, dial: Dial, name: str
 ) -> None:
-    """R-44: as Redis has it since 7.2."""
+    """RESP-44: as Redis has it since 7.2."""
     client, n = dial(headgate, 3), name.encode()
     client.ask("SUBSCRIBE", n)
     client.send("PUBLISH", n, "x")
@@ -123,7 +123,7 @@ def test_a_message_to_oneself_comes_after_the_reply(
 def test_a_message_to_oneself_comes_after_the_whole_transaction(
     headgate: Server, dial: Dial, name: str
 ) -> None:
-    """R-44."""
+    """RESP-44."""
     client, n = dial(headgate, 3), name.encode()
     client.ask("SUBSCRIBE", n)
     assert client.ask("MULTI") == OK
@@ -139,7 +139,7 @@ def test_a_message_to_oneself_comes_after_the_whole_transaction(
 
 
 def test_a_message_to_oneself_comes_before_one_leaves(connect: Connect, name: str) -> None:
-    """R-44, R-45: in one write, too."""
+    """RESP-44, RESP-45: in one write, too."""
     client, n = connect(3), name.encode()
     commands: list[tuple[Word, ...]]
     commands = [("SUBSCRIBE", n), ("PUBLISH", n, "x"), ("UNSUBSCRIBE", n), ("PING",)]
@@ -154,7 +154,7 @@ def test_a_message_to_oneself_comes_before_one_leaves(connect: Connect, name: st
 
 
 def test_every_message_to_oneself_arrives(connect: Connect, name: str) -> None:
-    """R-34, R-44: whatever the order, replies and messages are complete."""
+    """RESP-34, RESP-44: whatever the order, replies and messages are complete."""
     client, n = connect(3), name.encode()
     client.ask("SUBSCRIBE", n)
     words = [b"%d" % number for number in range(500)]
@@ -168,7 +168,7 @@ def test_every_message_to_oneself_arrives(connect: Connect, name: str) -> None:
 def test_messages_stand_between_the_two_confirmations(
     connect: Connect, name: str, protocol: int, stays: bool
 ) -> None:
-    """R-45, S002-25."""
+    """RESP-45, S002-25."""
     client, n = connect(protocol), name.encode()
     if stays:
         client.ask("SUBSCRIBE", name + "other")
@@ -194,7 +194,7 @@ def test_messages_stand_between_the_two_confirmations(
 def test_what_was_queued_comes_before_the_confirmation_of_leaving(
     connect: Connect, name: str, protocol: int, after_a_command: bool
 ) -> None:
-    """R-46, S002-25."""
+    """RESP-46, S002-25."""
     client, publisher, n = connect(protocol, receive_buffer=4096), connect(), name.encode()
     client.ask("SUBSCRIBE", n)
     payloads = [b"%03d" % number + b"x" * 100 * KB for number in range(60)]
@@ -212,7 +212,8 @@ def test_what_was_queued_comes_before_the_confirmation_of_leaving(
 def test_many_publishers_at_once_keep_their_own_order(
     connect: Connect, name: str, protocol: int
 ) -> None:
-    """R-47, S002-38, S002-40: all subscribers see one order, too, since one process serves them."""
+    """RESP-47, S002-38, S002-40: all subscribers see one order, too, since one process serves
+    them."""
     clients = joined(connect, name, 3, protocol)
     publishers = [connect() for _ in range(4)]
 
@@ -231,7 +232,7 @@ def test_many_publishers_at_once_keep_their_own_order(
 
 @pytest.mark.parametrize("count", [500, 1000])
 def test_a_channel_may_have_a_thousand_subscribers(connect: Connect, name: str, count: int) -> None:
-    """R-48."""
+    """RESP-48."""
     clients = joined(connect, name, count)
     publisher = connect()
     assert publisher.ask("PUBSUB", "NUMSUB", name) == [name.encode(), count]
@@ -243,7 +244,7 @@ def test_a_channel_may_have_a_thousand_subscribers(connect: Connect, name: str, 
 
 
 def test_subscribers_come_and_go_while_messages_flow(connect: Connect, name: str) -> None:
-    """R-49, S002-2, S002-38."""
+    """RESP-49, S002-2, S002-38."""
     clients = [connect() for _ in range(100)]
     steady, asker, n = connect(), connect(), name.encode()
     steady.ask("SUBSCRIBE", n)
@@ -271,7 +272,7 @@ def test_subscribers_come_and_go_while_messages_flow(connect: Connect, name: str
 
 
 def test_subscribers_share_the_bytes_of_a_message(headgate: Server, dial: Dial, name: str) -> None:
-    """R-50, S002-32, S002-33: a hundred copies would be 800 MiB."""
+    """RESP-50, S002-32, S002-33: a hundred copies would be 800 MiB."""
     mebibyte = 1 << 20
     clients = [dial(headgate, receive_buffer=4096) for _ in range(100)]
     for client in clients:
@@ -289,7 +290,7 @@ def test_subscribers_share_the_bytes_of_a_message(headgate: Server, dial: Dial, 
 
 
 def test_who_subscribed_before_a_publish_is_reached(connect: Connect, name: str) -> None:
-    """R-45, S002-20: as soon as the confirmation has been seen, on whatever path."""
+    """RESP-45, S002-20: as soon as the confirmation has been seen, on whatever path."""
     publisher = connect()
     for number in range(1, 30):
         client = connect()

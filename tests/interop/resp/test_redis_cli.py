@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.interop.resp.client import encoded
-from tests.interop.resp.cluster import Cluster
-from tests.interop.resp.server import PASSWORD, Dial, Server, eventually
+from tests.support.resp_client import encoded
+from tests.support.resp_cluster import Cluster
+from tests.support.resp_servers import PASSWORD, Dial, Server, eventually
 
 SECONDS = 60
 
@@ -64,7 +64,7 @@ def flags(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 
 def test_one_command(server: Server, name: str, flags: tuple[str, ...]) -> None:
-    """R-80."""
+    """RESP-80."""
     assert cli(server, *flags, "PING") == "PONG\n"
     assert cli(server, *flags, "PUBLISH", name, "x") == "0\n"
     assert cli(server, *flags, "SET", name, "v") == "OK\n"
@@ -74,14 +74,14 @@ def test_one_command(server: Server, name: str, flags: tuple[str, ...]) -> None:
 
 
 def test_a_script_on_standard_input(server: Server, name: str, flags: tuple[str, ...]) -> None:
-    """R-22, R-80: it asks for the docs of all commands first."""
+    """RESP-22, RESP-80: it asks for the docs of all commands first."""
     script = f'ping\nset {name} "a b"\nget {name}\npubsub numsub {name}\n\npublish {name} x\n'
     expected = f"PONG\nOK\na b\n{name}\n0\n\n0\n"
     assert cli(server, *flags, text=script.encode()) in (expected, expected.replace("\n\n", "\n"))
 
 
 def test_a_mass_of_commands(server: Server, dial: Dial, name: str) -> None:
-    """R-9, R-80."""
+    """RESP-9, RESP-80."""
     subscriber = dial(server)
     subscriber.ask("SUBSCRIBE", name)
     data = b"".join(encoded("PUBLISH", name, number) for number in range(1000))
@@ -94,7 +94,7 @@ def test_a_mass_of_commands(server: Server, dial: Dial, name: str) -> None:
 def test_a_stream_of_messages(
     server: Server, dial: Dial, name: str, flags: tuple[str, ...], command: str
 ) -> None:
-    """R-80."""
+    """RESP-80."""
     publisher = dial(server)
     publish = "SPUBLISH" if command.startswith("SS") else "PUBLISH"
     kind = command.lower()
@@ -114,7 +114,7 @@ def test_a_stream_of_messages(
 
 
 def test_a_password(guarded: Server, flags: tuple[str, ...]) -> None:
-    """R-16, R-80."""
+    """RESP-16, RESP-80."""
     assert "NOAUTH" in cli(guarded, "PING")
     printed = cli(guarded, *flags, "--no-auth-warning", "-a", PASSWORD, "PING")
     assert printed == "PONG\n"
@@ -123,7 +123,7 @@ def test_a_password(guarded: Server, flags: tuple[str, ...]) -> None:
 
 
 def test_a_client_of_a_cluster_follows(cluster: Cluster, flags: tuple[str, ...]) -> None:
-    """R-74, R-80."""
+    """RESP-74, RESP-80."""
     for node in cluster.nodes:
         for channel in ("kostas", "foo"):
             assert cli(node, *flags, "-c", "SPUBLISH", channel, "x").endswith("0\n")
@@ -147,7 +147,7 @@ def benchmark(server: Server, *arguments: str) -> str:
 def test_a_benchmark_of_publishing(
     server: Server, dial: Dial, name: str, flags: tuple[str, ...], pipelined: tuple[str, ...]
 ) -> None:
-    """R-21, R-80."""
+    """RESP-21, RESP-80."""
     subscriber = dial(server)
     subscriber.ask("SUBSCRIBE", name)
     printed = benchmark(server, *flags, "-n", "2000", *pipelined, "publish", name, "hello")
@@ -158,7 +158,7 @@ def test_a_benchmark_of_publishing(
 
 
 def test_a_benchmark_of_pings(server: Server, flags: tuple[str, ...]) -> None:
-    """R-80: as lines and as arrays."""
+    """RESP-80: as lines and as arrays."""
     printed = benchmark(server, *flags, "-n", "1000", "-P", "8", "-t", "ping,set,get")
     for test in ("PING_INLINE", "PING_MBULK", "SET", "GET"):
         assert f"{test}: " in printed

@@ -30,9 +30,9 @@ from redis.connection import ConnectionPool
 from redis.exceptions import AuthenticationError, ResponseError
 from redis.retry import Retry
 
-from tests.interop.resp.client import TIMEOUT_SECONDS
-from tests.interop.resp.cluster import Cluster
-from tests.interop.resp.server import PASSWORD, Server, eventually
+from tests.support.resp_client import TIMEOUT_SECONDS
+from tests.support.resp_cluster import Cluster
+from tests.support.resp_servers import PASSWORD, Server, eventually
 
 Client: TypeAlias = Any
 PubSub: TypeAlias = Any
@@ -97,7 +97,7 @@ def frame(kind: str, channel: str, data: object, pattern: str | None = None) -> 
 
 
 def test_a_round_trip(client: Client, name: str) -> None:
-    """R-81."""
+    """RESP-81."""
     with client.pubsub() as pubsub:
         pubsub.subscribe(name)
         pubsub.psubscribe(name + "*")
@@ -114,7 +114,7 @@ def test_a_round_trip(client: Client, name: str) -> None:
 
 
 def test_a_sharded_round_trip(client: Client, name: str) -> None:
-    """R-81."""
+    """RESP-81."""
     with client.pubsub() as pubsub:
         pubsub.ssubscribe(name)
         assert next_message(pubsub) == frame("ssubscribe", name, 1)
@@ -125,7 +125,7 @@ def test_a_sharded_round_trip(client: Client, name: str) -> None:
 
 
 def test_listening(client: Client, name: str) -> None:
-    """R-81."""
+    """RESP-81."""
     with client.pubsub(ignore_subscribe_messages=True) as pubsub:
         pubsub.subscribe(name)
         assert pubsub.get_message(timeout=TIMEOUT_SECONDS) is None, "the confirmation"
@@ -137,7 +137,7 @@ def test_listening(client: Client, name: str) -> None:
 
 
 def test_handlers_in_a_thread(client: Client, name: str) -> None:
-    """R-81."""
+    """RESP-81."""
     exact: list[Message] = []
     patterned: list[Message] = []
     pubsub = client.pubsub()
@@ -157,7 +157,7 @@ def test_handlers_in_a_thread(client: Client, name: str) -> None:
 def test_a_health_check_on_a_subscribed_connection(
     server: Server, protocol: int, name: str
 ) -> None:
-    """R-33, R-81."""
+    """RESP-33, RESP-81."""
     with Redis(**options(server, protocol), health_check_interval=1) as client:
         pubsub: PubSub = client.pubsub()
         pubsub.subscribe(name)
@@ -172,7 +172,7 @@ def test_a_health_check_on_a_subscribed_connection(
 
 
 def test_a_killed_connection_subscribes_again(client: Client, name: str) -> None:
-    """R-20, R-81."""
+    """RESP-20, RESP-81."""
     with client.pubsub() as pubsub:
         pubsub.subscribe(name)
         pubsub.psubscribe(name + "*")
@@ -187,7 +187,7 @@ def test_a_killed_connection_subscribes_again(client: Client, name: str) -> None
 
 
 def test_a_pipeline_is_a_transaction(client: Client, name: str) -> None:
-    """R-81."""
+    """RESP-81."""
     with client.pubsub() as pubsub, client.pipeline() as pipeline:
         pubsub.subscribe(name)
         next_message(pubsub)
@@ -205,7 +205,7 @@ def test_a_pipeline_is_a_transaction(client: Client, name: str) -> None:
 
 
 def test_the_introspection_that_it_offers(client: Client, name: str) -> None:
-    """R-51, R-81."""
+    """RESP-51, RESP-81."""
     with client.pubsub() as pubsub:
         pubsub.subscribe(name)
         next_message(pubsub)
@@ -226,7 +226,7 @@ def test_the_introspection_that_it_offers(client: Client, name: str) -> None:
 
 
 def test_many_threads_share_a_client(client: Client, name: str) -> None:
-    """R-43, R-81."""
+    """RESP-43, RESP-81."""
     with client.pubsub(ignore_subscribe_messages=True) as pubsub:
         pubsub.subscribe(name)
         pubsub.get_message(timeout=TIMEOUT_SECONDS)
@@ -247,7 +247,7 @@ def test_many_threads_share_a_client(client: Client, name: str) -> None:
 
 
 def test_a_password(guarded: Server, protocol: int, name: str) -> None:
-    """R-15, R-16, R-81."""
+    """RESP-15, RESP-16, RESP-81."""
     at = options(guarded, protocol)
     with Redis(**at, password=PASSWORD, client_name=name) as client:
         assert client.client_getname() in (name, name.encode())
@@ -263,7 +263,7 @@ def test_a_password(guarded: Server, protocol: int, name: str) -> None:
 
 
 async def test_asyncio_round_trip(aio: Client, name: str) -> None:
-    """R-81."""
+    """RESP-81."""
     async with aio.pubsub() as pubsub:
         await pubsub.subscribe(name)
         await pubsub.psubscribe(name + "*")
@@ -285,7 +285,7 @@ async def next_of(pubsub: PubSub) -> Message:
 
 
 async def test_asyncio_listening(aio: Client, name: str) -> None:
-    """R-81."""
+    """RESP-81."""
     async with aio.pubsub(ignore_subscribe_messages=True) as pubsub:
         await pubsub.subscribe(name)
         await pubsub.get_message(timeout=TIMEOUT_SECONDS)
@@ -302,7 +302,7 @@ async def test_asyncio_listening(aio: Client, name: str) -> None:
 
 
 async def test_asyncio_handlers(aio: Client, name: str) -> None:
-    """R-81."""
+    """RESP-81."""
     seen: asyncio.Queue[Message] = asyncio.Queue()
     pubsub = aio.pubsub()
     await pubsub.subscribe(**{name: seen.put_nowait})
@@ -319,7 +319,7 @@ async def test_asyncio_handlers(aio: Client, name: str) -> None:
 
 
 async def test_asyncio_subscribes_again_after_a_kill(aio: Client, name: str) -> None:
-    """R-20, R-81."""
+    """RESP-20, RESP-81."""
     async with aio.pubsub() as pubsub:
         await pubsub.subscribe(name)
         await next_of(pubsub)
@@ -339,7 +339,7 @@ def cluster_client(cluster: Cluster, protocol: int) -> Client:
 
 
 def test_a_cluster_of_two(cluster: Cluster, protocol: int) -> None:
-    """R-74."""
+    """RESP-74."""
     with cluster_client(cluster, protocol) as client:
         assert {node.port for node in client.get_primaries()} == {n.port for n in cluster.nodes}
         pubsub = client.pubsub()
@@ -359,7 +359,7 @@ def test_a_cluster_of_two(cluster: Cluster, protocol: int) -> None:
 
 
 def test_a_cluster_client_is_told_that_its_slot_moved(cluster: Cluster, protocol: int) -> None:
-    """R-75."""
+    """RESP-75."""
     with cluster_client(cluster, protocol) as client:
         pubsub = client.pubsub()
         pubsub.ssubscribe("kostas")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.interop.resp.client import OK, PONG, QUEUED, Client, Error, Simple, Word
-from tests.interop.resp.server import Connect, eventually, items_of, mapping, number_of
+from tests.support.resp_client import OK, PONG, QUEUED, Client, Error, Simple, Word
+from tests.support.resp_servers import Connect, eventually, items_of, mapping, number_of
 
 ALLOWED = "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 
 
 def test_a_channel_counts_once(connect: Connect, name: str, protocol: int) -> None:
-    """R-26, S002-18, S002-20, S002-23."""
+    """RESP-26, S002-18, S002-20, S002-23."""
     client, publisher = connect(protocol), connect()
     a, b = f"{name}a".encode(), f"{name}b".encode()
     client.send("SUBSCRIBE", a, b, a)
@@ -28,7 +28,7 @@ def test_a_channel_counts_once(connect: Connect, name: str, protocol: int) -> No
 def test_patterns_count_with_channels_and_shards_apart(
     connect: Connect, name: str, protocol: int
 ) -> None:
-    """R-27, S002-5, S002-23."""
+    """RESP-27, S002-5, S002-23."""
     client, n = connect(protocol), name.encode()
     asked = [
         ("SUBSCRIBE", b"subscribe", 1),
@@ -47,7 +47,7 @@ def test_patterns_count_with_channels_and_shards_apart(
 def test_leaving_all_channels_counts_down_to_the_patterns_left(
     connect: Connect, name: str, protocol: int
 ) -> None:
-    """R-28, S002-19."""
+    """RESP-28, S002-19."""
     client = connect(protocol)
     channels = [f"{name}{number}".encode() for number in range(5)]
     client.send("SUBSCRIBE", *channels)
@@ -67,7 +67,7 @@ def test_leaving_all_channels_counts_down_to_the_patterns_left(
 def test_leaving_nothing_is_confirmed_without_a_name(
     connect: Connect, protocol: int, kind: str
 ) -> None:
-    """R-29, S002-22."""
+    """RESP-29, S002-22."""
     client = connect(protocol)
     nil = b"_\r\n" if protocol == 3 else b"$-1\r\n"
     marker = b">" if protocol == 3 else b"*"
@@ -77,7 +77,7 @@ def test_leaving_nothing_is_confirmed_without_a_name(
 
 
 def test_leaving_no_channel_tells_the_patterns_left(connect: Connect, name: str) -> None:
-    """R-29."""
+    """RESP-29."""
     client = connect()
     client.ask("PSUBSCRIBE", name)
     assert client.ask("UNSUBSCRIBE") == [b"unsubscribe", None, 1]
@@ -88,7 +88,7 @@ def test_leaving_no_channel_tells_the_patterns_left(connect: Connect, name: str)
 
 
 def test_leaving_shards_leaves_the_channels(connect: Connect, name: str) -> None:
-    """R-28: without names only those of the same kind are left."""
+    """RESP-28: without names only those of the same kind are left."""
     client, publisher = connect(), connect()
     client.ask("SUBSCRIBE", name)
     client.ask("SSUBSCRIBE", name)
@@ -98,7 +98,7 @@ def test_leaving_shards_leaves_the_channels(connect: Connect, name: str) -> None
 
 
 def test_leaving_unknown_names_changes_nothing(connect: Connect, name: str, protocol: int) -> None:
-    """R-30, S002-22."""
+    """RESP-30, S002-22."""
     client, publisher = connect(protocol), connect()
     client.ask("SUBSCRIBE", name)
     for command, kind, count in (
@@ -114,7 +114,7 @@ def test_leaving_unknown_names_changes_nothing(connect: Connect, name: str, prot
 
 
 def test_confirmations_and_messages_are_the_only_answer(connect: Connect, name: str) -> None:
-    """R-31, S002-53."""
+    """RESP-31, S002-53."""
     client, publisher = connect(3), connect()
     channel = name.encode()
     size = len(name)
@@ -132,7 +132,7 @@ def test_confirmations_and_messages_are_the_only_answer(connect: Connect, name: 
 
 @pytest.mark.parametrize("kind", ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"])
 def test_a_subscriber_in_resp2_may_say_little(connect: Connect, name: str, kind: str) -> None:
-    """R-32, S002-24."""
+    """RESP-32, S002-24."""
     client = connect()
     client.ask(kind, name)
     for words, full_name in (
@@ -153,7 +153,7 @@ def test_a_subscriber_in_resp2_may_say_little(connect: Connect, name: str, kind:
 
 
 def test_subscriber_mode_ends_with_the_last_of_all_kinds(connect: Connect, name: str) -> None:
-    """R-32, S002-24."""
+    """RESP-32, S002-24."""
     client = connect()
     for kind in ("", "P", "S"):
         client.ask(f"{kind}SUBSCRIBE", name)
@@ -165,7 +165,7 @@ def test_subscriber_mode_ends_with_the_last_of_all_kinds(connect: Connect, name:
 
 
 def test_a_ping_in_subscriber_mode_is_an_array_in_resp2(connect: Connect, name: str) -> None:
-    """R-33."""
+    """RESP-33."""
     client = connect()
     client.ask("SUBSCRIBE", name)
     assert client.read_raw_of("PING") == b"*2\r\n$4\r\npong\r\n$0\r\n\r\n"
@@ -176,7 +176,7 @@ def test_a_ping_in_subscriber_mode_is_an_array_in_resp2(connect: Connect, name: 
 
 
 def test_a_subscriber_in_resp3_may_say_anything(connect: Connect, name: str) -> None:
-    """R-33, R-34."""
+    """RESP-33, RESP-34."""
     client = connect(3)
     client.ask("SUBSCRIBE", name)
     assert client.ask("PING") == PONG
@@ -192,7 +192,7 @@ def test_a_subscriber_in_resp3_may_say_anything(connect: Connect, name: str) -> 
 
 
 def test_a_subscriber_that_turns_back_to_resp2_is_bound_again(connect: Connect, name: str) -> None:
-    """R-32, R-34."""
+    """RESP-32, RESP-34."""
     client, publisher = connect(3), connect()
     client.ask("SUBSCRIBE", name)
     client.hello(2)
@@ -205,7 +205,7 @@ def test_a_subscriber_that_turns_back_to_resp2_is_bound_again(connect: Connect, 
 def test_silence_is_not_for_confirmations_and_messages(
     connect: Connect, name: str, protocol: int, silence: str
 ) -> None:
-    """R-35."""
+    """RESP-35."""
     client, publisher, n = connect(protocol), connect(), name.encode()
     client.send("CLIENT", "REPLY", silence)
     assert client.ask("SUBSCRIBE", n) == client.pushed(b"subscribe", n, 1)
@@ -220,7 +220,7 @@ def test_silence_is_not_for_confirmations_and_messages(
 
 
 def test_silence_skips_one_reply(client: Client) -> None:
-    """R-35."""
+    """RESP-35."""
     client.send("CLIENT", "REPLY", "SKIP")
     client.send("PING", "unheard")
     assert client.ask("PING", "heard") == b"heard"
@@ -228,7 +228,7 @@ def test_silence_skips_one_reply(client: Client) -> None:
 
 
 def test_a_thousand_channels_in_one_command(connect: Connect, name: str, protocol: int) -> None:
-    """R-36, S002-16."""
+    """RESP-36, S002-16."""
     client = connect(protocol)
     channels = [f"{name}.{number}".encode() for number in range(1000)]
     client.send("SUBSCRIBE", *channels)
@@ -243,7 +243,7 @@ def test_a_thousand_channels_in_one_command(connect: Connect, name: str, protoco
 
 
 def test_a_connection_that_ends_leaves_nothing(connect: Connect, name: str, protocol: int) -> None:
-    """R-37, S002-14, S002-21, S002-26."""
+    """RESP-37, S002-14, S002-21, S002-26."""
     client, other = connect(protocol), connect()
     patterns = number_of(other.ask("PUBSUB", "NUMPAT"))
     client.ask("SUBSCRIBE", name)
@@ -274,7 +274,7 @@ def test_a_connection_that_ends_leaves_nothing(connect: Connect, name: str, prot
 def test_a_wrong_number_of_arguments_changes_nothing(
     connect: Connect, name: str, protocol: int, words: list[str]
 ) -> None:
-    """R-38, S002-82."""
+    """RESP-38, S002-82."""
     client = connect(protocol)
     text = f"ERR wrong number of arguments for '{words[0].lower()}' command"
     assert client.ask(*words) == Error(text)
@@ -311,7 +311,7 @@ def test_a_new_life_of_the_mode_starts_from_nothing(connect: Connect, name: str)
 def test_subscriptions_and_other_commands_in_one_write_keep_their_order(
     connect: Connect, name: str
 ) -> None:
-    """R-31."""
+    """RESP-31."""
     client, n = connect(3), name.encode()
     commands: list[tuple[Word, ...]]
     commands = [("ECHO", "1"), ("SUBSCRIBE", n), ("ECHO", "2"), ("UNSUBSCRIBE", n), ("ECHO", "3")]
@@ -329,7 +329,7 @@ def test_subscriptions_and_other_commands_in_one_write_keep_their_order(
 
 
 def test_quitting_in_a_pipeline_after_subscribing(connect: Connect, name: str) -> None:
-    """R-24."""
+    """RESP-24."""
     client = connect()
     client.send_raw(f"SUBSCRIBE {name}\r\nPING\r\nQUIT\r\nPING\r\n".encode())
     assert client.until_closed() == [

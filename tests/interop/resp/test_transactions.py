@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
-from tests.interop.resp.client import OK, QUEUED, Client, Error
-from tests.interop.resp.server import Connect
+from tests.support.resp_client import OK, QUEUED, TIMEOUT_SECONDS, Client, Error
+from tests.support.resp_servers import Connect, Server
 
 
 def test_a_transaction_answers_all_at_once(connect: Connect, name: str) -> None:
@@ -44,7 +46,7 @@ def test_a_command_that_fails_in_a_transaction_fails_alone(client: Client, name:
 def test_channels_may_be_joined_in_a_transaction(
     connect: Connect, name: str, protocol: int
 ) -> None:
-    """R-31: their confirmations stand in its reply, one for the command, more after it."""
+    """RESP-31: their confirmations stand in its reply, one for the command, more after it."""
     client, n = connect(protocol), name.encode()
     client.ask("MULTI")
     assert client.ask("SUBSCRIBE", n) == QUEUED
@@ -78,3 +80,12 @@ def test_shard_channels_may_not_be_joined_in_a_transaction(
     assert client.ask("SSUBSCRIBE", name) == QUEUED
     assert client.ask("EXEC") == [Error("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client")]
     assert connect().ask("SPUBLISH", name, "x") == 0
+
+
+def test_an_answer_that_is_skipped_inside_of_a_transaction(server: Server) -> None:
+    """It is the one after EXEC, and the array lacks an item."""
+    lines = ("MULTI", "CLIENT REPLY SKIP", "PING", "EXEC", "ECHO skipped", "ECHO told", "QUIT")
+    with socket.create_connection(server.address, timeout=TIMEOUT_SECONDS) as connection:
+        connection.sendall("".join(f"{line}\r\n" for line in lines).encode())
+        received = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert received == (b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+PONG\r\n$4\r\ntold\r\n+OK\r\n")

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.resp.client import Client
-from tests.interop.resp.server import Dial, Server
+from tests.support.resp_client import Client
+from tests.support.resp_servers import Dial, Server
 
 FOLDER = Path(__file__).parent / "transcripts"
 FILES = sorted(FOLDER.glob("*.txt"))
@@ -66,7 +66,7 @@ def is_for(path: Path, name: str) -> bool:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.stem))
 def test_a_transcript_is_replayed_by_the_router(path: Path, headgate: Server, dial: Dial) -> None:
-    """R-1, R-26, R-31, R-33."""
+    """RESP-1, RESP-26, RESP-31, RESP-33."""
     play(path, headgate, dial)
 
 
@@ -74,7 +74,7 @@ def test_a_transcript_is_replayed_by_the_router(path: Path, headgate: Server, di
     "path", [path for path in FILES if is_for(path, "redis")], ids=lambda path: str(path.stem)
 )
 def test_a_transcript_is_replayed_by_redis(path: Path, redis: Server, dial: Dial) -> None:
-    """R-1, R-26, R-31, R-33: so the transcripts are right."""
+    """RESP-1, RESP-26, RESP-31, RESP-33: so the transcripts are right."""
     play(path, redis, dial)
 
 

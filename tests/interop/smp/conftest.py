@@ -8,11 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.interop.smp.rig import Rig
-from tests.store.conftest import cluster as cluster
-from tests.store.conftest import database as database
-from tests.store.conftest import shared_database as shared_database
-from tests.store.conftest import url as url
+from tests.support.smp_router import Rig
 
 StartRig: TypeAlias = Callable[..., Awaitable[Rig]]
 

@@ -7,14 +7,14 @@ import sqlite3
 
 import psycopg
 
+from headgate.client.smp.recipient import Queue, Request
 from headgate.core.facts import QueueDamaged
-from headgate.core.limits import Limits
-from headgate.testing.smp import Queue, Request
-from headgate.wire.smp import commands as c
-from headgate.wire.smp import replies as r
+from headgate.core.model.limits import Limits
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec import replies as r
 from tests.interop.smp.conftest import StartRig
-from tests.interop.smp.rig import Rig
-from tests.interop.smp.scene import (
+from tests.support.smp_router import Rig
+from tests.support.smp_scene import (
     make_queues,
     new_service,
     received,
@@ -28,7 +28,8 @@ from tests.interop.smp.scene import (
 def damage(rig: Rig, queue: Queue, *, record: bool = False) -> None:
     """Write nonsense over the messages of a queue, or over its record."""
     source = rig.store.source
-    if isinstance(source, str):
+    assert source is not None
+    if source.startswith("postgresql:"):
         text = (
             "UPDATE headgate.queues SET parties = '\\xc1' WHERE id = %s"
             if record
@@ -38,20 +39,19 @@ def damage(rig: Rig, queue: Queue, *, record: bool = False) -> None:
         with psycopg.connect(source, autocommit=True) as db:
             db.execute(text, (queue.id,))
         return
-    assert source is not None
     text = (
         "UPDATE queues SET parties = x'c1' WHERE id = ?"
         if record
         else "UPDATE messages SET properties = x'c1' WHERE queue ="
         " (SELECT number FROM queues WHERE id = ?)"
     )
-    with contextlib.closing(sqlite3.connect(source)) as sqlite:
+    with contextlib.closing(sqlite3.connect(source.removeprefix("sqlite:"))) as sqlite:
         sqlite.execute(text, (queue.id,))
         sqlite.commit()
 
 
 async def test_a_sweep_goes_on_behind_a_queue_that_cannot_be_read(start_rig: StartRig) -> None:
-    """S001-49, S001-50, S004-7, R30: its error comes after the messages and before ALLS, and
+    """S001-49, S001-50, S004-7, SMP-30: its error comes after the messages and before ALLS, and
     whoever has nothing to do with it does not notice."""
     rig = await start_rig(limits=Limits(sweep_queues=5))
     service = new_service()
@@ -92,7 +92,7 @@ async def test_commands_to_a_queue_that_cannot_be_read_fail_alone(start_rig: Sta
     answers = await client.ask(
         damaged.asks(c.Sub()),
         well.asks(c.Sub()),
-        Request(c.Send(False, b"more"), damaged.sender),
-        Request(c.Send(False, b"more"), well.sender),
+        Request(c.SmpSend(False, b"more"), damaged.sender),
+        Request(c.SmpSend(False, b"more"), well.sender),
     )
     assert answers == [r.Err("STORE unavailable"), r.Sok(), r.Err("STORE unavailable"), r.Ok()]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import secrets
 
+from headgate.client.smp.recipient import Queue, Request
 from headgate.core.facts import Confirmed, Delivered
-from headgate.testing.smp import Queue, Request, SmpClient
-from headgate.wire.smp import commands as c
-from headgate.wire.smp.bodies import Body, QuotaMarker
-from headgate.wire.smp.replies import Msg
-from tests.interop.smp.asking import NO_MSG, OK, QUOTA, SOK, asks, body, message, receive
+from headgate.testing.smp_client import SmpClient
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec.replies import Msg
+from headgate.wire.smp.codec.sealed import Body, QuotaMarker
 from tests.interop.smp.conftest import StartRig
-from tests.interop.smp.rig import Rig
+from tests.support.smp_asking import NO_MSG, OK, QUOTA, SOK, asks, body, message, receive
+from tests.support.smp_router import Rig
 
 
 async def test_the_second_message_waits_for_the_acknowledgement_of_the_first(router: Rig) -> None:
-    """A35, R11, R13, R14, S000-28, S000-34, S000-35, S000-37"""
+    """ACC-35, SMP-11, SMP-13, SMP-14, S000-28, S000-34, S000-35, S000-37"""
     recipient, sender = await router.connect(), await router.connect()
     queue = await recipient.new_queue()
     for text in (b"one", b"two", b"three"):
@@ -31,7 +32,7 @@ async def test_the_second_message_waits_for_the_acknowledgement_of_the_first(rou
 
 
 async def test_a_subscription_and_its_message_come_in_one_block(router: Rig) -> None:
-    """R12, S000-30, S000-31, S000-32, S004-1"""
+    """SMP-12, S000-30, S000-31, S000-32, S004-1"""
     recipient, sender = await router.connect(), await router.connect()
     queue, empty = await recipient.new_queue(subscribe=False), await recipient.new_queue()
     await sender.send(queue, b"hello")
@@ -48,7 +49,7 @@ async def test_a_subscription_and_its_message_come_in_one_block(router: Rig) -> 
 
 
 async def test_only_what_is_in_flight_can_be_acknowledged(router: Rig) -> None:
-    """R13: another id, nothing in flight, no subscription; none of them harms what is there."""
+    """SMP-13: another id, nothing in flight, no subscription; none of them harms what is there."""
     recipient, other = await router.connect(), await router.connect()
     queue = await recipient.new_queue()
     strange = secrets.token_bytes(24)
@@ -61,7 +62,7 @@ async def test_only_what_is_in_flight_can_be_acknowledged(router: Rig) -> None:
 
 
 async def test_an_empty_acknowledgement_asks_for_the_same_again(router: Rig) -> None:
-    """R13, S000-50"""
+    """SMP-13, S000-50"""
     recipient = await router.connect()
     queue = await recipient.new_queue()
     assert await recipient.ack(queue, b"") == NO_MSG
@@ -74,11 +75,11 @@ async def test_an_empty_acknowledgement_asks_for_the_same_again(router: Rig) -> 
 
 
 async def test_messages_come_in_the_order_in_which_they_were_sent(router: Rig) -> None:
-    """R17: also those of one block."""
+    """SMP-17: also those of one block."""
     recipient, sender = await router.connect(), await router.connect()
     queue = await recipient.new_queue()
     texts = [b"%d" % n for n in range(100)]
-    requests = [Request(c.Send(False, text), queue.sender) for text in texts]
+    requests = [Request(c.SmpSend(False, text), queue.sender) for text in texts]
     assert await sender.ask(*requests) == [OK] * 100
     assert await receive(recipient, queue) == texts
 
@@ -118,7 +119,7 @@ async def next_of(client: SmpClient, queue: Queue, reply: Msg) -> Msg:
 
 
 async def test_a_full_queue_stays_full_until_it_is_empty(start_rig: StartRig) -> None:
-    """A45: the marker takes the place of the message that was too many."""
+    """ACC-45: the marker takes the place of the message that was too many."""
     router = await start_rig(queue_quota=3)
     recipient, sender = await router.connect(), await router.connect()
     queue = await recipient.new_queue()
@@ -141,10 +142,10 @@ async def test_a_full_queue_stays_full_until_it_is_empty(start_rig: StartRig) ->
 
 
 async def test_a_quota_is_for_each_queue(start_rig: StartRig) -> None:
-    """A45: one that is full leaves the others alone, also in one block."""
+    """ACC-45: one that is full leaves the others alone, also in one block."""
     router = await start_rig(queue_quota=2)
     client = await router.connect()
     full, free = await client.new_queue(), await client.new_queue()
-    sends = [Request(c.Send(False, b"x"), queue.sender) for queue in (full, free, full, full)]
-    sends.append(Request(c.Send(False, b"y"), free.sender))
+    sends = [Request(c.SmpSend(False, b"x"), queue.sender) for queue in (full, free, full, full)]
+    sends.append(Request(c.SmpSend(False, b"y"), free.sender))
     assert await client.ask(*sends) == [OK, OK, OK, QUOTA, OK]

@@ -10,15 +10,17 @@ from contextlib import suppress
 
 import pytest
 
+from headgate.client.smp.recipient import spki
+from headgate.client.smp.tls import tls_context
 from headgate.core.facts import SessionClosed
 from headgate.errors import ProtocolError
-from headgate.testing.smp import SmpClient, spki, tls_context
-from headgate.wire.smp.blocks import BLOCK
-from headgate.wire.smp.box import PlainCipher
+from headgate.testing.smp_client import SmpClient
+from headgate.wire.smp.codec.blocks import BLOCK
+from headgate.wire.smp.codec.ciphers import PlainCipher
 from headgate.wire.smp.handshake import LEGACY, VERSIONS, ClientHello, ServerHello, Versions
-from tests.interop.smp.asking import OK, body, message
 from tests.interop.smp.conftest import StartRig
-from tests.interop.smp.rig import Rig
+from tests.support.smp_asking import OK, body, message
+from tests.support.smp_router import Rig
 
 pytestmark = pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 
@@ -46,7 +48,7 @@ class Raw:
 
     async def is_closed(self) -> bool:
         """Whether the router closes without another word."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             return await self.reader.read() == b""
 
     async def leave(self) -> None:
@@ -108,11 +110,24 @@ async def test_without_alpn_an_old_version_is_offered_and_nothing_works(router: 
         await router.connect(alpn=False)
 
 
-async def test_any_protocol_of_alpn_is_good_for_all_versions(router: Rig) -> None:
-    """Clients that use the port of HTTPS name its protocol."""
+@pytest.mark.parametrize("names", [["http/1.1"], ["h2", "http/1.1"], ["h2", "smp/1"]])
+async def test_clients_that_use_the_port_of_https_name_its_protocol(
+    router: Rig, names: list[str]
+) -> None:
     context = tls_context(alpn=False)
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols(names)
     raw = await Raw.connect(router, context)
+    assert (await raw.hello()).versions == VERSIONS
+    await raw.leave()
+
+
+@pytest.mark.parametrize("names", [["h2"], ["smp/2"], ["smp"], ["ntf/1", "h2"]])
+async def test_another_protocol_of_alpn_ends_the_handshake(router: Rig, names: list[str]) -> None:
+    context = tls_context(alpn=False)
+    context.set_alpn_protocols(names)
+    with pytest.raises(OSError, match=r"(?i)no.application.protocol"):
+        await Raw.connect(router, context)
+    raw = await Raw.connect(router, tls_context())
     assert (await raw.hello()).versions == VERSIONS
     await raw.leave()
 
@@ -197,7 +212,7 @@ async def test_who_says_nothing_is_not_waited_for(start_rig: StartRig) -> None:
     await raw.hello()
     half = await Raw.connect(router)
     half.writer.write(bytes(BLOCK // 2))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert await plain[0].read() == b""
     assert await raw.is_closed()
     await half.hello()
@@ -213,7 +228,7 @@ async def test_who_says_nothing_is_not_waited_for(start_rig: StartRig) -> None:
 async def test_garbage_instead_of_tls_is_closed(router: Rig) -> None:
     reader, writer = await asyncio.open_connection(router.host, router.port)
     writer.write(b"GET / HTTP/1.1\r\n\r\n")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         with suppress(ConnectionResetError):
             while await reader.read(1024):
                 pass
@@ -230,7 +245,7 @@ async def test_a_router_stops_in_the_middle_of_handshakes(router: Rig) -> None:
     await raw.hello()
     await asyncio.sleep(0.05)
     await router.restart()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert await plain[0].read() == b""
     assert await raw.is_closed()
     plain[1].close()

@@ -6,14 +6,15 @@ import secrets
 
 import pytest
 
-from headgate.core.parties import Purpose
+from headgate.client.smp.recipient import LinkData, Queue, Request, make_key, spki
+from headgate.core.model.parties import Purpose
+from headgate.crypto.proof import link_sender
 from headgate.errors import Refused
-from headgate.testing.smp import LinkData, Queue, Request, SmpClient, make_key, spki
-from headgate.wire.smp import commands as c
-from headgate.wire.smp import replies as r
+from headgate.testing.smp_client import SmpClient
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec import replies as r
 from headgate.wire.smp.handshake import Versions
-from headgate.wire.smp.proof import link_sender
-from tests.interop.smp.rig import Rig
+from tests.support.smp_router import Rig
 
 AUTH = r.Err("AUTH")
 INVITATION = LinkData(b"fixed", b"user")
@@ -46,8 +47,8 @@ def lget(link: bytes) -> Request:
 
 
 async def test_an_invitation_is_read_by_who_secures_the_queue(router: Rig) -> None:
-    """A83: LGET is not for it; LKEY is signed by the key it brings, works again with that key and
-    with no other."""
+    """ACC-83: LGET is not for it; LKEY is signed by the key it brings, works again with that key
+    and with no other."""
     client, joiner = await router.connect(), await router.connect()
     queue = await client.new_queue(link=INVITATION)
     link = link_of(queue)
@@ -68,7 +69,7 @@ async def test_an_invitation_is_read_by_who_secures_the_queue(router: Rig) -> No
 
 @pytest.mark.parametrize("kind", ["ed25519", "ed448", "x25519"])
 async def test_an_invitation_is_secured_with_a_key_of_any_kind(router: Rig, kind: str) -> None:
-    """A83, A16"""
+    """ACC-83, ACC-16"""
     client = await router.connect()
     queue = await client.new_queue(link=INVITATION)
     key = make_key(kind)  # type: ignore[arg-type]
@@ -77,7 +78,7 @@ async def test_an_invitation_is_secured_with_a_key_of_any_kind(router: Rig, kind
 
 
 async def test_an_invitation_is_changed_until_it_is_taken(router: Rig) -> None:
-    """A83: LSET before the queue is secured, not after; its id and its fixed data never."""
+    """ACC-83: LSET before the queue is secured, not after; its id and its fixed data never."""
     client = await router.connect()
     queue = await client.new_queue(link=INVITATION)
     link = link_of(queue)
@@ -94,7 +95,7 @@ async def test_an_invitation_is_changed_until_it_is_taken(router: Rig) -> None:
 
 
 async def test_an_invitation_is_over_with_the_first_message(router: Rig) -> None:
-    """A83: of the sender who took it; an unsigned one to a queue that is not secured changes
+    """ACC-83: of the sender who took it; an unsigned one to a queue that is not secured changes
     nothing."""
     client = await router.connect()
     queue = await client.new_queue(link=INVITATION)
@@ -106,7 +107,7 @@ async def test_an_invitation_is_over_with_the_first_message(router: Rig) -> None
 
 
 async def test_an_invitation_is_dropped(router: Rig) -> None:
-    """A83: LDEL is fine with and without a link, and leaves the queue as it is."""
+    """ACC-83: LDEL is fine with and without a link, and leaves the queue as it is."""
     client = await router.connect()
     queue = await client.new_queue(link=INVITATION)
     link, key = link_of(queue), make_key()
@@ -118,7 +119,7 @@ async def test_an_invitation_is_dropped(router: Rig) -> None:
 
 
 async def test_who_makes_a_queue_with_a_link_cannot_choose_its_sender_id(router: Rig) -> None:
-    """A83: it is derived from the correlation, in both purposes; the same again is taken."""
+    """ACC-83: it is derived from the correlation, in both purposes; the same again is taken."""
     client = await router.connect()
     key, dh, correlation = make_key(), spki(secrets.token_bytes(32)), secrets.token_bytes(24)
     for purpose, id in ((Purpose.MESSAGING, None), (Purpose.CONTACT, secrets.token_bytes(24))):
@@ -137,7 +138,7 @@ async def test_who_makes_a_queue_with_a_link_cannot_choose_its_sender_id(router:
 
 
 async def test_a_contact_is_read_by_everybody(router: Rig) -> None:
-    """A84: unsigned, by its link id and no other; LKEY is not for it."""
+    """ACC-84: unsigned, by its link id and no other; LKEY is not for it."""
     client = await router.connect()
     data = contact()
     queue = await client.new_queue(purpose=Purpose.CONTACT, link=data)
@@ -155,7 +156,7 @@ async def test_a_contact_is_read_by_everybody(router: Rig) -> None:
 
 
 async def test_of_a_contact_only_the_user_data_changes(router: Rig) -> None:
-    """A84: also when the queue is secured, which does not hide it."""
+    """ACC-84: also when the queue is secured, which does not hide it."""
     client = await router.connect()
     queue = await client.new_queue(purpose=Purpose.CONTACT, link=contact())
     link = link_of(queue)
@@ -176,7 +177,7 @@ async def test_of_a_contact_only_the_user_data_changes(router: Rig) -> None:
 
 
 async def test_a_contact_is_dropped(router: Rig) -> None:
-    """A84: twice, and with its queue."""
+    """ACC-84: twice, and with its queue."""
     client = await router.connect()
     one, two = [await client.new_queue(purpose=Purpose.CONTACT, link=contact()) for _ in range(2)]
     for _ in range(2):
@@ -187,7 +188,7 @@ async def test_a_contact_is_dropped(router: Rig) -> None:
 
 
 async def test_a_queue_gets_a_link_later(router: Rig) -> None:
-    """A84, A83: of each purpose, and of none, which is read like a contact until it is
+    """ACC-84, ACC-83: of each purpose, and of none, which is read like a contact until it is
     secured."""
     client = await router.connect()
     for purpose in (Purpose.MESSAGING, Purpose.CONTACT, None):
@@ -206,7 +207,7 @@ async def test_a_queue_gets_a_link_later(router: Rig) -> None:
 
 
 async def test_another_queue_cannot_take_a_link(router: Rig) -> None:
-    """A85: neither when it is made nor later, also when the first is long out of memory."""
+    """ACC-85: neither when it is made nor later, also when the first is long out of memory."""
     client = await router.connect()
     owner = await client.new_queue(purpose=Purpose.CONTACT, link=contact())
     thief = await client.new_queue(purpose=Purpose.CONTACT)
@@ -224,7 +225,7 @@ async def test_another_queue_cannot_take_a_link(router: Rig) -> None:
 
 
 async def test_links_survive_restarts(router: Rig) -> None:
-    """A83, A84: as they were last set; what was dropped stays so."""
+    """ACC-83, ACC-84: as they were last set; what was dropped stays so."""
     client = await router.connect()
     invitation = await client.new_queue(link=INVITATION)
     address = await client.new_queue(purpose=Purpose.CONTACT, link=contact())
@@ -245,7 +246,7 @@ async def test_links_survive_restarts(router: Rig) -> None:
 
 
 async def test_the_data_of_a_link_may_fill_a_block(router: Rig) -> None:
-    """A84: as much as fits into the answer, and any bytes at all."""
+    """ACC-84: as much as fits into the answer, and any bytes at all."""
     client = await router.connect()
     fixed, user = secrets.token_bytes(2_000), secrets.token_bytes(13_700)
     data = LinkData(fixed, user, secrets.token_bytes(24))
@@ -256,7 +257,7 @@ async def test_the_data_of_a_link_may_fill_a_block(router: Rig) -> None:
 
 
 async def test_there_are_no_links_before_version_15(router: Rig) -> None:
-    """A83, A84"""
+    """ACC-83, ACC-84"""
     client = await router.connect(versions=Versions(14, 14))
     queue = await client.new_queue(purpose=Purpose.CONTACT)
     id = secrets.token_bytes(24)
@@ -268,7 +269,7 @@ async def test_there_are_no_links_before_version_15(router: Rig) -> None:
 
 
 async def test_an_answer_that_leaves_no_room_for_its_correlation_is_an_error(router: Rig) -> None:
-    """A93: a link or a message asked for with a very long correlation does not fit into a block;
+    """ACC-93: a link or a message asked for with a very long correlation does not fit into a block;
     asked for again with a short one it does, and nobody else notices."""
     client, bystander = await router.connect(), await router.connect()
     queue = await client.new_queue(purpose=Purpose.CONTACT, subscribe=False)
@@ -278,7 +279,9 @@ async def test_an_answer_that_leaves_no_room_for_its_correlation_is_an_error(rou
     assert await ask(bystander, Request(c.LGet(), link, correlation=long)) == too_large
     assert await ask(bystander, lget(link)) == lnk(queue, user)
     assert await bystander.send(queue, b"hello") == r.Ok()
-    assert await ask(client, Request(c.Get(), queue.id, queue.key, correlation=long)) == too_large
-    msg = await ask(client, queue.asks(c.Get()))
+    assert (
+        await ask(client, Request(c.SmpGet(), queue.id, queue.key, correlation=long)) == too_large
+    )
+    msg = await ask(client, queue.asks(c.SmpGet()))
     assert isinstance(msg, r.Msg)
-    assert await ask(client, queue.asks(c.Ack(msg.message_id))) == r.Ok()
+    assert await ask(client, queue.asks(c.SmpAck(msg.message_id))) == r.Ok()

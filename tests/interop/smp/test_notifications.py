@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from headgate.client.smp.recipient import Request, make_key
 from headgate.core.commands import Expire
 from headgate.core.facts import NoticesDropped
-from headgate.core.limits import KiB, Limits
-from headgate.server import notices
-from headgate.testing.smp import Request, make_key
-from headgate.wire.smp import commands as c
-from headgate.wire.smp import replies as r
-from headgate.wire.smp.blocks import pack
-from headgate.wire.smp.encoding import Malformed
+from headgate.core.model.limits import KiB, Limits
+from headgate.errors import Malformed
+from headgate.server import notice_file
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec import replies as r
+from headgate.wire.smp.codec.blocks import pack
 from headgate.wire.smp.handshake import Role, Versions
 from tests.interop.smp.conftest import StartRig
-from tests.interop.smp.rig import Rig
-from tests.interop.smp.scene import (
+from tests.support.smp_router import Rig
+from tests.support.smp_scene import (
     message,
     new_service,
     noticed,
@@ -39,8 +39,8 @@ DAY = 86_400.0
 
 
 async def test_a_notifier_is_told_of_messages_whose_sender_wants_it(router: Rig) -> None:
-    """A76, R38, A82: also of one that is delivered at once; what it is told is for the recipient
-    to read."""
+    """ACC-76, SMP-38, ACC-82: also of one that is delivered at once; what it is told is for the
+    recipient to read."""
     recipient, notifier = await router.connect(), await router.connect()
     queue = await recipient.new_queue(notifier=make_key())
     assert len(queue.notifier) == 24
@@ -68,7 +68,7 @@ async def test_a_notifier_is_told_of_messages_whose_sender_wants_it(router: Rig)
 async def test_subscribing_as_a_notifier_delivers_nothing_and_displaces_no_reader(
     router: Rig,
 ) -> None:
-    """R40, S000-7: who reads a queue and who is told of it are two registries."""
+    """SMP-40, S000-7: who reads a queue and who is told of it are two registries."""
     recipient, notifier = await router.connect(), await router.connect()
     queue = await recipient.new_queue(notifier=make_key())
     await recipient.send(queue, b"hello")
@@ -84,7 +84,8 @@ async def test_subscribing_as_a_notifier_delivers_nothing_and_displaces_no_reade
 
 
 async def test_each_key_makes_another_notifier(router: Rig) -> None:
-    """A74, A79, R40, R9: the id of before is nobody's; who was told under it learns so."""
+    """ACC-74, ACC-79, SMP-40, SMP-9: the id of before is nobody's; who was told under it learns
+    so."""
     recipient, notifier = await router.connect(), await router.connect()
     queue = await recipient.new_queue()
     assert isinstance(await recipient.set_notifier(queue, make_key()), r.Nid)
@@ -102,7 +103,7 @@ async def test_each_key_makes_another_notifier(router: Rig) -> None:
 
 
 async def test_the_second_notifier_displaces_the_first(router: Rig) -> None:
-    """A77, R40: END under the notifier's id, and notices for the second alone, also when the
+    """ACC-77, SMP-40: END under the notifier's id, and notices for the second alone, also when the
     first leaves."""
     recipient = await router.connect()
     first, second = await router.connect(), await router.connect()
@@ -110,7 +111,7 @@ async def test_the_second_notifier_displaces_the_first(router: Rig) -> None:
     for _ in range(2):
         assert await first.ask(nsub(queue)) == [r.Sok()]
     assert await second.ask(nsub(queue)) == [r.Sok()]
-    assert await first.event() == (queue.notifier, r.End())
+    assert await first.event() == (queue.notifier, r.SmpEnd())
     await notify(recipient, queue)
     await noticed(second, queue)
     await first.quiet(0.2)
@@ -121,7 +122,7 @@ async def test_the_second_notifier_displaces_the_first(router: Rig) -> None:
 
 
 async def test_a_notifier_that_is_dropped_is_told_nothing_more(router: Rig) -> None:
-    """A78, A79: DELD, once; what waited is forgotten; dropping again is fine, and a new key
+    """ACC-78, ACC-79: DELD, once; what waited is forgotten; dropping again is fine, and a new key
     begins anew."""
     recipient, notifier = await router.connect(), await router.connect()
     queue = await recipient.new_queue(notifier=make_key())
@@ -140,7 +141,7 @@ async def test_a_notifier_that_is_dropped_is_told_nothing_more(router: Rig) -> N
 
 
 async def test_who_drops_or_deletes_is_not_told_of_it(router: Rig) -> None:
-    """R9: neither for NDEL nor for NKEY nor for DEL."""
+    """SMP-9: neither for NDEL nor for NKEY nor for DEL."""
     client = await router.connect()
     one, two, three = [await client.new_queue(notifier=make_key()) for _ in range(3)]
     await client.ask(nsub(one), nsub(two), nsub(three))
@@ -150,7 +151,7 @@ async def test_who_drops_or_deletes_is_not_told_of_it(router: Rig) -> None:
 
 
 async def test_the_notifier_of_a_deleted_queue_is_told(router: Rig) -> None:
-    """R9, R40"""
+    """SMP-9, SMP-40"""
     recipient, notifier, other = [await router.connect() for _ in range(3)]
     queue = await recipient.new_queue(notifier=make_key())
     await notifier.ask(nsub(queue))
@@ -162,7 +163,7 @@ async def test_the_notifier_of_a_deleted_queue_is_told(router: Rig) -> None:
 
 
 async def test_old_clients_are_notified_in_their_words(router: Rig) -> None:
-    """R40, S001-4: OK in place of SOK, END in place of DELD."""
+    """SMP-40, S001-4: OK in place of SOK, END in place of DELD."""
     recipient = await router.connect()
     notifier = await router.connect(versions=Versions(9, 9))
     queue = await recipient.new_queue(notifier=make_key())
@@ -170,14 +171,14 @@ async def test_old_clients_are_notified_in_their_words(router: Rig) -> None:
     await notify(recipient, queue)
     await noticed(notifier, queue)
     await recipient.ask(queue.asks(c.NDel()))
-    assert await notifier.event() == (queue.notifier, r.End())
+    assert await notifier.event() == (queue.notifier, r.SmpEnd())
 
 
 # Waiting.
 
 
 async def test_notices_wait_while_nobody_is_there(router: Rig) -> None:
-    """R38, R39, S000-75: they come in the order of their messages, and once."""
+    """SMP-38, SMP-39, S000-75: they come in the order of their messages, and once."""
     recipient = await router.connect()
     queue = await recipient.new_queue(notifier=make_key(), subscribe=False)
     await notify(recipient, queue, queue, queue)
@@ -205,7 +206,7 @@ async def test_notices_wait_while_nobody_is_there(router: Rig) -> None:
 
 
 async def test_what_waits_is_forgotten_with_its_notifier(router: Rig) -> None:
-    """R40, A78: by a new key, by NDEL, by DEL."""
+    """SMP-40, ACC-78: by a new key, by NDEL, by DEL."""
     recipient = await router.connect()
     one, two, three = [await recipient.new_queue(notifier=make_key()) for _ in range(3)]
     await notify(recipient, one, two, three)
@@ -219,7 +220,7 @@ async def test_what_waits_is_forgotten_with_its_notifier(router: Rig) -> None:
 
 
 async def test_what_is_refused_is_not_told(start_rig: StartRig) -> None:
-    """R38: neither a message over the quota nor the marker that stands for it."""
+    """SMP-38: neither a message over the quota nor the marker that stands for it."""
     router = await start_rig(queue_quota=2)
     recipient, notifier = await router.connect(), await router.connect()
     queue = await recipient.new_queue(notifier=make_key(), subscribe=False)
@@ -233,7 +234,7 @@ async def test_what_is_refused_is_not_told(start_rig: StartRig) -> None:
 
 
 async def test_waiting_notices_are_bounded(start_rig: StartRig) -> None:
-    """R39: a notifier is told that there are messages, not how many; the latest stay."""
+    """SMP-39: a notifier is told that there are messages, not how many; the latest stay."""
     router = await start_rig(limits=Limits(notices_per_notifier=4))
     recipient, notifier = await router.connect(), await router.connect()
     queue = await recipient.new_queue(notifier=make_key(), subscribe=False)
@@ -246,7 +247,7 @@ async def test_waiting_notices_are_bounded(start_rig: StartRig) -> None:
 
 
 async def test_a_notifier_that_does_not_read_is_told_later(start_rig: StartRig) -> None:
-    """R39: others are told meanwhile."""
+    """SMP-39: others are told meanwhile."""
     router = await start_rig(limits=Limits(mailbox_bytes_soft=64 * KiB))
     recipient, stuck, other = [await router.connect() for _ in range(3)]
     one, two = [await recipient.new_queue(notifier=make_key(), subscribe=False) for _ in range(2)]
@@ -270,7 +271,7 @@ async def test_a_notifier_that_does_not_read_is_told_later(start_rig: StartRig) 
 
 
 async def test_notices_outlive_a_restart(router: Rig, tmp_path: Path) -> None:
-    """R41: of a notifier by itself and of a service's."""
+    """SMP-41: of a notifier by itself and of a service's."""
     recipient = await router.connect()
     alone, associated = [
         await recipient.new_queue(notifier=make_key(), subscribe=False) for _ in range(2)
@@ -281,11 +282,11 @@ async def test_notices_outlive_a_restart(router: Rig, tmp_path: Path) -> None:
     service.close()
     await until(lambda: received(router) == 0)
     await notify(recipient, alone, associated)
-    watchers = router.router.broker.shard.watchers
+    notifiers = router.router.broker.shard.exclusive.notifiers
     await router.stop()
-    notices.save(watchers, tmp_path)
+    notice_file.save(notifiers, tmp_path)
     await router.start()
-    notices.restore(router.router.broker.shard.watchers, tmp_path)
+    notice_file.restore(router.router.broker.shard.exclusive.notifiers, tmp_path)
     assert router.router.gauges()["notices_waiting"] == 2
     notifier = await router.connect()
     await notifier.ask(nsub(alone))
@@ -296,7 +297,7 @@ async def test_notices_outlive_a_restart(router: Rig, tmp_path: Path) -> None:
 
 
 async def test_notices_of_yesterday_are_given_up(start_rig: StartRig) -> None:
-    """R41"""
+    """SMP-41"""
     now = 1_800_000_000.0
     router = await start_rig(clock=lambda: now)
     recipient = await router.connect()
@@ -314,7 +315,7 @@ async def test_notices_of_yesterday_are_given_up(start_rig: StartRig) -> None:
 
 
 async def test_a_block_of_notifiers_is_answered_in_order(router: Rig) -> None:
-    """R40: and what waited for them comes."""
+    """SMP-40: and what waited for them comes."""
     recipient, notifier = await router.connect(), await router.connect()
     queues = [await recipient.new_queue(notifier=make_key(), subscribe=False) for _ in range(90)]
     await notify(recipient, *queues)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.core.tally import NOTHING
-from headgate.testing.smp import make_key
-from headgate.wire.smp import commands as c
-from headgate.wire.smp import replies as r
+from headgate.client.smp.recipient import make_key
+from headgate.core.model.tally import NOTHING
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec import replies as r
 from headgate.wire.smp.handshake import Role
-from tests.interop.smp.rig import Rig
-from tests.interop.smp.scene import (
+from tests.support.smp_router import Rig
+from tests.support.smp_scene import (
     id_of,
     kept,
     message,
@@ -27,8 +27,8 @@ from tests.interop.smp.scene import (
 
 
 async def test_a_service_is_notified_of_all_its_queues(router: Rig) -> None:
-    """A80, A81, S001-93, S001-94, S000-99, R33: NSUB for each, again, by a second connection; then
-    NSUBS for all; never ALLS, though notices wait."""
+    """ACC-80, ACC-81, S001-93, S001-94, S000-99, SMP-33: NSUB for each, again, by a second
+    connection; then NSUBS for all; never ALLS, though notices wait."""
     identity = new_service()
     recipient = await router.connect()
     one, two = [await recipient.new_queue(notifier=make_key(), subscribe=False) for _ in range(2)]
@@ -57,7 +57,7 @@ async def test_a_service_is_notified_of_all_its_queues(router: Rig) -> None:
 
 
 async def test_a_displaced_notifier_takes_its_service_back(router: Rig) -> None:
-    """R28, R33, S001-63"""
+    """SMP-28, SMP-33, S001-63"""
     identity = new_service()
     recipient = await router.connect()
     queue = await recipient.new_queue(notifier=make_key(), subscribe=False)
@@ -77,8 +77,8 @@ async def test_a_displaced_notifier_takes_its_service_back(router: Rig) -> None:
 
 
 async def test_a_service_takes_a_notifier_and_a_plain_session_takes_it_back(router: Rig) -> None:
-    """R40, R25, R26, S001-30..S001-32: END for who had it, SOK with the id or without, and the
-    tally follows."""
+    """SMP-40, SMP-25, SMP-26, S001-30..S001-32: END for who had it, SOK with the id or without, and
+    the tally follows."""
     recipient, plain = await router.connect(), await router.connect()
     queue, other = [await recipient.new_queue(notifier=make_key()) for _ in range(2)]
     ids = [queue.notifier, other.notifier]
@@ -86,17 +86,17 @@ async def test_a_service_takes_a_notifier_and_a_plain_session_takes_it_back(rout
     winner = await router.connect(service=new_service(), role=Role.NOTIFIER)
     await plain.ask(nsub(queue))
     assert await loser.ask(nsub(queue), nsub(other)) == [r.Sok(loser.service_id)] * 2
-    assert await plain.event() == (queue.notifier, r.End())
+    assert await plain.event() == (queue.notifier, r.SmpEnd())
     assert await kept(router, id_of(loser), ids) == notifier_tally(queue, other)
     assert await winner.ask(nsub(queue)) == [r.Sok(winner.service_id)]
-    assert await loser.event() == (queue.notifier, r.End())
+    assert await loser.event() == (queue.notifier, r.SmpEnd())
     assert await kept(router, id_of(loser), ids) == notifier_tally(other)
     assert await kept(router, id_of(winner), ids) == notifier_tally(queue)
     assert received(router) == 2
     await notify(recipient, queue)
     await noticed(winner, queue)
     assert await plain.ask(nsub(queue)) == [r.Sok()]
-    assert await winner.event() == (queue.notifier, r.End())
+    assert await winner.event() == (queue.notifier, r.SmpEnd())
     assert await kept(router, id_of(winner), ids) == NOTHING
     assert received(router) == 1
     await notify(recipient, queue)
@@ -106,7 +106,7 @@ async def test_a_service_takes_a_notifier_and_a_plain_session_takes_it_back(rout
 
 
 async def test_notices_that_wait_follow_the_notifier_to_its_new_owner(router: Rig) -> None:
-    """R39, S001-93, S001-34"""
+    """SMP-39, S001-93, S001-34"""
     recipient = await router.connect()
     queue = await recipient.new_queue(notifier=make_key(), subscribe=False)
     await notify(recipient, queue)
@@ -126,7 +126,8 @@ async def test_notices_that_wait_follow_the_notifier_to_its_new_owner(router: Ri
 async def test_a_dropped_notifier_leaves_its_service(
     router: Rig, how: c.NDel | c.Del | str
 ) -> None:
-    """R34, R40: DELD for the service's session, and the tally without it, after NSUBS as well."""
+    """SMP-34, SMP-40: DELD for the service's session, and the tally without it, after NSUBS as
+    well."""
     recipient = await router.connect()
     stays, goes = [await recipient.new_queue(notifier=make_key()) for _ in range(2)]
     before = goes.notifier
@@ -144,7 +145,7 @@ async def test_a_dropped_notifier_leaves_its_service(
 
 
 async def test_a_queue_may_be_read_by_one_service_and_told_of_by_another(router: Rig) -> None:
-    """R38, S000-7, S001-27: each has a tally of its own, of other ids."""
+    """SMP-38, S000-7, S001-27: each has a tally of its own, of other ids."""
     reader = await router.connect(service=new_service())
     notifier = await router.connect(service=new_service(), role=Role.NOTIFIER)
     queue = await reader.new_queue(notifier=make_key())
@@ -162,7 +163,7 @@ async def test_a_queue_may_be_read_by_one_service_and_told_of_by_another(router:
 
 
 async def test_associations_of_notifiers_survive_a_restart(router: Rig) -> None:
-    """R34, A63, S001-36"""
+    """SMP-34, ACC-63, S001-36"""
     identity = new_service()
     recipient = await router.connect()
     queues = [await recipient.new_queue(notifier=make_key(), subscribe=False) for _ in range(3)]

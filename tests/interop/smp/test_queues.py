@@ -8,15 +8,17 @@ from itertools import chain
 
 import pytest
 
-from headgate.core.parties import Purpose
+from headgate.client.smp.recipient import Kind, Queue, Request, make_key, spki
+from headgate.core.model.parties import Purpose
 from headgate.errors import Refused
 from headgate.server.config.kinds import Secret
-from headgate.testing.smp import Kind, Queue, Request, SmpClient, make_key, spki
-from headgate.wire.smp import commands as c
-from headgate.wire.smp.bodies import body_max
+from headgate.testing.smp_client import SmpClient
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec.replies import Err, Info, Msg, Reply
+from headgate.wire.smp.codec.sealed import body_max
 from headgate.wire.smp.handshake import Versions
-from headgate.wire.smp.replies import Err, Info, Msg, Reply
-from tests.interop.smp.asking import (
+from tests.interop.smp.conftest import StartRig
+from tests.support.smp_asking import (
     AUTH,
     NO_MSG,
     OK,
@@ -28,8 +30,7 @@ from tests.interop.smp.asking import (
     receive,
     secure,
 )
-from tests.interop.smp.conftest import StartRig
-from tests.interop.smp.rig import Rig
+from tests.support.smp_router import Rig
 
 KINDS: tuple[Kind, ...] = ("ed25519", "ed448", "x25519")
 
@@ -38,7 +39,8 @@ KINDS: tuple[Kind, ...] = ("ed25519", "ed448", "x25519")
 async def test_a_queue_takes_a_message_from_anybody_until_it_is_secured(
     router: Rig, kind: Kind
 ) -> None:
-    """A1, A2, A3, A4, A5, A6, A7, A8, A9, A10, A11, A12, A13, A16, S000-36, S000-49, S000-51
+    """ACC-1, ACC-2, ACC-3, ACC-4, ACC-5, ACC-6, ACC-7, ACC-8, ACC-9, ACC-10, ACC-11, ACC-12,
+    ACC-13, ACC-16, S000-36, S000-49, S000-51
 
     That answers echo their entity is checked by the client.
     """
@@ -68,7 +70,7 @@ async def test_a_queue_takes_a_message_from_anybody_until_it_is_secured(
 
 @pytest.mark.parametrize("version", [7, 8, 10, 11, 19])
 async def test_the_longest_body_is_that_of_the_version(router: Rig, version: int) -> None:
-    """A14, A15: whoever speaks another version receives it all the same."""
+    """ACC-14, ACC-15: whoever speaks another version receives it all the same."""
     recipient = await router.connect()
     sender = await router.connect(versions=Versions(7, version))
     queue = await recipient.new_queue()
@@ -80,7 +82,7 @@ async def test_the_longest_body_is_that_of_the_version(router: Rig, version: int
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_sender_secures_a_queue_for_messaging_itself(router: Rig, kind: Kind) -> None:
-    """A17, A18, A19, A20, A21"""
+    """ACC-17, ACC-18, ACC-19, ACC-20, ACC-21"""
     recipient, sender = await router.connect(), await router.connect()
     queue = await recipient.new_queue()
     key, other = make_key(kind), make_key(kind)
@@ -99,7 +101,7 @@ async def test_a_sender_secures_a_queue_for_messaging_itself(router: Rig, kind: 
 
 
 async def test_the_keys_of_a_contact_are_replaced(router: Rig) -> None:
-    """A22, A23, A24: one key after another, a queue with none is not possible."""
+    """ACC-22, ACC-23, ACC-24: one key after another, a queue with none is not possible."""
     client = await router.connect()
     queue = await client.new_queue(purpose=Purpose.CONTACT)
     old, new, last = queue.key, make_key("x25519"), make_key("ed448")
@@ -123,7 +125,7 @@ async def test_the_keys_of_a_contact_are_replaced(router: Rig) -> None:
 
 
 async def test_a_closed_queue_takes_nothing_and_still_gives(router: Rig) -> None:
-    """A25, A26, A27"""
+    """ACC-25, ACC-26, ACC-27"""
     recipient, sender = await router.connect(), await router.connect()
     queue, key = await recipient.new_queue(), make_key()
     await secure(recipient, queue, key)
@@ -143,7 +145,7 @@ async def test_a_closed_queue_takes_nothing_and_still_gives(router: Rig) -> None
 
 
 async def test_a_deleted_queue_is_as_if_it_had_never_been(router: Rig) -> None:
-    """A28, A29"""
+    """ACC-28, ACC-29"""
     recipient, sender = await router.connect(), await router.connect()
     queue = await recipient.new_queue()
     await sender.send(queue, b"lost")
@@ -153,13 +155,13 @@ async def test_a_deleted_queue_is_as_if_it_had_never_been(router: Rig) -> None:
     assert await asks(recipient, queue, c.Del()) == OK
     assert await sender.send(queue, b"late") == AUTH
     assert await recipient.ack(queue, lost.message_id) == AUTH
-    for command in (c.Off(), c.Sub(), c.Get(), c.Que(), c.Del()):
+    for command in (c.Off(), c.Sub(), c.SmpGet(), c.Que(), c.Del()):
         assert await asks(recipient, queue, command) == AUTH
     await recipient.quiet()
 
 
 async def test_fifty_queues_are_subscribed_by_one_connection_after_the_other(router: Rig) -> None:
-    """A30"""
+    """ACC-30"""
     first, sender = await router.connect(), await router.connect()
     queues = [await first.new_queue() for _ in range(50)]
     first.close()
@@ -177,7 +179,7 @@ async def test_fifty_queues_are_subscribed_by_one_connection_after_the_other(rou
 async def test_a_router_with_a_password_makes_queues_for_those_who_know_it(
     start_rig: StartRig,
 ) -> None:
-    """A32"""
+    """ACC-32"""
     guarded = await start_rig(create_password=Secret("sesame"))
     for version in (8, 14, 19):
         client = await guarded.connect(versions=Versions(7, version))
@@ -188,7 +190,7 @@ async def test_a_router_with_a_password_makes_queues_for_those_who_know_it(
 
 
 async def test_a_router_may_let_nobody_make_queues(start_rig: StartRig) -> None:
-    """A31"""
+    """ACC-31"""
     closed = await start_rig(create_queues=False)
     client = await closed.connect()
     with pytest.raises(Refused, match=r"^AUTH$"):
@@ -196,7 +198,7 @@ async def test_a_router_may_let_nobody_make_queues(start_rig: StartRig) -> None:
 
 
 async def test_a_password_that_nobody_asked_for_is_ignored(router: Rig) -> None:
-    """A32"""
+    """ACC-32"""
     client = await router.connect()
     assert (await client.new_queue(password=b"sesame")).id
 
@@ -208,7 +210,7 @@ def told(reply: Reply) -> dict[str, object]:
 
 
 async def test_a_recipient_asks_about_its_queue(router: Rig) -> None:
-    """A33: the subscription is that of the connection that asks."""
+    """ACC-33: the subscription is that of the connection that asks."""
     recipient, other = await router.connect(), await router.connect()
     queue = await recipient.new_queue(subscribe=False)
     assert told(await asks(recipient, queue, c.Que())) == {
@@ -233,7 +235,7 @@ async def test_a_recipient_asks_about_its_queue(router: Rig) -> None:
     assert head["msgId"] == named
     assert head["msgType"] == "message"
     assert "qiSub" not in told(await asks(other, queue, c.Que()))
-    await asks(other, queue, c.Get())
+    await asks(other, queue, c.SmpGet())
     assert told(await asks(other, queue, c.Que()))["qiSub"] == {
         "qSubThread": "prohibitSub",
         "qDelivered": named,
@@ -241,7 +243,7 @@ async def test_a_recipient_asks_about_its_queue(router: Rig) -> None:
 
 
 async def test_two_people_write_to_each_other_over_two_queues(router: Rig) -> None:
-    """A34, R17"""
+    """ACC-34, SMP-17"""
     alice, bob = await router.connect(), await router.connect()
     to_alice, to_bob = await alice.new_queue(), await bob.new_queue("x25519")
     alices, bobs = make_key("ed448"), make_key("x25519")
@@ -256,7 +258,7 @@ async def test_two_people_write_to_each_other_over_two_queues(router: Rig) -> No
 
 
 async def test_a_connection_that_sends_to_itself_gets_both(router: Rig) -> None:
-    """A47, R15"""
+    """ACC-47, SMP-15"""
     client = await router.connect()
     queue = await client.new_queue()
     for text in (b"one", b"two"):
@@ -266,12 +268,12 @@ async def test_a_connection_that_sends_to_itself_gets_both(router: Rig) -> None:
 
 @pytest.mark.parametrize("senders", [2])
 async def test_no_message_of_two_concurrent_senders_is_overslept(router: Rig, senders: int) -> None:
-    """A46: whoever finds the queue empty pushes, whoever does not is behind one who did."""
+    """ACC-46: whoever finds the queue empty pushes, whoever does not is behind one who did."""
     recipient = await router.connect()
     queue = await recipient.new_queue()
     clients = [await router.connect() for _ in range(senders)]
     for number in range(50):
-        requests = [Request(c.Send(False, b"%d" % number), queue.sender)]
+        requests = [Request(c.SmpSend(False, b"%d" % number), queue.sender)]
         blocks = [client.encode(request) for client in clients for request in requests]
         for client, block in zip(clients, blocks, strict=True):
             await client.send_block(b"\1" + len(block).to_bytes(2, "big") + block)
@@ -298,6 +300,6 @@ async def test_the_same_message_has_the_same_bytes_each_time(router: Rig) -> Non
     pushed = await message(first, queue)
     assert await asks(second, queue, c.Sub()) == SOK
     again = await message(second, queue)
-    got = await asks(await router.connect(), queue, c.Get())
+    got = await asks(await router.connect(), queue, c.SmpGet())
     assert isinstance(got, Msg)
     assert pushed == again == got

@@ -6,22 +6,23 @@ import asyncio
 
 import pytest
 
+from headgate.client.smp.recipient import Queue, Request, make_key, spki
 from headgate.core.facts import TurnFailed
-from headgate.core.limits import Limits
-from headgate.core.parties import Purpose
-from headgate.core.steps import Batch, Load, Loaded, ServiceRecord
-from headgate.core.tally import Tally
+from headgate.core.model.limits import Limits
+from headgate.core.model.parties import Purpose
+from headgate.core.model.tally import Tally
+from headgate.core.turn.store_requests import Batch, Load, Loaded, ServiceRecord
 from headgate.errors import StoreError
-from headgate.server.admin import make_app, serving
-from headgate.server.listener import bind
-from headgate.server.metrics import Metrics
-from headgate.testing.smp import Queue, Request, SmpClient, make_key, spki
-from headgate.wire.smp import commands as c
-from headgate.wire.smp import replies as r
-from tests.interop.smp.asking import AUTH, OK, SOK
+from headgate.server.admin.app import make_app, serving
+from headgate.server.admin.metrics import Metrics
+from headgate.server.net.listener import bind
+from headgate.testing.smp_client import SmpClient
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec import replies as r
 from tests.interop.smp.conftest import StartRig
-from tests.interop.smp.rig import Rig
-from tests.interop.smp.scene import (
+from tests.support.smp_asking import AUTH, OK, SOK
+from tests.support.smp_router import Rig
+from tests.support.smp_scene import (
     id_of,
     kept,
     make_queues,
@@ -54,10 +55,10 @@ async def test_each_command_of_a_block_is_verified_in_its_place(router: Rig) -> 
     contact, queue = await client.new_queue(purpose=Purpose.CONTACT), await client.new_queue()
     sender, owner = make_key(), make_key()
     assert await client.ask(
-        Request(c.Send(False, b"signed too early"), queue.sender, sender),
+        Request(c.SmpSend(False, b"signed too early"), queue.sender, sender),
         queue.asks(c.Key(spki(sender))),
-        Request(c.Send(False, b"signed"), queue.sender, sender),
-        Request(c.Send(False, b"unsigned"), queue.sender),
+        Request(c.SmpSend(False, b"signed"), queue.sender, sender),
+        Request(c.SmpSend(False, b"unsigned"), queue.sender),
         contact.asks(c.RKey((spki(owner),))),
         contact.asks(c.Off()),
         Request(c.Off(), contact.id, owner),
@@ -92,7 +93,7 @@ async def test_a_refused_subscribe_has_no_part_in_its_block(router: Rig) -> None
 async def test_a_block_without_subscribes_asks_for_no_message(
     router: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S004-39, S004-41, R22: though there are messages; the records are one statement."""
+    """S004-39, S004-41, SMP-22: though there are messages; the records are one statement."""
     maker = await router.connect()
     queues = await plain_queues(maker, 30)
     await send_to(maker, queues)
@@ -139,7 +140,7 @@ def first(event: tuple[bytes, r.Reply]) -> bytes:
 
 
 async def test_a_block_of_a_services_subscribes_costs_as_much_as_one(router: Rig) -> None:
-    """S004-14, S004-48, R22: associations and messages included."""
+    """S004-14, S004-48, SMP-22: associations and messages included."""
     maker = await router.connect()
     queues = await plain_queues(maker, FULL + 1)
     await send_to(maker, queues[:10])
@@ -240,13 +241,13 @@ async def test_events_of_who_left_keep_nobody_from_theirs(start_rig: StartRig) -
     assert await taker.subscribe(lost, taken) == [SOK, SOK]
     leaves.close()
     await leaves.closed()
-    assert await stays.event() == (taken.id, r.End())
+    assert await stays.event() == (taken.id, r.SmpEnd())
     assert await taker.subscribe(later) == [SOK]
-    assert await stays.event() == (later.id, r.End())
+    assert await stays.event() == (later.id, r.SmpEnd())
 
 
 async def test_eighty_notices_are_one_block(start_rig: StartRig) -> None:
-    """A92, R39"""
+    """ACC-92, SMP-39"""
     router = await start_rig(notification_flush=1.0)
     recipient, notifier = await router.connect(), await router.connect()
     queues = [await recipient.new_queue(notifier=make_key(), subscribe=False) for _ in range(80)]
@@ -255,7 +256,7 @@ async def test_eighty_notices_are_one_block(start_rig: StartRig) -> None:
     assert await recipient.send(queues[0], b"hello", notify=True) == OK
     await notifier.event()
     before = notifier.blocks
-    sends = [Request(c.Send(True, b"hello"), queue.sender) for queue in queues]
+    sends = [Request(c.SmpSend(True, b"hello"), queue.sender) for queue in queues]
     assert await recipient.ask(*sends) == [OK] * 80
     told = [await notifier.event() for _ in queues]
     assert [entity for entity, _ in told] == [queue.notifier for queue in queues]
@@ -267,7 +268,8 @@ async def test_eighty_notices_are_one_block(start_rig: StartRig) -> None:
 
 
 async def test_metrics_have_what_services_did(router: Rig) -> None:
-    """A71, S004-9, S004-13: served when they are asked for; each kind of drift has its number."""
+    """ACC-71, S004-9, S004-13: served when they are asked for; each kind of drift has its
+    number."""
     metrics = Metrics(router.router.gauges)
     router.router.watch(metrics.observe)
     identity = new_service()
@@ -277,7 +279,7 @@ async def test_metrics_have_what_services_did(router: Rig) -> None:
     for expected in (true, tally(*queues[:2]), Tally(4, true.xor), Tally(3, true.xor ^ 1)):
         client = await router.connect(service=identity)
         assert await client.ask(subs(client, expected)) == [r.Soks(true)]
-    app = make_app(problems=list, status=dict, metrics=metrics.exposition, rows=10, token=None)
+    app = make_app(problems=list, status=dict, metrics=metrics.exposition, rows=10, token="sesame")
     listening = bind("admin", "127.0.0.1", 0)
     async with serving(app, listening):
         seen = await scrape(listening.getsockname()[1])
@@ -293,8 +295,11 @@ async def test_metrics_have_what_services_did(router: Rig) -> None:
 
 async def scrape(port: int) -> dict[str, float]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET /metrics HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n")
-    async with asyncio.timeout(5):
+    writer.write(
+        b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+        b"authorization: Bearer sesame\r\n\r\n"
+    )
+    async with asyncio.timeout(20):
         answer = (await reader.read()).decode()
     writer.close()
     await writer.wait_closed()

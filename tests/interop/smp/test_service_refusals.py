@@ -10,13 +10,14 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from headgate.client.smp.recipient import Request, spki
+from headgate.client.smp.service import Service
+from headgate.crypto import keys
 from headgate.errors import Refused
-from headgate.testing.services import Service
-from headgate.testing.smp import Request, spki
-from headgate.wire.smp import commands as c
-from headgate.wire.smp import keys
-from headgate.wire.smp import replies as r
-from headgate.wire.smp.blocks import pack, unpack
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec import replies as r
+from headgate.wire.smp.codec.blocks import pack, unpack
+from headgate.wire.smp.codec.transmissions import Transmission, encode, parse_reply
 from headgate.wire.smp.handshake import (
     ClientHello,
     Role,
@@ -25,10 +26,9 @@ from headgate.wire.smp.handshake import (
     TransportError,
     parse_service_reply,
 )
-from headgate.wire.smp.transmissions import Transmission, encode, parse_reply
-from tests.interop.smp.raw import HOUR, Raw, certificate, issued, session_key
-from tests.interop.smp.rig import Rig
-from tests.interop.smp.scene import new_service
+from tests.support.smp_raw import HOUR, Raw, certificate, issued, session_key
+from tests.support.smp_router import Rig
+from tests.support.smp_scene import new_service
 
 Cheat = Callable[[], tuple[Service | None, ServiceHello]]
 
@@ -121,7 +121,7 @@ def a_certificate_that_cannot_be_read() -> tuple[Service, ServiceHello]:
 async def test_a_service_that_is_not_what_it_says_is_refused_and_closed(
     router: Rig, cheat: Cheat
 ) -> None:
-    """S001-13, S001-14, A64: BAD_AUTH, for every way to be wrong; others go on."""
+    """S001-13, S001-14, ACC-64: BAD_AUTH, for every way to be wrong; others go on."""
     bystander = await router.connect()
     shown, said = cheat()
     raw = await Raw.connect(router, shown)
@@ -138,7 +138,7 @@ async def test_a_service_that_is_not_what_it_says_is_refused_and_closed(
 async def test_a_service_keeps_the_role_of_its_first_handshake(
     router: Rig, first: Role, then: Role
 ) -> None:
-    """A64, S001-15: another role is BAD_SERVICE, also after a restart; the first still works."""
+    """ACC-64, S001-15: another role is BAD_SERVICE, also after a restart; the first still works."""
     identity = new_service()
     id = (await router.connect(service=identity, role=first)).service_id
     with pytest.raises(Refused, match="HANDSHAKE BAD_SERVICE"):

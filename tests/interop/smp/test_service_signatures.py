@@ -6,20 +6,21 @@ import secrets
 
 import pytest
 
-from headgate.core.parties import Purpose
-from headgate.core.tally import NOTHING
+from headgate.client.smp.recipient import Key, Kind, LinkData, Request, make_key, spki
+from headgate.core.model.parties import Purpose
+from headgate.core.model.tally import NOTHING
+from headgate.crypto.box import shared_key
+from headgate.crypto.keys import SigningKey
+from headgate.crypto.proof import authenticator
 from headgate.errors import Refused
-from headgate.testing.smp import Key, Kind, LinkData, Request, SmpClient, make_key, spki
-from headgate.wire.smp import commands as c
-from headgate.wire.smp import replies as r
-from headgate.wire.smp.blocks import pack
-from headgate.wire.smp.box import shared_key
+from headgate.testing.smp_client import SmpClient
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec import replies as r
+from headgate.wire.smp.codec.blocks import pack
+from headgate.wire.smp.codec.transmissions import Transmission, encode, signed
 from headgate.wire.smp.handshake import Role
-from headgate.wire.smp.keys import SigningKey
-from headgate.wire.smp.proof import authenticator
-from headgate.wire.smp.transmissions import Transmission, encode, signed
-from tests.interop.smp.rig import Rig
-from tests.interop.smp.scene import id_of, kept, message, new_service, nsub, nsubs, subs
+from tests.support.smp_router import Rig
+from tests.support.smp_scene import id_of, kept, message, new_service, nsub, nsubs, subs
 
 
 async def forged(
@@ -66,8 +67,8 @@ def new(key: Key) -> c.New:
 
 @pytest.mark.parametrize("kind", ["ed25519", "ed448", "x25519"])
 async def test_making_and_subscribing_take_the_signatures_of_both(router: Rig, kind: Kind) -> None:
-    """A51, A56, S001-19, S001-20, S001-21, S001-26: each of the two is missing once, and wrong in
-    every way; a refused command leaves no trace."""
+    """ACC-51, ACC-56, S001-19, S001-20, S001-21, S001-26: each of the two is missing once, and
+    wrong in every way; a refused command leaves no trace."""
     identity, stranger = new_service(), new_service()
     client = await router.connect(service=identity)
     other = await router.connect(service=stranger)
@@ -117,7 +118,7 @@ async def test_being_notified_as_a_service_takes_the_signatures_of_both(router: 
 
 
 async def test_a_plain_session_has_no_service_that_could_sign(router: Rig) -> None:
-    """A75, S001-19, S001-22: a second signature is refused, for whatever command."""
+    """ACC-75, S001-19, S001-22: a second signature is refused, for whatever command."""
     plain = await router.connect()
     key, stranger = make_key(), new_service()
     queue = await plain.new_queue(notifier=make_key())
@@ -134,7 +135,7 @@ async def test_a_plain_session_has_no_service_that_could_sign(router: Rig) -> No
 
 
 async def test_no_other_command_takes_a_signature_of_the_service(router: Rig) -> None:
-    """S001-22, A52, R36: they are signed as ever, on the service's session too."""
+    """S001-22, ACC-52, SMP-36: they are signed as ever, on the service's session too."""
     client = await router.connect(service=new_service())
     link = LinkData(b"fixed", b"user", secrets.token_bytes(24))
     queue = await client.new_queue(purpose=Purpose.CONTACT, link=link)
@@ -147,8 +148,8 @@ async def test_no_other_command_takes_a_signature_of_the_service(router: Rig) ->
     message_id = await message(client, queue, b"one")
     requests: list[tuple[Request, r.Reply | type[r.Reply]]] = [
         (queue.asks(c.Que()), r.Info),
-        (queue.asks(c.Ack(message_id)), r.Ok()),
-        (Request(c.Send(False, b"two"), queue.sender, sender), r.Ok()),
+        (queue.asks(c.SmpAck(message_id)), r.Ok()),
+        (Request(c.SmpSend(False, b"two"), queue.sender, sender), r.Ok()),
         (queue.asks(c.Key(spki(sender))), r.Ok()),
         (queue.asks(c.LSet(link.id, b"fixed", b"more")), r.Ok()),
         (queue.asks(c.LDel()), r.Ok()),
@@ -157,7 +158,7 @@ async def test_no_other_command_takes_a_signature_of_the_service(router: Rig) ->
         (queue.asks(c.RKey((spki(queue.key),))), r.Ok()),
         (Request(c.LKey(spki(key)), messaging.ids.link, key), r.Lnk),
         (Request(c.SKey(spki(key)), messaging.sender, key), r.Ok()),
-        (messaging.asks(c.Get()), r.Err("CMD PROHIBITED")),
+        (messaging.asks(c.SmpGet()), r.Err("CMD PROHIBITED")),
         (queue.asks(c.Off()), r.Ok()),
         (queue.asks(c.Del()), r.Ok()),
     ]
@@ -169,8 +170,8 @@ async def test_no_other_command_takes_a_signature_of_the_service(router: Rig) ->
 
 
 async def test_subscribing_a_service_takes_its_own_session_and_nothing_more(router: Rig) -> None:
-    """A53, A59, S001-17: no entity, another service's, a plain session, a second signature, and
-    an authenticator in place of the signature."""
+    """ACC-53, ACC-59, S001-17: no entity, another service's, a plain session, a second signature,
+    and an authenticator in place of the signature."""
     client = await router.connect(service=new_service())
     other = await router.connect(service=new_service())
     plain = await router.connect()
@@ -193,7 +194,7 @@ async def test_subscribing_a_service_takes_its_own_session_and_nothing_more(rout
 
 
 async def test_each_role_has_its_commands(router: Rig) -> None:
-    """A64: those of another are prohibited; of a queue that does not exist nobody learns even
+    """ACC-64: those of another are prohibited; of a queue that does not exist nobody learns even
     that."""
     plain = await router.connect()
     queue = await plain.new_queue(notifier=make_key())
@@ -208,9 +209,9 @@ async def test_each_role_has_its_commands(router: Rig) -> None:
             await client.new_queue()
         answers = await client.ask(
             queue.asks(c.Sub()),
-            queue.asks(c.Ack(b"")),
+            queue.asks(c.SmpAck(b"")),
             queue.asks(c.Del()),
-            Request(c.Send(False, b"hello"), queue.sender),
+            Request(c.SmpSend(False, b"hello"), queue.sender),
             subs(client),
         )
         assert answers == [prohibited] * 5

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.wire.smp import commands as c
-from headgate.wire.smp import replies as r
-from tests.interop.smp.rig import Rig
-from tests.interop.smp.scene import (
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec import replies as r
+from tests.support.smp_router import Rig
+from tests.support.smp_scene import (
     id_of,
     kept,
     message,
@@ -23,8 +23,8 @@ from tests.interop.smp.scene import (
 
 
 async def test_one_queue_makes_the_session_receive_for_all(router: Rig) -> None:
-    """R29, S001-54, S001-57, S000-93: new messages of every queue come, not what waits; and not to
-    a session that subscribed to that queue before."""
+    """SMP-29, S001-54, S001-57, S000-93: new messages of every queue come, not what waits; and not
+    to a session that subscribed to that queue before."""
     identity = new_service()
     sender = await router.connect()
     first = await router.connect(service=identity)
@@ -44,7 +44,7 @@ async def test_one_queue_makes_the_session_receive_for_all(router: Rig) -> None:
 
 @pytest.mark.parametrize("how", ["SUB", "NEW", "SUBS"])
 async def test_the_service_goes_to_the_session_that_asked_last(router: Rig, how: str) -> None:
-    """R28, A62, S001-46, S001-58, S001-59, S000-22, S000-13: one ENDS with the count and hash
+    """SMP-28, ACC-62, S001-46, S001-58, S001-59, S000-22, S000-13: one ENDS with the count and hash
     that the session had, however it had them; its deliveries are over."""
     identity = new_service()
     sender = await router.connect()
@@ -67,7 +67,7 @@ async def test_the_service_goes_to_the_session_that_asked_last(router: Rig, how:
 
 
 async def test_ends_says_what_the_session_had_and_not_what_the_service_has(router: Rig) -> None:
-    """R28, S001-29, S001-58, S004-6: one of three queues was subscribed here."""
+    """SMP-28, S001-29, S001-58, S004-6: one of three queues was subscribed here."""
     identity = new_service()
     first = await router.connect(service=identity)
     one, _, _ = [await first.new_queue() for _ in range(3)]
@@ -101,7 +101,7 @@ async def test_nobody_is_told_of_a_service_that_nobody_lost(router: Rig) -> None
 
 
 async def test_the_clean_up_of_an_old_session_leaves_the_new_one_alone(router: Rig) -> None:
-    """R7, S000-77, S001-45: also of the count."""
+    """SMP-7, S000-77, S001-45: also of the count."""
     identity = new_service()
     sender = await router.connect()
     old = await router.connect(service=identity)
@@ -119,7 +119,7 @@ async def test_the_clean_up_of_an_old_session_leaves_the_new_one_alone(router: R
 
 
 async def test_a_queue_that_another_deletes_leaves_the_service(router: Rig) -> None:
-    """R34, R9, S000-15, S004-2: DELD for the service's session, and the tally without it."""
+    """SMP-34, SMP-9, S000-15, S004-2: DELD for the service's session, and the tally without it."""
     client = await router.connect(service=new_service())
     other = await router.connect()
     stays, goes = await client.new_queue(), await client.new_queue()
@@ -132,7 +132,7 @@ async def test_a_queue_that_another_deletes_leaves_the_service(router: Rig) -> N
 
 
 async def test_a_service_that_deletes_its_queue_is_answered_and_no_more(router: Rig) -> None:
-    """R35"""
+    """SMP-35"""
     client = await router.connect(service=new_service())
     stays, goes = await client.new_queue(), await client.new_queue()
     assert await client.ask(subs(client)) == [r.Soks(tally(stays, goes))]
@@ -144,7 +144,7 @@ async def test_a_service_that_deletes_its_queue_is_answered_and_no_more(router: 
 
 
 async def test_a_queue_of_an_absent_service_is_deleted_from_its_tally(router: Rig) -> None:
-    """R34"""
+    """SMP-34"""
     identity = new_service()
     client = await router.connect(service=identity)
     stays, goes = await client.new_queue(), await client.new_queue()
@@ -157,7 +157,7 @@ async def test_a_queue_of_an_absent_service_is_deleted_from_its_tally(router: Ri
 
 
 async def test_associations_survive_restarts(router: Rig) -> None:
-    """A63, R34, S001-36, A58: two of them; the live subscription does not."""
+    """ACC-63, SMP-34, S001-36, ACC-58: two of them; the live subscription does not."""
     identity = new_service()
     client = await router.connect(service=identity)
     queues = [await client.new_queue() for _ in range(3)]
@@ -175,7 +175,7 @@ async def test_associations_survive_restarts(router: Rig) -> None:
 
 
 async def test_the_number_of_queues_subscribed_through_services(router: Rig) -> None:
-    """A61, S001-43..S001-45: 2 after SUBS over 2, 3 after one more and SUBS again, none counted
+    """ACC-61, S001-43..S001-45: 2 after SUBS over 2, 3 after one more and SUBS again, none counted
     twice, and back to what it was with the session."""
     identity = new_service()
     client = await router.connect(service=identity)

@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from headgate.core.steps import Batch
-from headgate.core.tally import NOTHING, Tally
+from headgate.client.smp.recipient import Queue
+from headgate.client.smp.service import Service
+from headgate.core.model.tally import NOTHING, Tally
+from headgate.core.turn.store_requests import Batch
 from headgate.errors import StoreError
-from headgate.testing.services import Service
-from headgate.testing.smp import Queue
-from headgate.wire.smp import commands as c
-from headgate.wire.smp import replies as r
-from tests.interop.smp.rig import Rig
-from tests.interop.smp.scene import (
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec import replies as r
+from tests.support.smp_router import Rig
+from tests.support.smp_scene import (
     id_of,
     kept,
     message,
@@ -29,8 +29,8 @@ from tests.interop.smp.scene import (
 
 
 async def test_a_queue_made_by_a_service_is_its_own(router: Rig) -> None:
-    """A51, A52, R10, S001-26, S000-94, S004-5: its messages come to the service's session, and no
-    setting is needed for it."""
+    """ACC-51, ACC-52, SMP-10, S001-26, S000-94, S004-5: its messages come to the service's session,
+    and no setting is needed for it."""
     client = await router.connect(service=new_service())
     sender = await router.connect()
     queue = await client.new_queue()
@@ -43,7 +43,7 @@ async def test_a_queue_made_by_a_service_is_its_own(router: Rig) -> None:
 
 
 async def test_case_1_the_same_service_again_stores_and_counts_nothing_twice(router: Rig) -> None:
-    """R24, S001-28, S001-29: as after an answer that was lost, on this connection and another;
+    """SMP-24, S001-28, S001-29: as after an answer that was lost, on this connection and another;
     the head comes again."""
     identity = new_service()
     plain = await router.connect()
@@ -61,7 +61,7 @@ async def test_case_1_the_same_service_again_stores_and_counts_nothing_twice(rou
 
 
 async def test_case_2_a_service_takes_the_queue_of_a_plain_session(router: Rig) -> None:
-    """R25, A57, S001-2, S001-30: END for who had it, SOK with the id, and what waits."""
+    """SMP-25, ACC-57, S001-2, S001-30: END for who had it, SOK with the id, and what waits."""
     plain = await router.connect()
     queue = await plain.new_queue()
     await plain.send(queue, b"one")
@@ -69,7 +69,7 @@ async def test_case_2_a_service_takes_the_queue_of_a_plain_session(router: Rig) 
     client = await router.connect(service=new_service())
     assert await client.subscribe(queue) == [r.Sok(client.service_id)]
     message_id = await message(client, queue, b"one")
-    assert await plain.event() == (queue.id, r.End())
+    assert await plain.event() == (queue.id, r.SmpEnd())
     assert await kept(router, id_of(client)) == tally(queue)
     assert received(router) == 1
     assert await plain.ack(queue, message_id) == r.Err("NO_MSG")
@@ -80,7 +80,7 @@ async def test_case_2_a_service_takes_the_queue_of_a_plain_session(router: Rig) 
 
 
 async def test_case_2_a_service_takes_the_queue_of_another_service(router: Rig) -> None:
-    """R25, S001-27, S001-31: END for that queue alone, which leaves one tally for the other."""
+    """SMP-25, S001-27, S001-31: END for that queue alone, which leaves one tally for the other."""
     sender = await router.connect()
     loser = await router.connect(service=new_service())
     winner = await router.connect(service=new_service())
@@ -89,7 +89,7 @@ async def test_case_2_a_service_takes_the_queue_of_another_service(router: Rig) 
     await message(loser, moves, b"one")
     assert await winner.subscribe(moves) == [r.Sok(winner.service_id)]
     message_id = await message(winner, moves, b"one")
-    assert await loser.event() == (moves.id, r.End())
+    assert await loser.event() == (moves.id, r.SmpEnd())
     assert await kept(router, id_of(loser)) == tally(stays)
     assert await kept(router, id_of(winner)) == tally(moves)
     assert received(router) == 2
@@ -118,7 +118,7 @@ async def test_case_2_takes_the_queue_of_a_service_that_is_not_there(router: Rig
 
 
 async def test_case_3_a_plain_session_takes_the_queue_of_a_service(router: Rig) -> None:
-    """R26, A60, S001-32: END for the service's session, SOK without an id, and what waits."""
+    """SMP-26, ACC-60, S001-32: END for the service's session, SOK without an id, and what waits."""
     client = await router.connect(service=new_service())
     plain = await router.connect()
     stays, moves = await client.new_queue(), await client.new_queue()
@@ -126,7 +126,7 @@ async def test_case_3_a_plain_session_takes_the_queue_of_a_service(router: Rig) 
     message_id = await message(client, moves, b"one")
     assert await plain.subscribe(moves) == [r.Sok()]
     await message(plain, moves, b"one")
-    assert await client.event() == (moves.id, r.End())
+    assert await client.event() == (moves.id, r.SmpEnd())
     assert await kept(router, id_of(client)) == tally(stays)
     assert received(router) == 1
     assert await client.ack(moves, message_id) == r.Err("NO_MSG")
@@ -137,7 +137,7 @@ async def test_case_3_a_plain_session_takes_the_queue_of_a_service(router: Rig) 
 
 
 async def test_case_4_plain_and_plain_touches_no_service(router: Rig) -> None:
-    """R27, S001-33, S000-7"""
+    """SMP-27, S001-33, S000-7"""
     client = await router.connect(service=new_service())
     mine = await client.new_queue()
     first, second = await router.connect(), await router.connect()
@@ -145,7 +145,7 @@ async def test_case_4_plain_and_plain_touches_no_service(router: Rig) -> None:
     before = router.router.gauges()
     assert before["queues_subscribed"] == before["services_subscribed"] == 1
     assert await second.subscribe(queue) == [r.Sok()]
-    assert await first.event() == (queue.id, r.End())
+    assert await first.event() == (queue.id, r.SmpEnd())
     assert await kept(router, id_of(client)) == tally(mine)
     after = router.router.gauges()
     for name in ("queues_subscribed", "services_subscribed", "service_queues_subscribed"):
@@ -250,7 +250,7 @@ async def test_tallies_equal_a_recount_after_any_history(router: Rig, seed: int)
 
 
 async def test_a_block_of_subscribes_is_one_association_each(router: Rig) -> None:
-    """S001-38, A48: three blocks of a service, some queues named twice."""
+    """S001-38, ACC-48: three blocks of a service, some queues named twice."""
     plain = await router.connect()
     client = await router.connect(service=new_service())
     queues = [await plain.new_queue(subscribe=False) for _ in range(100)]

@@ -8,22 +8,22 @@ import secrets
 import pytest
 
 from headgate.core.facts import Displaced
-from headgate.wire.smp import commands as c
-from headgate.wire.smp.blocks import pack
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec.blocks import pack
+from headgate.wire.smp.codec.replies import Deld, SmpEnd
 from headgate.wire.smp.handshake import Versions
-from headgate.wire.smp.replies import Deld, End
-from tests.interop.smp.asking import NO_MSG, OK, SOK, asks, body, message, receive
 from tests.interop.smp.conftest import StartRig
-from tests.interop.smp.rig import Rig
+from tests.support.smp_asking import NO_MSG, OK, SOK, asks, body, message, receive
+from tests.support.smp_router import Rig
 
-END = End()
+END = SmpEnd()
 DELD = Deld()
 
 
 async def test_the_next_subscriber_takes_the_queue_and_what_was_not_acknowledged(
     router: Rig,
 ) -> None:
-    """A36, A37, R1, R2, R6, S000-1, S000-2, S000-13, S000-17, S000-79"""
+    """ACC-36, ACC-37, SMP-1, SMP-2, SMP-6, S000-1, S000-2, S000-13, S000-17, S000-79"""
     first, second, sender = [await router.connect() for _ in range(3)]
     queue = await first.new_queue()
     await sender.send(queue, b"one")
@@ -43,7 +43,8 @@ async def test_the_next_subscriber_takes_the_queue_and_what_was_not_acknowledged
 async def test_what_is_sent_between_the_loss_and_the_news_of_it_goes_to_the_new_one(
     start_rig: StartRig,
 ) -> None:
-    """R2, R3, S000-16, S000-17, S000-18: the old one is told late and has nothing meanwhile."""
+    """SMP-2, SMP-3, S000-16, S000-17, S000-18: the old one is told late and has nothing
+    meanwhile."""
     router = await start_rig(end_flush=0.5)
     first, second, sender = [await router.connect() for _ in range(3)]
     queue = await first.new_queue()
@@ -56,7 +57,7 @@ async def test_what_is_sent_between_the_loss_and_the_news_of_it_goes_to_the_new_
 
 
 async def test_subscribing_again_is_no_loss(router: Rig) -> None:
-    """R4, S000-14, S004-47: the head comes again, in flight or not."""
+    """SMP-4, S000-14, S004-47: the head comes again, in flight or not."""
     client = await router.connect()
     queue = await client.new_queue()
     await client.send(queue, b"one")
@@ -70,7 +71,7 @@ async def test_subscribing_again_is_no_loss(router: Rig) -> None:
 
 
 async def test_events_of_one_client_leave_together_in_their_order(start_rig: StartRig) -> None:
-    """R3, S000-19, A92: three hundred ENDs are two blocks."""
+    """SMP-3, S000-19, ACC-92: three hundred ENDs are two blocks."""
     router = await start_rig(end_flush=0.4)
     first, second = await router.connect(), await router.connect()
     queues = await asyncio.gather(*(first.new_queue() for _ in range(300)))
@@ -96,7 +97,8 @@ async def test_a_queue_goes_back_and_forth_and_each_loss_is_told_once(router: Ri
 async def test_a_client_that_left_is_not_subscribed_but_its_wish_still_counts(
     router: Rig,
 ) -> None:
-    """R5, S000-10, S000-11: what it sent before it hung up is carried out as far as it can be."""
+    """SMP-5, S000-10, S000-11: what it sent before it hung up is carried out as far as it can
+    be."""
     first, second = await router.connect(), await router.connect()
     queue = await first.new_queue()
     # The two arrive together: the SUB waits for its turn while the end of the stream is read.
@@ -112,7 +114,7 @@ async def test_a_client_that_left_is_not_subscribed_but_its_wish_still_counts(
 
 
 async def test_a_client_that_left_leaves_its_queues_to_the_next(router: Rig) -> None:
-    """R7, R8, S000-38, S000-75, S000-78, S000-79"""
+    """SMP-7, SMP-8, S000-38, S000-75, S000-78, S000-79"""
     first, sender = await router.connect(), await router.connect()
     queue, quiet = await first.new_queue(), await first.new_queue()
     await sender.send(queue, b"one")
@@ -134,7 +136,7 @@ async def test_a_client_that_left_leaves_its_queues_to_the_next(router: Rig) -> 
 async def test_a_late_clean_up_does_not_take_the_queue_from_its_new_subscriber(
     router: Rig,
 ) -> None:
-    """R7, S000-4, S000-77"""
+    """SMP-7, S000-4, S000-77"""
     first, second, sender = [await router.connect() for _ in range(3)]
     queue = await first.new_queue()
     assert await asks(second, queue, c.Sub()) == SOK
@@ -159,9 +161,9 @@ async def test_events_for_a_client_that_left_are_dropped(start_rig: StartRig) ->
 
 @pytest.mark.parametrize(("version", "event"), [(7, END), (9, END), (10, DELD), (19, DELD)])
 async def test_deleting_is_told_to_the_subscriber_who_did_not_do_it(
-    router: Rig, version: int, event: End | Deld
+    router: Rig, version: int, event: SmpEnd | Deld
 ) -> None:
-    """A38, R9, S000-15"""
+    """ACC-38, SMP-9, S000-15"""
     owner = await router.connect()
     subscriber = await router.connect(versions=Versions(7, version))
     queue = await owner.new_queue()
@@ -177,7 +179,7 @@ async def test_deleting_is_told_to_the_subscriber_who_did_not_do_it(
 
 
 async def test_deleting_ones_own_queue_is_answered_and_not_told(router: Rig) -> None:
-    """R9"""
+    """SMP-9"""
     client = await router.connect()
     queue = await client.new_queue()
     assert await asks(client, queue, c.Del()) == OK
@@ -185,7 +187,7 @@ async def test_deleting_ones_own_queue_is_answered_and_not_told(router: Rig) -> 
 
 
 async def test_a_new_queue_is_subscribed_only_if_its_maker_wants_it(router: Rig) -> None:
-    """R10, S000-36, S000-38"""
+    """SMP-10, S000-36, S000-38"""
     client, sender = await router.connect(), await router.connect()
     wanted = await client.new_queue()
     unwanted = await client.new_queue(subscribe=False)
@@ -196,3 +198,24 @@ async def test_a_new_queue_is_subscribed_only_if_its_maker_wants_it(router: Rig)
     assert await client.ack(unwanted, secrets.token_bytes(24)) == NO_MSG
     assert await asks(client, unwanted, c.Sub()) == SOK
     assert body(unwanted, await message(client, unwanted)) == b"hello"
+
+
+async def test_who_takes_a_queue_back_hears_of_the_loss_before(start_rig: StartRig) -> None:
+    """S000-13, S000-19: the END of a loss that is over does not come after the SOK, or it would be
+    taken for another loss, and two clients would take the queue from each other for ever."""
+    router = await start_rig(end_flush=600.0)
+    first, second = await router.connect(), await router.connect()
+    queue = await first.new_queue()
+    assert await asks(second, queue, c.Sub()) == SOK
+    assert await asks(first, queue, c.Sub()) == SOK
+    assert await first.event(timeout=20) == (queue.id, END)
+    await first.quiet(0.1)
+
+
+async def test_a_loss_is_told_no_earlier_than_the_setting_says(start_rig: StartRig) -> None:
+    """S000-18"""
+    router = await start_rig(end_flush=600.0)
+    first, second = await router.connect(), await router.connect()
+    queue = await first.new_queue()
+    assert await asks(second, queue, c.Sub()) == SOK
+    await first.quiet(1.5)

@@ -8,17 +8,17 @@ from collections import Counter
 
 import pytest
 
-from headgate.testing.smp import Key, Kind, Request, make_key, spki
-from headgate.wire.smp import commands as c
-from headgate.wire.smp import proof
-from headgate.wire.smp.blocks import BLOCK, pack
-from headgate.wire.smp.encoding import string
+from headgate.client.smp.recipient import Key, Kind, Request, make_key, spki
+from headgate.crypto import proof
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec.blocks import BLOCK, pack
+from headgate.wire.smp.codec.encoding import string
+from headgate.wire.smp.codec.replies import Err, Pong
+from headgate.wire.smp.codec.transmissions import Transmission, encode
 from headgate.wire.smp.handshake import Versions
-from headgate.wire.smp.replies import Err, Pong
-from headgate.wire.smp.transmissions import Transmission, encode
-from tests.interop.smp.asking import AUTH, OK, SOK, asks, one, receive
-from tests.interop.smp.asking import BLOCK as BAD_BLOCK
-from tests.interop.smp.rig import Rig
+from tests.support.smp_asking import AUTH, OK, SOK, asks, one, receive
+from tests.support.smp_asking import BLOCK as BAD_BLOCK
+from tests.support.smp_router import Rig
 
 pytestmark = pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 
@@ -32,7 +32,7 @@ KINDS: tuple[Kind, ...] = ("ed25519", "ed448", "x25519")
 
 
 async def test_words_that_are_no_commands_are_unknown(router: Rig) -> None:
-    """A86"""
+    """ACC-86"""
     client = await router.connect()
     queue = await client.new_queue()
     words = [b"", b"HELLO", b"HELLO there", b"SUB=", b"sub", b"SUBSUBSUBSUB", b"OK", b"PONG"]
@@ -41,7 +41,7 @@ async def test_words_that_are_no_commands_are_unknown(router: Rig) -> None:
 
 
 async def test_what_a_version_does_not_know_is_unknown_in_it(router: Rig) -> None:
-    """A86"""
+    """ACC-86"""
     client = await router.connect(versions=Versions(7, 8))
     queue = await client.new_queue()
     for command in (b"SKEY " + string(spki(make_key())), b"LGET", b"SUBS", b"RSLV x"):
@@ -49,7 +49,7 @@ async def test_what_a_version_does_not_know_is_unknown_in_it(router: Rig) -> Non
 
 
 async def test_wrong_parameters_are_a_mistake_of_syntax(router: Rig) -> None:
-    """A87"""
+    """ACC-87"""
     client = await router.connect()
     queue = await client.new_queue()
     key = string(spki(make_key()))
@@ -68,7 +68,7 @@ async def test_wrong_parameters_are_a_mistake_of_syntax(router: Rig) -> None:
 
 
 async def test_a_weak_key_makes_no_queue(router: Rig) -> None:
-    """A87: one that gives everybody the same secret."""
+    """ACC-87: one that gives everybody the same secret."""
     client = await router.connect()
     key = make_key()
     weak = spki(secrets.token_bytes(32))[:12] + bytes(32)
@@ -76,20 +76,20 @@ async def test_a_weak_key_makes_no_queue(router: Rig) -> None:
 
 
 async def test_what_a_command_has_to_name_is_looked_at_first(router: Rig) -> None:
-    """A88: before anything is looked up, so the ids may be anybody's."""
+    """ACC-88: before anything is looked up, so the ids may be anybody's."""
     client = await router.connect()
     key, id = make_key(), secrets.token_bytes(24)
     new = c.New(spki(key), spki(secrets.token_bytes(32)), None, True)
     notifier = c.NKey(spki(key), spki(secrets.token_bytes(32)))
-    recipients: list[c.Command] = [c.Sub(), c.Get(), c.Ack(b""), notifier]
+    recipients: list[c.Command] = [c.Sub(), c.SmpGet(), c.SmpAck(b""), notifier]
     recipients += [c.Key(spki(key)), c.RKey((spki(key),))]
     recipients += [c.LSet(id, b"", b""), c.LDel(), c.NDel(), c.Off(), c.Del(), c.Que()]
     recipients += [c.SKey(spki(key)), c.LKey(spki(key)), c.NSub()]
     cases: list[tuple[Request, Err]] = [
         (Request(new), NO_AUTH),
         (Request(new, id, key), HAS_AUTH),
-        (Request(c.Send(False, b"")), NO_ENTITY),
-        (Request(c.Send(False, b""), b"", key), NO_ENTITY),
+        (Request(c.SmpSend(False, b"")), NO_ENTITY),
+        (Request(c.SmpSend(False, b""), b"", key), NO_ENTITY),
         (Request(c.LGet()), NO_ENTITY),
         (Request(c.LGet(), id, key), HAS_AUTH),
         (Request(c.Ping(), b"", key), HAS_AUTH),
@@ -101,7 +101,7 @@ async def test_what_a_command_has_to_name_is_looked_at_first(router: Rig) -> Non
 
 
 async def test_a_ping_is_answered(router: Rig) -> None:
-    """A89: also by what is asked of others, and refused here."""
+    """ACC-89: also by what is asked of others, and refused here."""
     client = await router.connect()
     assert await one(client, Request(c.Ping())) == Pong()
     proxy = c.Prxy((b"smp.example.com",), b"5223", bytes(32))
@@ -113,7 +113,7 @@ async def test_a_ping_is_answered(router: Rig) -> None:
 
 @pytest.mark.parametrize("version", [10, 19])
 async def test_garbage_is_told_and_the_session_goes_on(router: Rig, version: int) -> None:
-    """A90"""
+    """ACC-90"""
     client = await router.connect(versions=Versions(7, version))
     queue = await client.new_queue()
     ping = client.encode(Request(c.Ping()))
@@ -134,7 +134,7 @@ async def test_garbage_is_told_and_the_session_goes_on(router: Rig, version: int
 
 
 async def test_a_block_that_does_not_decrypt_is_told_and_the_next_one_does(router: Rig) -> None:
-    """A90: the chain of keys has made its step."""
+    """ACC-90: the chain of keys has made its step."""
     client = await router.connect()
     (payload,) = pack([client.encode(Request(c.Ping(), correlation=b"lost"))])
     block = bytearray(client.seal(payload))
@@ -145,7 +145,7 @@ async def test_a_block_that_does_not_decrypt_is_told_and_the_next_one_does(route
 
 
 async def test_a_transmission_that_cannot_be_read_leaves_the_others_alone(router: Rig) -> None:
-    """A90, A50: one without sense, one with an authorization of no known length."""
+    """ACC-90, ACC-50: one without sense, one with an authorization of no known length."""
     client = await router.connect()
     queue = await client.new_queue()
     odd = Transmission(b"x" * 63, None, b"odd", queue.id, b"SUB")
@@ -154,7 +154,7 @@ async def test_a_transmission_that_cannot_be_read_leaves_the_others_alone(router
             client.encode(queue.asks(c.Sub())),
             b"\5",
             encode(odd, client.version),
-            client.encode(Request(c.Send(False, b"hello"), queue.sender)),
+            client.encode(Request(c.SmpSend(False, b"hello"), queue.sender)),
         ]
     )
     await client.send_block(payload)
@@ -177,7 +177,7 @@ async def test_a_correlation_may_be_anything(router: Rig) -> None:
 
 
 async def test_a_stream_that_ends_in_the_middle_of_a_block_ends_the_session(router: Rig) -> None:
-    """R7: what is not whole was not asked."""
+    """SMP-7: what is not whole was not asked."""
     client, other = await router.connect(), await router.connect()
     queue = await client.new_queue()
     (payload,) = pack([client.encode(queue.asks(c.Del()))])
@@ -196,7 +196,7 @@ async def test_a_stream_that_ends_in_the_middle_of_a_block_ends_the_session(rout
 async def test_no_queue_and_a_wrong_key_cost_the_same(
     router: Rig, monkeypatch: pytest.MonkeyPatch, has: Kind, signs: Kind
 ) -> None:
-    """A72: the same checks are made, with the same kind of key, whatever is wrong."""
+    """ACC-72: the same checks are made, with the same kind of key, whatever is wrong."""
     checks: Counter[str] = Counter()
     is_signature, is_authenticator = proof._is_signature, proof.Verifier._is_authenticator
 
@@ -217,7 +217,7 @@ async def test_no_queue_and_a_wrong_key_cost_the_same(
     monkeypatch.setattr(proof.Verifier, "_is_authenticator", authenticator)
     wrong, nowhere = make_key(signs), secrets.token_bytes(24)
     counts = []
-    for command, known in ((c.Sub(), queue.id), (c.Send(False, b""), secured.sender)):
+    for command, known in ((c.Sub(), queue.id), (c.SmpSend(False, b""), secured.sender)):
         for entity in (known, nowhere):
             checks.clear()
             assert await one(client, Request(command, entity, wrong)) == AUTH

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 
 import pytest
 
 from headgate.core import commands as core
 from headgate.core import effects as e
-from headgate.core.gate import Window
-from headgate.core.limits import Limits
-from headgate.core.message import Declared, Message
-from headgate.core.names import MessageId, QueueId
+from headgate.core.model.ids import MessageId, QueueId
+from headgate.core.model.limits import Limits
+from headgate.core.model.message import Declared, Message, Properties
+from headgate.core.model.window import Window
 from headgate.errors import (
     BadSubscription,
     ExpressionError,
@@ -21,7 +22,7 @@ from headgate.errors import (
     QuotaReached,
     StoreError,
 )
-from headgate.wire.bmq.control import (
+from headgate.wire.bmq.codec.control import (
     AdminCommand,
     BrokerResponse,
     Category,
@@ -33,9 +34,10 @@ from headgate.wire.bmq.control import (
     ConfigureStream,
     ConfigureStreamResponse,
     ConsumerInfo,
+    ConsumerSubscription,
     Content,
     ControlMessage,
-    Disconnect,
+    DisconnectRequest,
     DisconnectResponse,
     Expression,
     OpenQueueResponse,
@@ -44,29 +46,41 @@ from headgate.wire.bmq.control import (
     Status,
     StreamParameters,
     SubIdInfo,
-    Subscription,
+    encode_control,
     encode_negotiation,
 )
-from headgate.wire.bmq.data import open_data
-from headgate.wire.bmq.errors import BadRequest
-from headgate.wire.bmq.events import (
+from headgate.wire.bmq.codec.frames import (
     HEARTBEAT_REQUEST,
     HEARTBEAT_RESPONSE,
     Encoding,
     EventType,
     event,
 )
-from headgate.wire.bmq.messages import (
+from headgate.wire.bmq.codec.messages import (
     HAS_PROPERTIES,
     OUT_OF_ORDER,
     Ack,
     AckStatus,
     Confirmation,
+    Put,
     encode_confirms,
     encode_puts,
+    parse_acks,
 )
-from headgate.wire.bmq.session import HELLO_BYTES, TAKEN_MAX, UNANSWERED_MAX
-from tests.wire.bmq.peer import FAN, ME, NOW, WORK, Peer, guid, open_queue, put
+from headgate.wire.bmq.codec.payload import PayloadDecoder, checksum, open_data
+from headgate.wire.bmq.errors import BadRequest
+from headgate.wire.bmq.session import (
+    HEARTBEAT_WORK,
+    HELLO_BYTES,
+    INFLATED_BYTES,
+    PROPERTIES_WORK_BYTES,
+    REFUSED_WORK,
+    REQUEST_WORK,
+    TAKEN_MAX,
+    UNANSWERED_MAX,
+    WORK_BYTES,
+)
+from tests.support.bmq_session import FAN, ME, NOW, SDK, WORK, Peer, guid, open_queue, put
 
 EVERYTHING = QueueStreamParameters(None, 7, 9999, 3, 1)
 
@@ -295,7 +309,7 @@ def subscribed(*texts: str | None) -> ConfigureStream:
         StreamParameters(
             "__default",
             tuple(
-                Subscription(
+                ConsumerSubscription(
                     10 + place,
                     Expression(0, "") if text is None else Expression(1, text),
                     (ConsumerInfo(7, 9999, place, 1),),
@@ -323,7 +337,7 @@ def test_subscriptions_have_expressions_priorities_and_windows() -> None:
 
 
 def test_an_empty_text_is_an_expression_and_a_wrong_one() -> None:
-    """C3."""
+    """BMQ-3."""
     peer = Peer().ready()
     peer.open()
     peer.ask(2, subscribed(""))
@@ -337,7 +351,7 @@ def test_an_empty_text_is_an_expression_and_a_wrong_one() -> None:
     )
 
 
-def wrong(subscription: Subscription) -> ConfigureStream:
+def wrong(subscription: ConsumerSubscription) -> ConfigureStream:
     return ConfigureStream(0, StreamParameters("__default", (subscription,)))
 
 
@@ -347,10 +361,10 @@ CONSUMERS = (ConsumerInfo(1, 1, 0, 1),)
 @pytest.mark.parametrize(
     "request_",
     [
-        wrong(Subscription(1, Expression(2, "x > 1"), CONSUMERS)),
-        wrong(Subscription(1, Expression(0, "x > 1"), CONSUMERS)),
-        wrong(Subscription(1, Expression(0, ""), (ConsumerInfo(-1, 1, 0, 1),))),
-        wrong(Subscription(1, Expression(0, ""), (ConsumerInfo(1, 1, 2**31, 1),))),
+        wrong(ConsumerSubscription(1, Expression(2, "x > 1"), CONSUMERS)),
+        wrong(ConsumerSubscription(1, Expression(0, "x > 1"), CONSUMERS)),
+        wrong(ConsumerSubscription(1, Expression(0, ""), (ConsumerInfo(-1, 1, 0, 1),))),
+        wrong(ConsumerSubscription(1, Expression(0, ""), (ConsumerInfo(1, 1, 2**31, 1),))),
         ConfigureStream(1, StreamParameters("__default", ())),
         ConfigureStream(0, StreamParameters("foo", ())),
         ConfigureQueueStream(1, EVERYTHING),
@@ -376,7 +390,7 @@ def test_a_configure_that_makes_no_sense_is_refused_at_once(request_: Content) -
 
 
 def test_a_message_is_posted_with_its_properties() -> None:
-    """S003-4, C14."""
+    """S003-4, BMQ-14."""
     peer = Peer().ready()
     peer.open()
     properties = Declared({"n": 5, "s": "ab"}, bytes([3, 6]))
@@ -413,7 +427,7 @@ def test_who_asked_for_no_acknowledgement_gets_none() -> None:
 def test_who_asked_for_none_is_told_of_a_failure(
     error: HeadgateError, status: AckStatus, flags: int
 ) -> None:
-    """C82, C84."""
+    """BMQ-82, BMQ-84."""
     peer = Peer().ready()
     peer.open()
     peer.put(put(1, flags=flags))
@@ -454,7 +468,7 @@ def test_messages_carry_the_number_of_their_subscription() -> None:
     peer.ask(2, subscribed("x > 1", None))
     peer.done()
     peer.replies()
-    peer.session.tell([deliver(1, 1), deliver(2, 0, attempts=1)])
+    peer.session.write_effects([deliver(1, 1), deliver(2, 0, attempts=1)])
     first, second = peer.pushes()
     assert (first.queue, first.guid, first.subscriptions) == (0, guid(1), (11,))
     assert first.flags == HAS_PROPERTIES
@@ -478,7 +492,7 @@ def test_a_configure_is_answered_between_what_came_before_and_after_it() -> None
     peer.ask(3, renumbered)
     [command] = peer.take()
     assert isinstance(command, core.Configure)
-    peer.session.tell([deliver(1), e.Done(ME, command.ref), deliver(2)])
+    peer.session.write_effects([deliver(1), e.Done(ME, command.ref), deliver(2)])
     said = peer.said()
     assert [each.type for each in said] == [EventType.PUSH, EventType.CONTROL, EventType.PUSH]
     assert b"\x00\x00\x00\x0a" in bytes(said[0].body)
@@ -492,7 +506,7 @@ def test_a_message_that_came_by_another_way_has_a_name_of_the_right_length() -> 
     peer.done()
     peer.replies()
     message = Message(MessageId(b"row 7"), b"body", NOW)
-    peer.session.tell([e.Deliver(ME, WORK, message, interests=(0,))])
+    peer.session.write_effects([e.Deliver(ME, WORK, message, interests=(0,))])
     [push] = peer.pushes()
     assert len(push.guid) == 16
     peer.confirm(Confirmation(0, push.guid, 0))
@@ -557,6 +571,100 @@ def test_what_the_router_has_no_room_for_is_submitted_again() -> None:
     assert not peer.is_paused
 
 
+class Inflated:
+    """Counts what sessions inflate."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.bytes = 0
+        inflate = PayloadDecoder.inflate
+
+        def counted(opening: PayloadDecoder, most: int) -> int:
+            before = opening._size
+            try:
+                return inflate(opening, most)
+            finally:
+                self.bytes += opening._size - before
+
+        monkeypatch.setattr(PayloadDecoder, "inflate", counted)
+
+    def taken(self) -> int:
+        taken, self.bytes = self.bytes, 0
+        return taken
+
+
+def compressed(number: int, data: bytes) -> Put:
+    small = zlib.compress(data)
+    return replace(put(number), data=small, crc=checksum(small), compression=1)
+
+
+def test_messages_that_become_too_long_leave_others_their_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A few bytes become many; no more of them in a row than of others, and no more of one
+    than a body may have."""
+    inflated = Inflated(monkeypatch)
+    peer = Peer().ready()
+    peer.open()
+    bytes_max = Limits().body_bytes + Limits().properties_bytes
+    bombs = [compressed(number, bytes(bytes_max + 100)) for number in range(5)]
+    peer.put(*bombs, put(5))
+    slices = [inflated.taken()]
+    while len(peer.refusals) < 5:
+        assert peer.is_paused
+        peer.session.go_on()
+        slices.append(inflated.taken())
+    assert max(slices) <= INFLATED_BYTES
+    assert sum(slices) <= 5 * (bytes_max + 1)
+    assert len(slices) >= 5 * (bytes_max // INFLATED_BYTES)
+    told = [ack.guid for said in peer.said() for ack in parse_acks(said.body)]
+    assert told == [guid(n) for n in range(5)]
+    peer.session.go_on()
+    assert [c.message.id for c in peer.submitted if isinstance(c, core.Send)] == [guid(5)]
+    assert not peer.is_paused
+
+
+def test_long_messages_are_opened_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And come whole, in their order, with what stands between them."""
+    inflated = Inflated(monkeypatch)
+    peer = Peer().ready()
+    peer.open()
+    long = [bytes([n]) * (INFLATED_BYTES + 1000 * n) for n in range(3)]
+    peer.put(compressed(0, long[0]), put(10), compressed(1, long[1]), compressed(2, long[2]))
+    while peer.is_paused:
+        assert inflated.taken() <= INFLATED_BYTES
+        peer.session.go_on()
+    sent = [c.message for c in peer.submitted if isinstance(c, core.Send)]
+    assert [m.id for m in sent] == [guid(n) for n in (0, 10, 1, 2)]
+    assert [m.body for m in sent if m.id != guid(10)] == long
+
+
+@pytest.mark.parametrize("compression", [0, 1])
+def test_a_compressed_message_is_as_good_as_a_plain_one(compression: int) -> None:
+    """BMQ-71: it has the body and the properties of what was compressed."""
+    peer = Peer().ready()
+    peer.open()
+    plain = put(1)
+    peer.put(compressed(1, plain.data) if compression else plain)
+    while peer.is_paused:
+        peer.session.go_on()
+    [sent] = [c.message for c in peer.submitted if isinstance(c, core.Send)]
+    assert (sent.id, sent.body) == (guid(1), plain.data)
+
+
+def test_data_that_cannot_be_inflated_leaves_others_their_turn() -> None:
+    """How much of it was inflated before that was found out is not known."""
+    peer = Peer().ready()
+    peer.open()
+    damaged = zlib.compress(bytes(1000))[:-4] + b"oops"
+    wrong = replace(put(1), data=damaged, crc=checksum(damaged), compression=1)
+    peer.put(wrong, replace(wrong, guid=guid(2)), put(3))
+    assert len(peer.refusals) == 1
+    peer.session.go_on()
+    assert len(peer.refusals) == 2
+    peer.session.go_on()
+    assert [c.message.id for c in peer.submitted if isinstance(c, core.Send)] == [guid(3)]
+
+
 def test_a_flood_of_confirms_leaves_others_their_turn() -> None:
     peer = Peer().ready()
     peer.open()
@@ -571,6 +679,94 @@ def test_a_flood_of_confirms_leaves_others_their_turn() -> None:
     assert isinstance(last, core.Confirm)
     assert last.messages == (guid(TAKEN_MAX),)
     assert not peer.is_paused
+
+
+def test_a_flood_of_requests_leaves_others_their_turn() -> None:
+    """And is answered in its order."""
+    peer = Peer().ready()
+    many = TAKEN_MAX // REQUEST_WORK
+    requests = [ControlMessage(number, AdminCommand("a")) for number in range(many)]
+    bodies = [encode_control(request, Encoding.BER) for request in requests]
+    peer.session.receive(b"".join(event(EventType.CONTROL, body) for body in bodies))
+    slices = []
+    while True:
+        slices.append([reply.request_id for reply in peer.replies()])
+        if not peer.is_paused:
+            break
+        peer.session.go_on()
+    assert max(map(len, slices)) <= TAKEN_MAX // (REQUEST_WORK + REFUSED_WORK) + 1
+    assert [number for each in slices for number in each] == list(range(many))
+    assert peer.asked_again == len(slices) - 1
+
+
+def test_a_flood_of_heartbeats_leaves_others_their_turn() -> None:
+    peer = Peer().ready()
+    many = TAKEN_MAX // HEARTBEAT_WORK
+    peer.session.receive(HEARTBEAT_REQUEST * (many + 5))
+    assert len(peer.said()) == many
+    peer.session.go_on()
+    assert len(peer.said()) == 5
+    assert not peer.is_paused
+
+
+@pytest.mark.parametrize("features", ["", SDK], ids=["BER", "JSON"])
+def test_a_long_request_is_read_a_part_at_a_time(features: str) -> None:
+    """And its answer, which repeats it, is written so; what comes behind it has to wait."""
+    peer = Peer()
+    _, encoding = peer.hello(features).welcomed()
+    peer.open()
+    request = subscribed(*(f"x == {number}" for number in range(3000)))
+    body = encode_control(ControlMessage(2, request), encoding)
+    behind = event(EventType.PUT, encode_puts([put(1)]))
+    peer.session.receive(event(EventType.CONTROL, body, encoding) + behind)
+    slices = 1
+    while not peer.submitted:
+        assert peer.asked_again == slices
+        peer.session.go_on()
+        slices += 1
+    assert slices > 3
+    [command] = peer.submitted
+    assert isinstance(command, core.Configure)
+    assert len(command.interests) == 3000
+    peer.done()
+    assert peer.reply() == ControlMessage(2, ConfigureStreamResponse(request))
+    assert [type(command) for command in peer.submitted] == [core.Send]
+
+
+def test_a_long_request_that_is_refused_is_answered_with_why() -> None:
+    peer = Peer().ready()
+    peer.open()
+    peer.ask(2, subscribed(*("x ==" for _ in range(3000))))
+    while not peer.submitted:
+        peer.session.go_on()
+    peer.fail(LimitReached("subscriptions_per_app", 1))
+    assert isinstance(peer.reply().content, Status)
+
+
+def test_large_messages_leave_others_their_turn() -> None:
+    peer = Peer().ready()
+    peer.open()
+    many, size = 8, TAKEN_MAX * WORK_BYTES // 4
+    event_ = event(EventType.PUT, encode_puts([put(n, bytes(size)) for n in range(many)]))
+    peer.session.receive(event_)
+    assert 1 < len(peer.submitted) <= 4
+
+
+def test_messages_with_many_properties_leave_others_their_turn() -> None:
+    peer = Peer().ready()
+    peer.open()
+    properties: Properties = {f"p{n}": "v" * 20 for n in range(255)}
+    one = put(0, properties=properties)
+    most = TAKEN_MAX // (len(one.data) // PROPERTIES_WORK_BYTES) + 1
+    peer.put(*(replace(one, guid=guid(number)) for number in range(3 * most)))
+    assert len(peer.submitted) <= most
+    assert peer.asked_again
+
+
+def test_messages_that_are_refused_leave_others_their_turn() -> None:
+    peer = Peer().ready()
+    peer.put(*(put(number) for number in range(TAKEN_MAX)))
+    assert len(peer.refusals) <= TAKEN_MAX // REFUSED_WORK
 
 
 def test_confirms_come_before_what_was_sent_after_them() -> None:
@@ -601,7 +797,7 @@ def test_a_goodbye_is_answered_when_everything_is() -> None:
     peer = Peer().ready()
     peer.open()
     peer.put(put(1))
-    peer.ask(8, Disconnect())
+    peer.ask(8, DisconnectRequest())
     assert not peer.said()
     assert peer.session.has_left
     peer.put(put(2))
@@ -616,7 +812,7 @@ def test_a_goodbye_is_answered_when_everything_is() -> None:
 def test_a_goodbye_of_an_idle_client_is_answered_at_once() -> None:
     peer = Peer().ready()
     assert not peer.session.has_left
-    peer.ask(8, Disconnect())
+    peer.ask(8, DisconnectRequest())
     assert peer.reply() == ControlMessage(8, DisconnectResponse())
 
 

@@ -82,14 +82,14 @@ def test_policies_are_known_by_name() -> None:
 
 @pytest.mark.parametrize("text", ["Ex", "xE", "ex", "EX", "Xe"])
 def test_expired_keys_are_the_only_events(text: str) -> None:
-    """R-70, S002-77."""
+    """RESP-70, S002-77."""
     assert events(text) == "xE"
     assert Settings(notify_keyspace_events=events(text)).notifies_expired
 
 
 @pytest.mark.parametrize("text", ["E", "x", "KEA", "Kx", "nonsense", "Exg", " "])
 def test_other_events_are_refused(text: str) -> None:
-    """R-70, S002-77."""
+    """RESP-70, S002-77."""
     with pytest.raises(ValueError, match="Ex"):
         events(text)
 

@@ -10,22 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fuzz.smp_handshake import check
-from headgate.wire.smp.box import PlainCipher
-from headgate.wire.smp.encoding import Malformed
-from headgate.wire.smp.handshake import (
-    LEGACY,
-    VERSIONS,
-    ClientHello,
-    Role,
-    ServerHello,
-    ServiceGranted,
-    ServiceHello,
-    ServiceRefused,
-    TransportError,
-    Versions,
-    parse_service_reply,
-)
-from headgate.wire.smp.keys import (
+from headgate.crypto.keys import (
     check_chain,
     fingerprint,
     leaf_key,
@@ -33,7 +18,23 @@ from headgate.wire.smp.keys import (
     public_key,
     sign_key,
 )
-from tests.wire.smp.parties import (
+from headgate.errors import Malformed
+from headgate.wire.smp.codec.ciphers import PlainCipher
+from headgate.wire.smp.handshake import (
+    LEGACY,
+    VERSIONS,
+    ClientHello,
+    Role,
+    ServerHello,
+    ServiceAccepted,
+    ServiceHello,
+    ServiceRefused,
+    TransportError,
+    Versions,
+    parse_service_reply,
+)
+from tests.support.repository import CORPORA
+from tests.support.smp_parties import (
     CA_CERTIFICATE,
     CLIENT_SESSION,
     LEAF,
@@ -49,18 +50,20 @@ from tests.wire.smp.parties import (
     dh_spki,
 )
 
-V8 = bytes.fromhex(
+WIRE_8 = bytes.fromhex(
     "0008209abd9a86ef280e0e61be68c2f82ea9fd873862c142f89262e480d9394edfa8082c302a300506032b65"
     "6e0321000faa684ed28867b97f4a6a2dee5df8ce974e76b7018e3f22a1c4cf2678570f20"
 )
-V9 = bytes.fromhex(
+WIRE_9 = bytes.fromhex(
     "0013209abd9a86ef280e0e61be68c2f82ea9fd873862c142f89262e480d9394edfa8082c302a300506032b65"
     "6e0321000faa684ed28867b97f4a6a2dee5df8ce974e76b7018e3f22a1c4cf2678570f204630"
 )
-V10 = bytes.fromhex("0013209abd9a86ef280e0e61be68c2f82ea9fd873862c142f89262e480d9394edfa8084630")
-V11 = bytes.fromhex("5218a0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5b6b7")
-V12 = bytes.fromhex("4548414e445348414b45204241445f41555448")
-CORPUS = Path(__file__).parents[3] / "fuzz" / "corpus" / "smp_handshake"
+WIRE_10 = bytes.fromhex(
+    "0013209abd9a86ef280e0e61be68c2f82ea9fd873862c142f89262e480d9394edfa8084630"
+)
+WIRE_11 = bytes.fromhex("5218a0a1a2a3a4a5a6a7a8a9aaabacadaeafb0b1b2b3b4b5b6b7")
+WIRE_12 = bytes.fromhex("4548414e445348414b45204241445f41555448")
+CORPUS = CORPORA / "smp_handshake"
 
 CHAIN = (LEAF_CERTIFICATE, CA_CERTIFICATE)
 KEY_HASH = fingerprint(CHAIN)
@@ -116,14 +119,14 @@ def test_a_client_finds_the_routers_key_in_the_server_hello() -> None:
 @pytest.mark.parametrize(
     ("hello", "expected"),
     [
-        (ClientHello(8, KEY_HASH, KEY), V8),
-        (ClientHello(19, KEY_HASH, KEY), V9),
-        (ClientHello(19, KEY_HASH), V10),
+        (ClientHello(8, KEY_HASH, KEY), WIRE_8),
+        (ClientHello(19, KEY_HASH, KEY), WIRE_9),
+        (ClientHello(19, KEY_HASH), WIRE_10),
     ],
-    ids=["V8", "V9", "V10"],
+    ids=["WIRE-8", "WIRE-9", "WIRE-10"],
 )
 def test_client_hellos_are_those_of_the_examples(hello: ClientHello, expected: bytes) -> None:
-    """V8-V10"""
+    """WIRE-8..WIRE-10"""
     assert hello.encode() == expected
     assert ClientHello.parse(expected) == hello
 
@@ -144,13 +147,13 @@ def test_a_client_hello_with_a_service_is_that_of_the_examples() -> None:
 
 
 def test_the_third_message_is_that_of_the_examples() -> None:
-    """V11, V12, S001-11"""
-    granted = ServiceGranted(SERVICE_ID)
+    """WIRE-11, WIRE-12, S001-11"""
+    granted = ServiceAccepted(SERVICE_ID)
     refused = ServiceRefused(TransportError.BAD_AUTH)
-    assert granted.encode() == V11
-    assert refused.encode() == V12
-    assert parse_service_reply(V11) == granted
-    assert parse_service_reply(V12) == refused
+    assert granted.encode() == WIRE_11
+    assert refused.encode() == WIRE_12
+    assert parse_service_reply(WIRE_11) == granted
+    assert parse_service_reply(WIRE_12) == refused
 
 
 @given(server_hellos(), st.binary(max_size=20))
@@ -179,11 +182,11 @@ def test_every_refusal_of_a_service_comes_back(error: TransportError, more: byte
 
 @given(short, st.binary(max_size=20))
 def test_every_service_id_comes_back(service_id: bytes, more: bytes) -> None:
-    reply = ServiceGranted(service_id)
+    reply = ServiceAccepted(service_id)
     assert parse_service_reply(reply.encode() + more) == reply
 
 
-@pytest.mark.parametrize("data", [b"", b"R", b"R\x05abc", b"E", b"EWHATEVER", b"X" + V11[1:]])
+@pytest.mark.parametrize("data", [b"", b"R", b"R\x05abc", b"E", b"EWHATEVER", b"X" + WIRE_11[1:]])
 def test_other_third_messages_are_refused(data: bytes) -> None:
     with pytest.raises(Malformed):
         parse_service_reply(data)
@@ -227,7 +230,7 @@ def test_an_absent_key_before_a_long_service_part_is_absent() -> None:
 
 def test_a_service_of_an_unknown_role_is_refused() -> None:
     data = ClientHello(19, KEY_HASH, KEY, service=SERVICE_HELLO).encode()
-    place = len(V9)
+    place = len(WIRE_9)
     assert data[place : place + 1] == b"M"
     with pytest.raises(Malformed, match="unknown role"):
         ClientHello.parse(data[:place] + b"X" + data[place + 1 :])
@@ -235,7 +238,7 @@ def test_a_service_of_an_unknown_role_is_refused() -> None:
 
 def test_a_service_without_certificates_is_refused() -> None:
     with pytest.raises(Malformed, match="an empty list"):
-        ClientHello.parse(V9[:-1] + b"1M\0\0\0")
+        ClientHello.parse(WIRE_9[:-1] + b"1M\0\0\0")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +270,7 @@ def test_the_highest_version_of_both_is_chosen(
 
 def test_every_message_fits_a_plain_block() -> None:
     blocks = PlainCipher()
-    for data in (HELLO.encode(), V9, V11):
+    for data in (HELLO.encode(), WIRE_9, WIRE_11):
         assert blocks.open(blocks.seal(data)) == data
 
 
@@ -293,11 +296,11 @@ def test_a_server_hello_that_was_cut_is_malformed(hello: ServerHello, data: st.D
 
 
 @given(st.binary(max_size=200))
-@example(V8)
-@example(V9)
-@example(V10)
-@example(V11)
-@example(V12)
+@example(WIRE_8)
+@example(WIRE_9)
+@example(WIRE_10)
+@example(WIRE_11)
+@example(WIRE_12)
 @example(HELLO.encode())
 def test_garbage_raises_nothing_but_malformed(data: bytes) -> None:
     check(data)

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from headgate.cli.config import config_option
+from headgate.cli.config import config_option, token_file_option
 from headgate.errors import ExpressionError, PipelineError
 from headgate.expr.explain import caret
 from headgate.expr.predicate import Predicate, compile_expression
+from headgate.server.admin import tokens
 from headgate.server.config import Config, load_config
-from headgate.server.serve import journal_settings
+from headgate.server.state_directory import journal_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,9 +60,11 @@ def place_options(command: C) -> C:
         journal: str | None,
         router: str | None,
         tables: str | None,
+        token_file: Path | None,
         **kwargs: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        return command(*args, place=_place(config, journal, router, tables), **kwargs)
+        place = _place(config, journal, router, tables, token_file)
+        return command(*args, place=place, **kwargs)
 
     for option in (
         click.option(
@@ -73,6 +76,7 @@ def place_options(command: C) -> C:
             envvar="HEADGATE_ROUTER",
             help="The admin port of a router; the journal is downloaded from it.",
         ),
+        token_file_option,
         click.option("--journal", metavar="DIR", help="The folder of the journal."),
         config_option,
     ):
@@ -80,9 +84,16 @@ def place_options(command: C) -> C:
     return wrapper  # type: ignore[return-value]
 
 
-def _place(path: Path | None, journal: str | None, router: str | None, tables: str | None) -> Place:
+def _place(
+    path: Path | None,
+    journal: str | None,
+    router: str | None,
+    tables: str | None,
+    token_file: Path | None,
+) -> Place:
     config = load_config(path, os.environ)
-    token = config.admin.token.reveal() if config.admin.token else None
+    url = router or f"http://{config.admin.host}:{config.admin.port}"
+    token = tokens.found(config, url, token_file)
     if journal is not None:
         source = {"path": journal}
     elif router is not None:
@@ -98,7 +109,7 @@ def _place(path: Path | None, journal: str | None, router: str | None, tables: s
         config=config,
         source=source,
         tables=tables or str((config.directory / "pipeline").absolute()),
-        router=router or f"http://{config.admin.host}:{config.admin.port}",
+        router=url,
         token=token,
     )
 
@@ -129,8 +140,8 @@ Spark = Callable[[], "SparkSession"]
 
 
 def _session(master: str | None, remote: str | None) -> SparkSession:
-    from headgate.pipeline.format import register
     from headgate.pipeline.session import open_session
+    from headgate.pipeline.source.format import register
 
     started = time.monotonic()
     click.echo(f"starting Spark on {remote or master or 'this machine'} ...", err=True)
@@ -142,11 +153,11 @@ def _session(master: str | None, remote: str | None) -> SparkSession:
 @contextmanager
 def one_line() -> Iterator[None]:
     """What Spark has to complain about, in one line."""
-    from headgate.pipeline.session import one_line as telling
+    from headgate.pipeline.session import one_line as one_line
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
-    with telling("Spark failed"):
+    with one_line("Spark failed"):
         yield
 
 

@@ -20,15 +20,15 @@ from headgate.cli.pipeline.place import (
     since_option,
     spark_options,
 )
-from headgate.core.tally import Drift
+from headgate.core.model.tally import Drift
 from headgate.errors import PipelineError
-from headgate.server.serve import database
-from headgate.store.snapshot import take
+from headgate.journal.snapshot import take
+from headgate.server.state_directory import database
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from headgate.pipeline.audit import State
+    from headgate.pipeline.jobs.audit import State
 
 
 @click.command()
@@ -55,7 +55,7 @@ def dryrun(
     """Say what an expression would have matched, and who would have lost what to it."""
     predicate = compiled(expression)
     session = spark()
-    from headgate.pipeline.dryrun import Question, ask
+    from headgate.pipeline.jobs.dryrun import Question, ask
 
     with one_line():
         facts = facts_of(session, place)
@@ -144,10 +144,10 @@ def _audited(
     session: SparkSession, place: Place, snapshot: str, origin: str, incremental: bool
 ) -> Iterator[dict[str, Any]]:
     """The services, then the queues on which facts and store differ."""
-    from headgate.pipeline import audit as auditing
-    from headgate.pipeline.feed import feed_of
+    from headgate.pipeline.jobs import audit as auditing
+    from headgate.pipeline.source.feed import feed_of
 
-    told = auditing.told(session, snapshot)
+    kept = auditing.kept_tallies(session, snapshot)
     if origin == "store" and not incremental:
         recomputed = auditing.from_snapshot(session, snapshot)
         owned = None
@@ -165,7 +165,7 @@ def _audited(
         else:
             recomputed = auditing.from_facts(facts)
             owned = auditing.owned(auditing.associations(facts))
-    for row in auditing.compare(recomputed, told).orderBy("service").collect():
+    for row in auditing.compare(recomputed, kept).orderBy("service").collect():
         yield {name: _named(value) for name, value in row.asDict().items() if value is not None}
     if owned is not None:
         stored = auditing.stored(session, snapshot)
@@ -182,7 +182,7 @@ def _advanced(
 ) -> State:
     """The audit of the facts, brought up to the snapshot. The first one begins with the store, if
     the first facts are gone."""
-    from headgate.pipeline import audit as auditing
+    from headgate.pipeline.jobs import audit as auditing
 
     before = auditing.load(session, path)
     if before is None and first > 1:

@@ -46,7 +46,7 @@ def replay(
     """
     predicate = compiled(expression) if expression is not None else None
     session = spark()
-    from headgate.pipeline import replay as replaying
+    from headgate.pipeline.jobs import replay as replaying
 
     wanted = replaying.Wanted(domain, to, predicate, since, until)
     with one_line():
@@ -80,11 +80,11 @@ def route(
     as_json: bool,
 ) -> None:
     """Route any data set: which app and which subscriptions get each message."""
-    from headgate.pipeline.subscriptions import Subscriptions
+    from headgate.pipeline.routing.subscriptions import Subscriptions
 
     wanted = Subscriptions.read(subscriptions)
     session = spark()
-    from headgate.pipeline.routing import route as routed
+    from headgate.pipeline.routing.routing import route as routed
 
     with one_line():
         show(routed(session.read.parquet(source), wanted, key=key), as_json, target)

@@ -28,17 +28,17 @@ def run(
 ) -> None:
     """Keep the tables up to date, until it is stopped."""
     session = spark()
-    from headgate.pipeline import keeping
+    from headgate.pipeline.tables import keeper
 
     with one_line():
-        query = keeping.start(session, place.source, place.tables, once=once, keep_days=keep_days)
+        query = keeper.start(session, place.source, place.tables, once=once, keep_days=keep_days)
     click.echo(f"the tables are in {place.tables}", err=True)
     with stopping(query), one_line():
         seen = -1
         while query.isActive:
             query.awaitTermination(1)
-            seen = _tell_batches(query, seen)
-        _tell_batches(query, seen)
+            seen = _print_batches(query, seen)
+        _print_batches(query, seen)
         if error := query.exception():
             raise error
         _named(session, place)
@@ -47,7 +47,7 @@ def run(
             show(session.sql(asked))
 
 
-def _tell_batches(query: StreamingQuery, seen: int) -> int:
+def _print_batches(query: StreamingQuery, seen: int) -> int:
     for progress in query.recentProgress:
         if progress.batchId > seen and progress.numInputRows:
             seconds = progress.durationMs.get("triggerExecution", 0) / 1000
@@ -64,9 +64,9 @@ def _tell_batches(query: StreamingQuery, seen: int) -> int:
 @json_option
 def status(place: Place, as_json: bool) -> None:
     """Say how far the tables are behind the journal, and how long batches take."""
-    from headgate.pipeline.status import status as tell
+    from headgate.pipeline.tables.status import status as status_of
 
-    emit([tell(place.source, place.tables)], _status_text, as_json)
+    emit([status_of(place.source, place.tables)], _status_text, as_json)
 
 
 def _status_text(row: Mapping[str, object]) -> str:
@@ -89,8 +89,8 @@ def sql(query: str, place: Place, spark: Spark, output: Mapping[str, Any]) -> No
 
 def _named(session: SparkSession, place: Place) -> None:
     """Make the tables known by their names."""
-    from headgate.pipeline.archive import Archive
-    from headgate.pipeline.tables import TABLES
+    from headgate.pipeline.tables.archive import Archive
+    from headgate.pipeline.tables.tables import TABLES
 
     archive = Archive(place.tables)
     for name, table in TABLES.items():

@@ -13,19 +13,16 @@ what was not acknowledged. A message that was delivered and not confirmed comes 
 """
 
 from headgate.client.bmq.client import Client
-from headgate.client.bmq.errors import (
-    Closed,
-    NotAccepted,
-    NotConnected,
-    RequestRefused,
-    TimedOut,
-    Unreadable,
-)
+from headgate.client.bmq.errors import Closed, NotAccepted, RequestRefused, Unreadable
 from headgate.client.bmq.queue import Delivery, Queue
 from headgate.client.bmq.session import Change, Lost, Restored
 from headgate.client.bmq.subscription import Subscription
+from headgate.errors import BadSubscription, NotConnected, Refused, TimedOut
+
+connect = Client.connect
 
 __all__ = [
+    "BadSubscription",
     "Change",
     "Client",
     "Closed",
@@ -34,9 +31,11 @@ __all__ = [
     "NotAccepted",
     "NotConnected",
     "Queue",
+    "Refused",
     "RequestRefused",
     "Restored",
     "Subscription",
     "TimedOut",
     "Unreadable",
+    "connect",
 ]

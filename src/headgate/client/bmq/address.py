@@ -6,7 +6,7 @@ import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from headgate.core.values import value
+from headgate.core.model.value import value
 from headgate.errors import ConfigError
 
 PORT = 30114
@@ -17,6 +17,8 @@ EXAMPLE = "tcp://127.0.0.1:30114"
 
 @value
 class Address:
+    """Where a router is, and with or without TLS."""
+
     host: str
     port: int
     context: ssl.SSLContext | None = None
@@ -28,9 +30,15 @@ class Address:
         return f"{self.host}:{self.port}"
 
 
-def parse_address(text: str, certificate: Path | None = None) -> Address:
+def parse_address(
+    text: str,
+    certificate: Path | None = None,
+    client_certificate: Path | None = None,
+    client_key: Path | None = None,
+) -> Address:
     """``tcp://HOST[:PORT]``, or ``tcps://`` for TLS: with whoever has the given certificate,
-    whatever the name in it, or else with whom the machine trusts."""
+    whatever the name in it, or else with whom the machine trusts. The client's own certificate
+    shows who it is; its key may be in the same file."""
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
@@ -39,7 +47,7 @@ def parse_address(text: str, certificate: Path | None = None) -> Address:
     if host is None or parts.scheme not in ("tcp", "tcps") or parts.path.strip("/"):
         raise ConfigError(f"{text!r} is no address of a router; write it as {EXAMPLE}")
     if parts.scheme == "tcp":
-        if certificate is not None:
+        if certificate is not None or client_certificate is not None:
             raise ConfigError(f"a certificate is for tcps://, not for {text}")
         return Address(host, port or PORT)
     try:
@@ -49,4 +57,12 @@ def parse_address(text: str, certificate: Path | None = None) -> Address:
     except OSError as error:
         raise ConfigError(f"the certificate {certificate}: {error.strerror or error}") from error
     context.check_hostname = certificate is None
+    if client_certificate is not None:
+        try:
+            context.load_cert_chain(client_certificate, client_key)
+        except OSError as error:
+            raise ConfigError(
+                f"the certificate {client_certificate} and its key cannot be used:"
+                f" {error.strerror or error}"
+            ) from error
     return Address(host, port or PORT, context, host)

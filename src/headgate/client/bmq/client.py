@@ -13,11 +13,11 @@ from headgate.client.bmq.errors import within
 from headgate.client.bmq.queue import EVERYTHING, Queue
 from headgate.client.bmq.session import Change, Session, Settings
 from headgate.client.bmq.subscription import Subscription, checked
-from headgate.core.limits import MiB
-from headgate.errors import Prohibited, Refused
-from headgate.wire.bmq.data import Compression
+from headgate.core.model.limits import MiB
+from headgate.core.model.queue_uri import parse_uri
+from headgate.errors import ConfigError, Prohibited, Refused
+from headgate.wire.bmq.codec.payload import Compression
 from headgate.wire.bmq.requests import READ, WRITE
-from headgate.wire.bmq.uris import parse_uri
 
 COMPRESSIONS = {"none": Compression.NONE, "zlib": Compression.ZLIB}
 
@@ -41,6 +41,9 @@ class Client:
         unacknowledged_messages: int = 10_000,
         unacknowledged_bytes: int = 32 * MiB,
         name: str | None = None,
+        token: str | None = None,
+        client_certificate: Path | None = None,
+        client_key: Path | None = None,
         on_change: Callable[[Change], None] | None = None,
     ) -> Self:
         """Connect with the router at ``tcp://HOST:PORT``, or ``tcps://HOST:PORT`` for TLS.
@@ -54,17 +57,23 @@ class Client:
         is on its way.
         `name`: what the router calls the client, in its log and in explanations; without it, the
         name of the program.
+        `token`: shows a router that knows its clients that this is the one of that name.
+        `client_certificate`, `client_key`: show it with TLS; the key may be in the same file.
         `on_change`: told that the connection was `Lost` or `Restored`.
         """
+        if token is not None and name is None:
+            raise ConfigError("a token is that of a name; give both")
         settings = Settings(
             timeout,
             patience,
             unacknowledged_messages,
             unacknowledged_bytes,
             Path(*sys.argv[:1]).name if name is None else name,
+            token,
             on_change,
         )
-        session = Session(parse_address(address, certificate), settings)
+        where = parse_address(address, certificate, client_certificate, client_key)
+        session = Session(where, settings)
         async with within(timeout, f"connecting with {address}"):
             await session.start()
         return cls(session, COMPRESSIONS[compression])

@@ -4,11 +4,9 @@
     * NotConnected               no router answers, or none did for too long
         * LinkBroken             this connection is over; there may be another
         * Closed                 the queue or the client was closed on this side
-    * TimedOut                   a `TimeoutError`, too; what was asked may have happened or not
     * NotAccepted                the router did not take a message; carries the status
     * Unreadable                 a delivery whose data is wrong; carries the delivery
-    * Refused
-        * RequestRefused         the router's words; carries the category and the code
+    * RequestRefused             the router's words; carries the category and the code
 """
 
 from __future__ import annotations
@@ -18,9 +16,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from headgate.errors import HeadgateError, Refused
-from headgate.wire.bmq.control import Status
-from headgate.wire.bmq.messages import AckStatus
+from headgate import errors
+from headgate.errors import HeadgateError, NotConnected, TimedOut
+from headgate.wire.bmq.codec.control import Status
+from headgate.wire.bmq.codec.messages import AckStatus
 
 if TYPE_CHECKING:
     from headgate.client.bmq.queue import Delivery
@@ -33,10 +32,6 @@ REASONS = {
 }
 
 
-class NotConnected(HeadgateError):
-    """No router answers, or none did for too long."""
-
-
 class LinkBroken(NotConnected):
     """This connection is over. Users see it only as the reason of something else."""
 
@@ -45,15 +40,7 @@ class Closed(NotConnected):
     """The queue or the client was closed on this side."""
 
 
-class TimedOut(HeadgateError, TimeoutError):
-    """Something took longer than the client's `timeout`. It may have happened or not."""
-
-    def __init__(self, what: str, seconds: float) -> None:
-        super().__init__(f"{what} took longer than {seconds:g} seconds")
-        self.seconds = seconds
-
-
-class RequestRefused(Refused):
+class RequestRefused(errors.RequestRefused):
     """The router said no, in its words."""
 
     def __init__(self, status: Status) -> None:

@@ -6,7 +6,7 @@ import secrets
 import time
 from itertools import count
 
-from headgate.wire.bmq.control import GuidInfo
+from headgate.wire.bmq.codec.control import GuidInfo
 
 VERSION = 1
 COUNTER_BITS, TICK_BITS, CLIENT_BITS = 22, 56, 48

@@ -12,16 +12,16 @@ from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from headgate.client.bmq.address import Address
-from headgate.client.bmq.errors import LinkBroken, NotConnected, RequestRefused
-from headgate.core.limits import KiB, MiB
-from headgate.errors import HeadgateError, ProtocolError
-from headgate.wire.bmq.control import (
+from headgate.client.bmq.errors import LinkBroken, RequestRefused
+from headgate.core.model.limits import KiB, MiB
+from headgate.errors import HeadgateError, NotConnected, ProtocolError
+from headgate.wire.bmq.codec.control import (
     BrokerResponse,
     Category,
     ClientIdentity,
     Content,
     ControlMessage,
-    Disconnect,
+    DisconnectRequest,
     DisconnectResponse,
     Status,
     decode_control,
@@ -29,17 +29,16 @@ from headgate.wire.bmq.control import (
     encode_control,
     encode_negotiation,
 )
-from headgate.wire.bmq.events import (
+from headgate.wire.bmq.codec.frames import (
     HEARTBEAT_REQUEST,
     HEARTBEAT_RESPONSE,
     Encoding,
     Event,
+    EventFrames,
     EventType,
-    Frames,
     event,
 )
-from headgate.wire.bmq.hello import CONFIGURE_STREAM, offers
-from headgate.wire.bmq.messages import (
+from headgate.wire.bmq.codec.messages import (
     Ack,
     Confirmation,
     Push,
@@ -49,6 +48,7 @@ from headgate.wire.bmq.messages import (
     parse_acks,
     parse_pushes,
 )
+from headgate.wire.bmq.negotiation import CONFIGURE_STREAM, offers
 
 T = TypeVar("T")
 
@@ -80,6 +80,11 @@ class Receiver(Protocol):
 
 
 class Link:
+    """One connection with a router, from its hello to its end.
+
+    The session owns it, makes another when it is lost, and is told what arrives.
+    """
+
     def __init__(
         self,
         reader: asyncio.StreamReader,
@@ -97,7 +102,7 @@ class Link:
         self._numbers = numbers
         self._receiver = receiver
         self._loop = asyncio.get_running_loop()
-        self._frames = Frames(EVENT_BYTES_MAX)
+        self._frames = EventFrames(EVENT_BYTES_MAX)
         self._answers: dict[int, asyncio.Future[Content]] = {}
         self._puts: list[Put] = []
         self._confirmations: list[Confirmation] = []
@@ -148,14 +153,14 @@ class Link:
 
     async def ask(self, content: Content, answer: type[T]) -> T:
         """Raises `RequestRefused` with the router's words, and `LinkBroken`."""
-        told = await self._send_request(content)
-        if isinstance(told, answer):
-            return told
-        if isinstance(told, Status):
-            raise RequestRefused(told)
-        raise ProtocolError(f"{type(told).__name__} is no answer to {type(content).__name__}")
+        response = await self._send_request(content)
+        if isinstance(response, answer):
+            return response
+        if isinstance(response, Status):
+            raise RequestRefused(response)
+        raise ProtocolError(f"{type(response).__name__} is no answer to {type(content).__name__}")
 
-    def tell(self, content: Content) -> None:
+    def send(self, content: Content) -> None:
         """Ask, and do not care about the answer."""
         with suppress(LinkBroken):
             self._send_request(content).cancel()
@@ -195,7 +200,7 @@ class Link:
     async def leave(self) -> None:
         """Say goodbye, so that the router does not take the client for crashed."""
         try:
-            await self.ask(Disconnect(), DisconnectResponse)
+            await self.ask(DisconnectRequest(), DisconnectResponse)
             self._writer.close()
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(GOODBYE_SECONDS):
@@ -270,7 +275,7 @@ class Link:
                     raise ProtocolError(f"an event of type {other}")
 
     def _answered(self, message: ControlMessage) -> None:
-        """What nobody waits for any more is nobody's."""
+        """Ignore a response whose request timed out."""
         if message.request_id is not None:
             future = self._answers.pop(message.request_id, None)
             if future is not None and not future.done():

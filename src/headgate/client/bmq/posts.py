@@ -13,17 +13,21 @@ from dataclasses import dataclass
 
 from headgate.client.bmq.errors import NotAccepted
 from headgate.errors import HeadgateError
-from headgate.wire.bmq.messages import Ack, AckStatus, Put
+from headgate.wire.bmq.codec.messages import Ack, AckStatus, Put
 
 
 @dataclass(slots=True, eq=False)
 class Post:
+    """A message, and who waits for its acknowledgement."""
+
     put: Put
     done: asyncio.Future[None]
     """Whether the router took it."""
 
 
 class Posts:
+    """The messages of a client that wait for room, or for their acknowledgement."""
+
     def __init__(self, messages_max: int, bytes_max: int, send: Callable[[Put], None]) -> None:
         self._messages_max = messages_max
         self._bytes_max = bytes_max

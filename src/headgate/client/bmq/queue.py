@@ -9,22 +9,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from headgate.client.bmq.errors import (
-    Closed,
-    LinkBroken,
-    TimedOut,
-    Unreadable,
-    within,
-)
+from headgate.client.bmq.errors import Closed, LinkBroken, Unreadable, within
 from headgate.client.bmq.link import Link
 from headgate.client.bmq.session import Session
 from headgate.client.bmq.subscription import Subscription, checked
-from headgate.core.limits import Limits, MiB
-from headgate.core.message import NO_PROPERTIES, Message, Properties, check
-from headgate.core.names import MessageId
-from headgate.errors import BadMessage, HeadgateError, Prohibited, Refused
-from headgate.wire.bmq import control
-from headgate.wire.bmq.control import (
+from headgate.core.model.ids import MessageId
+from headgate.core.model.limits import Limits, MiB
+from headgate.core.model.message import NO_PROPERTIES, Message, Properties, check
+from headgate.core.model.queue_uri import QueueUri
+from headgate.errors import BadMessage, HeadgateError, Prohibited, Refused, TimedOut
+from headgate.wire.bmq.codec import control
+from headgate.wire.bmq.codec.control import (
     DEFAULT_APP,
     NO_PRIORITY,
     CloseQueue,
@@ -42,8 +37,7 @@ from headgate.wire.bmq.control import (
     StreamParameters,
     SubIdInfo,
 )
-from headgate.wire.bmq.data import BadData, Compression, checksum, close_data, open_data
-from headgate.wire.bmq.messages import (
+from headgate.wire.bmq.codec.messages import (
     ACK_REQUESTED,
     HAS_PROPERTIES,
     OUT_OF_ORDER,
@@ -51,8 +45,8 @@ from headgate.wire.bmq.messages import (
     Push,
     Put,
 )
+from headgate.wire.bmq.codec.payload import BadData, Compression, checksum, close_data, open_data
 from headgate.wire.bmq.requests import LANGUAGE, NO_EXPRESSION, READ, WRITE
-from headgate.wire.bmq.uris import QueueUri
 
 BODY_BYTES_MAX = 64 * MiB
 """What BlazingMQ takes as one message, and what one may become when it is inflated."""
@@ -276,7 +270,7 @@ class Queue:
         self.is_open = True
 
     def abandon(self, link: Link) -> None:
-        link.tell(self._goodbye())
+        link.send(self._goodbye())
 
     def take(self, link: Link, push: Push, subscription: int) -> bool:
         found = self._arriving.get(subscription)
@@ -371,7 +365,7 @@ class Queue:
         )
 
 
-def _on_the_wire(number: int, subscription: Subscription) -> control.Subscription:
+def _on_the_wire(number: int, subscription: Subscription) -> control.ConsumerSubscription:
     text = subscription.expression
     expression = Expression(NO_EXPRESSION, "") if text is None else Expression(LANGUAGE, text)
     consumer = ConsumerInfo(
@@ -380,4 +374,4 @@ def _on_the_wire(number: int, subscription: Subscription) -> control.Subscriptio
         subscription.priority,
         1,
     )
-    return control.Subscription(number, expression, (consumer,))
+    return control.ConsumerSubscription(number, expression, (consumer,))

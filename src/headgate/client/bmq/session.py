@@ -12,20 +12,21 @@ import random
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import field
 from itertools import count
 from typing import Protocol, TypeAlias, TypeVar
 
 from headgate.client.bmq.address import Address
-from headgate.client.bmq.errors import Closed, LinkBroken, NotConnected, RequestRefused
+from headgate.client.bmq.errors import Closed, LinkBroken, RequestRefused
 from headgate.client.bmq.guids import Guids
 from headgate.client.bmq.link import Link
 from headgate.client.bmq.posts import Posts
-from headgate.core.values import value
-from headgate.errors import HeadgateError, Refused
-from headgate.wire.bmq.control import Category, ClientIdentity
-from headgate.wire.bmq.hello import FEATURES
-from headgate.wire.bmq.messages import Ack, Push, Put
-from headgate.wire.bmq.uris import QueueUri
+from headgate.core.model.queue_uri import QueueUri
+from headgate.core.model.value import value
+from headgate.errors import HeadgateError, NotConnected, Refused
+from headgate.wire.bmq.codec.control import Category, ClientIdentity
+from headgate.wire.bmq.codec.messages import Ack, Push, Put
+from headgate.wire.bmq.negotiation import FEATURES, Token
 
 T = TypeVar("T")
 
@@ -59,12 +60,16 @@ Change: TypeAlias = Lost | Restored
 
 @value
 class Settings:
+    """How a client connects, and how much it has under way."""
+
     timeout: float
     patience: float
     posts_max: int
     posts_bytes_max: int
     name: str
     """What the router calls the client, in its log and in explanations."""
+    token: str | None = field(default=None, repr=False)
+    """With which it shows that this is its name."""
     on_change: Callable[[Change], None] | None = None
 
 
@@ -108,7 +113,7 @@ class Session:
         if another has taken its place meanwhile."""
         self._address = address
         self._identity = ClientIdentity(
-            process_name=settings.name,
+            process_name=presented(settings),
             pid=os.getpid(),
             host_name=socket.gethostname(),
             features=FEATURES,
@@ -196,8 +201,7 @@ class Session:
         self.posts.settle(acks)
 
     def pushed(self, link: Link, pushes: Sequence[Push]) -> None:
-        """What is for nobody was on its way when its queue was closed, and goes to somebody
-        else."""
+        """Drop pushes for a queue that was just closed; the router redelivers them."""
         for push in pushes:
             for number in push.subscriptions:
                 for member in self._sharing.get(push.queue, ()):
@@ -227,9 +231,9 @@ class Session:
             while True:
                 await link.over()
                 since = loop.time()
-                self._tell(Lost(link.reason))
+                self._announce(Lost(link.reason))
                 link = await self._restore(link.reason)
-                self._tell(Restored(loop.time() - since))
+                self._announce(Restored(loop.time() - since))
         except NotConnected as error:
             self._fail(error)
         except Exception as error:
@@ -297,10 +301,17 @@ class Session:
             member.end(error)
         self._ready.set()
 
-    def _tell(self, change: Change) -> None:
+    def _announce(self, change: Change) -> None:
         """What a callback raises is its own business."""
         if self.settings.on_change is not None:
             asyncio.get_running_loop().call_soon(self.settings.on_change, change)
+
+
+def presented(settings: Settings) -> str:
+    """The name of the process in the hello, which is where a token has its place."""
+    if settings.token is None:
+        return settings.name
+    return str(Token(settings.name, settings.token))
 
 
 def pauses() -> Iterator[float]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headgate.core.limits import KiB, MiB
-from headgate.core.message import INT64_MAX
-from headgate.core.values import value
+from headgate.core.model.limits import KiB, MiB
+from headgate.core.model.value import value
 from headgate.errors import BadSubscription, ExpressionError, Prohibited
 from headgate.expr.parser import ExpressionLimits, parse
+from headgate.expr.types import INT64_MAX
 from headgate.wire.bmq.requests import PRIORITIES
 
 LENIENT = ExpressionLimits(bytes=64 * KiB, operators=4096)

@@ -7,7 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 
-from headgate.server.config.kinds import Choice, Unlimited
+from headgate.server.config.kinds import Choice, Text, Unlimited, quoted
 from headgate.server.config.sections import DOMAIN, DOMAIN_DOCS, KNOWN, Group, Key, Path_
 
 HEAD = """\
@@ -20,6 +20,9 @@ HEAD = """\
 # Sizes are bytes or texts: "8 MiB" is 8 * 1024 * 1024, "8 MB" is 8 * 1000 * 1000.
 # Durations are seconds or texts: "500ms", "60s", "5 minutes", "2 hours", "7 days".
 # A secret may be "file:PATH", relative to this file, for the text in a file.
+#
+# A [listen.*] section that is there opens a port, on this machine alone unless its host says
+# otherwise; without the section nothing listens.
 """
 
 
@@ -47,7 +50,9 @@ def _section(path: Path_, group: Group) -> Iterator[str]:
     if keys:
         assert group.source, "a group with keys has a class"
         yield from _comment(inspect.getdoc(group.source) or "")
-        yield f"{'#' if group.optional else ''}[{'.'.join(path)}]"
+        # A file as it comes gives a router that clients reach.
+        is_off = group.optional and path[:-1] != ("listen",)
+        yield f"{'#' if is_off else ''}[{'.'.join(path)}]"
         yield from _keys(group)
     for name, member in group.members.items():
         if isinstance(member, Group):
@@ -61,7 +66,8 @@ def _keys(group: Group) -> Iterator[str]:
         if isinstance(member, Key):
             yield from _comment(docs[name])
             if member.default is None and not isinstance(member.kind, Unlimited):
-                yield f'#{name} = "file:{name}.txt"  # not set'
+                shown = member.kind.example if isinstance(member.kind, Text) else f"file:{name}.txt"
+                yield f"#{name} = {quoted(shown)}  # not set"
             else:
                 note = "" if not isinstance(member.kind, Choice) else f"  # {member.kind.form}"
                 yield f"#{name} = {member.kind.show(member.default)}{note}"

@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from headgate.core.limits import KiB, MiB
-from headgate.core.names import AppId
-from headgate.store import urls
+from headgate.core.model.ids import AppId
+from headgate.core.model.limits import KiB, MiB
+from headgate.store.backends import FORMS, PATTERN, masked
 
 
 class Secret:
@@ -42,6 +42,8 @@ class Secret:
 
 
 class Kind(ABC):
+    """How a value of the configuration is read and shown."""
+
     form: str
 
     @abstractmethod
@@ -60,9 +62,18 @@ class Kind(ABC):
 
 
 class Text(Kind):
-    def __init__(self, form: str = "a text", pattern: str = r"[^\x00-\x1f\x7f\ud800-\udfff]+"):
+    """A text."""
+
+    def __init__(
+        self,
+        form: str = "a text",
+        pattern: str = r"[^\x00-\x1f\x7f\ud800-\udfff]+",
+        example: str = "",
+    ) -> None:
         self.form = form
         self.pattern = re.compile(pattern)
+        self.example = example
+        """What the default file shows of a key that is not set."""
 
     def read(self, raw: object) -> str:
         if not isinstance(raw, str) or not self.pattern.fullmatch(raw) or len(raw) > 4096:
@@ -70,7 +81,16 @@ class Text(Kind):
         return raw
 
 
+class FileName(Text):
+    """The path of a file that the operator keeps beside the configuration."""
+
+    def __init__(self, example: str = "") -> None:
+        super().__init__("the path of a file", example=example)
+
+
 class Choice(Kind):
+    """One of some words."""
+
     def __init__(self, *words: str) -> None:
         self.words = words
         self.form = "one of " + ", ".join(map(quoted, words))
@@ -82,6 +102,8 @@ class Choice(Kind):
 
 
 class Flag(Kind):
+    """Yes or no."""
+
     form = "true or false"
 
     def read(self, raw: object) -> bool:
@@ -97,6 +119,8 @@ class Flag(Kind):
 
 
 class Whole(Kind):
+    """A whole number within bounds."""
+
     def __init__(self, least: int = 0, most: int = 2**53) -> None:
         self.least, self.most = least, most
         to = f" to {most}" if most < 2**53 else ""
@@ -130,6 +154,8 @@ class Quantity(Kind):
 
 
 class Size(Quantity):
+    """A number of bytes, with or without a unit."""
+
     form = 'a size, such as 65536, "64 KiB" or "8 MiB"'
     units: ClassVar[Mapping[str, float]] = {"": 1, "b": 1} | {
         f"{prefix}{unit}": base**power
@@ -155,6 +181,8 @@ class Size(Quantity):
 
 
 class Duration(Quantity):
+    """Seconds, with or without a unit."""
+
     form = 'a duration, such as 30, "500ms", "60s" or "7 days"'
     units: ClassVar[Mapping[str, float]] = {
         unit: seconds
@@ -185,23 +213,26 @@ class Duration(Quantity):
 
 
 class Unlimited(Kind):
-    """Another kind, or the word none."""
+    """Another kind, or a word for no limit."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: Kind, word: str = "none") -> None:
         self.kind = kind
-        self.form = f'{kind.form}, or "none"'
+        self.word = word
+        self.form = f"{kind.form}, or {quoted(word)}"
 
     def read(self, raw: object) -> Any:  # noqa: ANN401
-        return None if raw == "none" else self.kind.read(raw)
+        return None if raw == self.word else self.kind.read(raw)
 
     def parse(self, text: str) -> Any:  # noqa: ANN401
-        return None if text == "none" else self.kind.parse(text)
+        return None if text == self.word else self.kind.parse(text)
 
     def show(self, value: Any) -> str:  # noqa: ANN401
-        return '"none"' if value is None else self.kind.show(value)
+        return quoted(self.word) if value is None else self.kind.show(value)
 
 
 class SecretText(Kind):
+    """A text that is never shown."""
+
     form = 'a text, or "file:PATH" for the text in a file'
 
     def read(self, raw: object) -> Secret:
@@ -216,14 +247,39 @@ class SecretText(Kind):
         return True
 
 
+class Secrets(Kind):
+    """A table whose names are the operator's own."""
+
+    form = 'a table of secrets by name, such as { orders = "file:orders.token" }'
+
+    def __init__(self, names: str) -> None:
+        self.names = Text(pattern=names)
+
+    def read(self, raw: object) -> dict[str, Secret]:
+        if not isinstance(raw, dict):
+            raise ValueError
+        return {self.names.read(name): SecretText().read(text) for name, text in raw.items()}
+
+    def parse(self, text: str) -> dict[str, Secret]:
+        return self.read(toml_value(text))
+
+    def show(self, value: Mapping[str, Secret]) -> str:
+        inside = ", ".join(f"{quoted(name)} = {quoted(s.shown)}" for name, s in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+
+    @property
+    def secret(self) -> bool:
+        return True
+
+
 class StoreUrl(Text):
     """Not echoed when wrong: addresses of databases have passwords in them."""
 
     def __init__(self) -> None:
-        super().__init__(urls.FORMS, urls.PATTERN)
+        super().__init__(FORMS, PATTERN)
 
     def show(self, value: str) -> str:
-        return quoted(urls.masked(value))
+        return quoted(masked(value))
 
     @property
     def secret(self) -> bool:
@@ -231,6 +287,8 @@ class StoreUrl(Text):
 
 
 class Texts(Kind):
+    """A list of texts."""
+
     form = 'a list of different texts, such as ["billing", "audit"]'
 
     def read(self, raw: object) -> tuple[str, ...]:
@@ -249,6 +307,8 @@ class Texts(Kind):
 
 
 class Subscriptions(Kind):
+    """Expressions by app."""
+
     form = 'a table of lists of expressions by app, such as { "" = ["price > 10"] }'
 
     def read(self, raw: object) -> dict[AppId, tuple[str, ...]]:

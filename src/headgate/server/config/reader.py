@@ -8,36 +8,38 @@ from. From weakest to strongest: the default, the file, the environment.
 
 from __future__ import annotations
 
-import ipaddress
+import os
 import re
 import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from headgate.core.domain import SMP_DOMAIN, Domain, Mode
-from headgate.core.limits import KiB, Limits, MiB
-from headgate.core.names import WHOLE, AppId
+from headgate.core.model.domain import SMP_DOMAIN, Domain, Mode
+from headgate.core.model.ids import WHOLE, AppId
+from headgate.core.model.limits import KiB, Limits, MiB
 from headgate.errors import ConfigError, ExpressionError
 from headgate.expr.explain import caret, explain
 from headgate.expr.parser import ExpressionLimits
 from headgate.expr.predicate import Predicate, compile_expression
-from headgate.server.config.kinds import Secret, Text, Unlimited, quoted
+from headgate.server.config.hosts import is_loopback
+from headgate.server.config.kinds import FileName, Secret, Secrets, Text, Unlimited, quoted
 from headgate.server.config.sections import (
     DOMAIN,
     DOMAINS,
     KNOWN,
+    REMOVED,
     Config,
     Entry,
     Group,
     Key,
     Path_,
 )
-from headgate.wire.bmq.properties import COUNT_MAX
+from headgate.wire.bmq.codec.properties import COUNT_MAX
 
 FILE_BYTES = 1 * MiB
 """A larger file is not a configuration."""
@@ -48,7 +50,12 @@ SECRET_BYTES = 64 * KiB
 PREFIX = "HEADGATE_"
 
 COMMAND_LINE = frozenset(
-    f"HEADGATE_{name}" for name in ("CONFIG", "READY_FILE", "DEBUG", "ROUTER", "RESP", "BMQ")
+    f"HEADGATE_{name}"
+    for name in (
+        *("CONFIG", "READY_FILE", "DEBUG"),
+        *("ROUTER", "TOKEN_FILE", "RESP", "BMQ", "BMQ_CLIENT", "BMQ_TOKEN", "PASSWORD"),
+        *("AGENT", "AGENT_FROM", "AGENT_MESSAGE"),
+    )
 )
 """Variables that are options of the command line, not keys of the configuration."""
 
@@ -72,16 +79,6 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
         if name.startswith(PREFIX) and name not in COMMAND_LINE:
             _overlay(raw, name, environ[name])
     return reader.config(raw)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _parsed(path: Path) -> dict[str, Any]:
@@ -145,7 +142,7 @@ def _near(name: str, known: Iterable[str]) -> str:
     close = get_close_matches(name[:100], names, n=1, cutoff=0.5)
     if close:
         return f"; did you mean {close[0]}?"
-    return f"; known are {', '.join(names)}" if len(names) <= 20 else ""
+    return f"; known are {', '.join(names)}" if 0 < len(names) <= 20 else ""
 
 
 # The environment.
@@ -173,6 +170,8 @@ def _overlay(raw: dict[str, Any], name: str, text: str) -> None:
 
 
 def _unknown(name: str) -> ConfigError:
+    if advice := REMOVED.get(name.removeprefix(PREFIX).lower().replace("__", ".")):
+        return ConfigError(f"{name} {advice}")
     known = {PREFIX + "__".join(path).upper() for path in _paths(KNOWN)} | COMMAND_LINE
     return ConfigError(f"unknown environment variable {_cut(name)}{_near(name, known)}")
 
@@ -214,35 +213,44 @@ class _Reader:
             domains=MappingProxyType(self.domains(domains, limits)),
             source=self.source,
             entries=tuple(self.entries),
-            warnings=tuple(self.warnings),
             **values,
         )
         self.check(config)
-        return config
+        return replace(config, warnings=tuple(self.warnings))
 
     def check(self, config: Config) -> None:
         """What only several values together can be wrong about."""
-        admin, resp, limits = config.admin, config.listen.resp, config.limits
+        admin, limits = config.admin, config.limits
         if not is_loopback(admin.host) and admin.token is None:
             raise self.error(
                 ("admin", "host"),
                 f"{admin.host} is beyond loopback, where a token is needed: set admin.token",
             )
-        if resp is not None:
-            if not is_loopback(resp.host) and resp.password is None:
-                raise self.error(
-                    ("listen", "resp", "host"),
-                    f"{resp.host} is beyond loopback, where a password is needed:"
-                    " set listen.resp.password",
-                )
-            if resp.mailbox_soft > resp.mailbox_hard:
-                raise self.error(("listen", "resp", "mailbox_soft"), "is above mailbox_hard")
-            if resp.workers > 1:
-                raise self.error(("listen", "resp", "workers"), "this version has one worker")
+        for name, listen in config.listen.each().items():
+            for conflict in listen.conflicts(limits):
+                path = ("listen", name, conflict.key)
+                if conflict.is_error:
+                    raise self.error(path, conflict.text)
+                self.warn(path, conflict.text)
+        self.check_rights(config)
         if limits.mailbox_bytes_soft > limits.mailbox_bytes_hard:
             raise self.error(("limits", "mailbox_bytes_soft"), "is above mailbox_bytes_hard")
         if limits.message_properties > COUNT_MAX:
             raise self.error(("limits", "message_properties"), f"is above {COUNT_MAX}")
+
+    def check_rights(self, config: Config) -> None:
+        """A name on a list that no client can have is probably a mistake."""
+        bmq = config.listen.bmq
+        if bmq is None or (bmq.tls is not None and bmq.tls.client_ca is not None):
+            return
+        for domain in config.domains.values():
+            for key in ("readers", "writers", "creators"):
+                for name in getattr(domain, key) or ():
+                    if name not in bmq.clients:
+                        self.warn(
+                            (DOMAINS, domain.name, key),
+                            f"no client is named {quoted(_cut(name))}{_near(name, bmq.clients)}",
+                        )
 
     def table(
         self, raw: object, members: Mapping[str, Key | Group], path: Path_, also: Path_ = ()
@@ -251,6 +259,8 @@ class _Reader:
         if not isinstance(raw, dict):
             raise self.error(path, f"{_described(raw)} is not a table")
         for name in raw:
+            if advice := REMOVED.get(".".join((*path, name))):
+                raise self.error((*path, name), advice)
             if name not in members:
                 what = "section" if isinstance(raw[name], dict) else "key"
                 near = _near(name, [*members, *also])
@@ -282,7 +292,16 @@ class _Reader:
                 raise self.error(path, f"{shown} is not {key.kind.form}") from None
         unset = value is None and not isinstance(key.kind, Unlimited)
         self.entries.append(Entry(_dotted(path), None if unset else key.kind.show(value), origin))
-        return self.resolved(value, path) if isinstance(value, Secret) else value
+        match value:
+            case Secret():
+                return self.resolved(value, path)
+            case Mapping() if isinstance(key.kind, Secrets):
+                found = {each: self.resolved(item, (*path, each)) for each, item in value.items()}
+                return MappingProxyType(found)
+            case str() if isinstance(key.kind, FileName):
+                return os.path.normpath(self.folder.absolute() / value)
+            case _:
+                return value
 
     def resolved(self, secret: Secret, path: Path_) -> Secret:
         """The secret itself where a ``file:`` reference stands."""
@@ -325,6 +344,7 @@ class _Reader:
         filters: dict[AppId, tuple[Predicate, ...]] = {}
         for app, expressions in values.pop("subscriptions").items():
             here = (*path, "subscriptions", app)
+            # BMQ-70: an expression for an app that is not there is ignored with a warning.
             if app in apps:
                 filters[app] = tuple(self.predicate(e, limits, here) for e in expressions)
             else:
@@ -339,6 +359,7 @@ class _Reader:
             return compile_expression(expression, bounds)
         except ExpressionError as error:
             picture = textwrap.indent(caret(error), "  ")
+            # BMQ-65: a domain with a bad expression is not taken over.
             raise self.error(path, f"wrong expression\n{picture}") from error
 
     def warn(self, path: Path_, text: str) -> None:

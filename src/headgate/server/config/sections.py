@@ -6,19 +6,23 @@ default is the default, and the text under it is the comment in ``headgate confi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
 
-from headgate.core.domain import SMP_DOMAIN, Domain, Mode
-from headgate.core.limits import KiB, Limits, MiB
+from headgate.core.model.domain import SMP_DOMAIN, Domain, Mode
+from headgate.core.model.limits import KiB, Limits, MiB
+from headgate.core.model.value import EMPTY
+from headgate.server.config.hosts import is_loopback
 from headgate.server.config.kinds import (
     Choice,
     Duration,
+    FileName,
     Flag,
     Kind,
     Secret,
+    Secrets,
     SecretText,
     Size,
     StoreUrl,
@@ -33,12 +37,16 @@ HostName: TypeAlias = Annotated[
     str, Text('a host name or an address, such as "127.0.0.1"', r"[A-Za-z0-9_.:%-]{1,255}")
 ]
 Port: TypeAlias = Annotated[int, Whole(0, 65_535)]
-Bytes: TypeAlias = Annotated[int, Size()]
+OwnLimit: TypeAlias = Annotated[int | None, Unlimited(Size(), "limits")]
+"""A limit of one wire; unless it is set, that of [limits]."""
 Seconds: TypeAlias = Annotated[float, Duration()]
 Count: TypeAlias = Annotated[int, Whole()]
 Switch: TypeAlias = Annotated[bool, Flag()]
 Hidden: TypeAlias = Annotated[Secret | None, SecretText()]
-FilePath: TypeAlias = Annotated[str, Text("the path of a file")]
+CLIENT_NAME = r"[A-Za-z0-9_.@-]{1,64}"
+"""Of a client with a token. A colon would end it where the client says both."""
+USER_NAME = r"[^\s\x00-\x1f\x7f\ud800-\udfff]+"
+FilePath: TypeAlias = Annotated[str, FileName()]
 FolderPath: TypeAlias = Annotated[str, Text("the path of a folder")]
 
 
@@ -47,17 +55,30 @@ class Store:
     """Where queues and messages are kept."""
 
     url: Annotated[str, StoreUrl()] = "sqlite:queues.db"
-    """"sqlite:FILE", relative to the state directory, or "memory:", which forgets."""
+    """"sqlite:FILE", relative to the state directory, or "postgresql://USER@HOST/DATABASE", or
+    "memory:", which forgets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A value that does not go with others of its section: an error, or else a warning."""
+
+    key: str
+    text: str
+    is_error: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """The certificate of a listener."""
+    """The certificate of a listener. SIGHUP makes the router read it again."""
 
     certificate: FilePath = "server.crt"
-    """The certificate and its chain, PEM."""
+    """The certificate and its chain, PEM. Relative to this file."""
     key: FilePath = "server.key"
-    """The private key, PEM."""
+    """The private key, PEM. Relative to this file."""
+    client_ca: Annotated[str | None, FileName(example="clients.crt")] = None
+    """Certificates that sign those of clients, PEM. With it a client needs such a certificate, and
+    is known by the common name in it; one that has a token needs none. Relative to this file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +91,13 @@ class ListenSmp:
     port: Port = 5223
     """0 picks a free one."""
 
+    tls = None
+    """Of its own: [smp] says where its certificates are."""
+
+    def conflicts(self, limits: Limits) -> Iterator[Conflict]:
+        """Clients know the router by its fingerprint, and each queue by its keys: none."""
+        yield from ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenResp:
@@ -80,27 +108,63 @@ class ListenResp:
     port: Port = 6379
     """0 picks a free one."""
     password: Hidden = None
-    """What clients say with AUTH."""
-    workers: Annotated[int, Whole(1, 256)] = 1
-    """Processes that share the listener."""
+    """What clients say with AUTH: the password of the user default."""
+    acl_file: Annotated[str | None, Text("the path of a file", example="users.acl")] = None
+    """A list of users as Redis keeps it, relative to the state directory. It is read at the start
+    and by ACL LOAD, and written by ACL SAVE."""
+    users: Annotated[Mapping[str, Secret], Secrets(USER_NAME)] = EMPTY
+    """Users by name, each with its rules as ACL SETUSER takes them. What ACL SETUSER changes is
+    forgotten at a restart; to keep it, use acl_file instead."""
+    auth_timeout: Seconds = 10.0
+    """A client that has to say who it is, and has not after so long, is closed; 0 is never."""
     cluster: Switch = False
     """Whether clients are told that this is a cluster: sharded channels only."""
     slow_session: Annotated[str, Choice("wait", "close", "drop-oldest")] = "wait"
     """What happens to those who publish to a slow session: they wait, or the session is
     closed, or it loses its oldest messages."""
-    publish_buffer_limit: Bytes = 128 * MiB
-    """Bytes in the mailboxes of all sessions of one worker."""
-    mailbox_soft: Bytes = 8 * MiB
-    """Above it a session is slow, and its clock starts."""
-    mailbox_hard: Bytes = 32 * MiB
-    """Above it those who publish to the session wait."""
-    slow_timeout: Seconds = 0.0
-    """A session that is slow and has read nothing for so long is closed; 0 is never."""
+    publish_buffer_limit: OwnLimit = None
+    """Bytes in all mailboxes, those of other wires included, above which those who publish to slow
+    sessions wait. "limits" is budget_bytes of [limits]. CONFIG SET changes it until a restart, as
+    the two that follow, and only for sessions of Redis clients."""
+    mailbox_soft: OwnLimit = None
+    """Above it a session is slow, and its clock starts. "limits" is mailbox_bytes_soft."""
+    mailbox_hard: OwnLimit = None
+    """Above it those who publish to the session wait. "limits" is mailbox_bytes_hard."""
+    slow_timeout: Seconds = 60.0
+    """A session that is slow and has read nothing for so long is closed, and those who wait for
+    it go on; 0 is never."""
     async_dispatch_quota: Annotated[int, Whole(0)] = 100
     """Items of a mailbox that are written in a row before others get their turn; 0 is all."""
     notify_keyspace_events: Annotated[str, Text('"" or "Ex"', r"|[Ee][Xx]|[Xx][Ee]")] = ""
     """"Ex" publishes the keys that expire."""
     tls: Tls | None = None
+
+    def conflicts(self, limits: Limits) -> Iterator[Conflict]:
+        """Beyond loopback clients have to show who they are."""
+        knows_users = self.password is not None or self.users or self.acl_file is not None
+        has_certificates = self.tls is not None and self.tls.client_ca is not None
+        if not is_loopback(self.host) and not knows_users and not has_certificates:
+            yield Conflict(
+                "host",
+                f"{self.host} is beyond loopback, where a password is needed:"
+                " set listen.resp.password",
+            )
+        if self.users and self.acl_file is not None:
+            yield Conflict("acl_file", "users are here or in a file, not both")
+        _, soft, hard = self.mailboxes(limits)
+        if soft > hard:
+            key = "mailbox_hard" if self.mailbox_soft is None else "mailbox_soft"
+            yield Conflict(key, "mailbox_soft is above mailbox_hard")
+
+    def mailboxes(self, limits: Limits) -> tuple[int, int, int]:
+        """The budget, and the soft and the hard limit of a mailbox, of sessions of this wire."""
+        own = (
+            (self.publish_buffer_limit, limits.budget_bytes),
+            (self.mailbox_soft, limits.mailbox_bytes_soft),
+            (self.mailbox_hard, limits.mailbox_bytes_hard),
+        )
+        budget, soft, hard = (of_all if mine is None else mine for mine, of_all in own)
+        return budget, soft, hard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,16 +179,53 @@ class ListenBmq:
     """A client that said nothing for so long is asked for a sign of life; 0 is never."""
     heartbeats_missed: Annotated[int, Whole(1, 1000)] = 10
     """So many times in a row; then it is gone."""
+    clients: Annotated[Mapping[str, Secret], Secrets(CLIENT_NAME)] = EMPTY
+    """The token of each client, by its name. With any, a client says one or is refused. Beyond
+    loopback clients need tokens, or certificates: client_ca in [listen.bmq.tls]."""
+    insecure: Switch = False
+    """Let everybody in, beyond loopback too."""
     tls: Tls | None = None
+
+    def conflicts(self, limits: Limits) -> Iterator[Conflict]:
+        """Beyond loopback clients have to show who they are, unless everybody may come in."""
+        is_beyond = not is_loopback(self.host)
+        has_certificates = self.tls is not None and self.tls.client_ca is not None
+        knows_clients = bool(self.clients) or has_certificates
+        if self.insecure and knows_clients:
+            yield Conflict(
+                "insecure",
+                "lets everybody in, and clients or client_ca does not: remove one of them",
+            )
+        if is_beyond and not knows_clients and not self.insecure:
+            yield Conflict(
+                "host",
+                f"{self.host} is beyond loopback, where clients have to say who they are:"
+                " set listen.bmq.clients (tokens) or listen.bmq.tls.client_ca (certificates),"
+                " or listen.bmq.insecure = true to let everybody in",
+            )
+        if is_beyond and self.insecure:
+            text = f"everybody who reaches {self.host} may read and write every queue"
+            yield Conflict("host", text, is_error=False)
+        elif is_beyond and self.tls is None:
+            text = "tokens go over the network as they are; set listen.bmq.tls"
+            yield Conflict("host", text, is_error=False)
+
+
+ListenSection: TypeAlias = ListenSmp | ListenResp | ListenBmq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listen:
-    """What clients connect to."""
+    """What clients connect to: a section for each wire."""
 
     smp: ListenSmp | None = None
     resp: ListenResp | None = None
     bmq: ListenBmq | None = None
+
+    def each(self) -> dict[str, ListenSection]:
+        """Those that there are, by name."""
+        found = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: listen for name, listen in found.items() if listen is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +264,12 @@ class Admin:
     port: Port = 8222
     """0 picks a free one."""
     token: Hidden = None
-    """Asked for as "Authorization: Bearer TOKEN", by everything but /healthz."""
+    """Asked for as "Authorization: Bearer TOKEN", by everything but /healthz and the status code
+    of /readyz. If it is not set, one is made at the first start, in the file admin.token of the
+    state directory."""
+    names: Annotated[tuple[str, ...], Texts()] = ()
+    """Host names under which clients reach the port, besides host and localhost. Requests under
+    another name are refused: a web page could have made them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +344,8 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Key:
+    """A key of the configuration: where it is, its kind, its default, its text."""
+
     kind: Kind
     default: Any
 
@@ -283,9 +391,13 @@ DOMAIN_KINDS: dict[str, Kind] = {
     "max_consumers": Whole(),
     "max_producers": Whole(),
     "max_queues": Whole(),
+    "queue_ttl": Duration(),
     "max_idle_time": Duration(),
     "deduplication_time": Duration(),
     "journal_bodies": Flag(),
+    "readers": Unlimited(Texts(), "all"),
+    "writers": Unlimited(Texts(), "all"),
+    "creators": Unlimited(Texts(), "all"),
 }
 DOMAIN_DEFAULTS = {f.name: f.default for f in fields(Domain) if f.default is not MISSING} | {
     "mode": Mode.PRIORITY.value,
@@ -307,15 +419,7 @@ DOMAIN_DOCS = {
 KNOWN: dict[str, Key | Group] = {
     "directory": Key(Text("the path of a folder"), "var"),
     "store": _group(Store),
-    "listen": Group(
-        Listen,
-        {
-            "smp": _group(ListenSmp, optional=True),
-            "resp": _group(ListenResp, optional=True),
-            "bmq": _group(ListenBmq, optional=True),
-        },
-        source=Listen,
-    ),
+    "listen": _group(Listen),
     "smp": _group(Smp),
     "admin": _group(Admin),
     "journal": _group(Journal),
@@ -327,5 +431,10 @@ KNOWN: dict[str, Key | Group] = {
     ),
 }
 DOMAINS = "domains"
+
+REMOVED = {
+    "listen.resp.workers": "is no key any more: a router is one process; remove it",
+}
+"""Keys of earlier versions, and what to do about them."""
 
 Path_: TypeAlias = tuple[str, ...]

@@ -25,12 +25,12 @@ ADVICE = {
 """By the beginning of a code."""
 
 
-def told(name: str, error: psycopg.Error) -> str:
+def describe(name: str, error: psycopg.Error) -> str:
     """An error as a text: where, what to do, and what the server said, in one line."""
     # What was said before the server took the connection comes without a code.
     code = error.sqlstate or ("08" if isinstance(error, psycopg.OperationalError) else "")
-    said = " ".join(str(error).split())
+    text = " ".join(str(error).split())
     for length in (5, 3, 2):
         if advice := ADVICE.get(code[:length]):
-            return f"{name}: {advice} ({said})"
-    return f"{name}: {said}"
+            return f"{name}: {advice} ({text})"
+    return f"{name}: {text}"

@@ -24,9 +24,9 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8BinaryDumper
 
 from headgate.errors import ConfigError, StoreError
-from headgate.store.postgres import schema
-from headgate.store.postgres.advice import told
-from headgate.store.urls import masked
+from headgate.store.postgres.advice import describe
+from headgate.store.postgres.schema import ROUTER, SchemaOwner, prepare
+from headgate.store.urls import without_secrets
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -57,7 +57,7 @@ OPTIONS: dict[str, Any] = {
 # The rest is about connections whose other end vanished: the server notices too, and gives up
 # their locks.
 SETTINGS = """
-SET search_path = headgate;
+SET search_path = {schema};
 SET statement_timeout = {milliseconds};
 SET idle_in_transaction_session_timeout = {milliseconds};
 SET default_transaction_isolation = 'read committed';
@@ -92,7 +92,7 @@ WHERE locktype = 'advisory' AND classid = %s AND objid = %s AND objsubid = 2 AND
 """
 
 
-CHANGED = "another router wrote to it, or it was put back to an earlier state"
+CHANGED = "another {owner} wrote to it, or it was put back to an earlier state"
 
 
 class Lost(Exception):
@@ -102,11 +102,16 @@ class Lost(Exception):
 class Database:
     """Used by one thread. Every failure is a `StoreError`."""
 
-    def __init__(self, url: str, shard: int, statement_seconds: float) -> None:
-        self.name = masked(url)
+    def __init__(
+        self, url: str, shard: int, statement_seconds: float, owner: SchemaOwner = ROUTER
+    ) -> None:
+        self.name = without_secrets(url)
         self.statements = 0
         self._shard = shard
-        self._settings = SETTINGS.format(milliseconds=int(statement_seconds * 1000))
+        self._owner = owner
+        self._settings = SETTINGS.format(
+            schema=owner.schema, milliseconds=int(statement_seconds * 1000)
+        )
         self._options = OPTIONS | options(url)
         self._db: Connection | None = None
         self._backends: list[Row] = []
@@ -120,7 +125,7 @@ class Database:
 
     def open(self) -> None:
         """Connect, find out whose schema it is, and bring it up to date."""
-        self._mark = self._connect((), lambda db: schema.prepare(db, self.name, self._shard))
+        self._mark = self._connect((), lambda db: prepare(db, self.name, self._shard, self._owner))
         self._stale, self._unsettled = None, False
 
     def close(self) -> None:
@@ -144,13 +149,23 @@ class Database:
                 f"{self.name}: the connection was lost, and nothing was done ({lost})"
             ) from lost
         except psycopg.Error as error:
-            raise StoreError(told(self.name, error)) from error
+            raise StoreError(describe(self.name, error)) from error
 
     def ask(self, text: str, *values: object) -> list[Row]:
         return self._execute(text, values).fetchall()
 
-    def change(self, text: str, *values: object) -> None:
-        self._execute(text, values)
+    def change(self, text: str, *values: object) -> int:
+        """Change rows; return how many were changed."""
+        return self._execute(text, values).rowcount
+
+    def change_many(self, text: str, rows: Sequence[Row]) -> int:
+        """The same change with each of these rows, in one round trip."""
+        return self._checked(lambda db: _change_many(db, text, rows))
+
+    def probe(self) -> None:
+        """See that the server answers. Part of a job, which has seen to the connection."""
+        self._execute("SELECT")
+        self.statements -= 1
 
     def transaction(self, work: Callable[[], None]) -> None:
         """Do the work and commit it, or leave no trace. Part of a job."""
@@ -211,17 +226,25 @@ class Database:
 
     def _refuse(self, why: str) -> None:
         """From now on: what the router remembers is not what is stored. Another may have it."""
-        self._stale = f"{self.name}: {why}; restart the router"
+        name = self._owner.name
+        self._stale = f"{self.name}: {why.format(owner=name)}; restart the {name}"
         self.close()
         raise StoreError(self._stale)
 
     def _execute(self, text: str, values: Sequence[object] = ()) -> psycopg.Cursor[Row]:
         """Questions have values and are prepared; what has none may be several statements."""
+        return self._checked(
+            lambda db: db.cursor(binary=bool(values)).execute(
+                text, values or None, prepare=bool(values)
+            )
+        )
+
+    def _checked(self, statement: Callable[[Connection], T]) -> T:
+        """Carry out a statement; `Lost` if the connection was."""
         assert self._db is not None, "a statement without a connection"
         self.statements += 1
-        cursor = self._db.cursor(binary=bool(values))
         try:
-            return cursor.execute(text, values or None, prepare=bool(values))
+            return statement(self._db)
         except psycopg.Error as error:
             if not _is_lost(self._db, error):
                 raise
@@ -244,11 +267,11 @@ class Database:
             except psycopg.OperationalError as error:
                 _drop(db)
                 if pause is None:
-                    raise StoreError(told(self.name, error)) from error
+                    raise StoreError(describe(self.name, error)) from error
                 time.sleep(pause)
             except psycopg.Error as error:
                 _drop(db)
-                raise StoreError(told(self.name, error)) from error
+                raise StoreError(describe(self.name, error)) from error
             except BaseException:
                 _drop(db)
                 raise
@@ -269,13 +292,13 @@ class Database:
         prepare(db)
         found = db.execute("SELECT number FROM marks WHERE shard = %b", (self._shard,)).fetchall()
         if not found:
-            raise StoreError(f"{self.name}: its schema was emptied; restart the router")
+            raise StoreError(f"{self.name}: its schema was emptied; restart the {self._owner.name}")
         number: int = found[0][0]
         return number
 
     def _lock(self, db: Connection) -> None:
         end = time.monotonic() + LOCK_SECONDS
-        key = (schema.KEY, self._shard)
+        key = (self._owner.key, self._shard)
         while db.execute("SELECT pg_try_advisory_lock(%b::int4, %b::int4)", key).fetchall() != [
             (True,)
         ]:
@@ -283,7 +306,7 @@ class Database:
                 self._backends.pop()
                 owners = ", ".join(owner for (owner,) in db.execute(OWNER, key).fetchall())
                 raise StoreError(
-                    f"{self.name}: another router uses it ({owners or 'unknown'});"
+                    f"{self.name}: another {self._owner.name} uses it ({owners or 'unknown'});"
                     " stop that one or name another database"
                 )
             time.sleep(LOCK_PAUSE)
@@ -295,12 +318,18 @@ def options(url: str) -> dict[str, Any]:
         found: dict[str, Any] = conninfo_to_dict(url)
     except psycopg.Error:
         raise ConfigError(
-            f"store {masked(url)!r} is not of the form postgresql://USER:PASSWORD@HOST/DATABASE;"
+            f"store {without_secrets(url)!r} is not of the form postgresql://USER:PASSWORD@HOST/DATABASE;"
             " what is not a letter or a digit in a password is written as %XX"
         ) from None
     return {
         "application_name": f"headgate on {socket.gethostname()}, process {os.getpid()}"
     } | found
+
+
+def _change_many(db: Connection, text: str, rows: Sequence[Row]) -> int:
+    cursor = db.cursor()
+    cursor.executemany(text, rows)
+    return cursor.rowcount
 
 
 def _is_lost(db: Connection, error: psycopg.Error) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import psycopg
 
 from headgate.errors import StoreError
-from headgate.store.postgres.advice import told
+from headgate.store.postgres.advice import describe
 from headgate.store.postgres.database import OPTIONS, options
-from headgate.store.urls import masked
+from headgate.store.urls import without_secrets
 
 ROWS_FETCHED = 32
 """A row has the facts of a turn and may be long."""
@@ -24,7 +24,7 @@ class PostgresOutbox:
     """Reads only, and never more than it was asked for: an outbox may be larger than memory."""
 
     def __init__(self, url: str) -> None:
-        self._name = masked(url)
+        self._name = without_secrets(url)
         try:
             self._db = psycopg.connect(**(OPTIONS | options(url)))
             self._db.execute(
@@ -32,7 +32,7 @@ class PostgresOutbox:
             )
             self._db.commit()
         except psycopg.Error as error:
-            raise StoreError(told(self._name, error)) from error
+            raise StoreError(describe(self._name, error)) from error
 
     def rows(self, after: int, upto: int, bytes_max: int) -> list[tuple[int, int, bytes]]:
         """First and last number and facts of rows, up to the one that makes them too many."""
@@ -47,7 +47,7 @@ class PostgresOutbox:
                     if size >= bytes_max:
                         break
         except psycopg.Error as error:
-            raise StoreError(told(self._name, error)) from error
+            raise StoreError(describe(self._name, error)) from error
         return rows
 
     def close(self) -> None:

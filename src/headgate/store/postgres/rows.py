@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from headgate.core.message import MARKER, Entry, Message, Stored
-from headgate.core.names import MessageId, QueueId, Seq, ServiceId
-from headgate.core.steps import Head, Past, QueueRecord
-from headgate.core.tally import NOTHING, Tally
-from headgate.store.postgres.database import Row
-from headgate.store.records import (
+from headgate.core.model.ids import MessageId, QueueId, Seq, ServiceId
+from headgate.core.model.message import MARKER, Message, MessageEntry, Stored
+from headgate.core.model.parties import QueueRecord
+from headgate.core.model.tally import NOTHING, Tally
+from headgate.core.turn.store_requests import Head, Past
+from headgate.store.blobs import (
     DAMAGED,
     decode_apps,
     decode_parties,
@@ -19,6 +19,7 @@ from headgate.store.records import (
     encode_parties,
     encode_properties,
 )
+from headgate.store.postgres.database import Row
 
 
 def columns(rows: Iterable[Row]) -> list[list[Any]]:
@@ -87,13 +88,15 @@ def heads(rows: Iterable[Row]) -> tuple[dict[QueueId, Head], set[QueueId]]:
     return read, queues.keys() - read.keys()
 
 
-def backlogs(rows: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[Entry]]]:
-    found: dict[QueueId, tuple[QueueRecord, list[Entry]]] = {}
+def backlogs(rows: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[MessageEntry]]]:
+    found: dict[QueueId, tuple[QueueRecord, list[MessageEntry]]] = {}
     for queue, domain, service, full, parties, seq, id, arrived, size, properties, apps in rows:
         if queue not in found:
             found[queue] = record(queue, domain, service, full, parties), []
         if seq is not None:
-            entry = Entry(seq, id, arrived, size, decode_properties(properties), decode_apps(apps))
+            entry = MessageEntry(
+                seq, id, arrived, size, decode_properties(properties), decode_apps(apps)
+            )
             found[queue][1].append(entry)
     for _, entries in found.values():
         entries.sort(key=lambda entry: entry.seq)

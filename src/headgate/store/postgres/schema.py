@@ -1,7 +1,8 @@
-"""The schema ``headgate`` of a database: whose it is, and how it is brought up to date."""
+"""A schema of a database: whose it is, and how it is brought up to date."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -10,15 +11,30 @@ import psycopg
 from headgate.errors import StoreError
 
 KEY = 0x48474154
-"""The first half of our locks; the other is the shard that a connection is for."""
+"""The first half of a router's locks; the other is the shard that a connection is for."""
 
 MIGRATING = -1
 """In place of a shard: shards start side by side, and one of them makes the tables."""
 
 
-def migrations() -> list[tuple[int, str]]:
+@dataclass(frozen=True)
+class SchemaOwner:
+    """The kind of program that a schema belongs to."""
+
+    name: str
+    schema: str
+    key: int
+    """The first half of its locks."""
+    package: str
+    """Has the folder with its migrations."""
+
+
+ROUTER = SchemaOwner("router", "headgate", KEY, "headgate.store")
+
+
+def migrations(owner: SchemaOwner = ROUTER) -> list[tuple[int, str]]:
     """The steps from an empty schema to the newest: version and script, in order."""
-    folder = resources.files("headgate.store") / "migrations"
+    folder = resources.files(owner.package) / "migrations"
     return sorted(
         (int(file.name[:4]), file.read_text("utf-8"))
         for file in folder.iterdir()
@@ -26,12 +42,14 @@ def migrations() -> list[tuple[int, str]]:
     )
 
 
-def prepare(db: psycopg.Connection[tuple[Any, ...]], name: str, shard: int) -> None:
+def prepare(
+    db: psycopg.Connection[tuple[Any, ...]], name: str, shard: int, owner: SchemaOwner = ROUTER
+) -> None:
     """Bring the schema up to date, all steps in one transaction, and have a mark for the shard."""
-    steps = migrations()
+    steps = migrations(owner)
     with db.transaction():
-        db.execute("SELECT pg_advisory_xact_lock(%s::int4, %s::int4)", (KEY, MIGRATING))
-        version = _version(db, name)
+        db.execute("SELECT pg_advisory_xact_lock(%s::int4, %s::int4)", (owner.key, MIGRATING))
+        version = _version(db, name, owner.schema)
         newest = steps[-1][0]
         if version > newest:
             raise StoreError(
@@ -47,17 +65,17 @@ def prepare(db: psycopg.Connection[tuple[Any, ...]], name: str, shard: int) -> N
         db.execute(mark, (shard,))
 
 
-def _version(db: psycopg.Connection[tuple[Any, ...]], name: str) -> int:
+def _version(db: psycopg.Connection[tuple[Any, ...]], name: str, schema: str) -> int:
     """Of what is there. An empty schema may have been made for us by somebody who has the right
     to make one."""
-    if db.execute("SELECT to_regclass('headgate.version')").fetchall() != [(None,)]:
+    if db.execute(f"SELECT to_regclass('{schema}.version')").fetchall() != [(None,)]:
         number: int = db.execute("SELECT max(number) FROM version").fetchall()[0][0]
         return number
-    if db.execute("SELECT to_regnamespace('headgate')").fetchall() == [(None,)]:
-        db.execute("CREATE SCHEMA headgate")
-    used = "SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('headgate') LIMIT 1"
+    if db.execute(f"SELECT to_regnamespace('{schema}')").fetchall() == [(None,)]:
+        db.execute(f"CREATE SCHEMA {schema}")
+    used = f"SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('{schema}') LIMIT 1"
     if db.execute(used).fetchall():
         raise StoreError(
-            f"{name}: its schema headgate is of another program; name another database"
+            f"{name}: its schema {schema} is of another program; name another database"
         )
     return 0

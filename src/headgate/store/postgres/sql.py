@@ -11,6 +11,7 @@ messages there are might be walked in search of the few of one queue.
 
 from __future__ import annotations
 
+# S004-34, S004-35, S004-44: one statement has every queue that was asked for, empty ones too.
 HEADS = """
 WITH wanted AS MATERIALIZED (
     SELECT known.number, max(n) AS n, array_agg(place) AS places
@@ -107,6 +108,51 @@ FROM (
 CROSS JOIN LATERAL (SELECT * FROM messages WHERE seq = old.seq OFFSET 0) AS m
 CROSS JOIN LATERAL (SELECT id, domain FROM queues WHERE number = m.queue OFFSET 0) AS q
 ORDER BY m.seq
+"""
+
+# Of a queue only the first messages are looked at, and none but the first if that is not old.
+OVERDUE = """
+SELECT m.seq, q.id, want.domain, m.id, m.arrived, m.size
+FROM unnest(%b::bytea[], %b::float8[], %b::int8[], %b::int8[]) AS want (domain, before, after, n)
+CROSS JOIN LATERAL (SELECT number, id FROM queues WHERE domain = want.domain OFFSET 0) AS q
+CROSS JOIN LATERAL (
+    SELECT arrived FROM messages
+    WHERE (queue, seq) > (q.number, want.after) AND queue <= q.number
+    ORDER BY queue, seq LIMIT 1
+) AS head
+CROSS JOIN LATERAL (
+    SELECT seq, id, arrived, size,
+        bool_or(arrived >= want.before) OVER (ORDER BY seq) AS later
+    FROM (
+        SELECT seq, id, arrived, size FROM messages
+        WHERE head.arrived < want.before
+            AND (queue, seq) > (q.number, want.after) AND queue <= q.number
+        ORDER BY queue, seq LIMIT want.n
+    ) AS first
+) AS m
+WHERE NOT m.later
+ORDER BY m.seq LIMIT %b
+"""
+
+LISTINGS = """
+SELECT place, listed.id, held.messages, held.bytes, (
+    SELECT coalesce((SELECT apps = '[""]'::bytea FROM holds WHERE holds.seq = m.seq), true)
+    FROM (
+        SELECT seq FROM messages
+        WHERE queue BETWEEN listed.number AND listed.number ORDER BY queue, seq LIMIT 1
+    ) AS m
+)
+FROM unnest(%b::int8[], %b::bytea[], %b::bytea[], %b::int8[]) AS want (place, domain, after, n)
+CROSS JOIN LATERAL (
+    SELECT number, id FROM (
+        SELECT number, id FROM queues WHERE domain = want.domain OFFSET 0
+    ) AS q WHERE id > want.after ORDER BY id LIMIT want.n
+) AS listed
+CROSS JOIN LATERAL (
+    SELECT count(*) AS messages, coalesce(sum(size), 0)::int8 AS bytes
+    FROM messages WHERE queue = listed.number
+) AS held
+ORDER BY place, listed.id
 """
 
 SINKS = "SELECT id, batch, at FROM sinks"
@@ -223,7 +269,7 @@ ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = excluded.at
 
 FORGET = "DELETE FROM sinks WHERE id = ANY(%b::bytea[])"
 
-TELL = "INSERT INTO outbox (first, last, facts) VALUES (%b, %b, %b)"
+ADD_FACTS = "INSERT INTO outbox (first, last, facts) VALUES (%b, %b, %b)"
 
 # The first condition follows from the second, and has an index.
 SEAL = "DELETE FROM outbox WHERE first <= %b AND last <= %b"

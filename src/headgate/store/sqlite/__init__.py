@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.store.sqlite.outbox import SqliteOutbox
 from headgate.store.sqlite.store import SqliteStore
 
-__all__ = ["SqliteStore"]
+__all__ = ["SqliteOutbox", "SqliteStore"]

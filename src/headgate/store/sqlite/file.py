@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from headgate.errors import StoreError
+from headgate.store.private import FILE, FOLDER, narrow
 from headgate.store.sqlite.rows import Row
 from headgate.store.sqlite.sql import ROWS_MAX, STATEMENTS_CACHED, padded, text
 
@@ -27,7 +29,7 @@ CACHE_BYTES = 16 * 1024 * 1024
 of a million queues."""
 
 ADVICE = {
-    sqlite3.SQLITE_FULL: "the disk is full; make room and the router goes on",
+    sqlite3.SQLITE_FULL: "the disk is full; make room and it goes on by itself",
     sqlite3.SQLITE_BUSY: "another program has locked it; end that program's transaction",
     sqlite3.SQLITE_READONLY: "it cannot be written; check the rights of the file and its folder",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check the rights of the file and its folder",
@@ -39,9 +41,23 @@ ADVICE = {
 """What to do next, by the primary code of SQLite's error."""
 
 
-def migrations() -> list[tuple[int, str]]:
+@dataclass(frozen=True)
+class Owner:
+    """The kind of program that a file belongs to: a router, or an agent."""
+
+    name: str
+    application_id: int
+    """What its first migration writes into the header of the file."""
+    package: str
+    """Has the folder with its migrations."""
+
+
+ROUTER = Owner("router", APPLICATION_ID, "headgate.store")
+
+
+def migrations(owner: Owner = ROUTER) -> list[tuple[int, str]]:
     """The steps from an empty file to the newest schema: version and script, in order."""
-    folder = resources.files("headgate.store") / "migrations"
+    folder = resources.files(owner.package) / "migrations"
     return sorted(
         (int(file.name[:4]), file.read_text("utf-8"))
         for file in folder.iterdir()
@@ -49,22 +65,34 @@ def migrations() -> list[tuple[int, str]]:
     )
 
 
+def lock_of(path: Path) -> Path:
+    """The file that says which process uses a database."""
+    return path.with_name(path.name + ".lock")
+
+
 class File:
-    def __init__(self, path: Path, busy_seconds: float) -> None:
+    """The SQLite file: opened, brought up to date, and asked by one thread."""
+
+    def __init__(self, path: Path, busy_seconds: float, owner: Owner = ROUTER) -> None:
         self.path = path
+        self.owner = owner
         self.statements = 0
         self._busy_seconds = busy_seconds
         self._db: sqlite3.Connection | None = None
         self._lock: int | None = None
+        self._guard: int | None = None
         self._file: os.stat_result | None = None
 
     def open(self) -> None:
         try:
             _make_folder(self.path.parent)
             self._lock = self._locked()
-            # Only the owner may read messages; SQLite gives its other files the same rights.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._file = os.stat(self.path)
+            # Only the owner may read messages; SQLite gives its other files the same rights. A
+            # copy that was put back may have others.
+            self._guard = os.open(self.path, os.O_RDWR | os.O_CREAT, FILE)
+            narrow(*(self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm")))
+            self._claim(self._lock, self._guard)
+            self._file = os.fstat(self._guard)
             self._db = sqlite3.connect(
                 self.path,
                 timeout=self._busy_seconds,
@@ -89,9 +117,12 @@ class File:
                 self.all("PRAGMA wal_checkpoint(TRUNCATE)")
             self._db.close()
             self._db = None
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        # After SQLite has closed it: a process that closes any descriptor of a file loses all the
+        # locks that SQLite has on it.
+        for descriptor in (self._lock, self._guard):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._lock = self._guard = None
 
     def run(self, job: Callable[[], T]) -> T:
         """Do it; whatever goes wrong is an error that says what to do."""
@@ -101,6 +132,11 @@ class File:
             raise self._failure(error) from error
         except (OverflowError, ValueError, msgspec.MsgspecError) as error:
             raise StoreError(f"{self.path}: a value cannot be stored or read: {error}") from error
+
+    def probe(self) -> None:
+        """See that the file is the one that was opened, and can be read."""
+        self._check_file()
+        self._connection.execute("PRAGMA schema_version").fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -114,7 +150,7 @@ class File:
             self._connection.rollback()
             raise
 
-    def all(self, question: str, values: Sequence[object] = ()) -> list[Row]:
+    def all(self, question: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[Row]:
         self.statements += 1
         return self._connection.execute(question, values).fetchall()
 
@@ -151,30 +187,39 @@ class File:
         return StoreError(f"{self.path}: {advice} ({error})" if advice else f"{self.path}: {error}")
 
     def _locked(self) -> int:
-        """A descriptor that holds the lock. The system drops the lock with the process, however
-        that ends. The file stays: whoever deletes it lets two routers lock two files."""
-        path = self.path.with_name(self.path.name + ".lock")
-        # Not the database itself: closing any descriptor of it would drop SQLite's own locks.
-        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        """A descriptor of the lock file, which says whose the database is. The system drops its
+        lock with the process, however that ends."""
+        lock = os.open(lock_of(self.path), os.O_RDWR | os.O_CREAT, FILE)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = os.read(lock, 20).decode() or "unknown"
+            self._claim(lock, lock)
+        except StoreError:
             os.close(lock)
+            raise
+        return lock
+
+    def _claim(self, lock: int, descriptor: int) -> None:
+        """Lock a file, and say so in the lock file. The database is locked too, or whoever deleted
+        the lock file would let two processes lock two files. It comes second: one that is
+        refused must not have opened it, see `close`. It is another kind of lock than SQLite's, so
+        neither is in the other's way."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            process = os.pread(lock, 20, 0).decode() or "unknown"
             raise StoreError(
-                f"{self.path}: another router uses it (process {owner});"
+                f"{self.path}: another {self.owner.name} uses it (process {process});"
                 " stop that one or name another file"
             ) from None
-        os.ftruncate(lock, 0)
-        os.write(lock, str(os.getpid()).encode())
-        return lock
+        if descriptor != lock:
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, str(os.getpid()).encode(), 0)
 
     def _prepare(self) -> None:
         """Find out whose file it is before anything is written to it; then migrate."""
-        steps = migrations()
+        steps = migrations(self.owner)
         newest = steps[-1][0]
         version = self._number("PRAGMA user_version")
-        if self._number("PRAGMA application_id") != APPLICATION_ID and (
+        if self._number("PRAGMA application_id") != self.owner.application_id and (
             version or self._number("SELECT count(*) FROM sqlite_master")
         ):
             raise StoreError(f"{self.path}: it is a database of another program; name another file")
@@ -183,9 +228,7 @@ class File:
                 f"{self.path}: its schema has version {version}, this headgate knows versions"
                 f" up to {newest}; upgrade headgate"
             )
-        if self.all("PRAGMA journal_mode = WAL") != [("wal",)]:
-            raise StoreError(f"{self.path}: its file system has no shared memory; move it")
-        self.all("PRAGMA synchronous = FULL")
+        self._make_durable()
         # Debian's SQLite overwrites all that is deleted, which writes a long body twice. FAST
         # overwrites it where the page is written anyway.
         self.all("PRAGMA secure_delete = FAST")
@@ -193,6 +236,12 @@ class File:
         for step, script in steps:
             if step > version:
                 self._migrate(step, script)
+
+    def _make_durable(self) -> None:
+        """What a COMMIT returned from outlives the process and the machine."""
+        if self.all("PRAGMA journal_mode = WAL") != [("wal",)]:
+            raise StoreError(f"{self.path}: its file system has no shared memory; move it")
+        self.all("PRAGMA synchronous = FULL")
 
     def _migrate(self, version: int, script: str) -> None:
         self.statements += 1
@@ -218,7 +267,9 @@ class File:
         except OSError as error:
             raise StoreError(f"{self.path}: the file is gone; put it back ({error})") from error
         if not same:
-            raise StoreError(f"{self.path}: another file took its place; restart the router")
+            raise StoreError(
+                f"{self.path}: another file took its place; restart the {self.owner.name}"
+            )
 
 
 def _make_folder(folder: Path) -> None:
@@ -227,7 +278,7 @@ def _make_folder(folder: Path) -> None:
     if folder.is_dir():
         return
     _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=FOLDER, exist_ok=True)
     above = os.open(folder.parent, os.O_RDONLY)
     try:
         os.fsync(above)

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from headgate.core.message import Entry, Message, Stored
-from headgate.core.names import MessageId, QueueId, Seq, ServiceId
-from headgate.core.parties import Parties
-from headgate.core.steps import Head, QueueRecord
-from headgate.store.records import (
+from headgate.core.model.ids import MessageId, QueueId, Seq, ServiceId
+from headgate.core.model.message import Message, MessageEntry, Stored
+from headgate.core.model.parties import Parties, QueueRecord
+from headgate.core.turn.store_requests import Head
+from headgate.store.blobs import (
     DAMAGED,
     decode_apps,
     decode_parties,
@@ -83,14 +83,16 @@ def heads(found: Iterable[Row]) -> tuple[dict[QueueId, Head], set[QueueId]]:
     return read, queues.keys() - read.keys()
 
 
-def backlogs(found: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[Entry]]]:
-    queues: dict[QueueId, tuple[QueueRecord, list[Entry]]] = {}
+def backlogs(found: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[MessageEntry]]]:
+    queues: dict[QueueId, tuple[QueueRecord, list[MessageEntry]]] = {}
     for *kept, seq, id, arrived, size, encoded, held in found:
         queue = kept[0]
         if queue not in queues:
             queues[queue] = record(*kept), []
         if seq is not None:
-            entry = Entry(seq, id, arrived, size, decode_properties(encoded), decode_apps(held))
+            entry = MessageEntry(
+                seq, id, arrived, size, decode_properties(encoded), decode_apps(held)
+            )
             queues[queue][1].append(entry)
     for _, entries in queues.values():
         entries.sort(key=lambda entry: entry.seq)

@@ -158,6 +158,52 @@ WHERE seq IN (
 ORDER BY seq
 """
 
+# Of a queue only the first messages are looked at, and none but the first if that is not old.
+OVERDUE = """
+WITH want(domain, before, after) AS (VALUES {want}),
+old AS MATERIALIZED (
+    SELECT number, queues.id AS queue, domain, before, after
+    FROM want CROSS JOIN queues USING (domain)
+    WHERE before > (
+        SELECT arrived FROM messages WHERE seq = (
+            SELECT seq FROM messages
+            WHERE messages.queue = number AND seq > after ORDER BY seq LIMIT 1
+        )
+    )
+),
+first AS (
+    SELECT seq, old.queue, domain, m.id, arrived, size, before,
+        max(arrived >= before) OVER (PARTITION BY number ORDER BY seq) AS later
+    FROM old CROSS JOIN messages AS m ON seq IN (
+        SELECT seq FROM messages
+        WHERE messages.queue = number AND seq > after ORDER BY seq LIMIT ?
+    )
+)
+SELECT seq, queue, domain, id, arrived, size FROM first WHERE NOT later ORDER BY seq LIMIT ?
+"""
+
+LISTINGS = """
+WITH want(place, domain, after, n) AS (VALUES {want}),
+found AS MATERIALIZED (
+    SELECT place, number, queues.id,
+        (SELECT seq FROM messages WHERE queue = number ORDER BY seq LIMIT 1) AS first
+    FROM want CROSS JOIN queues ON number IN (
+        SELECT number FROM (
+            SELECT number, row_number() OVER (ORDER BY id) AS rank FROM (
+                SELECT number, id FROM queues
+                WHERE queues.domain = want.domain AND queues.id > after
+                ORDER BY queues.id LIMIT ?
+            )
+        ) WHERE rank <= n
+    )
+)
+SELECT place, id, (SELECT count(*) FROM messages WHERE queue = number),
+    (SELECT coalesce(sum(size), 0) FROM messages WHERE queue = number),
+    CASE WHEN first IS NULL THEN NULL
+        ELSE NOT EXISTS (SELECT 1 FROM holds WHERE seq = first AND apps <> '[""]') END
+FROM found ORDER BY place, id
+"""
+
 CREATE = """
 INSERT INTO queues (service, is_full, sender, notifier, link, notifier_service, parties, id, domain)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -218,7 +264,7 @@ ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at = excluded.at
 
 FORGET = "DELETE FROM sinks WHERE id = ?"
 
-TELL = "INSERT INTO outbox (first, last, facts) VALUES (?, ?, ?)"
+ADD_FACTS = "INSERT INTO outbox (first, last, facts) VALUES (?, ?, ?)"
 
 SEAL = "DELETE FROM outbox WHERE last <= ?"
 

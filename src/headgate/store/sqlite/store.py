@@ -10,128 +10,79 @@ What each shape costs, and what else was tried: docs/design/stores.md.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from headgate.core.message import MARKER
-from headgate.core.names import WHOLE, QueueId, Seq, ServiceId
-from headgate.core.outbox import OutboxRow
-from headgate.core.parties import Address
-from headgate.core.steps import (
+from headgate.core.model.ids import WHOLE, QueueId, ServiceId
+from headgate.core.model.message import MARKER
+from headgate.core.model.parties import Address
+from headgate.core.model.tally import NOTHING, Tally
+from headgate.core.turn.store_requests import (
     Aged,
     Batch,
+    Dated,
     Head,
+    Listed,
+    Listing,
     Load,
-    Loaded,
+    Overdue,
     Page,
     Past,
-    ServiceRecord,
-    SinkRecord,
-    Swept,
-    Usage,
 )
-from headgate.core.tally import NOTHING, Tally
 from headgate.errors import StoreError
-from headgate.store.base import Extent
-from headgate.store.facts import encode_facts, told
-from headgate.store.parts import PART_ROWS, cut, in_parts
-from headgate.store.records import decode_properties, encode_apps, known_of, known_row
+from headgate.journal.codec import encode_facts
+from headgate.store.blobs import decode_properties, encode_apps, known_row
+from headgate.store.sql_store import SqlStore, each
 from headgate.store.sqlite import rows, sql
 from headgate.store.sqlite.file import File
 from headgate.store.sqlite.rows import Row
-from headgate.store.worker import Worker
 
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """Keeps batches in a file. What `apply` returned from is on the disk: the write-ahead log
     was synced before (``synchronous=FULL``)."""
 
     kind = "sqlite"
+    is_distant = False
+    sql = sql
+    rows = rows
 
     def __init__(self, path: Path, *, busy_seconds: float = 5.0) -> None:
         self.path = path.absolute()
         self._file = File(self.path, busy_seconds)
         """Belongs to the worker's thread."""
-        self._worker = Worker(str(self.path), self._file.close)
+        super().__init__(str(self.path), self._file.close)
 
     @property
-    def source(self) -> Path:
-        return self.path
+    def source(self) -> str:
+        return f"sqlite:{self.path}"
 
     @property
     def statements(self) -> int:
         """Statements executed since the beginning; one for many rows counts once."""
         return self._file.statements
 
-    async def open(self) -> Seq:
-        return await self._worker.open(self._open)
-
-    async def load(self, load: Load) -> Loaded:
-        return await self._run(lambda: self._load(load))
-
-    async def apply(self, batch: Batch) -> None:
-        if batch:
-            await self._run(lambda: self._apply(batch))
-
-    async def unsealed(self) -> tuple[int, int]:
-        [(last, size)] = await self._run(lambda: self._file.all(sql.UNSEALED))
-        return last, size
-
-    async def extent(self) -> Extent:
-        [(queues, messages)] = await self._run(lambda: self._file.all(sql.EXTENT))
-        return Extent(queues, messages)
-
-    def batches(self) -> AsyncIterator[Batch]:
-        parts = (self._records, self._messages, self._remembered, self._rest, self._outbox)
-        return in_parts(parts, self._run)
-
-    async def close(self) -> None:
-        await self._worker.close()
-
-    async def _run(self, job: Callable[[], T]) -> T:
-        return await self._worker.run(lambda: self._file.run(job))
-
     # All below runs in the thread.
 
-    def _open(self) -> Seq:
+    def _connect(self) -> None:
         self._file.open()
-        [(last,)] = self._file.run(lambda: self._file.all(sql.LAST))
-        return Seq(last)
 
-    def _load(self, load: Load) -> Loaded:
-        ask = self._file.ask
-        heads, unreadable, addresses = self._heads(load)
-        pages = self._pages(list(load.pages), unreadable)
-        return Loaded(
-            heads=heads,
-            addresses=addresses,
-            unreadable=unreadable,
-            backlogs=rows.backlogs(ask(sql.BACKLOGS, _each(load.backlogs))),
-            remembered=known_of(ask(sql.KNOWN, _each(load.backlogs))),
-            bodies=dict(ask(sql.BODIES, _each(load.bodies))),
-            services=self._tallies(load.services),
-            pages=pages,
-            usage={domain: Usage() for domain in load.usage}
-            | {
-                domain: Usage(queues, messages, size)
-                for domain, queues, messages, size in ask(sql.USAGE, _each(load.usage))
-            },
-            identities={
-                fingerprint: ServiceRecord(service, role)
-                for fingerprint, service, role in ask(sql.IDENTITIES, _each(load.identities))
-            },
-            aged=self._aged(load.aged) if load.aged is not None else [],
-            sinks={
-                sink: SinkRecord(batch, at)
-                for sink, batch, at in (self._file.all(sql.SINKS) if load.sinks else ())
-            },
-        )
+    def _do(self, job: Callable[[], T]) -> T:
+        return self._file.run(job)
 
-    def _tallies(self, services: Iterable[ServiceId]) -> dict[ServiceId, Tally]:
-        found = self._file.ask(sql.SERVICES, _each(services))
+    def _probe(self) -> None:
+        self._file.probe()
+
+    def _all(self, question: str, *values: object) -> list[Row]:
+        return self._file.all(question, values)
+
+    def _ask(self, question: str, wanted: Iterable[Row]) -> list[Row]:
+        return self._file.ask(question, wanted)
+
+    def _tallies(self, found: Iterable[Row]) -> dict[ServiceId, Tally]:
         return {service: Tally.parse(count, hashed) for service, count, hashed in found}
 
     def _heads(
@@ -148,19 +99,11 @@ class SqliteStore:
             {others[row[0] - len(own)]: row[1] for row in found if row[0] >= len(own)},
         )
 
-    def _pages(self, pages: list[Page], unreadable: set[QueueId]) -> dict[Page, Swept]:
-        found: list[list[Row]] = [[] for _ in pages]
+    def _paged(self, pages: list[Page]) -> Iterable[tuple[int, QueueId, bool, Row]]:
         wanted = ((place, p.service, p.after, p.limit) for place, p in enumerate(pages))
         most = max((page.limit for page in pages), default=0)
-        for row in self._file.ask(sql.PAGES, wanted, most):
-            found[row[0]].append(row)
-        swept = {}
-        for page, looked in zip(pages, found, strict=True):
-            heads, damaged = rows.heads(row for row in looked if row[6])
-            read = [heads[queue] for queue in sorted(heads)]
-            swept[page] = Swept(sorted(row[1] for row in looked), read)
-            unreadable |= damaged
-        return swept
+        found = self._file.ask(sql.PAGES, wanted, most)
+        return ((row[0], row[1], bool(row[6]), row) for row in found)
 
     def _aged(self, aged: Aged) -> list[Past]:
         found = self._file.all(sql.AGED, (aged.before, aged.after, aged.limit))
@@ -172,12 +115,26 @@ class SqliteStore:
             for seq, queue, domain, id, arrived, encoded in found
         ]
 
+    def _overdue(self, overdue: Overdue) -> list[Dated]:
+        wanted = ((domain, before, overdue.after) for domain, before in overdue.domains)
+        found = self._file.ask(sql.OVERDUE, wanted, overdue.limit, overdue.limit)
+        return [Dated(*row) for row in found]
+
+    def _listings(self, listings: list[Listing]) -> dict[Listing, list[Listed]]:
+        found: dict[Listing, list[Listed]] = {listing: [] for listing in listings}
+        wanted = ((n, each.domain, each.after, each.limit) for n, each in enumerate(listings))
+        most = max((listing.limit for listing in listings), default=0)
+        for place, queue, messages, size, is_whole in self._file.ask(sql.LISTINGS, wanted, most):
+            whole = None if is_whole is None else bool(is_whole)
+            found[listings[place]].append(Listed(queue, messages, size, whole))
+        return found
+
     def _apply(self, batch: Batch) -> None:
         many = self._file.many
         with self._file.transaction():
             if batch.remove:
                 for text in sql.REMOVE:
-                    many(text, _each(batch.remove))
+                    many(text, each(batch.remove))
             self._put_records(batch)
             if batch.append:
                 many(sql.APPEND, map(rows.message_row, batch.append.values()))
@@ -189,7 +146,7 @@ class SqliteStore:
             if holds:
                 many(sql.HOLD, ((encode_apps(apps).decode(), seq) for seq, apps in holds.items()))
             if batch.delete:
-                gone = list(_each(sorted(batch.delete)))
+                gone = list(each(sorted(batch.delete)))
                 for text in sql.DELETE:
                     many(text, gone)
             if batch.forget:
@@ -202,7 +159,7 @@ class SqliteStore:
                 if many(sql.ASSOCIATE, moved) != len(batch.associate):
                     raise StoreError(f"{self.path}: a queue to associate does not exist")
             if batch.tallies:
-                kept = self._tallies(batch.tallies)
+                kept = self._tallies(self._ask(sql.SERVICES, each(batch.tallies)))
                 joined = ((s, kept.get(s, NOTHING).join(t)) for s, t in batch.tallies.items())
                 many(sql.TALLY, ((s, t.count, t.hash) for s, t in joined))
             if batch.identities:
@@ -214,7 +171,7 @@ class SqliteStore:
                 many(sql.FORGET, ((s,) for s, r in batch.sinks.items() if r is None))
             if batch.outbox is not None:
                 row = batch.outbox
-                self._file.all(sql.TELL, (row.first, row.last, encode_facts(row.facts)))
+                self._file.all(sql.ADD_FACTS, (row.first, row.last, encode_facts(row.facts)))
             if batch.sealed is not None:
                 self._file.all(sql.SEAL, (batch.sealed,))
 
@@ -237,44 +194,3 @@ class SqliteStore:
             amended = ((*rows.record_row(record), queue) for queue, record in amend.items())
             if many(sql.AMEND, amended) != len(amend):
                 raise StoreError(f"{self.path}: a queue to amend does not exist")
-
-    # The parts of a copy: what comes after a place, and the place after it, if any.
-
-    def _records(self, after: int) -> tuple[Batch, int | None]:
-        found = self._file.all(sql.RECORDS, (after, PART_ROWS))
-        records = [rows.record(*row[1:]) for row in found]
-        return Batch(create={r.queue: r for r in records}), found[-1][0] if found else None
-
-    def _messages(self, after: int) -> tuple[Batch, int | None]:
-        sizes = self._file.all(sql.SIZES, (after, PART_ROWS))
-        if not sizes:
-            return Batch(), None
-        last = cut(sizes)
-        found = map(rows.message, self._file.all(sql.MESSAGES, (after, last)))
-        return Batch(append={stored.seq: stored for stored in found}), last
-
-    def _remembered(self, after: int) -> tuple[Batch, int | None]:
-        found = self._file.all(sql.REMEMBERED, (after,))
-        known = known_of((queue, blob) for _, queue, blob in found)
-        return Batch(remember=known), found[0][0] if found else None
-
-    def _rest(self, after: int) -> tuple[Batch, int | None]:
-        """All that is never much."""
-        identities = self._file.all(sql.ALL_IDENTITIES)
-        sinks = self._file.all(sql.SINKS)
-        return Batch(
-            tallies={s: Tally.parse(n, hashed) for s, n, hashed in self._file.all(sql.TALLIES)},
-            identities={f: ServiceRecord(service, role) for f, service, role in identities},
-            sinks={sink: SinkRecord(batch, at) for sink, batch, at in sinks},
-        ), None
-
-    def _outbox(self, after: int) -> tuple[Batch, int | None]:
-        found = self._file.all(sql.OUTBOX, (after,))
-        if not found:
-            return Batch(), None
-        [(first, blob)] = found
-        return Batch(outbox=OutboxRow(first, told(blob), len(blob))), first
-
-
-def _each(values: Iterable[object]) -> Iterable[Row]:
-    return ((item,) for item in values)

@@ -16,6 +16,7 @@ from headgate.testing.checkers.facts import Facts
 from headgate.testing.checkers.ledger import Changes, Ledger
 from headgate.testing.checkers.memory import PASSED_OVER, Memory
 from headgate.testing.checkers.messages import Confirms, Losses, Order
+from headgate.testing.checkers.states import MessageStates
 from headgate.testing.checkers.windows import Windows
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def all_checkers(world: World) -> list[Checker]:
         Confirms,
         Order,
         Windows,
+        MessageStates,
         Exclusive,
         Tallies,
         Memory,

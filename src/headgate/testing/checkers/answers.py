@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headgate.core.commands import Command, Request
+from headgate.core.commands import Command, GiveBack, Request
 from headgate.testing.checkers.base import Checker
 
 if TYPE_CHECKING:
@@ -37,9 +37,13 @@ class Answers(Checker):
             link = taken.router.links.get(effect.session)
             if ref is not None and link is not None and self._asked.get(ref) is not link:
                 self.fail(f"{effect} answers what {link.client.name} did not ask")
+        # What goes on in a later turn is answered there.
+        later = {getattr(command, "ref", None) for command in taken.outcome.again}
         for command in taken.commands:
             ref = getattr(command, "ref", None)
-            if ref is None or not isinstance(command, Request):
+            if ref is None or not isinstance(command, Request | GiveBack):
+                continue
+            if ref in later and not replies[ref]:
                 continue
             count = replies.pop(ref, 0)
             link = self._asked.pop(ref)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn
 
-from headgate.core.commands import Command, Request
-from headgate.core.names import QueueId
+from headgate.core.commands import Command, GiveBack, Request
+from headgate.core.model.ids import QueueId
 
 if TYPE_CHECKING:
     from headgate.testing.world import World
@@ -26,8 +26,9 @@ class Checker:
 
 
 def by_ref(commands: Iterable[Command]) -> dict[object, Command]:
-    """Requests, by what their answers carry."""
-    return {c.ref: c for c in commands if isinstance(c, Request) and c.ref is not None}
+    """Requests, and what goes on with one, by what their answers carry."""
+    requests = (c for c in commands if isinstance(c, Request | GiveBack))
+    return {c.ref: c for c in requests if c.ref is not None}
 
 
 def is_exclusive(queue: QueueId) -> bool:

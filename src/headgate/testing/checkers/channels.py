@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headgate.core.mailbox import Mailbox
-from headgate.core.names import Channel, SessionId
+from headgate.core.delivery.mailbox import Mailbox
+from headgate.core.model.ids import Channel, SessionId
 from headgate.testing.checkers.base import Checker
 from headgate.testing.clients import PATTERNS, copies
 

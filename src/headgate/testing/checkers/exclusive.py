@@ -10,9 +10,10 @@ from headgate.core import effects as e
 from headgate.core import facts as f
 from headgate.core.commands import Command
 from headgate.core.effects import Deliver, Effect
-from headgate.core.names import QueueId, ServiceId, SessionId
-from headgate.core.steps import Load, QueueRecord
-from headgate.core.tally import Tally
+from headgate.core.model.ids import QueueId, ServiceId, SessionId
+from headgate.core.model.parties import QueueRecord
+from headgate.core.model.tally import Tally
+from headgate.core.turn.store_requests import Load
 from headgate.testing.checkers.base import Checker, by_ref, is_exclusive
 from headgate.testing.checkers.ledger import tally_of
 from headgate.testing.rig import at_once

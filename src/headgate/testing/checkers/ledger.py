@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headgate.core.message import Stored
-from headgate.core.names import AppId, MessageId, QueueId, Seq, ServiceId
-from headgate.core.steps import Batch, QueueRecord
-from headgate.core.tally import Tally
+from headgate.core.model.ids import AppId, MessageId, QueueId, Seq, ServiceId
+from headgate.core.model.message import Stored
+from headgate.core.model.parties import QueueRecord
+from headgate.core.model.tally import Tally
+from headgate.core.turn.store_requests import Batch
 
 if TYPE_CHECKING:
     pass

@@ -33,15 +33,15 @@ class Memory(Checker):
 
     def _compare(self, shard: Shard) -> None:
         ledger = self.world.ledger
-        for queue, backlog in shard.backlogs._backlogs.items():
+        for queue, cached in shard.cache._cache.items():
             if not is_exclusive(queue):
                 continue
             kept = [p.stored for p in ledger.parcels.values() if p.queue == queue]
-            if backlog.record != ledger.records.get(queue):
-                self.fail(f"{queue!r} is {backlog.record}, stored is {ledger.records.get(queue)}")
-            if backlog.messages != len(kept) or list(backlog.first) != kept[: len(backlog.first)]:
+            if cached.record != ledger.records.get(queue):
+                self.fail(f"{queue!r} is {cached.record}, stored is {ledger.records.get(queue)}")
+            if cached.messages != len(kept) or list(cached.first) != kept[: len(cached.first)]:
                 self.fail(f"{queue!r} is remembered with other messages than are stored")
-        for queue, shared in shard.sharing.queues.items():
+        for queue, shared in shard.shared.queues.items():
             if is_broadcast(queue):
                 continue
             stored = {p.stored.seq: p.left for p in ledger.parcels.values() if p.queue == queue}

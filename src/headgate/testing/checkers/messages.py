@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING
 from headgate.core import commands as c
 from headgate.core import effects as e
 from headgate.core import facts as f
-from headgate.core.domain import Mode
 from headgate.core.effects import Deliver
-from headgate.core.names import WHOLE, AppId, MessageId, QueueId, SessionId
-from headgate.core.steps import Load
+from headgate.core.model.domain import Mode
+from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, SessionId
+from headgate.core.turn.store_requests import Load
 from headgate.testing.checkers.base import Checker, by_ref, is_broadcast, is_exclusive
 from headgate.testing.checkers.ledger import Parcel
 from headgate.testing.rig import at_once
 
 if TYPE_CHECKING:
     from headgate.testing.world import Taken, World
+
+
+def _is_reconfigured(taken: Taken) -> bool:
+    """Then both what was and what is may have been obeyed in the turn."""
+    return any(isinstance(command, c.Reconfigure) for command in taken.commands)
 
 
 class Confirms(Checker):
@@ -123,6 +128,19 @@ class Losses(Checker):
             self.fail(f"{effect} of what is not in the store")
         if parcel.stored.message.body != effect.message.body:
             self.fail(f"{effect} with another body")
+        if not is_exclusive(effect.queue) and not _is_reconfigured(taken):
+            self._age(effect, parcel, taken)
+
+    def _age(self, effect: Deliver, parcel: Parcel, taken: Taken) -> None:
+        """What is too old is delivered to nobody, unless its sender had it for long: then one that
+        is younger may stand before it."""
+        if self._is_old(parcel, taken) and not any(
+            other.queue == parcel.queue
+            and other.stored.seq < parcel.stored.seq
+            and not self._is_old(other, taken)
+            for other in self.world.ledger.parcels.values()
+        ):
+            self.fail(f"{effect} of what is too old")
 
     def _justify(self, taken: Taken) -> None:
         """Every message that left the store had a reason to."""
@@ -140,7 +158,9 @@ class Losses(Checker):
             key = (parcel.queue, app, parcel.id)
             if key in confirmed or key in poisoned:
                 continue
-            if (parcel.queue, parcel.id) in expired and self._is_old(parcel, taken):
+            if (parcel.queue, parcel.id) in expired and (
+                self._is_old(parcel, taken) or _is_reconfigured(taken)
+            ):
                 continue
             if app not in parcel.excused:
                 self.fail(f"{parcel.id!r} left {parcel.queue!r} for no reason (app {app!r})")
@@ -150,9 +170,10 @@ class Losses(Checker):
                 self.fail(f"{parcel.id!r} went with {parcel.queue!r}, which nobody deleted")
 
     def _is_old(self, parcel: Parcel, taken: Taken) -> bool:
-        return taken.now > parcel.stored.message.arrived and any(
-            isinstance(command, c.Tick) for command in taken.commands
-        )
+        """By what the router has been told of its domain, which may have changed since."""
+        domains = taken.router.broker.shard.domains
+        ttl = domains[self.world.ledger.records[parcel.queue].domain].message_ttl
+        return ttl is not None and taken.now - parcel.stored.message.arrived > ttl
 
     def crashed(self) -> None:
         self._handed.clear()

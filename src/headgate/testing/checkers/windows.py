@@ -9,7 +9,7 @@ from headgate.core import effects as e
 from headgate.core import facts as f
 from headgate.core.commands import Command, Interest
 from headgate.core.effects import Deliver, Effect
-from headgate.core.names import AppId, MessageId, QueueId, SessionId
+from headgate.core.model.ids import AppId, MessageId, QueueId, SessionId
 from headgate.testing.checkers.base import Checker, by_ref, is_broadcast, is_exclusive
 
 if TYPE_CHECKING:
@@ -29,10 +29,18 @@ class Windows(Checker):
             tuple[SessionId, QueueId, AppId], dict[MessageId, tuple[str | None, int]]
         ] = {}
         """What is unconfirmed, with the text of the subscription it went to, and its size."""
+        self._closed: set[tuple[SessionId, QueueId, AppId]] = set()
+        """What was closed and not opened since. A close is answered when everything is given back,
+        which may be after the next open."""
 
     def turn(self, taken: Taken) -> None:
         if taken.failed:
             return
+        for each in taken.commands:
+            if isinstance(each, c.Close):
+                self._closed.add((each.session, each.queue, each.app))
+            elif isinstance(each, c.Open):
+                self._closed.discard((each.session, each.queue, each.app))
         self._let_go(taken)
         commands = by_ref(taken.commands)
         for effect in taken.outcome.effects:
@@ -70,9 +78,11 @@ class Windows(Checker):
                 self._held[key] = {}
             elif isinstance(command, c.Configure):
                 self._configured(command)
-            elif isinstance(command, c.Close):
-                self._wants.pop((command.session, command.queue, command.app), None)
-                self._held.pop((command.session, command.queue, command.app), None)
+            elif isinstance(command, c.Close | c.GiveBack):
+                key = (command.session, command.queue, command.app)
+                if key in self._closed:
+                    self._wants.pop(key, None)
+                    self._held.pop(key, None)
         elif isinstance(effect, Deliver) and not is_broadcast(effect.queue):
             self._delivered(effect, turn)
 
@@ -138,6 +148,7 @@ class Windows(Checker):
         self._one = {key: id for key, id in self._one.items() if key[0] != session}
         self._wants = {key: w for key, w in self._wants.items() if key[0] != session}
         self._held = {key: h for key, h in self._held.items() if key[0] != session}
+        self._closed = {key for key in self._closed if key[0] != session}
 
     def crashed(self) -> None:
         self._one.clear()

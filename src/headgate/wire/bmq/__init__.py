@@ -1,0 +1,1 @@
+"""BlazingMQ's protocol: shared queues, apps, subscriptions with expressions."""

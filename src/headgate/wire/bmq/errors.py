@@ -11,8 +11,8 @@ from headgate.errors import (
     Refused,
     StoreError,
 )
-from headgate.wire.bmq.control import Category, Status
-from headgate.wire.bmq.messages import AckStatus
+from headgate.wire.bmq.codec.control import Category, Status
+from headgate.wire.bmq.codec.messages import AckStatus
 
 
 class BadRequest(Refused):

@@ -3,15 +3,17 @@ order with both."""
 
 from __future__ import annotations
 
-from headgate.core.limits import MiB
-from headgate.wire.bmq.events import EventType, event
-from headgate.wire.bmq.messages import Ack, encode_acks
+from headgate.core.model.limits import MiB
+from headgate.wire.bmq.codec.frames import EventType, event
+from headgate.wire.bmq.codec.messages import Ack, encode_acks
 
 EVENT_BYTES = 1 * MiB
 """Messages are pushed in events of about this size."""
 
 
 class Outgoing:
+    """What a session is about to write, collected into as few events as the order allows."""
+
     __slots__ = ("_blobs", "_pushed", "_pushes", "acks", "messages")
 
     def __init__(self) -> None:
@@ -28,7 +30,7 @@ class Outgoing:
         if self._pushed >= EVENT_BYTES:
             self._end_event()
 
-    def say(self, reply: bytes) -> None:
+    def reply(self, reply: bytes) -> None:
         self._flush()
         self._blobs.append(reply)
 

@@ -6,26 +6,27 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from headgate.core import commands as core
-from headgate.core.domain import Domain, Mode
-from headgate.core.gate import Window
-from headgate.core.names import WHOLE, AppId, QueueId, SessionId
-from headgate.core.values import value
-from headgate.wire.bmq.control import (
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import WHOLE, AppId, QueueId, SessionId
+from headgate.core.model.queue_uri import parse_uri
+from headgate.core.model.value import value
+from headgate.core.model.window import Window
+from headgate.wire.bmq.codec.control import (
     CloseQueue,
     CloseQueueResponse,
     ConfigureQueueStream,
     ConfigureQueueStreamResponse,
     ConfigureStream,
     ConfigureStreamResponse,
+    ConsumerSubscription,
     Content,
     OpenQueue,
     OpenQueueResponse,
     RoutingConfiguration,
-    Subscription,
 )
+from headgate.wire.bmq.codec.steps import STEP_ITEMS, Steps
 from headgate.wire.bmq.errors import BadRequest
-from headgate.wire.bmq.streams import Stream, Streams
-from headgate.wire.bmq.uris import parse_uri
+from headgate.wire.bmq.open_queues import Stream, Streams
 
 READ, WRITE = 2, 4
 """Flags of an open queue."""
@@ -51,7 +52,7 @@ Request: TypeAlias = OpenQueue | Configures | CloseQueue
 
 
 @value
-class Asked:
+class PendingRequest:
     """A request under way: how its answer is known, and what it is about."""
 
     number: int | None
@@ -59,17 +60,23 @@ class Asked:
     stream: Stream
     subscriptions: tuple[int, ...] = ()
     """The numbers of a configure's subscriptions."""
+    answer: bytes = b""
+    """What is said when it was carried out, if that takes long to write."""
 
 
-class Requests:
+class ControlRequests:
+    """Turns control requests of a client into commands, and their effects into answers."""
+
     def __init__(
         self, session: SessionId, streams: Streams, domain: Callable[[str], Domain | None]
     ) -> None:
         self._session = session
         self._streams = streams
         self._domain = domain
+        self.client = ""
+        """The name that the client proved, if it had to."""
 
-    def read(self, number: int | None, request: Request) -> Command:
+    def read(self, number: int | None, request: Request) -> Steps[Command]:
         """The command that carries out a request; raises if there is none."""
         match request:
             case OpenQueue():
@@ -77,9 +84,9 @@ class Requests:
             case CloseQueue():
                 return self._close(number, request)
             case _:
-                return self._configure(number, request)
+                return (yield from self._configure(number, request))
 
-    def answer(self, asked: Asked) -> Content:
+    def answer(self, asked: PendingRequest) -> Content:
         """The request was carried out."""
         request, stream = asked.request, asked.stream
         match request:
@@ -101,7 +108,7 @@ class Requests:
                 stream.subscriptions = asked.subscriptions
                 return ConfigureStreamResponse(request)
 
-    def failed(self, asked: Asked) -> None:
+    def failed(self, asked: PendingRequest) -> None:
         """The request was refused."""
         if isinstance(asked.request, OpenQueue):
             self._streams.remove(asked.stream)
@@ -120,12 +127,13 @@ class Requests:
         self._streams.add(stream)
         return core.Open(
             self._session,
-            Asked(number, request, stream),
+            PendingRequest(number, request, stream),
             queue,
             uri.domain,
             stream.app,
             read=bool(handle.flags & READ),
             write=bool(handle.flags & WRITE),
+            client=self.client,
         )
 
     def _close(self, number: int | None, request: CloseQueue) -> core.Close:
@@ -134,9 +142,11 @@ class Requests:
         stream = self._streams.find(handle.queue_id, info.sub_id if info is not None else 0)
         if stream is None:
             raise BadRequest("the queue is not open")
-        return core.Close(self._session, Asked(number, request, stream), stream.queue, stream.app)
+        return core.Close(
+            self._session, PendingRequest(number, request, stream), stream.queue, stream.app
+        )
 
-    def _configure(self, number: int | None, request: Configures) -> core.Configure:
+    def _configure(self, number: int | None, request: Configures) -> Steps[core.Configure]:
         if isinstance(request, ConfigureStream):
             queue = self._streams.queue(request.queue_id)
             app = _app(request.stream.app_id)
@@ -147,12 +157,12 @@ class Requests:
         if stream is None:
             raise BadRequest("the queue is not open")
         if isinstance(request, ConfigureStream):
-            pairs = _interests(request.stream.subscriptions)
+            pairs = yield from _interests(request.stream.subscriptions)
         else:
             pairs = _interest(request, stream.number)
         return core.Configure(
             self._session,
-            Asked(number, request, stream, tuple(number for number, _ in pairs)),
+            PendingRequest(number, request, stream, tuple(number for number, _ in pairs)),
             stream.queue,
             tuple(interest for _, interest in pairs),
             stream.app,
@@ -163,9 +173,9 @@ Pairs: TypeAlias = Sequence[tuple[int, core.Interest]]
 """Subscriptions, with the client's number of each."""
 
 
-def _interests(subscriptions: Sequence[Subscription]) -> Pairs:
+def _interests(subscriptions: Sequence[ConsumerSubscription]) -> Steps[Pairs]:
     """Whoever speaks for several consumers has a place in the rotation for each of them."""
-    pairs = []
+    pairs: list[tuple[int, core.Interest]] = []
     for subscription in subscriptions:
         expression = subscription.expression
         if expression.version not in (NO_EXPRESSION, LANGUAGE):
@@ -177,6 +187,8 @@ def _interests(subscriptions: Sequence[Subscription]) -> Pairs:
             window = _window(consumer.max_unconfirmed_messages, consumer.max_unconfirmed_bytes)
             priority = _priority(consumer.consumer_priority)
             pairs.append((subscription.s_id, core.Interest(text, priority, window)))
+            if not len(pairs) % STEP_ITEMS:
+                yield
     return pairs
 
 

@@ -9,48 +9,47 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeAlias
+from dataclasses import replace
+from typing import TypeAlias
 
 from headgate.core import commands as core
 from headgate.core import effects as e
-from headgate.core.domain import Domain
-from headgate.core.limits import KiB, Limits, MiB
-from headgate.core.message import Message
-from headgate.core.names import MessageId, QueueId, SessionId
-from headgate.core.values import value
+from headgate.core.model.ids import MessageId, QueueId, SessionId
+from headgate.core.model.limits import KiB, Limits, MiB
+from headgate.core.model.message import Message
+from headgate.core.model.value import value
 from headgate.errors import HeadgateError, Overloaded, ProtocolError
-from headgate.wire.bmq.control import (
+from headgate.wire.bmq.codec.control import (
     AdminCommand,
     Category,
     ClientIdentity,
     CloseQueue,
     ConfigureQueueStream,
     ConfigureStream,
+    ConfigureStreamResponse,
     Content,
     ControlMessage,
-    Disconnect,
+    DisconnectRequest,
     DisconnectResponse,
     OpenQueue,
     Status,
     Unknown,
-    decode_control,
     decode_negotiation,
+    decoding_control,
     encode_control,
     encode_negotiation,
+    encoding_control,
 )
-from headgate.wire.bmq.data import checksum, close_data, open_data
-from headgate.wire.bmq.errors import BadRequest, ack_status_of, status_of
-from headgate.wire.bmq.events import (
+from headgate.wire.bmq.codec.frames import (
     HEARTBEAT_RESPONSE,
     Encoding,
     Event,
+    EventFrames,
     EventType,
-    Frames,
     Malformed,
     event,
 )
-from headgate.wire.bmq.hello import Pulse, encoding_for, name_of, welcome
-from headgate.wire.bmq.messages import (
+from headgate.wire.bmq.codec.messages import (
     ACK_REQUESTED,
     HAS_PROPERTIES,
     OUT_OF_ORDER,
@@ -63,9 +62,14 @@ from headgate.wire.bmq.messages import (
     encode_push,
     puts_in,
 )
+from headgate.wire.bmq.codec.payload import PayloadDecoder, checksum, close_data, open_data
+from headgate.wire.bmq.codec.steps import Steps
+from headgate.wire.bmq.errors import BadRequest, ack_status_of, status_of
+from headgate.wire.bmq.negotiation import Pulse, encoding_for, name_of, token_of, welcome
+from headgate.wire.bmq.open_queues import Stream, Streams
 from headgate.wire.bmq.outgoing import Outgoing
-from headgate.wire.bmq.requests import Asked, Requests
-from headgate.wire.bmq.streams import Stream, Streams
+from headgate.wire.bmq.port import BmqPort
+from headgate.wire.bmq.requests import Command, ControlRequests, PendingRequest
 
 HELLO_BYTES = 64 * KiB
 """The first event of a client, whom nobody knows yet."""
@@ -77,47 +81,22 @@ UNANSWERED_BYTES = 16 * MiB
 """And bytes of those messages; a larger one is alone."""
 
 TAKEN_MAX = 4096
-"""Messages that are taken up in a row; then other sessions have their turn."""
+"""Work that is done in a row; then other sessions have their turn. A small message or confirmation
+is one, which is two or three microseconds."""
+REFUSED_WORK = 4
+HEARTBEAT_WORK = 4
+REQUEST_WORK = 8
+STEP_WORK = 128
+"""What it takes, besides, to refuse a message; to answer a heartbeat; to read a request, and to do
+one step more of a long one."""
+WORK_BYTES = 4096
+"""So many bytes of a message take as long as a small message; they are copied and summed up."""
+PROPERTIES_WORK_BYTES = 64
+"""The same of its properties, which are many objects."""
 
-
-class Host(Protocol):
-    """The shell of a session."""
-
-    def now(self) -> float: ...
-
-    def domain(self, name: str) -> Domain | None: ...
-
-    def write(self, events: bytes, messages: int) -> None:
-        """Send these events; so many messages are in them."""
-        ...
-
-    def takes_answers(self) -> bool:
-        """Whether the client reads what it is told."""
-        ...
-
-    def submit(self, commands: Sequence[core.Command]) -> None: ...
-
-    def refused(self, queue: QueueId, error: HeadgateError) -> None:
-        """Something was refused that the core never saw."""
-        ...
-
-    def named(self, name: str) -> None:
-        """The client said who it is."""
-        ...
-
-    def again(self) -> None:
-        """Call `go_on` a little later: the router has no room now, or others come first."""
-        ...
-
-    def pause(self) -> None:
-        """Read nothing more from the client, until `resume`."""
-        ...
-
-    def resume(self) -> None: ...
-
-    def close(self, reason: str) -> None:
-        """End the session when everything is written."""
-        ...
+INFLATED_BYTES = 4 * MiB
+"""What is inflated in a row, of messages that are refused too; then other sessions have their turn.
+Nothing but zeros is the slowest, at about 250 MB a second."""
 
 
 @value
@@ -128,13 +107,27 @@ class Posted:
     guid: bytes
     wants_ack: bool
     size: int
+    """Bytes of its body and properties, about."""
 
 
-Work: TypeAlias = Event | Iterator[Put] | Iterator[Confirmation]
+@value
+class Asking:
+    """A request that is being read."""
+
+    steps: Iterator[None]
+
+
+Work: TypeAlias = Event | Asking | Iterator[Put] | Iterator[Confirmation]
 """An event, or what is left of one."""
 
 
 class BmqSession:
+    """One BlazingMQ client: events in, commands to the core, acks and pushes out.
+
+    The server owns it with a connection. Requests are answered in their order with the messages
+    before and after them; it takes up no more than its bounds while the core is behind.
+    """
+
     __slots__ = (
         "_commands",
         "_confirmed",
@@ -142,9 +135,11 @@ class BmqSession:
         "_frames",
         "_goodbye",
         "_host",
+        "_inflated",
         "_is_changing",
         "_is_held",
         "_is_paused",
+        "_is_refused",
         "_limits",
         "_pulse",
         "_refused",
@@ -154,6 +149,7 @@ class BmqSession:
         "_taken",
         "_unanswered",
         "_unanswered_bytes",
+        "_unopened",
         "_work",
         "_work_bytes",
         "has_left",
@@ -161,18 +157,18 @@ class BmqSession:
     )
 
     def __init__(
-        self, host: Host, id: SessionId, router: ClientIdentity, pulse: Pulse, limits: Limits
+        self, host: BmqPort, id: SessionId, router: ClientIdentity, pulse: Pulse, limits: Limits
     ) -> None:
         self.id = id
         self._host = host
         self._router = router
         self._pulse = pulse
         self._limits = limits
-        self._frames = Frames(HELLO_BYTES)
+        self._frames = EventFrames(HELLO_BYTES)
         self._encoding: Encoding | None = None
         """That of what is said to the client; none before its hello."""
         self._streams = Streams()
-        self._requests = Requests(id, self._streams, host.domain)
+        self._requests = ControlRequests(id, self._streams, host.domain)
         self._work: deque[tuple[Work, int]] = deque()
         """Each with the bytes that it holds."""
         self._work_bytes = 0
@@ -188,10 +184,16 @@ class BmqSession:
         """Whether a queue is being configured or closed. That may take a while, in which others
         have their turn; and until it is closed its numbers are taken."""
         self._taken = 0
-        """Messages that were taken up since others had their turn."""
+        """What was done since others had their turn."""
+        self._inflated = 0
+        """Bytes that were inflated since then, or were to be."""
+        self._unopened: tuple[Put, QueueId, PayloadDecoder] | None = None
+        """A message that is not inflated to its end. Nothing else is taken up before it."""
         self._unanswered = 0
         self._unanswered_bytes = 0
         self._is_paused = False
+        self._is_refused = False
+        """Whether its hello was not what it has to be: nothing else is taken up."""
         self._goodbye: ControlMessage | None = None
         """What is said last, when everything else is answered."""
         self.has_left = False
@@ -217,21 +219,30 @@ class BmqSession:
         return self._frames.held + self._work_bytes
 
     @property
+    def is_unanswered(self) -> bool:
+        """Whether something that the client asked for is under way."""
+        return bool(self._unanswered or self._work or self._commands)
+
+    @property
     def has_greeted(self) -> bool:
         return self._encoding is not None
 
     def go_on(self) -> None:
         """Take up what was received, as far as there is room, and some at a time."""
         self._submit()
-        self._taken = 0
+        self._taken = self._inflated = 0
         wrong: ProtocolError | None = None
         try:
-            while self._work and self._has_room and self._taken < TAKEN_MAX:
+            while self._is_behind and self._has_room and self._has_time:
+                if self._unopened is not None:
+                    self._go_on_opening(*self._unopened)
+                    continue
                 work, size = self._work.popleft()
                 self._work_bytes -= size
                 self._take(work, size)
         except ProtocolError as error:
             wrong = error
+            self._unopened = None
             self._work.clear()
             self._work_bytes = 0
         if not self._is_held:
@@ -241,9 +252,9 @@ class BmqSession:
             self._refused = []
         if wrong is not None:
             self._host.close(f"malformed: {wrong}")
-        if self._work and self._has_room:
-            self._host.again()
-        is_behind = bool(self._work or self._commands)
+        if self._is_behind and self._has_room:
+            self._host.soon()
+        is_behind = bool(self._is_behind or self._commands)
         if is_behind is not self._is_paused:
             self._is_paused = is_behind
             (self._host.pause if is_behind else self._host.resume)()
@@ -262,9 +273,19 @@ class BmqSession:
             and self._host.takes_answers()
         )
 
+    @property
+    def _is_behind(self) -> bool:
+        """Whether something was received and not taken up."""
+        return bool(self._work) or self._unopened is not None
+
+    @property
+    def _has_time(self) -> bool:
+        """Whether more may be taken up before others have their turn."""
+        return self._taken < TAKEN_MAX and self._inflated < INFLATED_BYTES
+
     # What the core says.
 
-    def tell(self, effects: Sequence[e.Effect]) -> None:
+    def write_effects(self, effects: Sequence[e.Effect]) -> None:
         """Answers to requests are in order with the messages before and after them."""
         out = Outgoing()
         for effect in effects:
@@ -279,17 +300,23 @@ class BmqSession:
                     out.acks.append(Ack(ack_status_of(effect.error), ref.guid, ref.queue))
                 elif ref.wants_ack:
                     out.acks.append(Ack(AckStatus.SUCCESS, ref.guid, ref.queue))
-            elif isinstance(ref, Asked):
+            elif isinstance(ref, PendingRequest):
                 self._unanswered -= 1
-                out.say(self._reply(ref.number, self._outcome(ref, effect)))
+                content = self._outcome(ref, effect)
+                is_written = ref.answer and not isinstance(content, Status)
+                out.reply(ref.answer if is_written else self._reply(ref.number, content))
+            elif isinstance(effect, e.Revoked):
+                self._host.close(f"rights in the domain {effect.domain} changed")
+            elif isinstance(effect, e.Removed):
+                self._host.close("a queue that it had open was removed")
         if self._goodbye is not None and not self._unanswered:
-            out.say(self._last_words())
+            out.reply(self._last_words())
         if out.has_any:
             self._host.write(out.taken(), out.messages)
         if self._is_paused:
             self.go_on()
 
-    def _outcome(self, asked: Asked, effect: e.Effect) -> Content:
+    def _outcome(self, asked: PendingRequest, effect: e.Effect) -> Content:
         if not isinstance(asked.request, OpenQueue):
             self._is_changing = False
         if isinstance(effect, e.Failed):
@@ -318,13 +345,16 @@ class BmqSession:
     # Events.
 
     def _take(self, work: Work, size: int) -> None:
+        if isinstance(work, Asking):
+            self._go_on_asking(work, size)
+            return
         if not isinstance(work, Event):
             self._take_messages(work, size)
             return
         if self._encoding is None:
             self._greeted(work)
             return
-        if self.has_left:
+        if self.has_left or self._is_refused:
             return
         match work.type:
             case EventType.PUT:
@@ -333,8 +363,10 @@ class BmqSession:
                 self._take_messages(confirms_in(work.body), size)
             case EventType.CONTROL:
                 self._end_confirming()
-                self._asked(decode_control(work.body, work.encoding))
+                self._taken += REQUEST_WORK
+                self._go_on_asking(Asking(self._asked(work)), size)
             case EventType.HEARTBEAT_REQ:
+                self._taken += HEARTBEAT_WORK
                 self._host.write(HEARTBEAT_RESPONSE, 0)
             case EventType.HEARTBEAT_RSP:
                 pass  # that it came is what counts
@@ -349,11 +381,19 @@ class BmqSession:
             raise Malformed("a hello is a client's identity")
         self._encoding = encoding_for(hello)
         self._frames.bytes_max = self._limits.event_bytes
-        self._host.named(name_of(hello))
-        response = welcome(hello, self._router, self._pulse)
+        token = token_of(hello)
+        client = self._host.identify(token)
+        self._host.named(name_of(hello, client or ""))
+        response = welcome(hello, self._router, self._pulse, is_known=client is not None)
         body = encode_negotiation(response, self._encoding)
-        self._host.write(event(EventType.CONTROL, body, self._encoding), 0)
-        if response.result.category is not Category.SUCCESS:
+        answer = event(EventType.CONTROL, body, self._encoding)
+        self._is_refused = response.result.category is not Category.SUCCESS
+        if client is None:
+            self._host.turn_away(token, answer)
+            return
+        self._requests.client = client
+        self._host.write(answer, 0)
+        if self._is_refused:
             self._host.close(f"hello refused: {response.result.message}")
 
     # Messages.
@@ -367,37 +407,84 @@ class BmqSession:
                 self._post(message, now)
             else:
                 self._confirm(message)
-            if self._taken >= TAKEN_MAX or not self._has_room:
+            if (
+                self._taken >= TAKEN_MAX
+                or self._inflated >= INFLATED_BYTES
+                or self._unopened is not None
+                or not self._has_room
+            ):
                 self._work.appendleft((rest, size))
                 self._work_bytes += size
                 return
 
     def _post(self, put: Put, now: float) -> None:
         self._end_confirming()
+        size = len(put.data)
+        self._taken += size // WORK_BYTES
+        if put.flags & HAS_PROPERTIES:
+            self._taken += min(size, self._limits.properties_bytes) // PROPERTIES_WORK_BYTES
         try:
-            self._commands.append(self._send(put, now))
+            self._send(put, now)
         except HeadgateError as error:
-            self._host.refused(self._streams.queue(put.queue) or NO_QUEUE, error)
-            self._refused.append(Ack(ack_status_of(error), put.guid, put.queue))
+            self._refuse(put, error)
 
-    def _send(self, put: Put, now: float) -> core.Send:
+    def _refuse(self, put: Put, error: HeadgateError) -> None:
+        self._taken += REFUSED_WORK
+        self._host.refused(self._streams.queue(put.queue) or NO_QUEUE, error)
+        self._refused.append(Ack(ack_status_of(error), put.guid, put.queue))
+
+    def _send(self, put: Put, now: float) -> None:
         queue = self._streams.queue(put.queue)
         if queue is None:
             raise BadRequest("the queue is not open")
         if checksum(put.data) != put.crc:
             raise BadRequest("the checksum is wrong")
+        has_properties = bool(put.flags & HAS_PROPERTIES)
+        bytes_max = self._limits.body_bytes + self._limits.properties_bytes
+        # BMQ-71: inflated first, so it is filtered like any other.
+        if put.compression:
+            opening = PayloadDecoder(
+                put.data,
+                has_properties=has_properties,
+                compression=put.compression,
+                schema=put.schema,
+                bytes_max=bytes_max,
+            )
+            self._go_on_opening(put, queue, opening)
+            return
         properties, body = open_data(
             put.data,
-            has_properties=bool(put.flags & HAS_PROPERTIES),
+            has_properties=has_properties,
             compression=put.compression,
             schema=put.schema,
-            bytes_max=self._limits.body_bytes + self._limits.properties_bytes,
+            bytes_max=bytes_max,
         )
-        message = Message(MessageId(put.guid), body, now, properties)
-        posted = Posted(put.queue, put.guid, bool(put.flags & ACK_REQUESTED), message.size)
+        self._accept(put, queue, Message(MessageId(put.guid), body, now, properties), len(put.data))
+
+    def _go_on_opening(self, put: Put, queue: QueueId, opening: PayloadDecoder) -> None:
+        """Inflate as much as may be inflated before others have their turn. Who sends what cannot
+        be inflated, or becomes too long, has used up all of it."""
+        self._unopened = None
+        left = max(1, INFLATED_BYTES - self._inflated)
+        self._inflated += left
+        try:
+            inflated = opening.inflate(left)
+            if not opening.is_done:
+                self._unopened = put, queue, opening
+                return
+            properties, body = opening.content()
+        except HeadgateError as error:
+            self._refuse(put, error)
+            return
+        self._inflated -= left - inflated
+        message = Message(MessageId(put.guid), body, self._host.now(), properties)
+        self._accept(put, queue, message, message.size)
+
+    def _accept(self, put: Put, queue: QueueId, message: Message, size: int) -> None:
+        posted = Posted(put.queue, put.guid, bool(put.flags & ACK_REQUESTED), size)
         self._unanswered += 1
-        self._unanswered_bytes += posted.size
-        return core.Send(self.id, posted, queue, message)
+        self._unanswered_bytes += size
+        self._commands.append(core.Send(self.id, posted, queue, message))
 
     def _confirm(self, each: Confirmation) -> None:
         """What is unknown is not in anybody's hands any more."""
@@ -417,31 +504,58 @@ class BmqSession:
 
     # Requests.
 
-    def _asked(self, message: ControlMessage) -> None:
+    def _go_on_asking(self, asking: Asking, size: int) -> None:
+        """Read a request as far as there is time; the rest of it stays the next work."""
+        for _ in asking.steps:
+            self._taken += STEP_WORK
+            if not self._has_time:
+                self._work.appendleft((asking, size))
+                self._work_bytes += size
+                return
+
+    def _asked(self, control: Event) -> Steps[None]:
+        """Read a request and ask for it, a part at a time."""
+        message = yield from decoding_control(control.body, control.encoding)
         number, content = message.request_id, message.content
         match content:
             case OpenQueue() | ConfigureQueueStream() | ConfigureStream() | CloseQueue():
                 try:
-                    command = self._requests.read(number, content)
+                    command = yield from self._requests.read(number, content)
                 except HeadgateError as error:
+                    self._taken += REFUSED_WORK
                     self._host.refused(NO_QUEUE, error)
-                    self._say(number, status_of(error))
+                    self._respond(number, status_of(error))
                     return
+                if isinstance(content, ConfigureStream):
+                    command = yield from self._with_answer(command, content)
                 self._unanswered += 1
                 self._is_changing = not isinstance(content, OpenQueue)
                 self._commands.append(command)
-            case Disconnect():
+            case DisconnectRequest():
                 self.has_left = True
                 self._goodbye = ControlMessage(number, DisconnectResponse())
                 self._commands.append(core.Disconnect(self.id, lost=False))
                 if not self._unanswered:
                     self._host.write(self._last_words(), 0)
             case AdminCommand() | Unknown():
-                self._say(number, NOT_SUPPORTED)
+                self._taken += REFUSED_WORK
+                self._respond(number, NOT_SUPPORTED)
             case _:
                 raise Malformed(f"a client does not say {type(content).__name__}")
 
-    def _say(self, number: int | None, content: Content) -> None:
+    def _with_answer(self, command: Command, request: ConfigureStream) -> Steps[Command]:
+        """The command with what is answered to it, which repeats a request that may be long."""
+        asked = command.ref
+        assert isinstance(asked, PendingRequest), (
+            "a command of ours knows the request that it is for"
+        )
+        assert self._encoding is not None, "the client has said hello"
+        message = ControlMessage(asked.number, ConfigureStreamResponse(request))
+        body = yield from encoding_control(message, self._encoding)
+        answer = event(EventType.CONTROL, body, self._encoding)
+        return replace(command, ref=replace(asked, answer=answer))
+
+    def _respond(self, number: int | None, content: Content) -> None:
         self._host.write(self._reply(number, content), 0)
 
     def _reply(self, number: int | None, content: Content) -> bytes:

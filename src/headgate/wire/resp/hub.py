@@ -2,46 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import Protocol
 
 from headgate import errors
-from headgate.core.access import Access
-from headgate.core.audience import Kind
 from headgate.core.broker import Broker
+from headgate.core.channels.audience import Kind
+from headgate.core.effects import Effect
 from headgate.core.facts import (
+    AuthenticationFailed,
     ChannelSubscribed,
     ChannelUnsubscribed,
     Fact,
     LimitReached,
+    MessagesDiscarded,
     PublisherWaited,
 )
-from headgate.core.keys import Keys
-from headgate.core.names import SessionId
-from headgate.core.slots import Cluster
-from headgate.wire.resp.commands import COMMANDS
-from headgate.wire.resp.forms import FORMS
-from headgate.wire.resp.outlet import Outlet
-from headgate.wire.resp.replies import Push
+from headgate.core.login.failed_logins import FailedLogins
+from headgate.core.login.pending_logins import network_of_peer
+from headgate.core.model.ids import SessionId
+from headgate.core.redis.acl import AccessControl
+from headgate.core.redis.acl_log import AclLog
+from headgate.core.redis.cluster import Cluster
+from headgate.core.redis.keyspace import Keyspace
+from headgate.wire.resp.codec.message_frames import FORMS
+from headgate.wire.resp.codec.publish_runs import NAME_BYTES
+from headgate.wire.resp.codec.replies import NOTHING, PushReply, Reply
+from headgate.wire.resp.command_cost import portions
+from headgate.wire.resp.commands.acl import UserFile
+from headgate.wire.resp.commands.all_commands import COMMANDS
+from headgate.wire.resp.commands.client import line
+from headgate.wire.resp.port import RespPort
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.settings import Settings
 
 
-class Shell(Protocol):
+class HubPort(Protocol):
     """What the hub asks of the process it is in."""
 
     def soon(self, call: Callable[[], None]) -> None:
         """Call it at the end of this pass of the loop."""
         ...
 
+    def next_pass(self, call: Callable[[], None]) -> None:
+        """Call it in the next pass, when others had their turn."""
+        ...
+
     def announce(self, facts: Sequence[Fact]) -> None: ...
 
     def clock(self) -> float: ...
 
-    def evict(self, session: SessionId, reason: str) -> None:
-        """Close a slow session, now."""
+    def known(self, session: SessionId) -> None:
+        """A session has shown who it is."""
+        ...
+
+    def suspect(self, session: SessionId) -> None:
+        """A session has not shown who it is when it tried to, whoever it was before. It may have
+        to go at once, and counts even if it is gone, until it is known."""
+        ...
+
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call it after so long."""
+        ...
+
+    def draw(self, length: int) -> bytes:
+        """So many bytes that nobody can guess."""
         ...
 
     def memory(self) -> int:
@@ -49,30 +77,66 @@ class Shell(Protocol):
         ...
 
 
+FLUSHED = 2048
+"""Deliveries that are made in a row; then others get their turn."""
+FLUSH_SECONDS = 0.001
+"""After so long they go on. At once would be in the same pass of the loop."""
+
+
+class Unwritten:
+    """Messages that many sessions hear, and the sessions that did not get them yet."""
+
+    __slots__ = ("blob", "early", "messages", "sessions")
+
+    def __init__(self, blob: bytes, sessions: Sequence[SessionId], messages: int) -> None:
+        self.blob = blob
+        self.sessions = sessions
+        self.messages = messages
+        self.early: set[SessionId] = set()
+        """Those of them that got it before their turn."""
+
+
 class Hub:
+    """What all Redis sessions of a router share: channels, keys, users, settings, each other.
+
+    The server makes one for its listener. A session asks it for everything that is not its own.
+    """
+
     def __init__(
         self,
-        shell: Shell,
+        shell: HubPort,
         broker: Broker,
         settings: Settings,
-        access: Access,
+        access: AccessControl,
         cluster: Cluster | None = None,
+        user_file: UserFile | None = None,
     ) -> None:
         self.shell = shell
         self.broker = broker
         self.channels = broker.channels
-        self.budget = broker.budget
+        self.budget = broker.limit_apart("resp")
         self.table = COMMANDS
         self.settings = settings
         self.access = access
         self.cluster = cluster
         """Who owns which slots; nothing outside of cluster mode."""
-        self.keys = Keys(broker.limits)
+        self.user_file = user_file
+        self.denials = AclLog()
+        self._suspects = FailedLogins()
+        self.keys = Keyspace(broker.limits)
+        self.names_fit = broker.limits.name_bytes >= NAME_BYTES
+        """Whether no name in a run of PUBLISHes can be over the limit."""
         self.waiting = broker.waiting
         self.sessions: dict[SessionId, RespSession] = {}
         self.monitors: dict[SessionId, RespSession] = {}
         self._deliver: dict[SessionId, Callable[[bytes, int], None]] = {}
-        self._flushing = False
+        self._flushing = self._flushing_on = False
+        self.left: deque[Unwritten] = deque()
+        """What was published and could not be written to all in one go. Nothing more is published
+        before it is."""
+        self._held: dict[SessionId, None] = {}
+        """Who waits for that."""
+        self._sweeping = self._clearing = False
         self.began = shell.clock()
         self.input_bytes = 0
         """Of requests that are not whole, of all sessions."""
@@ -85,7 +149,7 @@ class Hub:
 
     # Sessions.
 
-    def connect(self, id: SessionId, outlet: Outlet, peer: str, local: str) -> RespSession:
+    def connect(self, id: SessionId, outlet: RespPort, peer: str, local: str) -> RespSession:
         session = RespSession(self, id, outlet, peer, local)
         self.sessions[id] = session
         self._deliver[id] = outlet.deliver
@@ -95,16 +159,31 @@ class Hub:
     def may_hold(self, session: RespSession, held: int) -> bool:
         """Note how much a session has sent that is not carried out yet. Beyond the limit of all
         together, who has most of it is closed; false if that is this one."""
+        if session.id not in self.sessions:
+            return False
         self.input_bytes += held - session.held
         is_more = held > session.held
         session.held = held
         limit = self.broker.limits.input_bytes
         if is_more and self.input_bytes > limit:
             most = max(self.sessions.values(), key=attrgetter("held"))
-            self.tell_limit(most.id, errors.LimitReached("input_bytes", limit))
+            self.record_limit(most.id, errors.LimitReached("input_bytes", limit))
             most.close("over the limit input_bytes", at_once=True)
             return most is not session
         return True
+
+    def shed_answers(self) -> None:
+        """Sessions have not taken more answers than all together may leave: who left most of them
+        is closed, until there is room. Other wires have bounds of their own."""
+        limit = self.broker.limits.answers_bytes
+        left = {id: box.answers for id, box in self.budget.stuck.items() if id in self.sessions}
+        total = sum(left.values())
+        for id in sorted(left, key=left.__getitem__, reverse=True):
+            if total <= limit:
+                break
+            total -= left[id]
+            self.record_limit(id, errors.LimitReached("answers_bytes", limit))
+            self.sessions[id].close("over the limit answers_bytes", at_once=True)
 
     def disconnect(self, id: SessionId) -> None:
         """The session is gone; the broker forgot it already."""
@@ -112,13 +191,43 @@ class Hub:
         self.input_bytes -= session.held
         session.let_go()
         del self._deliver[id]
+        self._held.pop(id, None)
         self.monitors.pop(id, None)
-        self.waiting.forget(id)
-        self.wake()
+        self._clear_away()
+
+    # Users.
+
+    def note_denial(self, session: RespSession, reason: str, object: bytes, user: str) -> None:
+        context = "multi" if session.is_executing else "toplevel"
+        now = self.shell.clock()
+        self.denials.add(reason, context, object, user, line(session, now), now)
+
+    def note_failure(self, session: RespSession, command: bytes, name: bytes) -> float:
+        """Somebody did not show who it is; so many seconds later it is told. What is no user's
+        name is not noted: it may be a password that went to the wrong place."""
+        known = self.access.get(name)
+        user = "" if known is None else known.name
+        now = self.shell.clock()
+        self.shell.announce([AuthenticationFailed(now, session.id, "resp", session.peer, user)])
+        self.note_denial(session, "auth", command, user)
+        return self._suspects.failed(network_of_peer(session.peer), now)
+
+    def release_later(self, session: RespSession, seconds: float) -> None:
+        """Let a session go on after so long. If it is gone by then, its place is taken until
+        then: who hangs up when the answer is late has not saved time."""
+
+        def release() -> None:
+            if session.id in self.sessions:
+                session.release()
+            else:
+                self.shell.known(session.id)
+
+        self.shell.suspect(session.id)
+        self.shell.later(seconds, release)
 
     # Subscribing.
 
-    def subscribe(self, session: RespSession, kind: Kind, names: list[bytes]) -> list[int]:
+    def subscribe(self, session: RespSession, kind: Kind, names: Sequence[bytes]) -> list[int]:
         """Subscribe a session; return how many subscriptions it has after each name."""
         held, now = session.interests.of(kind), self.shell.clock()
         new = [name for name in dict.fromkeys(names) if name not in held]
@@ -127,16 +236,24 @@ class Hub:
         return counts
 
     def unsubscribe(
-        self, session: RespSession, kind: Kind, names: list[bytes] | None
+        self, session: RespSession, kind: Kind, names: Sequence[bytes] | None
     ) -> list[tuple[bytes | None, int]]:
         """Take a session off names, or off all; return each with how many it then has."""
         held, now = session.interests.of(kind), self.shell.clock()
         gone = list(held) if names is None else [n for n in dict.fromkeys(names) if n in held]
-        told = self.channels.unsubscribe(session.id, kind, names)
+        left = self.channels.unsubscribe(session.id, kind, names)
         self.shell.announce([ChannelUnsubscribed(now, session.id, kind.value, n) for n in gone])
         if gone and self.waiting:
             self.wake_all()
-        return told
+        return left
+
+    def leave_all(self, session: RespSession) -> Iterator[Reply]:
+        """Take a session that stays off everything, as an answer in parts without a word."""
+        for kind in Kind:
+            for names in portions(list(session.interests.of(kind))):
+                self.channels.unsubscribe(session.id, kind, names)
+                yield NOTHING
+        self.wake_all()
 
     def evict(self, names: list[bytes]) -> None:
         """Sharded channels moved to another node: who was subscribed is told so, after what was
@@ -146,10 +263,12 @@ class Hub:
         self.wake_all()
         for id, name, left in lost:
             session = self.sessions.get(id)
+            # S002-76: who died meanwhile is not told.
             if session is not None:
-                session.push(Push((b"sunsubscribe", name, left)))
+                # S002-54, S002-73, RESP-75: behind what was published before, with the rest.
+                session.push(PushReply((b"sunsubscribe", name, left)))
 
-    def tell_limit(self, session: SessionId, reached: errors.LimitReached) -> None:
+    def record_limit(self, session: SessionId, reached: errors.LimitReached) -> None:
         fact = LimitReached(self.shell.clock(), reached.name, reached.limit, session)
         self.shell.announce([fact])
 
@@ -159,36 +278,100 @@ class Hub:
         """Have what was published written at the end of this pass."""
         if not self._flushing:
             self._flushing = True
-            self.shell.soon(self.flush)
+            self.shell.soon(self._flush_some)
 
     def flush(self) -> None:
-        """Write what was published."""
-        self._flushing = False
+        """Write what was published, all of it."""
+        while self.left:
+            self._write_some()
         deliver = self._deliver
         for blob, sessions, messages in self.channels.take():
+            for session in sessions:
+                # S002-9: who is gone is skipped.
+                if session in deliver:
+                    deliver[session](blob, messages)
+
+    def flush_for(self, sessions: Collection[SessionId]) -> None:
+        """Write what was published to these at least, and to the others if they are not many."""
+        self._take()
+        for unwritten in self.left:
+            hearing = {id for id in unwritten.sessions if id in sessions} - unwritten.early
+            unwritten.early |= hearing
+            for id in hearing:
+                if id in self._deliver:
+                    self._deliver[id](unwritten.blob, unwritten.messages)
+
+    def hold(self, session: RespSession) -> None:
+        """Have a session wait until what was published is written."""
+        session.outlet.pause(may_leave=False)
+        self._held[session.id] = None
+
+    def _flush_some(self) -> None:
+        self._flushing = False
+        self._take()
+        if self.left and not self._flushing_on:
+            self._flush_on()
+
+    def _take(self) -> None:
+        """Write what was published, or leave it for later where many hear it."""
+        deliver, left, room = self._deliver, self.left, FLUSHED
+        for blob, sessions, messages in self.channels.take():
+            room -= len(sessions)
+            if room < 0 or left:
+                left.append(Unwritten(blob, sessions, messages))
+                self.flush_soon()
+                continue
             for session in sessions:
                 if session in deliver:
                     deliver[session](blob, messages)
 
+    def _flush_on(self) -> None:
+        """Go on with what was left, a part of it in each pass."""
+        self._flushing_on = False
+        self._write_some()
+        if self.left:
+            self._flushing_on = True
+            self.shell.later(FLUSH_SECONDS, self._flush_on)
+            return
+        held, self._held = self._held, {}
+        for id in held:
+            self.go_on_soon(id)
+
+    def _write_some(self) -> None:
+        deliver, left, room = self._deliver, self.left, FLUSHED
+        while left and room > 0:
+            unwritten = left[0]
+            blob, early, messages = unwritten.blob, unwritten.early, unwritten.messages
+            some = unwritten.sessions[:room]
+            room -= len(some)
+            unwritten.sessions = unwritten.sessions[len(some) :]
+            if not unwritten.sessions:
+                left.popleft()
+            for session in some:
+                if session in deliver and session not in early:
+                    deliver[session](blob, messages)
+
     def wait(self, publisher: SessionId, blocker: SessionId) -> None:
-        self.waiting.wait(publisher, blocker)
+        self.waiting.wait(publisher, blocker, self.budget)
         self.shell.announce([PublisherWaited(self.shell.clock(), publisher, blocker)])
 
-    def wake(self) -> None:
-        """Something left a mailbox, or a session is gone: have those who waited for it go on."""
-        self._wake(self.waiting.wake(self.budget))
+    def write_effects(self, effects: Sequence[Effect]) -> None:
+        """Sessions here are told of no turns: that they may go on is all that comes this way."""
+        for effect in effects:
+            self.go_on_soon(effect.session)
 
     def wake_all(self) -> None:
-        """Who hears what, or the policy, is another: have everybody who waits ask again."""
-        self._wake(self.waiting.wake_all())
-
-    def _wake(self, publishers: list[SessionId]) -> None:
-        """Not from here: whoever wakes them is in the middle of something."""
-        for publisher in publishers:
-            self.shell.soon(partial(self._go_on, publisher))
+        """Subscriptions or the rule for slow sessions changed: let blocked publishers try again."""
+        for publisher in self.waiting.wake_all():
+            self.go_on_soon(publisher)
 
     def go_on_soon(self, id: SessionId) -> None:
+        """Not from here: whoever wakes it is in the middle of something."""
         self.shell.soon(partial(self._go_on, id))
+
+    def go_on_later(self, id: SessionId) -> None:
+        """When others had their turn."""
+        self.shell.next_pass(partial(self._go_on, id))
 
     def _go_on(self, id: SessionId) -> None:
         session = self.sessions.get(id)
@@ -203,20 +386,56 @@ class Hub:
     # Keys.
 
     def sweep(self) -> None:
-        """Let keys die whose time is over, and tell who wants to know."""
-        self.keys.sweep(self.shell.clock())
-        self.tell_expired()
+        """Let keys die whose time is over, and tell who wants to know. While there is more of
+        them than one sweep handles, it goes on as soon as others had their turn."""
+        now = self.shell.clock()
+        self.keys.sweep(now)
+        self.publish_expired()
+        if self.keys.is_behind(now) and not self._sweeping:
+            self._sweeping = True
+            self.shell.soon(self._sweep_on)
 
-    def tell_expired(self) -> None:
+    def _clear_away(self) -> None:
+        """Take sessions that are gone off their channels, a part of them in each pass."""
+        if self.channels.is_leaving and not self._clearing:
+            self._clearing = True
+            self.shell.soon(self._clear_on)
+
+    def _clear_on(self) -> None:
+        self._clearing = False
+        self.channels.clear_away()
+        self._clear_away()
+
+    def _sweep_on(self) -> None:
+        self._sweeping = False
+        self.sweep()
+
+    def publish_expired(self) -> None:
         """Publish the keys that died since the last time, all at once."""
         expired = self.keys.take_expired()
         self.expired += len(expired)
+        # S002-80: without the setting nothing is published.
         if expired and self.settings.notifies_expired:
+            # S002-78, S002-79, RESP-68: all of a sweep together, on their databases' channels.
             events = [(b"__keyevent@%d__:expired" % db, key) for db, key in expired]
-            for channel in {channel for channel, _ in events}:
-                for session in list(self.channels.hearing(Kind.EXACT, channel, self.budget.stuck)):
-                    if self.budget.is_blocking(session):
-                        # Time cannot be made to wait for who does not read.
-                        self.shell.evict(session, "over its limit")
-            self.channels.publish(Kind.EXACT, events)
-            self.flush_soon()
+            if self.budget.stuck and self.settings.slow_session == "wait":
+                self.flush()
+                self.channels.publish(Kind.EXACT, events)
+                self._publish_events()
+            else:
+                self.channels.publish(Kind.EXACT, events)
+                self.flush_soon()
+
+    def _publish_events(self) -> None:
+        """Write what was published to those who have room. Time cannot be made to wait for the
+        others: they lose it, which is counted and told."""
+        deliver, now = self._deliver, self.shell.clock()
+        for blob, sessions, messages in self.channels.take():
+            for session in sessions:
+                # S002-81: who is over its limit loses the event, and that is counted.
+                if self.budget.is_blocking(session):
+                    alive = self.broker.sessions.get(session)
+                    name = "" if alive is None else alive.name
+                    self.shell.announce([MessagesDiscarded(now, session, name, messages)])
+                elif session in deliver:
+                    deliver[session](blob, messages)

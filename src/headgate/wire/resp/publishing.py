@@ -7,19 +7,23 @@ hears one of them is stuck and could not hold them all, each message is judged f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from headgate.core.audience import Kind
-from headgate.wire.resp.answers import Answers
-from headgate.wire.resp.replies import integer_reply, integers
-from headgate.wire.resp.runs import PUBLISH, run_in
-from headgate.wire.resp.table import Entry
+from headgate.core.channels.audience import Kind
+from headgate.core.model.ids import SessionId
+from headgate.errors import LimitReached
+from headgate.wire.resp.codec.publish_runs import PUBLISH, run_in
+from headgate.wire.resp.codec.replies import CommandError, error, integer_reply, integers
+from headgate.wire.resp.command_cost import refusal
+from headgate.wire.resp.commands.table import CommandEntry
+from headgate.wire.resp.reply_mode import ReplyMode
 
 if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
     from headgate.wire.resp.session import RespSession
 
-KINDS = {"publish": Kind.EXACT, "spublish": Kind.SHARDED}
+SLICE_SECONDS = 0.005
+"""How long new channels are published to before others get their turn."""
 FRAME_BYTES = 128
 """About what a frame has besides the body, for channels with names of usual length."""
 
@@ -31,7 +35,7 @@ def is_plain(session: RespSession) -> bool:
         user is not None
         and user.is_unrestricted
         and session.queued is None
-        and session.answers is Answers.ON
+        and session.answers is ReplyMode.ON
         and hub.cluster is None
         and not hub.monitors
         and not hub.channels.has(session.id)
@@ -49,88 +53,187 @@ def run_of_publishes(commands: list[list[bytes]], start: int) -> list[list[bytes
 def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
     """Publish a run of messages; return how many did not have to wait."""
     hub = session.hub
+    if hub.left:
+        hub.hold(session)
+        return 0
     _, names, bodies = zip(*run, strict=True)
-    if hub.budget.stuck and not _has_room(hub, names, bodies):
+    is_one = names.count(names[0]) == len(names)
+    longest = len(names[0]) if is_one else max(map(len, names))
+    is_long = longest > hub.broker.limits.name_bytes
+    # RESP-62: who is stuck is asked for room before it is published to.
+    if is_long or (hub.budget.stuck and not _has_room(hub, names, bodies)):
         return _publish_carefully(session, run)
-    session.out.append(_published(hub, names, bodies))
-    return len(run)
+    answers, done = _published(session, names, bodies, is_one)
+    session.out.append(answers)
+    return done
 
 
 def publish_at_once(session: RespSession, data: bytes) -> int:
     """Publish what a read has at its start, if nothing is in its way: the short way of those who
-    do little else. Return how many bytes that was."""
+    do little else. Return how many bytes that was; what others get their turn before is among
+    the session's commands then."""
     hub = session.hub
-    if session.held or session.is_closing:
+    if session.held or session.is_closing or hub.left:
         return 0
-    if not session.requests.is_idle(len(data)) or not is_plain(session):
+    if not session.requests.is_idle(len(data)) or not is_plain(session) or not hub.names_fit:
         return 0
     run = run_in(data)
     if run is None:
         return 0
     names, bodies, end = run
-    if hub.budget.stuck and not _has_room(hub, names, bodies):
+    budget = hub.budget
+    if budget.stuck and not _has_room(hub, names, bodies):
         return 0
-    hub.commands += len(names)
-    session.outlet.write(_published(hub, names, bodies))
+    is_one = len(names) == 1 or names.count(names[0]) == len(names)
+    answers, done = _published(session, names, bodies, is_one)
+    hub.commands += done
+    session.outlet.write(answers)
+    if done < len(names):
+        rest = zip(names[done:], bodies[done:], strict=True)
+        session.pending = [[b"PUBLISH", name, body] for name, body in rest]
+    if budget.stuck and budget.answers > hub.broker.limits.answers_bytes:
+        hub.shed_answers()
     return end
 
 
 def _has_room(hub: Hub, names: Sequence[bytes], bodies: Sequence[bytes]) -> bool:
     """Whether every stuck session that hears these could hold them all."""
     if hub.channels.is_unwritten:
-        hub.flush()  # what is not charged yet would not count
+        hub.flush_for(hub.budget.stuck)  # what is not charged yet would not count
     size = sum(map(len, bodies)) + FRAME_BYTES * len(bodies)
     return hub.channels.has_room(Kind.EXACT, {*names}, size, hub.budget)
 
 
-def _published(hub: Hub, names: Sequence[bytes], bodies: Sequence[bytes]) -> bytes:
-    """Publish, and return the answers."""
+def _published(
+    session: RespSession, names: Sequence[bytes], bodies: Sequence[bytes], is_one: bool
+) -> tuple[bytes, int]:
+    """Publish, on one channel or on several; return the answers, and how many they are. Others get
+    their turn after a while, if there are new channels among them."""
+    hub, done = session.hub, len(names)
     channels = hub.channels
-    if len(names) == 1:
+    if done == 1:
         answers = integer_reply(channels.publish_one(Kind.EXACT, names[0], bodies[0]))
-    elif names.count(names[0]) == len(names):
+    elif is_one:
         answers = integer_reply(channels.publish_all(Kind.EXACT, names[0], bodies)) * len(names)
     else:
-        answers = integers(channels.publish(Kind.EXACT, zip(names, bodies, strict=True)))
+        clock = hub.shell.clock
+        end = clock() + SLICE_SECONDS
+        pairs = zip(names, bodies, strict=True)
+        counts = channels.publish(Kind.EXACT, pairs, lambda: clock() > end)
+        answers = integers(counts)
+        if len(counts) < done:
+            done = len(counts)
+            _give_way(session)
     if channels.is_unwritten:
         hub.flush_soon()
-    return answers
+    return answers, done
+
+
+def _give_way(session: RespSession) -> None:
+    """Others get their turn; then it goes on."""
+    session.outlet.pause(may_leave=False)
+    session.hub.go_on_later(session.id)
 
 
 def _publish_carefully(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
     """Judge each message for itself. What somebody stuck hears is charged before the next one is
     judged, so a mailbox goes over its limit by one message at most."""
     hub, channels = session.hub, session.hub.channels
+    longest = hub.broker.limits.name_bytes
+    end = hub.shell.clock() + SLICE_SECONDS
     for done, (_, channel, body) in enumerate(run):
+        if hub.left:
+            hub.hold(session)
+            return done
+        if done and hub.shell.clock() > end:
+            _give_way(session)
+            return done
+        if len(channel) > longest:
+            session.out.append(error(str(refusal(session, LimitReached("name_bytes", longest)))))
+            continue
         if not _may_publish(session, Kind.EXACT, channel):
             return done
         session.out.append(integer_reply(channels.publish_one(Kind.EXACT, channel, body)))
         if any(True for _ in channels.hearing(Kind.EXACT, channel, hub.budget.stuck)):
-            hub.flush()
+            hub.flush_for(hub.budget.stuck)
     if channels.is_unwritten:
         hub.flush_soon()
     return len(run)
 
 
-def may_run(session: RespSession, entry: Entry, command: list[bytes]) -> bool:
-    """Whether nobody who hears what a command publishes keeps its publishers waiting."""
+def may_run(session: RespSession, entry: CommandEntry, command: list[bytes]) -> bool:
+    """Whether no receiver of this command's messages is blocking its publishers."""
+    if session.hub.left and (entry.name == "exec" or entry.publishes is not None):
+        session.hub.hold(session)
+        return False
     if entry.name == "exec":
-        return all(
-            _may_publish(session, KINDS[each.name], queued[1])
-            for each, queued in session.queued or ()
-            if each.name in KINDS
-        )
-    return entry.name not in KINDS or _may_publish(session, KINDS[entry.name], command[1])
+        return not session.queued or session.broken or _may_execute(session)
+    return entry.publishes is None or _may_publish(session, entry.publishes, command[1])
+
+
+def _may_execute(session: RespSession) -> bool:
+    """Whether who hears a transaction could hold all that it publishes: nobody can be asked in the
+    midst of it. A mailbox goes over its limit by one message at most, as by any other PUBLISH.
+
+    A mailbox that is not slow always has room for a transaction, so that only those are waited for
+    that read on or are closed in time.
+    """
+    hub, budget = session.hub, session.hub.budget
+    if hub.settings.slow_session != "wait":
+        return True
+    sizes: dict[tuple[Kind, bytes], int] = {}
+    largest = 0
+    for entry, queued in session.queued or ():
+        if entry.publishes is not None:
+            of, size = (entry.publishes, queued[1]), len(queued[1]) + len(queued[2]) + FRAME_BYTES
+            sizes[of] = sizes.get(of, 0) + size
+            largest = max(largest, size)
+    easy = min(budget.mailbox_soft, budget.mailbox_hard // 2)
+    if sum(sizes.values()) - largest > budget.mailbox_hard - easy:
+        _discard(session, LimitReached("mailbox_hard", budget.mailbox_hard))
+    if not sizes or not budget.stuck:
+        return True
+    if hub.channels.is_unwritten:
+        hub.flush_for(budget.stuck)  # what is not charged yet would not count
+    more: dict[SessionId, int] = {}
+    for (kind, channel), size in sizes.items():
+        for each in hub.channels.hearing(kind, channel, budget.stuck):
+            more[each] = more.get(each, 0) + size
+    for each, size in more.items():
+        held = budget.stuck[each].bytes
+        if budget.is_blocking(each) or (held > easy and held + size > budget.mailbox_hard):
+            _wait(session, each)
+            return False
+    return True
+
+
+def _discard(session: RespSession, reached: LimitReached) -> NoReturn:
+    """Refuse to carry a transaction out."""
+    session.queued, session.watched = None, {}
+    session.hub.record_limit(session.id, reached)
+    raise CommandError(
+        f"EXECABORT Transaction discarded because of: {reached}: publish less in one transaction"
+    )
 
 
 def _may_publish(session: RespSession, kind: Kind, channel: bytes) -> bool:
     hub = session.hub
     if not hub.budget.stuck or hub.settings.slow_session != "wait":
         return True
-    blocker = hub.channels.blocker(kind, channel, hub.budget)
+    channels, stuck = hub.channels, hub.budget.stuck
+    if channels.is_unwritten and any(True for _ in channels.hearing(kind, channel, stuck)):
+        hub.flush_for(stuck)  # what is not charged yet would not count
+    # S002-58, S002-64: looked at anew each time, also after a wait.
+    blocker = channels.blocker(kind, channel, hub.budget)
     if blocker is None:
         return True
-    # It may wait for itself: its mailbox is written while its commands are not read.
-    hub.wait(session.id, blocker)
-    session.outlet.pause()
+    _wait(session, blocker)
     return False
+
+
+def _wait(session: RespSession, blocker: SessionId) -> None:
+    """Have a session wait for another one. It may wait for itself: its mailbox is written while
+    its commands are not read."""
+    session.hub.wait(session.id, blocker)
+    # S002-60, RESP-59: only who publishes is not read.
+    session.outlet.pause()

@@ -10,16 +10,34 @@ slots, subscriber mode, transaction.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from headgate.core.access import User
-from headgate.core.channels import Interests
-from headgate.core.names import SessionId
+from headgate.core.channels.channels import SessionChannels
+from headgate.core.model.ids import SessionId
+from headgate.core.redis.acl import User
 from headgate.errors import HeadgateError, LimitReached
-from headgate.wire.resp.answers import Answers
-from headgate.wire.resp.forms import FORMS
-from headgate.wire.resp.monitor import tell_monitors
-from headgate.wire.resp.outlet import Outlet
+from headgate.wire.resp.codec.message_frames import FORMS
+from headgate.wire.resp.codec.publish_runs import PUBLISH, STARTS
+from headgate.wire.resp.codec.replies import (
+    NOTHING,
+    CommandError,
+    Decided,
+    Parts,
+    Reply,
+    array_of,
+    encode,
+    error,
+    text_of,
+)
+from headgate.wire.resp.codec.requests import RequestParser
+from headgate.wire.resp.command_cost import FEW, charge, refusal
+from headgate.wire.resp.commands.acl import check_access
+from headgate.wire.resp.commands.cluster import check_slots
+from headgate.wire.resp.commands.monitor import send_to_monitors
+from headgate.wire.resp.commands.table import CommandEntry
+from headgate.wire.resp.commands.transactions import queue, rejected, size_of
+from headgate.wire.resp.port import RespPort
 from headgate.wire.resp.publishing import (
     is_plain,
     may_run,
@@ -27,20 +45,7 @@ from headgate.wire.resp.publishing import (
     publish_at_once,
     run_of_publishes,
 )
-from headgate.wire.resp.replies import (
-    NOTHING,
-    CommandError,
-    Reply,
-    encode,
-    error,
-    text_of,
-)
-from headgate.wire.resp.requests import Requests
-from headgate.wire.resp.runs import PUBLISH, STARTS
-from headgate.wire.resp.slots import check_slots
-from headgate.wire.resp.table import Entry
-from headgate.wire.resp.transactions import queue, rejected, size_of
-from headgate.wire.resp.users import check_access
+from headgate.wire.resp.reply_mode import FOLLOWING, ReplyMode, is_confirmation
 
 if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
@@ -48,27 +53,32 @@ if TYPE_CHECKING:
 OUT_BYTES = 16 * 1024
 """So many bytes of answers are written before the next command: a read may have thousands of
 commands whose answers are megabytes each."""
-SLICE_SECONDS = 0.01
+JOINED_BYTES = 256 * 1024
+"""Answers are joined up to so many bytes. To copy a large one takes as long as to make it."""
+FORM_STEPS = 4
+"""Of a subscription whose messages are to come in another form."""
+SLICE_SECONDS = 0.005
 """How long one session's commands are carried out before others get their turn."""
-
-WITHOUT_AUTH = frozenset(("auth", "hello", "quit", "reset"))
-SUBSCRIBING = frozenset(
-    ("subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe")
-)
-"""CLIENT REPLY does not silence these."""
-WITH_SUBSCRIPTIONS = SUBSCRIBING | {"ping", "quit", "reset"}
-NOT_QUEUED = frozenset(("multi", "exec", "discard", "watch", "quit", "reset"))
 
 
 class RespSession:
+    """One Redis client: its requests in, replies and messages out.
+
+    The server owns it with a connection, and calls `receive` with bytes; it writes through its
+    port. It answers requests in their order, and never reads on while it is behind.
+    """
+
     __slots__ = (
         "answers",
         "broken",
         "db",
+        "delayed",
+        "failures",
         "held",
         "hub",
         "id",
         "is_closing",
+        "is_delayed",
         "is_executing",
         "last_command",
         "library",
@@ -77,11 +87,14 @@ class RespSession:
         "out",
         "out_bytes",
         "outlet",
+        "parts",
+        "parts_are_wanted",
         "peer",
         "pending",
         "protocol",
         "queued",
         "queued_bytes",
+        "queued_steps",
         "requests",
         "since",
         "typed",
@@ -89,14 +102,14 @@ class RespSession:
         "watched",
     )
 
-    def __init__(self, hub: Hub, id: SessionId, outlet: Outlet, peer: str, local: str) -> None:
+    def __init__(self, hub: Hub, id: SessionId, outlet: RespPort, peer: str, local: str) -> None:
         self.hub = hub
         self.id = id
         self.outlet = outlet
         self.peer = peer
         self.local = local
         self.since = hub.shell.clock()
-        self.requests = Requests(hub.broker.limits)
+        self.requests = RequestParser(hub.broker.limits)
         self.library = {"lib-name": b"", "lib-ver": b""}
         self.held = 0
         """Bytes that it sent and that are not carried out yet, as the hub knows them."""
@@ -106,7 +119,15 @@ class RespSession:
         self.pending: list[list[bytes]] = []
         """Commands behind one that has to wait: a PUBLISH for who does not read, or any for the
         client to take the answers it has."""
+        self.parts: Iterator[Reply] | None = None
+        """The rest of an answer in parts, which comes before anything else."""
+        self.parts_are_wanted = True
         self.is_closing = False
+        self.failures = 0
+        """Wrong passwords since it connected."""
+        self.delayed = -1.0
+        """After so many seconds what is not written yet is; negative for now."""
+        self.is_delayed = False
         self.last_command = ""
         self.typed = b""
         """The subcommand as the client wrote it; some errors quote it."""
@@ -120,36 +141,48 @@ class RespSession:
         self.user = self.hub.access.entrant()
         """Nobody, until the client says who it is, if it has to."""
         self.requests.is_trusted = self.user is not None
-        self.queued: list[tuple[Entry, list[bytes]]] | None = None
+        self.queued: list[tuple[CommandEntry, list[bytes]]] | None = None
         """The commands of a transaction, while there is one."""
         self.queued_bytes = 0
+        self.queued_steps = 0
         self.watched: dict[tuple[int, bytes], int] = {}
         """Keys that must not change before EXEC, and their stamps."""
         self.is_executing = False
         """Inside of EXEC."""
         self.broken = False
         """The transaction has a command that was refused; it will not be carried out."""
-        self.answers = Answers.ON
+        self.answers = ReplyMode.ON
 
     @property
-    def interests(self) -> Interests:
+    def interests(self) -> SessionChannels:
         return self.hub.channels.of(self.id)
 
     @property
     def is_subscriber(self) -> bool:
         """In RESP2 who has subscriptions may do little else."""
+        # RESP-32, RESP-34: in RESP3 a subscriber may run any command.
         return self.protocol == 2 and len(self.interests) > 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something that it sent is still to be carried out."""
+        return bool(self.pending) or self.parts is not None
 
     # From the shell.
 
     def receive(self, data: bytes) -> None:
         """Carry out what the client sent, as far as it is whole."""
         hub = self.hub
-        if hub.channels.is_unwritten and self.interests:
+        if (hub.channels.is_unwritten or hub.left) and self.interests:
             # What was published before these commands comes before their answers.
-            hub.flush()
+            # S002-42, RESP-46: its messages from before a command precede the answer.
+            hub.flush_for((self.id,))
         if data.startswith(STARTS):
             end = publish_at_once(self, data)
+            if end and self.pending:
+                self.pending += self.requests.feed(data[end:])
+                self._may_hold()
+                return
             if end == len(data):
                 return
             data = data[end:]
@@ -160,19 +193,22 @@ class RespSession:
         if commands:
             self._run(commands)
             self._may_hold()
-        if requests.error is not None and not self.pending:
+        if requests.error is not None and not self.is_busy and not self.is_delayed:
             self._break_off()
+
+    owes_answers = False
+    """Who hangs up is gone."""
 
     def go_on(self) -> None:
         """What it waited for is over: try again."""
-        if self.is_closing:
+        if self.is_closing or self.is_delayed:
             return
-        if self.hub.channels.is_unwritten and self.interests:
-            self.hub.flush()
+        if (self.hub.channels.is_unwritten or self.hub.left) and self.interests:
+            self.hub.flush_for((self.id,))
         commands, self.pending = self.pending, []
         self._run(commands)
         self._may_hold()
-        if self.pending:
+        if self.is_busy:
             return
         if self.requests.error is not None:
             self._break_off()
@@ -185,15 +221,31 @@ class RespSession:
         self.is_closing = True
         self.outlet.close(reason, at_once=at_once)
 
+    def delay(self, seconds: float) -> None:
+        """Have the answer to the command under way, and what came behind it, wait so long."""
+        self.delayed = max(self.delayed, seconds)
+
+    def release(self) -> None:
+        """The delay is over. Who failed too often goes, with the answer."""
+        self.is_delayed = False
+        if self.user is not None:
+            self.hub.shell.known(self.id)
+        if self.failures >= self.hub.broker.limits.auth_failures:
+            self.close("too many wrong passwords")
+        else:
+            self._write()
+            self.go_on()
+
     def let_go(self) -> None:
         """It is over: hold nothing any longer."""
-        self.pending, self.queued, self.watched = [], None, {}
+        self.pending, self.parts, self.queued, self.watched = [], None, None, {}
 
     # For the handlers of commands.
 
     def become(self, user: User) -> None:
         self.user = user
         self.requests.is_trusted = True
+        self.hub.shell.known(self.id)
 
     def rename(self, name: bytes) -> None:
         """Take the name that the client gave itself; logs and status show it."""
@@ -205,6 +257,9 @@ class RespSession:
     def speak(self, protocol: int) -> None:
         """Use this version from here on, for messages too."""
         if protocol != self.protocol:
+            most = self.hub.broker.limits.command_steps
+            if FORM_STEPS * len(self.interests) > most:
+                raise LimitReached("command_steps", most)
             self.protocol = protocol
             if self.interests:
                 self.hub.channels.change_form(self.id, FORMS[protocol])
@@ -219,7 +274,14 @@ class RespSession:
         channels, clock = self.hub.channels, self.hub.shell.clock
         position, count = 0, len(commands)
         end = clock() + SLICE_SECONDS
-        while position < count and not self.is_closing:
+        while not self.is_closing:
+            if self.parts is not None:
+                if self._write_parts(end):
+                    continue
+                self.pending = commands[position:]
+                break
+            if position == count:
+                break
             is_publish = commands[position][0] in PUBLISH and is_plain(self)
             if is_publish and (run := run_of_publishes(commands, position)):
                 done = publish(self, run)
@@ -232,6 +294,10 @@ class RespSession:
                 self.pending = commands[position:]
                 break
             position += 1
+            if self.delayed >= 0.0:
+                self._delay(commands[position:])
+                self.hub.commands += position
+                return
             if self.out_bytes > OUT_BYTES:
                 self._write()
                 if self.outlet.is_full:
@@ -240,15 +306,51 @@ class RespSession:
             if position < count and clock() > end:
                 # Others get their turn between the commands of a long line.
                 self.pending = commands[position:]
-                self.outlet.pause(may_leave=False)
-                self.hub.go_on_soon(self.id)
+                self._give_way()
                 break
+            # RESP-44: who publishes to itself is answered first.
             if channels.is_unwritten and channels.has(self.id):
                 # It may hear what it published: after the answer, before that to the next command.
                 self._write()
-                self.hub.flush()
+                self.hub.flush_for((self.id,))
         self.hub.commands += position
         self._write()
+
+    def _delay(self, rest: list[list[bytes]]) -> None:
+        seconds, self.delayed = self.delayed, -1.0
+        self.pending = rest
+        self.is_delayed = True
+        self.outlet.pause(may_leave=False)
+        self.hub.release_later(self, seconds)
+
+    def _write_parts(self, end: float) -> bool:
+        """Go on with an answer in parts; false if others have their turn first, or the client has
+        answers to take."""
+        clock, is_wanted = self.hub.shell.clock, self.parts_are_wanted
+        while (part := self._next_part()) is not None:
+            if is_wanted and part is not NOTHING:
+                self._put(part)
+                if self.out_bytes > OUT_BYTES:
+                    self._write()
+                    if self.outlet.is_full:
+                        return False
+            if clock() > end:
+                self._give_way()
+                return False
+        self.parts = None
+        return True
+
+    def _next_part(self) -> Reply:
+        """The next part of an answer; nothing after the last, or when the session is over."""
+        try:
+            return None if self.parts is None else next(self.parts, None)
+        except HeadgateError as failed:
+            return self.failure(failed)
+
+    def _give_way(self) -> None:
+        """Others get their turn; then it goes on."""
+        self.outlet.pause(may_leave=False)
+        self.hub.go_on_later(self.id)
 
     def _may_hold(self) -> bool:
         """Tell the hub what it has sent that is not carried out yet; false if that is too much."""
@@ -268,73 +370,112 @@ class RespSession:
         except CommandError as refused:
             self._answer(rejected(self, command, refused))
             return True
-        if self.queued is not None and entry.name not in NOT_QUEUED:
+        if self.queued is not None and entry.is_queued:
             self._answer(queue(self, entry, command))
             return True
-        if not may_run(self, entry, command):
-            return False
+        try:
+            if not may_run(self, entry, command):
+                return False
+            if len(command) > FEW or type(entry.steps) is not int:
+                charge(self, entry, command)
+        except HeadgateError as refused:
+            self._answer(self.failure(refused))
+            return True
         reply = self.attempt(entry, command)
-        self._answer(reply, is_certain=entry.name in SUBSCRIBING)
+        # RESP-35: confirmations are not silenced.
+        is_certain = type(reply) is Decided or is_confirmation(entry, reply)
+        self._answer(reply, is_certain=is_certain)
         return True
 
-    def attempt(self, entry: Entry, command: list[bytes]) -> Reply:
+    def attempt(self, entry: CommandEntry, command: list[bytes]) -> Reply:
         """Carry a command out; what goes wrong is its answer."""
         assert entry.run is not None, "the table finds what can be run"
         if self.hub.monitors:
-            tell_monitors(self.hub, self, entry, command)
+            send_to_monitors(self.hub, self, entry, command)
         names = 1
         if "|" in entry.name:
             names, self.typed = 2, command[1]
         try:
             return entry.run(self, command[names:])
-        except CommandError as refused:
-            return refused
-        except LimitReached as reached:
-            self.hub.tell_limit(self.id, reached)
-            return CommandError(f"ERR {reached}")
         except HeadgateError as failed:
-            return CommandError(f"ERR {failed}")
+            return self.failure(failed)
+
+    def failure(self, failed: HeadgateError) -> CommandError:
+        """What went wrong, as an answer."""
+        if isinstance(failed, CommandError):
+            return failed
+        if isinstance(failed, LimitReached):
+            return refusal(self, failed)
+        return CommandError(f"ERR {failed}")
 
     def _answer(self, reply: Reply, *, is_certain: bool = False) -> None:
-        if reply is not NOTHING and (self._is_answered() or is_certain):
-            blob = encode(reply, self.protocol)
-            self.out.append(blob)
-            self.out_bytes += len(blob)
+        is_wanted = self._is_answered() or is_certain
+        if type(reply) is Parts:
+            self.parts, self.parts_are_wanted = iter(reply), is_wanted
+        elif is_wanted and reply is not NOTHING:
+            self._put(reply)
 
-    def check_rights(self, entry: Entry, command: list[bytes]) -> None:
+    def _put(self, reply: Reply) -> None:
+        if type(reply) is Decided:
+            self._put_all(reply)
+            return
+        if type(reply) is list and reply:
+            # Each may be megabytes, and is copied once less than if they were joined here.
+            protocol = self.protocol
+            self._put_all([array_of(len(reply)), *(encode(each, protocol) for each in reply)])
+            return
+        blob = encode(reply, self.protocol)
+        self.out.append(blob)
+        self.out_bytes += len(blob)
+
+    def _put_all(self, blobs: Sequence[bytes]) -> None:
+        self.out += blobs
+        self.out_bytes += sum(map(len, blobs))
+
+    def check_rights(self, entry: CommandEntry, command: list[bytes]) -> None:
         """Whether the client said who it is, and may do this."""
-        if entry.name in WITHOUT_AUTH:
+        if not entry.needs_login:
             return
         if self.user is None:
+            # RESP-16: nothing but to say who one is.
             raise CommandError("NOAUTH Authentication required.")
         if not self.user.is_unrestricted:
             check_access(self, self.user, entry, command)
 
-    def _check(self, entry: Entry, command: list[bytes]) -> None:
+    def _check(self, entry: CommandEntry, command: list[bytes]) -> None:
         name = entry.name
         self.check_rights(entry, command)
         if self.hub.cluster is not None:
             check_slots(self, entry, command)
-        if self.is_subscriber and name not in WITH_SUBSCRIPTIONS:
+        # RESP-32: a subscriber of RESP2 may do little else.
+        if self.is_subscriber and not entry.while_subscribed:
             raise CommandError(
                 f"ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING /"
                 " QUIT / RESET are allowed in this context"
             )
 
     def _is_answered(self) -> bool:
-        """Whether CLIENT REPLY lets this answer through."""
-        if self.answers is Answers.SKIP:
-            self.answers = Answers.ON
-            return False
-        return self.answers is Answers.ON
+        """Whether CLIENT REPLY lets this answer through. Asked once for each command."""
+        before = self.answers
+        if before is ReplyMode.ON:
+            return True
+        self.answers = FOLLOWING[before]
+        return before is ReplyMode.SKIP_NEXT
 
     def _write(self) -> None:
         """Hand the answers so far to the shell."""
         if self.out:
-            blob = self.out[0] if len(self.out) == 1 else b"".join(self.out)
-            self.out.clear()
-            self.out_bytes = 0
-            self.outlet.write(blob)
+            out, self.out = self.out, []
+            size, self.out_bytes = self.out_bytes, 0
+            if len(out) == 1:
+                self.outlet.write(out[0])
+            elif size <= JOINED_BYTES:
+                self.outlet.write(b"".join(out))
+            else:
+                for blob in _joined(out):
+                    self.outlet.write(blob)
+            if self.hub.budget.answers > self.hub.broker.limits.answers_bytes:
+                self.hub.shed_answers()
 
     def _break_off(self) -> None:
         """The client broke the protocol: tell it, and end."""
@@ -342,3 +483,16 @@ class RespSession:
         if self.requests.error:
             self.out.append(error(f"ERR Protocol error: {self.requests.error}"))
         self.close(f"protocol error: {self.requests.error or 'another protocol'}")
+
+
+def _joined(blobs: list[bytes]) -> Iterator[bytes]:
+    """The blobs in a row, short ones together."""
+    small: list[bytes] = []
+    size = 0
+    for blob in blobs:
+        if small and size + len(blob) > JOINED_BYTES:
+            yield b"".join(small)
+            small, size = [], 0
+        small.append(blob)
+        size += len(blob)
+    yield b"".join(small)

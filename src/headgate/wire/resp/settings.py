@@ -53,7 +53,7 @@ class Settings:
     notify_keyspace_events: str = ""
     """Nothing, or ``Ex``: keys that expire are published."""
     slow_session: SlowPolicy = "wait"
-    slow_timeout: float = 0.0
+    slow_timeout: float = 60.0
     """Seconds; 0 is never."""
     dispatch_quota: int = 100
     max_clients: int = 100_000
@@ -111,6 +111,7 @@ def slow_policy(text: str) -> SlowPolicy:
 
 def events(text: str) -> str:
     """Nothing, or that keys expired: both letters, in any order and case."""
+    # S002-77, RESP-70: expired keys, or nothing.
     if text and set(text.lower()) != {"e", "x"}:
         raise ValueError("only expired keys can be published: use 'Ex', or '' for nothing")
     return EXPIRED if text else ""

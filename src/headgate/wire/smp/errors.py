@@ -16,6 +16,7 @@ from headgate.errors import (
     Unauthorised,
 )
 
+# WIRE-48: one word for whoever has no right, and for what is not there.
 TEXTS: dict[type[HeadgateError], str] = {
     Unauthorised: "AUTH",
     NoSuchQueue: "AUTH",

@@ -11,10 +11,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from headgate.core.values import value
-from headgate.wire.smp.encoding import (
-    Malformed,
-    Reader,
+from headgate.core.model.value import value
+from headgate.errors import Malformed
+from headgate.wire.smp.codec.encoding import (
+    FieldReader,
     boolean,
     items,
     large,
@@ -91,12 +91,12 @@ class ServerHello:
 
     @classmethod
     def parse(cls, data: bytes) -> ServerHello:
-        reader = Reader(data)
+        reader = FieldReader(data)
         versions = Versions(reader.word16(), reader.word16())
         session_id = reader.string()
         if versions.highest < KEYS_FROM:
             return cls(versions, session_id)
-        return cls(versions, session_id, tuple(reader.some(Reader.large)), reader.large())
+        return cls(versions, session_id, tuple(reader.some(FieldReader.large)), reader.large())
 
 
 @value
@@ -113,12 +113,12 @@ class ServiceHello:
         return self.role.value + chain + large(self.signed_key)
 
     @classmethod
-    def read(cls, reader: Reader) -> ServiceHello:
+    def read(cls, reader: FieldReader) -> ServiceHello:
         try:
             role = Role(reader.char())
         except ValueError as error:
             raise Malformed("a service of an unknown role") from error
-        return cls(role, tuple(reader.some(Reader.large)), reader.large())
+        return cls(role, tuple(reader.some(FieldReader.large)), reader.large())
 
 
 @value
@@ -139,6 +139,7 @@ class ClientHello:
         return self.version >= ENCRYPTED_FROM and self.key is not None and not self.is_proxy
 
     def encode(self) -> bytes:
+        # WIRE-8, WIRE-9, WIRE-10: then what the version has, and a key only if there is one.
         data = word16(self.version) + string(self.key_hash)
         if self.version >= KEYS_FROM and self.key is not None:
             data += string(self.key)
@@ -150,22 +151,24 @@ class ClientHello:
 
     @classmethod
     def parse(cls, data: bytes) -> ClientHello:
-        reader = Reader(data)
+        reader = FieldReader(data)
         version = reader.word16()
         key_hash = reader.string()
         key = _optional_key(reader) if version >= KEYS_FROM else None
         is_proxy = reader.boolean() if version >= PROXY_FROM else False
+        # S001-4: before version 16 there is no such part.
         service = reader.maybe(ServiceHello.read) if version >= SERVICE_FROM else None
         return cls(version, key_hash, key, is_proxy, service)
 
 
 @value
-class ServiceGranted:
+class ServiceAccepted:
     """The third message: who the service is, for as long as it has this certificate."""
 
     service_id: bytes
 
     def encode(self) -> bytes:
+        # WIRE-11: a service is accepted by its id.
         return b"R" + string(self.service_id)
 
 
@@ -176,17 +179,18 @@ class ServiceRefused:
     error: TransportError
 
     def encode(self) -> bytes:
+        # WIRE-12: or refused with a word.
         return b"E" + self.error.value
 
 
-ServiceReply: TypeAlias = ServiceGranted | ServiceRefused
+ServiceReply: TypeAlias = ServiceAccepted | ServiceRefused
 
 
 def parse_service_reply(data: bytes) -> ServiceReply:
-    reader = Reader(data)
+    reader = FieldReader(data)
     match reader.char():
         case b"R":
-            return ServiceGranted(reader.string())
+            return ServiceAccepted(reader.string())
         case b"E":
             text = reader.rest()
             for error in TransportError:
@@ -195,7 +199,7 @@ def parse_service_reply(data: bytes) -> ServiceReply:
     raise Malformed("neither granted nor refused")
 
 
-def _optional_key(reader: Reader) -> bytes | None:
+def _optional_key(reader: FieldReader) -> bytes | None:
     """A key that no tag announces: what is not one is the next field, and is read again."""
     place = reader.mark()
     try:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from headgate.core import commands as core
-from headgate.core.domain import SMP_DOMAIN
-from headgate.core.message import NO_PROPERTIES, NOTIFY, Message
-from headgate.core.names import MessageId, QueueId, ServiceId, SessionId
-from headgate.core.parties import (
+from headgate.core.model.domain import SMP_DOMAIN
+from headgate.core.model.ids import MessageId, QueueId, ServiceId, SessionId
+from headgate.core.model.message import NO_PROPERTIES, NOTIFY, Message
+from headgate.core.model.parties import (
     Address,
     Change,
     ChangeKeys,
@@ -25,19 +25,18 @@ from headgate.core.parties import (
     SetNotifier,
     Suspend,
 )
-from headgate.core.values import value
-from headgate.errors import HeadgateError
-from headgate.wire.smp import commands as c
-from headgate.wire.smp import replies as r
-from headgate.wire.smp.bodies import body_max
-from headgate.wire.smp.box import public_of, shared_key
-from headgate.wire.smp.claims import Claim
-from headgate.wire.smp.encoding import Malformed
+from headgate.core.model.value import value
+from headgate.crypto.box import public_of, shared_key
+from headgate.crypto.keys import KeyKind, encode_key, raw_key
+from headgate.crypto.proof import Verifier, link_sender
+from headgate.errors import HeadgateError, Malformed
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec import replies as r
+from headgate.wire.smp.codec.sealed import body_max
+from headgate.wire.smp.codec.transmissions import SIGNATURE, Transmission
 from headgate.wire.smp.errors import error_text
 from headgate.wire.smp.handshake import Role
-from headgate.wire.smp.keys import KeyKind, encode_key, raw_key
-from headgate.wire.smp.proof import Verifier, link_sender
-from headgate.wire.smp.transmissions import SIGNATURE, Transmission
+from headgate.wire.smp.proofs import Claim
 
 ID_BYTES = 24
 NOWHERE = QueueId(b"")
@@ -45,7 +44,7 @@ NOTIFYING = {NOTIFY: True}
 OK = r.Ok()
 
 
-class Shell(Protocol):
+class RequestPort(Protocol):
     """What requests need of the world."""
 
     def now(self) -> float: ...
@@ -60,7 +59,7 @@ class Shell(Protocol):
 
 
 @value
-class Asked:
+class RequestRef:
     """What the answer needs to know of its request."""
 
     correlation: bytes
@@ -69,14 +68,14 @@ class Asked:
     """What success is called, where the effect does not say it."""
 
 
-class Requests:
+class RequestReader:
     """The requests of one session, once its handshake is done."""
 
     __slots__ = ("_role", "_service", "_session", "_shell", "_verifier", "_version")
 
     def __init__(
         self,
-        shell: Shell,
+        shell: RequestPort,
         session: SessionId,
         version: int,
         verifier: Verifier,
@@ -94,8 +93,9 @@ class Requests:
         """The command of a transmission, to be carried out, or what it is answered with."""
         try:
             command = c.parse_command(asked.command, self._version)
-        except c.CommandError as error:
+        except c.BadCommand as error:
             return r.Err(f"CMD {error.kind}")
+        # ACC-53, ACC-88: before anything is looked up.
         wrong = c.check_credentials(command, bool(asked.entity), bool(asked.authorization))
         if wrong is not None:
             return r.Err(f"CMD {wrong}")
@@ -127,6 +127,7 @@ class Requests:
             link = Link(new.link.id or draw(ID_BYTES), new.link.fixed, new.link.user)
         notifier, notified = None, None
         if new.notifier is not None:
+            # ACC-82: made as by NKEY.
             notifier, notified = self._notifier(new.notifier)
         parties = Parties(
             keys=(new.key,),
@@ -146,13 +147,15 @@ class Requests:
             self._service,
             notified,
         )
-        ref = Asked(asked.correlation, b"", ids)
+        # ACC-1: the answer is about nothing, and has ids and a key.
+        ref = RequestRef(asked.correlation, b"", ids)
         return core.Create(
             self._session, ref, queue, SMP_DOMAIN, new.subscribe, self._service, parties
         )
 
     def _notifier(self, asked: c.NKey) -> tuple[Notifier, r.Nid]:
         private = self._shell.draw(32)
+        # ACC-74: another id each time.
         id = self._shell.draw(ID_BYTES)
         secret = shared_key(private, raw_key(asked.dh))
         return (
@@ -178,6 +181,7 @@ class Requests:
             self._service is None
             or asked.entity != self._service
             or len(asked.authorization) != SIGNATURE
+            # S001-17, ACC-59: by the key of this session, and by no other.
             or not self._verifier.service(claim.signed, asked.authorization)
         ):
             return r.Err("SERVICE")
@@ -189,15 +193,16 @@ class Requests:
             isinstance(command, c.Subs),
         )
 
-    def _get(self, _: c.Get, asked: Transmission, claim: Claim) -> core.Command:
+    def _get(self, _: c.SmpGet, asked: Transmission, claim: Claim) -> core.Command:
         return core.Get(self._session, _ref(asked), QueueId(asked.entity), claim)
 
-    def _ack(self, ack: c.Ack, asked: Transmission, claim: Claim) -> core.Command:
+    def _ack(self, ack: c.SmpAck, asked: Transmission, claim: Claim) -> core.Command:
         messages = (MessageId(ack.message_id),) if ack.message_id else ()
         queue = QueueId(asked.entity)
         return core.Confirm(self._session, _ref(asked), queue, messages, proof=claim)
 
-    def _send(self, send: c.Send, asked: Transmission, claim: Claim) -> core.Command | r.Reply:
+    def _send(self, send: c.SmpSend, asked: Transmission, claim: Claim) -> core.Command | r.Reply:
+        # ACC-14, ACC-15: the longest body arrives, one byte more is LARGE_MSG.
         if len(send.body) > body_max(self._version):
             return r.Err("LARGE_MSG")
         message = Message(
@@ -225,6 +230,7 @@ class Requests:
         self, command: c.Command, asked: Transmission, claim: Claim
     ) -> core.Command | r.Reply:
         change, party = _change(command)
+        # ACC-8, ACC-18: each party is known by its own id, and by no other's.
         if party is Party.RECIPIENT:
             queue, via = QueueId(asked.entity), None
         else:
@@ -233,8 +239,9 @@ class Requests:
         return core.Amend(self._session, ref, queue, change, via, claim)
 
 
-def _ref(asked: Transmission, answer: r.Reply | None = None) -> Asked:
-    return Asked(asked.correlation, asked.entity, answer)
+def _ref(asked: Transmission, answer: r.Reply | None = None) -> RequestRef:
+    # ACC-9, ACC-19: the answer is about the id that was asked by.
+    return RequestRef(asked.correlation, asked.entity, answer)
 
 
 def _change(command: c.Command) -> tuple[Change, Party]:
@@ -262,24 +269,27 @@ def _change(command: c.Command) -> tuple[Change, Party]:
             raise AssertionError("every other command has a maker of its own")
 
 
-MAKERS: dict[type[Any], Callable[[Requests, Any, Transmission, Claim], core.Command | r.Reply]] = {
-    c.New: Requests._new,
-    c.Sub: Requests._sub,
-    c.NSub: Requests._nsub,
-    c.Subs: Requests._subs,
-    c.NSubs: Requests._subs,
-    c.Get: Requests._get,
-    c.Ack: Requests._ack,
-    c.Send: Requests._send,
-    c.Del: Requests._del,
-    c.Que: Requests._que,
-    c.NKey: Requests._nkey,
+MAKERS: dict[
+    type[Any], Callable[[RequestReader, Any, Transmission, Claim], core.Command | r.Reply]
+] = {
+    c.New: RequestReader._new,
+    c.Sub: RequestReader._sub,
+    c.NSub: RequestReader._nsub,
+    c.Subs: RequestReader._subs,
+    c.NSubs: RequestReader._subs,
+    c.SmpGet: RequestReader._get,
+    c.SmpAck: RequestReader._ack,
+    c.SmpSend: RequestReader._send,
+    c.Del: RequestReader._del,
+    c.Que: RequestReader._que,
+    c.NKey: RequestReader._nkey,
     **dict.fromkeys(
-        (c.Key, c.SKey, c.RKey, c.LSet, c.LKey, c.LGet, c.LDel, c.NDel, c.Off), Requests._amend
+        (c.Key, c.SKey, c.RKey, c.LSet, c.LKey, c.LGet, c.LDel, c.NDel, c.Off), RequestReader._amend
     ),
 }
 
 REFUSED: dict[type[Any], r.Reply] = {
+    # ACC-89: PING is answered PONG.
     c.Ping: r.Pong(),
     # A router that is no proxy, and that knows no names.
     c.Prxy: r.Err("PROXY BASIC_AUTH"),

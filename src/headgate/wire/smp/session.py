@@ -1,37 +1,21 @@
 """One client's session: greeting, then blocks of requests in and blocks of answers out.
 
-It is given blocks' bytes and effects, and says through its `Host` what to write and what to ask
+It is given blocks' bytes and effects, and says through its `SmpPort` what to write and what to ask
 of the core. TLS is not its business; the session id, which is TLS's, is handed in.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from headgate.core import commands as core
 from headgate.core import effects as e
-from headgate.core.names import ServiceId, SessionId
-from headgate.core.values import value
-from headgate.errors import HeadgateError, Overloaded
-from headgate.wire.smp import replies as r
-from headgate.wire.smp.answers import LATER, NOBODY, Answers
-from headgate.wire.smp.blocks import Frames, pack, unpack
-from headgate.wire.smp.box import Cipher, PlainCipher, public_of, router_cipher
-from headgate.wire.smp.encoding import Malformed
-from headgate.wire.smp.errors import error_text
-from headgate.wire.smp.handshake import (
-    LEGACY,
-    VERSIONS,
-    ClientHello,
-    Role,
-    ServerHello,
-    ServiceGranted,
-    ServiceHello,
-    ServiceRefused,
-    TransportError,
-)
-from headgate.wire.smp.keys import (
+from headgate.core.model.ids import ServiceId, SessionId
+from headgate.core.model.value import value
+from headgate.crypto.box import public_of
+from headgate.crypto.keys import (
     KeyKind,
     SigningKey,
     check_chain,
@@ -43,17 +27,37 @@ from headgate.wire.smp.keys import (
     raw_key,
     sign_key,
 )
-from headgate.wire.smp.proof import ServiceProof, Verifier
-from headgate.wire.smp.requests import ID_BYTES, Asked, Requests, Shell
-from headgate.wire.smp.transmissions import BadAuthorization, parse, signed
+from headgate.crypto.proof import ServiceProof, Verifier
+from headgate.errors import HeadgateError, Malformed, Overloaded
+from headgate.wire.port import SessionPort
+from headgate.wire.smp.codec import replies as r
+from headgate.wire.smp.codec.blocks import BlockFrames, pack, unpack
+from headgate.wire.smp.codec.ciphers import Cipher, PlainCipher, router_cipher
+from headgate.wire.smp.codec.transmissions import BadAuthorization, parse, signed
+from headgate.wire.smp.errors import error_text
+from headgate.wire.smp.handshake import (
+    LEGACY,
+    VERSIONS,
+    ClientHello,
+    Role,
+    ServerHello,
+    ServiceAccepted,
+    ServiceHello,
+    ServiceRefused,
+    TransportError,
+)
+from headgate.wire.smp.requests import ID_BYTES, RequestPort, RequestReader, RequestRef
+from headgate.wire.smp.responses import GRANTED, LATER, NOBODY, Responses, request_of
 
 MESSAGING_SINCE = 19
 """The version from which a service may have messages; before, such a client is like any other."""
 
 UNANSWERED_MAX = 1024
-"""Requests of one session that are carried out at a time; more are not read meanwhile."""
+"""Requests of one session that wait for their answers; more are not read meanwhile."""
 
 PLAIN = PlainCipher()
+
+Answer: TypeAlias = tuple[RequestRef, r.Reply]
 
 
 @value
@@ -77,66 +81,69 @@ class Peer:
     """The certificates that it showed, leaf first."""
 
 
-class Host(Shell, Protocol):
-    """The shell of a session."""
-
-    def write(self, blocks: bytes, messages: int) -> None:
-        """Send these blocks; so many messages are in them."""
-        ...
-
-    def submit(self, commands: Sequence[core.Command]) -> None: ...
+class SmpPort(RequestPort, SessionPort, Protocol):
+    """The server's end of a SimpleX session."""
 
     def defer(self, effects: Sequence[e.Effect]) -> None:
-        """Hand these to `tell` a little later."""
+        """Hand these to `write_later` a little later."""
+        ...
+
+    def deferred(self) -> Sequence[e.Effect]:
+        """What was deferred and not handed over yet; it is not deferred any longer."""
         ...
 
     def opened(self) -> None:
         """The handshake is done."""
         ...
 
-    def pause(self) -> None:
-        """Read nothing more from the client, until `resume`."""
-        ...
-
-    def resume(self) -> None: ...
-
-    def close(self, reason: str) -> None:
-        """End the session when everything is written."""
-        ...
-
 
 class SmpSession:
+    """One SMP client: blocks in, commands to the core, replies in blocks out.
+
+    The server owns it with a connection. It makes the handshake, opens and seals blocks, and
+    answers each transmission once.
+    """
+
     __slots__ = (
+        "_answered",
         "_answers",
+        "_asked",
         "_cipher",
         "_credentials",
         "_frames",
+        "_held",
         "_host",
+        "_is_over",
         "_is_paused",
         "_peer",
         "_pending",
         "_private",
         "_requests",
-        "_unanswered",
         "_version",
         "id",
     )
 
-    def __init__(self, host: Host, id: SessionId, credentials: Credentials, peer: Peer) -> None:
+    def __init__(self, host: SmpPort, id: SessionId, credentials: Credentials, peer: Peer) -> None:
         self.id = id
         self._host = host
         self._credentials = credentials
         self._peer = peer
         self._private = host.draw(32)
-        self._frames = Frames()
+        self._frames = BlockFrames()
         self._cipher: Cipher = PLAIN
         self._version = 0
-        self._answers: Answers | None = None
-        self._requests: Requests | None = None
+        self._answers: Responses | None = None
+        self._requests: RequestReader | None = None
         self._pending: tuple[ClientHello, ServiceProof] | None = None
         """A greeting that waits for the service's id."""
-        self._unanswered = 0
+        self._asked = 0
+        """Requests that went to the core, which answers them in this order."""
+        self._answered = 0
+        self._held: deque[tuple[int, bytes]] = deque()
+        """Answers that need nothing of the core, and behind how many of its answers each is."""
         self._is_paused = False
+        self._is_over = False
+        """It asked to be closed; what follows is not read."""
 
     def start(self) -> None:
         """Greet the client."""
@@ -153,13 +160,15 @@ class SmpSession:
 
     def receive(self, data: bytes) -> None:
         for block in self._frames.feed(data):
+            if self._is_over:
+                return
             if self._requests is not None:
                 self._take(block, self._requests)
             elif self._version == 0:
                 self._greeted(block)
             else:
                 # The client waits for its service's id before it may say anything.
-                self._host.close("handshake spoke too early")
+                self._close("handshake spoke too early")
 
     @property
     def is_cut_off(self) -> bool:
@@ -168,39 +177,51 @@ class SmpSession:
 
     # What the core says.
 
-    def tell(self, effects: Sequence[e.Effect]) -> None:
-        """Answers come before what nobody asked for: a batch of subscriptions is answered, then
-        the messages follow. Those who lost a queue are told later, together."""
+    def write_effects(self, effects: Sequence[e.Effect]) -> None:
+        """Answers come before what nobody asked for, in the order of what was asked: a batch of
+        subscriptions is answered, then the messages follow. Those who lost a queue are told later,
+        together; but who takes queues back is told first, or it would take the loss for a new
+        one."""
         answers = self._answers
         if answers is None:
             self._identified(effects)
             return
+        lost: list[bytes] = []
         replies: list[bytes] = []
         events: list[bytes] = []
         later: list[e.Effect] = []
-        messages = answered = 0
+        messages = 0
         for effect in effects:
+            # S000-18, S001-60: who lost something is told with the next flush.
             if isinstance(effect, LATER):
                 later.append(effect)
                 continue
-            is_event = getattr(effect, "ref", None) is None
-            (events if is_event else replies).append(answers.tell(effect))
+            if isinstance(effect, GRANTED):
+                lost += [answers.encode_effect(each) for each in (*self._host.deferred(), *later)]
+                later = []
+            if getattr(effect, "ref", None) is None:
+                events.append(answers.encode_effect(effect))
+            else:
+                if self._held:
+                    replies += self._let_go()
+                replies.append(answers.encode_effect(effect))
+                self._answered += 1
             messages += isinstance(effect, e.Deliver)
-            answered += not is_event
         if later:
             self._host.defer(later)
-        self._unanswered -= answered
+        replies += self._let_go()
         # What was asked for is an answer, also if it is a message: who does not take its answers
         # is not read, or it could ask for any number of bytes.
-        self._write(pack(replies + events), 0 if replies else messages)
+        # S000-30, SMP-12, SMP-15: all answers, then the messages, in as few blocks as they fill.
+        self._write(pack(lost + replies + events), 0 if replies else messages)
         if self._is_paused and self._unanswered <= UNANSWERED_MAX // 2:
             self._is_paused = False
             self._host.resume()
 
-    def tell_later(self, effects: Sequence[e.Effect]) -> None:
+    def write_later(self, effects: Sequence[e.Effect]) -> None:
         """Say what was deferred."""
         assert self._answers is not None, "nothing is deferred before the handshake is done"
-        self._write(pack([self._answers.tell(effect) for effect in effects]))
+        self._write(pack([self._answers.encode_effect(effect) for effect in effects]))
 
     # The handshake.
 
@@ -208,16 +229,17 @@ class SmpSession:
         try:
             hello = ClientHello.parse(PLAIN.open(block))
         except Malformed:
-            self._host.close("handshake malformed")
+            self._close("handshake malformed")
             return
         if hello.key_hash != self._credentials.fingerprint:
-            self._host.close("handshake meant another router")
+            self._close("handshake meant another router")
             return
         lowest, highest = VERSIONS
         if not self._peer.has_protocol or not lowest <= hello.version <= highest:
-            self._host.close("handshake no common version")
+            self._close("handshake no common version")
             return
         service = hello.service
+        # S001-6, S001-10, S001-25: no service, or none of this version: no third message.
         if service is None or (service.role is Role.MESSAGING and hello.version < MESSAGING_SINCE):
             self._open(hello, None, None)
             return
@@ -234,14 +256,17 @@ class SmpSession:
         try:
             self._host.submit([command])
         except Overloaded:
+            # S004-19: the client takes it for temporary and tries again.
             self._refuse(TransportError.BAD_SERVICE)
 
     def _service_proof(self, service: ServiceHello) -> ServiceProof:
         """What proves that the client is the service: the certificates that TLS has checked its
         keys of, and a key of this session signed by them."""
+        # S000-92, S001-13: a service is who TLS has seen.
         if service.chain != self._peer.chain:
             raise Malformed("another chain than that of TLS")
         check_chain(service.chain, self._host.now())
+        # S001-12, S001-14: the key of this session, if the certificate signed it.
         key = open_signed_key(service.signed_key, leaf_key(service.chain))
         if kind_of(key) is not KeyKind.ED25519:
             raise Malformed("the key of a service's session is one of Ed25519")
@@ -253,14 +278,21 @@ class SmpSession:
         (hello, proof), self._pending = self._pending, None
         effect = effects[0]
         if isinstance(effect, e.Identified):
-            self._write([ServiceGranted(effect.service).encode()])
+            # S001-11: the third message has the id of the service.
+            self._write([ServiceAccepted(effect.service).encode()])
             self._open(hello, proof, effect.service)
         else:
             self._refuse(TransportError.BAD_SERVICE)
 
     def _refuse(self, error: TransportError) -> None:
         self._write([ServiceRefused(error).encode()])
-        self._host.close(f"handshake {error.name.lower().replace('_', ' ')}")
+        self._close(f"handshake {error.name.lower().replace('_', ' ')}")
+
+    def _close(self, reason: str) -> None:
+        """Whoever is sent away is not greeted any more, whatever it sent behind."""
+        self._is_over = True
+        self._pending = None
+        self._host.close(reason)
 
     def _open(
         self, hello: ClientHello, proof: ServiceProof | None, service: ServiceId | None
@@ -272,61 +304,84 @@ class SmpSession:
                     self._private, raw_key(hello.key), self._peer.session_id
                 )
             except Malformed:
-                self._host.close("handshake malformed")
+                self._close("handshake malformed")
                 return
         role = hello.service.role if hello.service is not None and service is not None else None
         verifier = Verifier(self._private, proof)
-        self._answers = Answers(hello.version, self._host.draw)
-        self._requests = Requests(self._host, self.id, hello.version, verifier, role, service)
+        self._answers = Responses(hello.version, self._host.draw)
+        self._requests = RequestReader(self._host, self.id, hello.version, verifier, role, service)
         self._host.opened()
 
     # Blocks.
 
-    def _take(self, block: bytes, requests: Requests) -> None:
-        """The requests of a block go to the core together."""
+    def _take(self, block: bytes, requests: RequestReader) -> None:
+        """The requests of a block go to the core together. What needs nothing of it is answered in
+        its place among them."""
         try:
             transmissions = unpack(self._cipher.open(block))
         except Malformed:
-            self._answer([(NOBODY, r.Err("BLOCK"))])
+            # ACC-90: told, and the session goes on.
+            self._write(pack([self._encoded(NOBODY, r.Err("BLOCK"))]))
             return
-        commands: list[core.Command] = []
-        answers: list[tuple[Asked, r.Reply]] = []
-        for data in transmissions:
-            try:
-                asked = parse(data, self._version)
-            except BadAuthorization as error:
-                answers.append((Asked(error.correlation, b""), r.Err("BLOCK")))
-                continue
-            except Malformed:
-                answers.append((NOBODY, r.Err("BLOCK")))
-                continue
-            read = requests.read(asked, signed(self._peer.session_id, asked))
-            if isinstance(read, core.Request):
-                commands.append(read)
-            else:
-                assert not isinstance(read, core.Command), "a client asks for answers"
-                answers.append((Asked(asked.correlation, asked.entity), read))
-        if commands:
-            answers += self._submit(commands)
+        read = [self._read(data, requests) for data in transmissions]
+        answers = self._submit(read)
         if answers:
-            self._answer(answers)
+            self._write(pack([self._encoded(asked, reply) for asked, reply in answers]))
 
-    def _submit(self, commands: list[core.Command]) -> list[tuple[Asked, r.Reply]]:
+    def _read(self, data: bytes, requests: RequestReader) -> core.Request | Answer:
+        """What is asked of the core, or the answer."""
         try:
-            self._host.submit(commands)
+            asked = parse(data, self._version)
+        except BadAuthorization as error:
+            return RequestRef(error.correlation, b""), r.Err("BLOCK")
+        except Malformed:
+            return NOBODY, r.Err("BLOCK")
+        read = requests.read(asked, signed(self._peer.session_id, asked))
+        if isinstance(read, core.Request):
+            return read
+        assert not isinstance(read, core.Command), "a client asks for answers"
+        return RequestRef(asked.correlation, asked.entity), read
+
+    def _submit(self, read: Sequence[core.Request | Answer]) -> list[Answer]:
+        """Ask the core what it is to be asked; return what can be answered at once, which is all
+        of it or nothing."""
+        commands = [each for each in read if not isinstance(each, tuple)]
+        try:
+            if commands:
+                self._host.submit(commands)
         except HeadgateError as error:
-            text = error_text(error)
-            return [(c.ref, r.Err(text)) for c in commands if isinstance(c, core.Request)]  # type: ignore[misc]
-        self._unanswered += len(commands)
+            refusal = r.Err(error_text(error))
+            return [
+                each if isinstance(each, tuple) else (request_of(each.ref), refusal)
+                for each in read
+            ]
+        if not commands:
+            return [each for each in read if isinstance(each, tuple)]
+        for each in read:
+            if isinstance(each, tuple):
+                # ACC-50: each answer in the place of its command.
+                self._held.append((self._asked, self._encoded(*each)))
+            else:
+                self._asked += 1
         if self._unanswered > UNANSWERED_MAX and not self._is_paused:
             self._is_paused = True
             self._host.pause()
         return []
 
-    def _answer(self, answers: Sequence[tuple[Asked, r.Reply]]) -> None:
+    @property
+    def _unanswered(self) -> int:
+        return self._asked - self._answered + len(self._held)
+
+    def _let_go(self) -> list[bytes]:
+        """The answers whose turn it is."""
+        queued = []
+        while self._held and self._held[0][0] <= self._answered:
+            queued.append(self._held.popleft()[1])
+        return queued
+
+    def _encoded(self, asked: RequestRef, reply: r.Reply) -> bytes:
         assert self._answers is not None, "the handshake is done"
-        encode = self._answers.encode
-        self._write(pack([encode(asked, reply) for asked, reply in answers]))
+        return self._answers.encode(asked, reply)
 
     def _write(self, payloads: Sequence[bytes], messages: int = 0) -> None:
         if payloads:

@@ -1,0 +1,122 @@
+"""The agent: a client of SMP routers that remembers, reconnects and subscribes again.
+
+What is offered here is what an application needs; a name is imported when it is first used, so
+that who needs one part does not load the others.
+
+- `agent`: what an application opens; `event_stream`, `event_queue`: how it is given `events`.
+- `shell`: does what the engine decides; `engine_driver`, `engine_requests`, `session_events`: what
+  it calls it with; `slot_sessions`, `router_session`: sessions with routers.
+- `engine`: what decides, without I/O; `model`: the identifiers that all parts share.
+- `records`: what it remembers, in one file; `record_line`: in which order.
+- `receiving`, `fetching`, `sending`, `queues`, `deleting`: messages, on top of the `ports`;
+  `upkeep`: what is done now and then.
+- `connections`: two agents that write to each other.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headgate.agent.agent import Agent, RouterStatus, SenderQueue
+    from headgate.agent.connections.connection import Connection, ConnectionState, Invitation
+    from headgate.agent.connections.inviting import ContactAddress
+    from headgate.agent.event_stream import AgentEvent
+    from headgate.agent.events import (
+        Confirmation,
+        Connected,
+        Deleted,
+        Down,
+        End,
+        Failed,
+        Info,
+        Message,
+        Mismatch,
+        NamedQueue,
+        Problem,
+        ProblemKind,
+        QueueFull,
+        Receipt,
+        Refusal,
+        Request,
+        Sent,
+        ServiceAll,
+        ServiceDown,
+        ServiceEnd,
+        ServiceUp,
+        Skipped,
+        StoreFailed,
+        Suspended,
+        Up,
+        Warned,
+    )
+    from headgate.agent.queues import OwnQueue
+    from headgate.agent.subscribe_calls import SubscribeResult, SubscribeState
+
+__all__ = [
+    "Agent",
+    "AgentEvent",
+    "Confirmation",
+    "Connected",
+    "Connection",
+    "ConnectionState",
+    "ContactAddress",
+    "Deleted",
+    "Down",
+    "End",
+    "Failed",
+    "Info",
+    "Invitation",
+    "Message",
+    "Mismatch",
+    "NamedQueue",
+    "OwnQueue",
+    "Problem",
+    "ProblemKind",
+    "QueueFull",
+    "Receipt",
+    "Refusal",
+    "Request",
+    "RouterStatus",
+    "SenderQueue",
+    "Sent",
+    "ServiceAll",
+    "ServiceDown",
+    "ServiceEnd",
+    "ServiceUp",
+    "Skipped",
+    "StoreFailed",
+    "SubscribeResult",
+    "SubscribeState",
+    "Suspended",
+    "Up",
+    "Warned",
+]
+
+PLACES = {
+    "Agent": "agent",
+    "AgentEvent": "event_stream",
+    "Connection": "connections.connection",
+    "ConnectionState": "connections.connection",
+    "ContactAddress": "connections.inviting",
+    "Invitation": "connections.connection",
+    "OwnQueue": "queues",
+    "RouterStatus": "agent",
+    "SenderQueue": "agent",
+    "SubscribeResult": "subscribe_calls",
+    "SubscribeState": "subscribe_calls",
+}
+"""All others are events."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'headgate.agent' has no attribute {name!r}")
+    found: object = getattr(import_module(f"headgate.agent.{PLACES.get(name, 'events')}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,537 @@
+"""The agent: what an application holds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, TypeAlias
+
+from headgate.agent.clock import AgentClock, SystemClock
+from headgate.agent.connections.calls import ConnectionCalls
+from headgate.agent.connections.connections import Connections, openers, sealers
+from headgate.agent.connections.parts import find_kem
+from headgate.agent.engine.engine import NOT_TOGETHER
+from headgate.agent.engine.services import ServiceState
+from headgate.agent.engine.settings import MESSAGING
+from headgate.agent.engine.slots import Phase
+from headgate.agent.event_queue import EventQueue
+from headgate.agent.event_stream import AgentEvent, EventStream, Kept
+from headgate.agent.events import DeliveryEvent, Message, SubscriptionEvent, Suspended
+from headgate.agent.fetching import Fetching
+from headgate.agent.model import ConnectionId, RouterId, SessionMode, UserId
+from headgate.agent.operations import Operations
+from headgate.agent.queues import OpenedQueue, OwnQueue, Queues
+from headgate.agent.receiving import Receiving
+from headgate.agent.records import Database, Records, routers, users
+from headgate.agent.sending import Sending
+from headgate.agent.shell import Shell
+from headgate.agent.shell_settings import ShellSettings
+from headgate.agent.slot_sessions import ConnectLink
+from headgate.agent.subscribe_calls import SubscribeResult
+from headgate.agent.upkeep import Upkeep
+from headgate.client.smp.link import Link
+from headgate.client.smp.timing import BACKGROUND
+from headgate.core.model.tally import Tally
+from headgate.core.model.value import value
+from headgate.errors import Closed, ConfigError
+from headgate.wire.smp.agent.queue_address import QueueAddress
+from headgate.wire.smp.codec.router_address import RouterAddress
+
+log = logging.getLogger("headgate.agent")
+
+SessionWord: TypeAlias = Literal["shared", "entity"]
+
+
+@value
+class RouterStatus:
+    """What an agent has with one router; in entity mode, of one connection there."""
+
+    user: UserId
+    router: RouterAddress
+    connection: ConnectionId | None
+    phase: Phase
+    pending: int
+    """Queues that wait for an answer, as far as they were read."""
+    active: int
+    is_reading: bool
+    service: ServiceState
+    tally: Tally
+    """Queues that the router confirmed for the service."""
+
+
+@value
+class AgentOptions:
+    """What an agent is opened with."""
+
+    routers: tuple[RouterAddress, ...] = ()
+    services: bool = False
+    mode: SessionMode = SessionMode.SHARED
+    settings: ShellSettings = ShellSettings()
+    on_error: Callable[[Exception], None] | None = None
+    subscribe: bool = True
+    clock: AgentClock = SystemClock()
+    connect: ConnectLink = Link.connect
+    draw: Callable[[int], bytes] = secrets.token_bytes
+    """A simulated world has its own time, links and chance."""
+
+
+class Opening:
+    """An agent that is being opened: await it, or enter it as a context."""
+
+    def __init__(self, open_records: Callable[[], Awaitable[Records]], options: AgentOptions):
+        self._open_records = open_records
+        self._options = options
+        self._agent: Agent | None = None
+
+    def __await__(self) -> Generator[object, None, Agent]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Agent:
+        self._agent = await self._open()
+        return self._agent
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._agent is not None, "a context that was entered"
+        await self._agent.close()
+
+    async def _open(self) -> Agent:
+        records = await self._open_records()
+        try:
+            agent = Agent(records, self._options)
+        except BaseException:
+            await records.close()
+            raise
+        try:
+            await agent._start()
+        except BaseException:
+            await agent.close()
+            raise
+        return agent
+
+
+class SenderQueue:
+    """A queue that an agent sends to."""
+
+    def __init__(self, opened: OpenedQueue, sending: Sending) -> None:
+        self.connection = opened.connection
+        self.address = opened.address
+        self._sending = sending
+
+    async def send(self, body: bytes, *, notify: bool = False) -> int:
+        """Send a message: when this returns it is stored, and `Sent` or `Failed` with this id
+        follow. Messages are sent in the order of calls. Raises `TooLong`, `LinkUsed` if the queue
+        is another's, and `StoreError`; then nothing is sent."""
+        return await self._sending.send(self.connection, body, notify=notify)
+
+
+class Agent(ConnectionCalls):
+    """A client of SMP routers that remembers, reconnects and subscribes again.
+
+    Open it with a file, or in memory; it belongs to one event loop, and the file to one agent at a
+    time. What the file has is subscribed from the beginning, unless it is opened without, and
+    `events()` tells how that goes: no router is waited for. Every coroutine may be cancelled.
+    `close` waits for what is stored, not for the network.
+    """
+
+    def __init__(self, records: Records, options: AgentOptions) -> None:
+        self.user: UserId = 0
+        """The user that everything belongs to unless another is named."""
+        self._options = options
+        self._records = records
+        self._on_error = options.on_error
+        self._events: EventQueue[SubscriptionEvent | DeliveryEvent | Kept] = EventQueue()
+        self._stream = EventStream(self._events, options.settings.retry_seconds, self._failed)
+        clock = options.clock
+        self._shell = Shell(
+            records,
+            self._events.put,
+            self._failed,
+            options.settings,
+            clock=clock,
+            connect=options.connect,
+        )
+        self._operations = Operations()
+        kem = find_kem()
+        self._receiving = Receiving(
+            records,
+            self._shell,
+            self._events.put,
+            openers=openers(clock, kem, options.draw),
+            operations=self._operations,
+            clock=clock,
+        )
+        self._shell.messages = self._receiving
+        self._sending = Sending(
+            records,
+            self._shell,
+            self._events.put,
+            sealers=sealers(),
+            operations=self._operations,
+            clock=clock,
+            draw=options.draw,
+        )
+        self._queues = Queues(
+            records,
+            self._shell,
+            self._sending,
+            drop=self._receiving.drop,
+            operations=self._operations,
+            clock=clock,
+            draw=options.draw,
+        )
+        self._connections = Connections(
+            records,
+            self._shell,
+            self._receiving,
+            self._sending,
+            self._events.put,
+            kem=kem,
+            operations=self._operations,
+            clock=clock,
+            draw=options.draw,
+        )
+        self._fetching = Fetching(
+            records, self._shell, self._events.put, operations=self._operations, clock=clock
+        )
+        self._upkeep = Upkeep(records, operations=self._operations, clock=clock)
+        self._router_ids: dict[RouterAddress, RouterId] = {}
+        self._closing: asyncio.Task[None] | None = None
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        routers: Iterable[str | RouterAddress] = (),
+        services: bool = False,
+        session: SessionWord = "shared",
+        subscribe: bool = True,
+        repair: bool = True,
+        timeout: float = 30.0,
+        on_error: Callable[[Exception], None] | None = None,
+        settings: ShellSettings | None = None,
+    ) -> Opening:
+        """Open the agent of a file, or make one.
+
+        `routers` are where new queues are made unless a router is named. `services`: subscribe all
+        queues of a router with one request. `session`: one session for each router, or one for
+        each connection there. `subscribe`: subscribe what the file has; a program that only sends
+        goes without, since what it is given and does not acknowledge counts as shown. `repair`:
+        after a drift, subscribe the queues of a service once more. `timeout`: seconds that an
+        answer may take. `on_error` is called with what goes wrong inside and is tried again; it is
+        logged as well. `settings` have all numbers, and replace `repair` and `timeout`.
+
+        Raises `StoreError` if another agent has the file, and `ConfigError` if services and a
+        session for each connection are both asked for.
+        """
+        options = _options(routers, services, session, repair, timeout, on_error, settings)
+        options = replace(options, subscribe=subscribe)
+        return Opening(lambda: Records.open(Path(path)), options)
+
+    @classmethod
+    def memory(
+        cls,
+        *,
+        routers: Iterable[str | RouterAddress] = (),
+        services: bool = False,
+        session: SessionWord = "shared",
+        repair: bool = True,
+        timeout: float = 30.0,
+        on_error: Callable[[Exception], None] | None = None,
+        settings: ShellSettings | None = None,
+    ) -> Opening:
+        """An agent without a file, which forgets everything when it is closed."""
+        options = _options(routers, services, session, repair, timeout, on_error, settings)
+        return Opening(Records.memory, options)
+
+    async def __aenter__(self) -> Agent:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _start(self) -> None:
+        """Take in what the records have, and begin to subscribe it."""
+        options = self._options
+        known, known_users, self.user = await self._records.write(
+            _prepare, options.routers, services=options.services
+        )
+        for router in known:
+            self._add_router(router.id, router.address)
+        for user in known_users:
+            # Services and sessions are those of this run, for the user that it is about.
+            if user.id == self.user:
+                on, mode = options.services, options.mode
+            else:
+                on, mode = user.services, SessionMode.SHARED
+            self._shell.add_user(user.id, services=on, mode=mode)
+        for user in known_users:
+            await self._shell.load_services(user.id)
+        # What was not read comes before what the routers give again.
+        await self._connections.resume()
+        if options.subscribe:
+            await self.subscribe_all()
+        await self._sending.wake_all()
+        await self._queues.wake_all()
+        self._upkeep.start()
+
+    # Events.
+
+    def events(self) -> AsyncIterator[AgentEvent]:
+        """Everything that happens, in order. It may be left and taken up again: each event is
+        given once, and none is lost. It ends when the agent is closed."""
+        return self._stream
+
+    # Users.
+
+    async def add_user(self, *, services: bool = False) -> UserId:
+        """Another user, which has sessions and services of its own; calls that name no user are for
+        the first. It is there when the file is opened again."""
+        self._check_open()
+        adding = self._records.write(users.add, services=services)
+        adding.add_done_callback(lambda done: self._user_added(done, services))
+        # Whoever is cancelled here has added one all the same.
+        return await asyncio.shield(adding)
+
+    def _user_added(self, done: asyncio.Future[UserId], services: bool) -> None:
+        if not done.cancelled() and done.exception() is None:
+            # S004-22: with services from the beginning, if so wished.
+            self._shell.add_user(done.result(), services=services)
+
+    # Subscribing.
+
+    async def subscribe(
+        self, connections: Iterable[ConnectionId]
+    ) -> dict[ConnectionId, SubscribeResult]:
+        """Subscribe connections, and keep them subscribed. What became of each; one that is
+        pending is tried again without being asked for."""
+        self._check_open()
+        wanted = list(connections)
+        # S000-54: what waits to be sent or done goes on, too.
+        await self._sending.wake(wanted)
+        return await self._shell.subscribe(wanted)
+
+    async def subscribe_all(self, first: UserId | None = None) -> None:
+        """Subscribe everything that the records have, the queues of this user first. Returns
+        when it has begun."""
+        self._check_open()
+        everyone = [user.id for user in await self._records.read(users.everyone)]
+        everyone.sort(key=lambda user: user != (self.user if first is None else first))
+        for user in everyone:
+            for router in await self._records.read(routers.of_user, user):
+                self._shell.subscribe_all(user, router)
+
+    # Plain queues.
+
+    async def queue(
+        self, name: str, *, router: str | RouterAddress | None = None, user: UserId | None = None
+    ) -> OwnQueue:
+        """The queue of this name: made once, at this router or at the first that the agent was
+        opened with, and found again later. Its `address` is for the one program that sends to it.
+        Raises what the router refuses it with, `NotConnected` and `TimedOut`."""
+        self._check_open()
+        owner = self.user if user is None else user
+        known = await self._queues.find(owner, name)
+        if known is not None:
+            return known
+        place = await self._router_for(router, f"the queue {name}")
+        return await self._queues.make(owner, place, name)
+
+    async def fetch(self, queue: OwnQueue) -> Message | None:
+        """The first message of a queue that is not subscribed, or none: for an agent that was
+        opened without subscribing. The queue is locked until the message is acknowledged. Raises
+        `Prohibited` if it is subscribed or locked, `NotConnected` and `TimedOut`."""
+        self._check_open()
+        return await self._fetching.fetch((queue.router, queue.recipient_id))
+
+    async def open_queue(
+        self, address: str | QueueAddress, *, user: UserId | None = None
+    ) -> SenderQueue:
+        """Be the sender of a queue whose address somebody handed out. Raises `LinkUsed` if another
+        is. Without a connection with its router it is secured as soon as there is one."""
+        self._check_open()
+        if isinstance(address, str):
+            address = QueueAddress.parse(address)
+        await self._router(address.router)
+        opened = await self._queues.open(self.user if user is None else user, address)
+        return SenderQueue(opened, self._sending)
+
+    # The application's wishes.
+
+    def set_online(self, online: bool) -> None:
+        """Whether there is a network. Turning on tries everything at once."""
+        self._shell.set_online(online)
+
+    def set_services(self, on: bool, user: UserId | None = None) -> None:
+        """Switch services on or off. No message is lost; queues are subscribed anew."""
+        self._shell.set_services(self.user if user is None else user, on)
+
+    def set_session(self, session: SessionWord, user: UserId | None = None) -> None:
+        """One session for each router, or for each connection. Queues are subscribed anew."""
+        self._shell.set_mode(self.user if user is None else user, _mode(session))
+
+    async def suspend(self, timeout: float = 30.0) -> None:  # noqa: ASYNC109
+        """Let what is under way finish, for so many seconds at most. From now on nothing is shown,
+        acknowledged or begun; the last event is `Suspended`."""
+        self._check_open()
+        # S000-71: what was not shown stays until the agent is resumed.
+        self._events.hold()
+        until = asyncio.get_running_loop().time() + timeout
+        try:
+            # These ask routers, so they finish first.
+            async with asyncio.timeout_at(until):
+                await self._operations.suspend()
+        except TimeoutError:
+            pass
+        if not self._operations.is_suspended:
+            return  # it was resumed meanwhile
+        await self._shell.suspend(max(0.0, until - asyncio.get_running_loop().time()))
+        if self._shell.is_suspended:
+            self._events.put_first(Suspended())
+
+    def resume(self) -> None:
+        """Go on where `suspend` stopped."""
+        self._shell.resume()
+        self._operations.resume()
+        self._events.release()
+
+    # Looking.
+
+    @property
+    def path(self) -> Path:
+        return self._records.path
+
+    def status(self) -> list[RouterStatus]:
+        """What the agent has with each router, now."""
+        return [
+            RouterStatus(
+                slot.slot.user,
+                self._shell.address_of(slot.slot.router),
+                slot.slot.connection,
+                slot.phase,
+                slot.pending,
+                slot.active,
+                slot.is_reading,
+                slot.service,
+                slot.tally,
+            )
+            for slot in self._shell.status()
+        ]
+
+    # The end.
+
+    async def close(self) -> None:
+        """Leave all routers and let go of the file. What was called before is stored."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name="agent: end")
+        # Whoever waits may leave; the agent closes all the same.
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        try:
+            self._operations.resume()
+            await self._connections.close()
+            await self._receiving.close()
+            await self._sending.close()
+            await self._queues.close()
+            await self._fetching.close()
+            await self._upkeep.close()
+            await self._shell.close()
+        finally:
+            self._events.close()
+            await self._records.close()
+
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise Closed("the agent is closed; open it again")
+
+    def _add_router(self, router: RouterId, address: RouterAddress) -> None:
+        self._router_ids[address] = router
+        self._shell.add_router(router, address)
+
+    async def _router(self, address: str | RouterAddress) -> RouterId:
+        """The number of a router, which is kept if it is new."""
+        parsed = _parsed(address)
+        if parsed not in self._router_ids:
+            self._add_router(await self._records.write(routers.keep, parsed), parsed)
+        return self._router_ids[parsed]
+
+    async def _router_for(self, router: str | RouterAddress | None, what: str) -> RouterAddress:
+        if router is None:
+            if not self._options.routers:
+                raise ConfigError(f"name the router at which to make {what}")
+            router = self._options.routers[0]
+        parsed = _parsed(router)
+        await self._router(parsed)
+        return parsed
+
+    def _failed(self, error: Exception) -> None:
+        """Something failed inside; it is tried again."""
+        log.error("the agent goes on after a failure", exc_info=error)
+        if self._on_error is not None:
+            try:
+                self._on_error(error)
+            except Exception:
+                log.exception("on_error failed")
+
+
+def _prepare(
+    tables: Database, addresses: Sequence[RouterAddress], *, services: bool
+) -> tuple[list[routers.Router], list[users.User], UserId]:
+    """Keep routers, and make the first user. All routers, all users, and the first of them."""
+    for address in addresses:
+        routers.keep(tables, address)
+    everyone = users.everyone(tables)
+    if not everyone:
+        users.add(tables, services=services)
+    elif everyone[0].services != services:
+        users.switch_services(tables, everyone[0].id, on=services)
+    everyone = users.everyone(tables)
+    return routers.everything(tables), everyone, everyone[0].id
+
+
+def _options(
+    addresses: Iterable[str | RouterAddress],
+    services: bool,
+    session: SessionWord,
+    repair: bool,
+    seconds: float,
+    on_error: Callable[[Exception], None] | None,
+    settings: ShellSettings | None,
+) -> AgentOptions:
+    parsed = [_parsed(each) for each in addresses]
+    mode = _mode(session)
+    if services and mode is SessionMode.ENTITY:
+        # S004-15: refused before anything is opened.
+        raise ConfigError(NOT_TOGETHER)
+    if settings is None:
+        settings = ShellSettings(
+            replace(MESSAGING, repair=repair), replace(BACKGROUND, answer_seconds=seconds)
+        )
+    return AgentOptions(tuple(parsed), services, mode, settings, on_error)
+
+
+def _parsed(address: str | RouterAddress) -> RouterAddress:
+    return RouterAddress.parse(address) if isinstance(address, str) else address
+
+
+def _mode(session: SessionWord) -> SessionMode:
+    try:
+        return SessionMode(session)
+    except ValueError:
+        raise ConfigError(f"session is 'shared' or 'entity', not {session!r}") from None

@@ -1,0 +1,46 @@
+"""Time, as what waits and counts days sees it. Tests have a clock of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import Protocol
+
+
+class AgentClock(Protocol):
+    """What time it is, and waiting."""
+
+    def now(self) -> float:
+        """Seconds of the wall clock: messages are as old as the world says."""
+        ...
+
+    async def wait(self, seconds: float, until: asyncio.Event) -> None:
+        """Wait so long, or until the event is set. Jumps of the wall clock do not matter."""
+        ...
+
+    def jitter(self) -> float:
+        """A number from -1 to 1, so that many agents do not come back at the same moment."""
+        ...
+
+
+def jitter_seed(clock: AgentClock) -> int:
+    """A seed for a sequence of jitters that is computed."""
+    return round((clock.jitter() + 1) * 2**31)
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now(self) -> float:
+        return time.time()
+
+    async def wait(self, seconds: float, until: asyncio.Event) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await until.wait()
+        except TimeoutError:
+            pass
+
+    def jitter(self) -> float:
+        return random.uniform(-1, 1)

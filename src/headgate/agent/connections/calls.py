@@ -1,0 +1,122 @@
+"""What an application asks of an agent about connections."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from headgate.agent.connections.connection import Connection, Invitation
+from headgate.agent.connections.connections import Connections
+from headgate.agent.connections.inviting import ContactAddress
+from headgate.agent.connections.joining import AnyLink
+from headgate.agent.model import ConnectionId, UserId
+from headgate.errors import StoreError
+from headgate.wire.smp.codec.router_address import RouterAddress
+
+
+class ConnectionCalls(ABC):
+    """The part of `Agent` that makes connections and finds them again. Every coroutine may be
+    cancelled: what was written goes on.
+
+    Unless a router is named, new queues are made at the first that the agent was opened with.
+    """
+
+    user: UserId
+    _connections: Connections
+
+    @abstractmethod
+    async def _router_for(self, router: str | RouterAddress | None, what: str) -> RouterAddress:
+        """The router to make something at."""
+
+    @abstractmethod
+    def _check_open(self) -> None:
+        """Raises `Closed` if the agent is closed."""
+
+    async def invite(
+        self,
+        name: str | None = None,
+        *,
+        router: str | RouterAddress | None = None,
+        info: bytes = b"",
+        auto_accept: bool = False,
+        short: bool = False,
+        pq: bool = False,
+        user: UserId | None = None,
+    ) -> Invitation:
+        """Make a connection for whoever uses its link first. `Confirmation` follows, to be
+        accepted, and then `Connected`; with `auto_accept` that one is accepted at once and given
+        `info`, and `Info` and `Connected` follow. `short`: hand out a link of a hundred
+        characters, if the router has those. `pq`: offer a KEM against computers to come, which
+        needs the extra `pq`. One of this name that nobody has used yet is found again.
+
+        Raises what the router refuses it with, `NotConnected` and `TimedOut`; `StoreError` if the
+        name is taken.
+        """
+        self._check_open()
+        place = await self._router_for(router, "an invitation")
+        owner = self.user if user is None else user
+        return await self._connections.invite(
+            owner, place, name, info=info, auto_accept=auto_accept, short=short, pq=pq
+        )
+
+    async def join(
+        self,
+        link: str | AnyLink,
+        *,
+        name: str | None = None,
+        info: bytes = b"",
+        router: str | RouterAddress | None = None,
+        pq: bool = False,
+        user: UserId | None = None,
+    ) -> Connection:
+        """Use a link that somebody handed out, long or short: an invitation, or the address of a
+        contact. `info` is for whoever made it. `Info` and `Connected` follow, when that one has
+        accepted. To join again what was not finished goes on with it.
+
+        Raises `LinkUsed` if somebody else has used it, `Malformed` if it is no link, `TooLong` for
+        the info, `StoreError` if the name is taken. Without a connection with the routers this
+        returns, and the rest is done when there is one; only the short link of a contact, which
+        nothing is known of before, raises `NotConnected`.
+        """
+        self._check_open()
+        place = await self._router_for(router, "the queue to be answered on")
+        owner = self.user if user is None else user
+        return await self._connections.join(owner, link, place, info, name, pq=pq)
+
+    async def address(
+        self,
+        name: str,
+        *,
+        router: str | RouterAddress | None = None,
+        short: bool = False,
+        user: UserId | None = None,
+    ) -> ContactAddress:
+        """The address of this name, for anybody: made once, and found again later. A `Request`
+        comes from each who uses it, to be accepted or rejected."""
+        self._check_open()
+        owner = self.user if user is None else user
+        known = await self._connections.find_address(owner, name)
+        if known is not None:
+            return known
+        place = await self._router_for(router, f"the address {name}")
+        return await self._connections.address(owner, place, name, short=short)
+
+    async def connection(
+        self, which: ConnectionId | str, *, user: UserId | None = None
+    ) -> Connection:
+        """The connection of this name, or with the id that events have. Raises `StoreError` if
+        there is none."""
+        self._check_open()
+        found = await self._connections.find(self.user if user is None else user, which)
+        if found is None:
+            raise StoreError("there is no such connection: invite or join first")
+        return found
+
+    async def connections(self, *, user: UserId | None = None) -> list[Connection]:
+        """All connections that are there or being made."""
+        self._check_open()
+        return await self._connections.everything(self.user if user is None else user)
+
+    async def send(self, connection: ConnectionId, body: bytes, *, notify: bool = False) -> int:
+        """Send a message to the connection that an event names; see `Connection.send`."""
+        self._check_open()
+        return await self._connections.send(connection, body, notify=notify)

@@ -1,0 +1,76 @@
+"""A connection as an application uses it, and an invitation to one."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from headgate.agent.model import ConnectionId
+from headgate.agent.records.connections import ConnectionStatus
+from headgate.core.model.value import value
+from headgate.wire.smp.agent.links import InvitationLink
+from headgate.wire.smp.agent.short_links import ShortLink
+
+if TYPE_CHECKING:
+    from headgate.agent.connections.connections import Connections
+
+
+@value
+class ConnectionState:
+    """How a connection is at one moment."""
+
+    status: ConnectionStatus
+    is_post_quantum: bool
+    """Whether the secret of a KEM is in what is sent and in what is received."""
+    info: bytes | None = field(repr=False)
+    """What the peer wrote of itself, once it is known."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether messages go both ways."""
+        return self.status is ConnectionStatus.READY
+
+
+class Connection:
+    """One connection. It owns nothing: all of it is in the records, and two with one id are the
+    same. Every coroutine may be cancelled; what it had begun goes on."""
+
+    __slots__ = ("_owner", "id", "name")
+
+    def __init__(self, owner: Connections, id: ConnectionId, name: str | None) -> None:
+        self._owner = owner
+        self.id = id
+        self.name = name
+
+    async def send(self, body: bytes, *, notify: bool = False) -> int:
+        """Send a message: when this returns it is stored, and `Sent` or `Failed` with this id
+        follow. Messages are sent in the order of calls. Raises `TooLong`, `LinkUsed` if the
+        connection failed, and `StoreError`, also if it is not made yet; then nothing is sent."""
+        return await self._owner.send(self.id, body, notify=notify)
+
+    async def state(self) -> ConnectionState:
+        """How it is now. Raises `StoreError` if it was deleted."""
+        return await self._owner.state(self.id)
+
+    async def delete(self) -> None:
+        """Send what waits, delete our queue at its router, and forget the connection. When this
+        returns, that is decided and on the disk."""
+        await self._owner.delete(self.id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Connection) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"Connection({self.id.hex()})"
+
+
+@value
+class Invitation:
+    """A connection that waits for somebody to use its link."""
+
+    connection: Connection
+    link: InvitationLink | ShortLink = field(repr=False)
+    """What is handed out; its text is `str(link)`. Whoever has it first is connected."""

@@ -1,0 +1,200 @@
+"""Inviting: connections for whoever uses their link first, and addresses for anybody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import field
+from typing import TypeAlias
+
+from headgate.agent.connections import handshake
+from headgate.agent.connections.command_tasks import ACCEPT
+from headgate.agent.connections.link_planning import short_link_of
+from headgate.agent.connections.parts import ConnectionParts
+from headgate.agent.connections.queue_making import ShortLinkWish, bare, make_queue, queue_address
+from headgate.agent.connections.status import Happening, next_status
+from headgate.agent.model import ConnectionId, UserId
+from headgate.agent.queues import CONNECTION_BYTES
+from headgate.agent.records import commands, connections, ratchets, receive_queues, routers
+from headgate.agent.records.connections import (
+    ConnectionKind,
+    ConnectionRecord,
+    ConnectionStatus,
+)
+from headgate.agent.records.database import Database
+from headgate.agent.records.ratchets import RatchetRecord
+from headgate.agent.records.receive_queues import ReceiveQueue
+from headgate.core.model.parties import Purpose
+from headgate.core.model.value import value
+from headgate.crypto.ratchet_keys import PrivatePair
+from headgate.crypto.x448 import RAW_BYTES
+from headgate.errors import StoreError
+from headgate.wire.smp.agent.links import ContactLink, InvitationLink
+from headgate.wire.smp.agent.queue_address import QueueAddress
+from headgate.wire.smp.agent.ratchet_start import OfferedKeys
+from headgate.wire.smp.agent.short_links import ShortLink
+from headgate.wire.smp.codec.router_address import RouterAddress
+
+Also: TypeAlias = Callable[[Database, InvitationLink], None]
+"""What else is kept with an invitation, in the same transaction."""
+
+
+@value
+class ContactAddress:
+    """An address that anybody may use, again and again."""
+
+    connection: ConnectionId
+    name: str | None
+    link: ContactLink | ShortLink
+    """What is handed out; its text is `str(link)`."""
+
+
+class Inviting:
+    """Makes connections and addresses for others to use. It owns nothing: both are in the
+    records."""
+
+    def __init__(self, parts: ConnectionParts) -> None:
+        self._parts = parts
+        self._naming = asyncio.Lock()
+        """Two who want the same name get the same address."""
+
+    async def invite(
+        self,
+        record: ConnectionRecord,
+        router: RouterAddress,
+        *,
+        accept_info: bytes | None = None,
+        short: bool = False,
+        also: Also | None = None,
+        then: Callable[[], object] | None = None,
+    ) -> InvitationLink | ShortLink:
+        """Make a connection for whoever uses its link first. With `accept_info` that one is
+        accepted without asking the application. `also` is kept in the same transaction, and `then`
+        is called after it."""
+        kem = self._parts.kem_if(record.pq)
+        pair = None if kem is None else await asyncio.to_thread(kem.generate)
+        draw = self._parts.draw
+        offered = OfferedKeys(PrivatePair(draw(RAW_BYTES), draw(RAW_BYTES)), pair)
+
+        def link_of(address: QueueAddress) -> InvitationLink:
+            return handshake.invitation(address, offered)
+
+        # 1 of the handshake: the queue and its keys are kept before the link is handed out.
+        keep = _KeepInvitation(
+            record, handshake.offered_record(offered), accept_info, link_of, also
+        )
+        place = await self._parts.keep_router(router)
+        wish = ShortLinkWish(link_of, b"") if short else None
+        queue, address = await make_queue(
+            self._parts, record.user, place, record.id, Purpose.MESSAGING, keep, wish, then
+        )
+        return short_link_of(bare(router), queue) or link_of(address)
+
+    async def find_invitation(
+        self, user: UserId, name: str
+    ) -> tuple[ConnectionRecord, InvitationLink | ShortLink] | None:
+        """The invitation that was made under this name and that nobody has used yet."""
+        return await self._parts.records.read(_find_invitation, user, name)
+
+    def new_record(self, user: UserId, name: str | None, *, pq: bool) -> ConnectionRecord:
+        """A connection that is about to be made."""
+        status = next_status(ConnectionStatus.NEW, Happening.INVITE)
+        assert status is not None, "in the table"
+        id = self._parts.draw(CONNECTION_BYTES)
+        return ConnectionRecord(id, user, ConnectionKind.DUPLEX, status, name, pq=pq)
+
+    async def address(
+        self, user: UserId, router: RouterAddress, name: str, *, short: bool = False
+    ) -> ContactAddress:
+        """The address of this name: the one that there is, or a new one at this router."""
+        async with self._naming:
+            known = await self.find_address(user, name)
+            if known is not None:
+                return known
+            connection = self._parts.draw(CONNECTION_BYTES)
+            record = ConnectionRecord(
+                connection, user, ConnectionKind.CONTACT, ConnectionStatus.READY, name
+            )
+            place = await self._parts.keep_router(router)
+            wish = ShortLinkWish(handshake.contact_link, b"") if short else None
+            keep = _KeepAddress(record)
+            queue, address = await make_queue(
+                self._parts, user, place, connection, Purpose.CONTACT, keep, wish
+            )
+            link = short_link_of(bare(router), queue) or handshake.contact_link(address)
+            return ContactAddress(connection, name, link)
+
+    async def find_address(self, user: UserId, name: str) -> ContactAddress | None:
+        """The address that was made under this name."""
+        return await self._parts.records.read(_find_address, user, name)
+
+
+@value
+class _KeepInvitation:
+    """Keeps a new queue with its connection; a job of the records."""
+
+    record: ConnectionRecord
+    ratchet: RatchetRecord
+    accept_info: bytes | None = field(repr=False)
+    link_of: Callable[[QueueAddress], InvitationLink] = field(repr=False)
+    also: Also | None = None
+
+    def __call__(self, tables: Database, queue: ReceiveQueue, address: QueueAddress) -> None:
+        add_connection(tables, self.record)
+        receive_queues.add(tables, queue)
+        ratchets.put(tables, self.record.id, self.ratchet)
+        if self.accept_info is not None:
+            commands.add(tables, self.record.id, queue.router, ACCEPT, self.accept_info)
+        if self.also is not None:
+            self.also(tables, self.link_of(address))
+
+
+@value
+class _KeepAddress:
+    """The same for an address."""
+
+    record: ConnectionRecord
+
+    def __call__(self, tables: Database, queue: ReceiveQueue, address: QueueAddress) -> None:
+        add_connection(tables, self.record)
+        receive_queues.add(tables, queue)
+
+
+# Jobs of the records.
+
+
+def add_connection(tables: Database, record: ConnectionRecord) -> None:
+    """Keep a new connection. Raises `StoreError` if its name is taken."""
+    if record.name is not None and connections.named(tables, record.user, record.name):
+        raise StoreError(f"there is something of the name {record.name} already; take another name")
+    connections.add(tables, record)
+
+
+def _find_invitation(
+    tables: Database, user: UserId, name: str
+) -> tuple[ConnectionRecord, InvitationLink | ShortLink] | None:
+    record = connections.named(tables, user, name)
+    if record is None or record.status is not ConnectionStatus.INVITED:
+        return None
+    [queue, *_] = receive_queues.of_connections(tables, [record.id])[record.id]
+    router = routers.get(tables, queue.router)
+    assert router is not None, "a queue is at a router that is kept"
+    address = queue_address(router.address, queue.sender_id, queue.e2e_private, Purpose.MESSAGING)
+    offered = handshake.offered_keys(ratchets.get(tables, record.id))
+    link = short_link_of(bare(router.address), queue)
+    return record, link or handshake.invitation(address, offered)
+
+
+def _find_address(tables: Database, user: UserId, name: str) -> ContactAddress | None:
+    record = connections.named(tables, user, name)
+    if record is None:
+        return None
+    queues = receive_queues.of_connections(tables, [record.id])[record.id]
+    if record.kind is not ConnectionKind.CONTACT or not queues:
+        raise StoreError(f"{name} is the name of something else than an address; take another name")
+    queue = queues[0]
+    router = routers.get(tables, queue.router)
+    assert router is not None, "a queue is at a router that is kept"
+    address = queue_address(router.address, queue.sender_id, queue.e2e_private, Purpose.CONTACT)
+    link = short_link_of(bare(router.address), queue) or handshake.contact_link(address)
+    return ContactAddress(record.id, name, link)

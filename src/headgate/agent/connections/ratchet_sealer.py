@@ -1,0 +1,69 @@
+"""Sealing for connections, and what it means to one that its messages were sent or given up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from headgate.agent.connections.handshake import CONFIRMATION, CONFIRMATION_ID
+from headgate.agent.connections.message_sealing import MESSAGE, message_bytes, seal
+from headgate.agent.connections.status import Happening, next_status
+from headgate.agent.model import ConnectionId
+from headgate.agent.records import commands, connections, ratchets, send_queues
+from headgate.agent.records.database import Database
+from headgate.agent.records.outgoing import OutgoingMessage
+from headgate.agent.records.send_queues import SendQueue
+from headgate.agent.sealers import Outgoing
+from headgate.wire.smp.agent.agent_messages import AgentMessage, ApplicationMessage
+
+CONNECTED: Final = "CONNECTED"
+INFO: Final = "INFO"
+"""Commands that are events: kept until the application has read them."""
+
+
+class RatchetSealer:
+    """Seals what is sent through a connection."""
+
+    def seal(
+        self, tables: Database, queue: SendQueue, message: Outgoing
+    ) -> tuple[OutgoingMessage, bytes | None]:
+        record = connections.get(tables, message.connection)
+        assert record is not None, "whoever asks has found it"
+        content: AgentMessage = message.control or ApplicationMessage(message.body)
+        return seal(
+            record,
+            ratchets.get(tables, record.id),
+            content,
+            message.fresh,
+            message.now,
+            notify=message.notify,
+        )
+
+    def encode(self, queue: SendQueue, message: OutgoingMessage) -> bytes:
+        return message_bytes(queue, message)
+
+    def sent(self, tables: Database, message: OutgoingMessage) -> bool:
+        if message.kind == CONFIRMATION:
+            record = connections.get(tables, message.connection)
+            status = record and next_status(record.status, Happening.ANSWERED)
+            if status:
+                connections.amend(tables, message.connection, status=status)
+                [queue, *_] = send_queues.of_connection(tables, message.connection)
+                commands.add(tables, message.connection, queue.router, CONNECTED, b"")
+        return message.kind == MESSAGE
+
+    def gave_up(
+        self, tables: Database, connection: ConnectionId, ids: Sequence[int]
+    ) -> tuple[int, ...]:
+        if CONFIRMATION_ID in ids:
+            refuse(tables, connection)
+        # The application did not send the confirmation; that the connection failed is enough.
+        return tuple(id for id in ids if id != CONFIRMATION_ID)
+
+
+def refuse(tables: Database, connection: ConnectionId) -> None:
+    """A router refused our key, our confirmation or our request: nobody is there for us."""
+    record = connections.get(tables, connection)
+    status = record and next_status(record.status, Happening.REFUSED)
+    if status:
+        connections.amend(tables, connection, status=status)

@@ -1,0 +1,50 @@
+"""What a router answered to a subscribe, and what its errors mean for the queue."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from headgate.agent.model import RecipientId
+from headgate.client.smp.failures import FailureKind, kind_of_failure
+from headgate.core.model.ids import ServiceId
+from headgate.core.model.value import value
+
+
+@value
+class Failure:
+    """Why something did not work, as far as the engine needs to know."""
+
+    kind: FailureKind
+    text: str = ""
+
+
+@value
+class Subscribed:
+    """A queue was subscribed: OK, SOK or a message."""
+
+    queue: RecipientId
+    service: ServiceId | None = None
+    """The service that it was subscribed for."""
+    by_message: bool = False
+    """The answer was a message, which does not name a service if there is one."""
+
+
+@value
+class NotSubscribed:
+    """A queue was not subscribed."""
+
+    queue: RecipientId
+    failure: Failure
+
+
+Answer: TypeAlias = Subscribed | NotSubscribed
+
+TIMED_OUT = Failure(FailureKind.TEMPORARY, "no answer in time")
+PROHIBITED = Failure(FailureKind.PERMANENT, "a GET of this queue is under way")
+
+
+def failure_of(error: Exception) -> Failure:
+    """What became of a request or of connecting, as the link has it. Which failures pass and which
+    do not is decided there, once."""
+    # S000-61: anything that is no success is an error of that queue alone.
+    return Failure(kind_of_failure(error), str(error))

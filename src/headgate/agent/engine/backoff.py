@@ -1,0 +1,64 @@
+"""The pauses between attempts, as a sequence without a clock."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from headgate.core.model.value import value
+
+JITTER = 0.1
+"""By which part a pause may be shorter or longer."""
+
+
+@value
+class Delays:
+    """The numbers of a sequence of pauses, in seconds."""
+
+    first: float = 2.0
+    constant_for: float = 10.0
+    """The pauses do not grow until so much was waited in total."""
+    factor: float = 1.5
+    longest: float = 180.0
+
+    def after(self, pause: float) -> float:
+        """The pause after this one, once pauses grow."""
+        return min(pause * self.factor, self.longest)
+
+
+@value
+class Backoff:
+    """A place in a sequence of pauses. It never changes; `step` leads to the next."""
+
+    delays: Delays
+    attempt: int = 0
+    waited: float = 0.0
+    pause: float = 0.0
+    """The last one, before jitter; 0 before the first."""
+
+    def step(self) -> Backoff:
+        """The place after one more failure; its `pause` is what to wait now."""
+        delays = self.delays
+        if self.attempt == 0:
+            pause = delays.first
+        # S000-84: pauses grow, once it is clear that the trouble is not short.
+        elif self.waited < delays.constant_for:
+            pause = self.pause
+        else:
+            pause = delays.after(self.pause)
+        return Backoff(delays, self.attempt + 1, self.waited + pause, pause)
+
+    def step_longest(self) -> Backoff:
+        """The place after a failure that time alone will hardly mend."""
+        longest = self.delays.longest
+        return Backoff(self.delays, self.attempt + 1, self.waited + longest, longest)
+
+
+def spread(pause: float, jitter: float) -> float:
+    """The pause with its jitter, a number from -1 to 1."""
+    return pause * (1 + JITTER * jitter)
+
+
+def draw_jitter(seed: int, name: str, attempt: int) -> float:
+    """A number from -1 to 1 for this attempt. It is the same for the same arguments, so that an
+    engine that is given the same inputs does the same."""
+    return crc32(f"{seed} {name} {attempt}".encode()) / 0xFFFFFFFF * 2 - 1

@@ -1,0 +1,46 @@
+"""The numbers of an engine, in one value: those of a messaging client or of a notifier."""
+
+from __future__ import annotations
+
+from headgate.agent.engine.backoff import Delays
+from headgate.core.model.value import value
+from headgate.wire.smp.handshake import Role
+
+
+@value
+class EngineSettings:
+    """What an engine is for, and how large its pages and how long its pauses are."""
+
+    role: Role = Role.MESSAGING
+    page: int = 1350
+    """Queues that are subscribed together: ten blocks of 135."""
+    delays: Delays = Delays()
+    failure_seconds: float = 3.0
+    """For how long a failed connect answers whoever needs the session, so that many callers do
+    not try one after another."""
+    end_seconds: float = 300.0
+    """How long a service that another client took is left alone."""
+    problem_seconds: float = 3600.0
+    """How often the application hears of a router that cannot be reached."""
+    failures_max: int = 5
+    """So many steps of the shell may fail in a minute before the slot waits the longest pause."""
+    repair: bool = True
+    """After a drift, subscribe every queue of the service once more."""
+    trust_tally: bool = True
+    """Leave the queues of a service to its subscription. Otherwise they are subscribed singly as
+    well when everything is asked for."""
+    has_sweep_end: bool = True
+    """Whether the router marks the end of what waited for a service (ALLS)."""
+
+
+MESSAGING = EngineSettings()
+
+# S001-90: a notifier subscribes its service first, then every queue, in smaller pages.
+NOTIFIER = EngineSettings(
+    role=Role.NOTIFIER,
+    page=900,
+    delays=Delays(first=1.0, longest=10.0),
+    failure_seconds=30.0,
+    trust_tally=False,
+    has_sweep_end=False,
+)

@@ -1,0 +1,53 @@
+"""What an agent has under way, so that it can be suspended when nothing is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class Operations:
+    """Counts what is under way. While suspended nothing begins; what has begun finishes.
+
+    Receiving and sending share one; the agent that made them suspends and resumes it.
+    """
+
+    def __init__(self) -> None:
+        self._is_allowed = asyncio.Event()
+        self._is_allowed.set()
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        self._count = 0
+
+    @property
+    def is_suspended(self) -> bool:
+        return not self._is_allowed.is_set()
+
+    @asynccontextmanager
+    async def operation(self) -> AsyncIterator[None]:
+        """One operation. It waits here while the agent is suspended."""
+        await self.allowed()
+        self._count += 1
+        self._is_idle.clear()
+        try:
+            yield
+        finally:
+            self._count -= 1
+            if not self._count:
+                self._is_idle.set()
+
+    async def allowed(self) -> None:
+        """Wait while the agent is suspended."""
+        while self.is_suspended:
+            await self._is_allowed.wait()
+
+    async def suspend(self) -> None:
+        """Let nothing begin, and wait for what is under way. Cancelling the waiting leaves it
+        suspended."""
+        # S000-71: what is under way finishes, and nothing else is received.
+        self._is_allowed.clear()
+        await self._is_idle.wait()
+
+    def resume(self) -> None:
+        self._is_allowed.set()

@@ -1,0 +1,32 @@
+"""Waiting before something is tried again, with pauses that grow until it works."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from headgate.agent.clock import AgentClock
+from headgate.agent.engine.backoff import Backoff, Delays, spread
+
+FAST: Final = Delays(first=2.0, constant_for=0.0, longest=120.0)
+"""After an error that may pass."""
+SLOW: Final = Delays(first=300.0, constant_for=0.0, longest=6 * 3600.0)
+"""After QUOTA: somebody has to read first."""
+
+
+class Pauses:
+    """A place in a sequence of pauses, and the clock that they are waited by."""
+
+    def __init__(self, clock: AgentClock, delays: Delays) -> None:
+        self._clock = clock
+        self._delays = delays
+        self._never = asyncio.Event()
+        self.reset()
+
+    def reset(self) -> None:
+        """It worked: begin with the first pause again."""
+        self._backoff = Backoff(self._delays)
+
+    async def wait(self) -> None:
+        self._backoff = self._backoff.step()
+        await self._clock.wait(spread(self._backoff.pause, self._clock.jitter()), self._never)

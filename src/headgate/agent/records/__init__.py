@@ -1,0 +1,12 @@
+"""What the agent remembers between runs; why it is made so: docs/design/agent-records.md.
+
+`records.Records` is the file with its one writer; beside it is one module of operations for each
+noun: `users`, `routers`, `services`, `connections`, `receive_queues`, `send_queues`, `ratchets`,
+`received`, `outgoing`, `commands`, `requests`. `steps` has the transactions that come before
+something is sent, and `check` recounts.
+"""
+
+from headgate.agent.records.database import Database
+from headgate.agent.records.records import Records
+
+__all__ = ["Database", "Records"]

@@ -1,0 +1,63 @@
+"""Tasks of one owner: started, watched, and ended together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def result_of(work: asyncio.Future[T]) -> T:
+    """What comes of something that goes on if the caller is cancelled. A failure is then nobody's:
+    it is not left for the loop to complain of."""
+    work.add_done_callback(_look_at)
+    # S004-26: only the waiting ends.
+    return await asyncio.shield(work)
+
+
+def _look_at(done: asyncio.Future[T]) -> None:
+    if not done.cancelled():
+        done.exception()
+
+
+class Tasks:
+    """Whatever its owner has under way. An exception that leaves a task goes to `failed`, or to
+    the loop, as a mistake of ours. What is begun after the end does not run."""
+
+    def __init__(self, failed: Callable[[Exception], None] | None = None) -> None:
+        self.is_closed = False
+        self._failed = failed
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._kept: set[asyncio.Task[None]] = set()
+
+    def run(
+        self, work: Coroutine[Any, Any, None], name: str, *, to_end: bool = False
+    ) -> asyncio.Task[None]:
+        """Begin something. What runs `to_end` is waited for when all else is cancelled."""
+        task = asyncio.get_running_loop().create_task(work, name=f"agent: {name}")
+        (self._kept if to_end else self._tasks).add(task)
+        task.add_done_callback(self._finished)
+        if self.is_closed and not to_end:
+            task.cancel()
+        return task
+
+    async def close(self) -> None:
+        """Cancel what may be cancelled, and wait for all of it."""
+        self.is_closed = True
+        while self._tasks or self._kept:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait([*self._tasks, *self._kept])
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._kept.discard(task)
+        if not task.cancelled():
+            error = task.exception()
+            if self._failed is not None and isinstance(error, Exception):
+                self._failed(error)
+            elif error is not None:
+                context = {"message": f"{task.get_name()} failed", "exception": error, "task": task}
+                task.get_loop().call_exception_handler(context)

@@ -1,0 +1,191 @@
+"""``headgate pub`` and ``headgate sub``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from headgate.cli import domains
+from headgate.cli.address import (
+    CHANNELS,
+    Identity,
+    Where,
+    address_option,
+    identity_options,
+    place_of,
+)
+from headgate.cli.config import config_option
+from headgate.cli.output import emit, json_option
+from headgate.cli.properties import property_option
+from headgate.client.resp import Published, RespClient
+from headgate.core.model.message import Declared
+from headgate.server.config import load_config
+from headgate.server.config.sections import ListenResp
+from headgate.wire.smp.codec.router_address import SCHEME
+
+
+@click.command()
+@config_option
+@address_option
+@identity_options
+@json_option
+@property_option
+@click.argument("name", metavar="CHANNEL|QUEUE|ADDRESS")
+@click.argument("body", required=False)
+def pub(
+    config: Path | None,
+    where: Where,
+    identity: Identity,
+    as_json: bool,
+    properties: Declared,
+    name: str,
+    body: str | None,
+) -> None:
+    """Publish BODY on a channel, or post it to a queue; without BODY, what comes on standard
+    input.
+
+    A queue is named as bmq://DOMAIN/QUEUE; every other name is a channel. Prints how many
+    received it, or for a queue the id of the message, as soon as the router has stored it.
+
+    An address that begins with smp://, as "headgate agent queue new" prints it, gets one encrypted
+    message. Nothing is kept here, not even the key that makes a sender the only one of its queue:
+    the same address takes no second message. "headgate agent send" sends many.
+    """
+    if name.startswith(SCHEME):
+        _send_once(name, _content(body), as_json, properties)
+        return
+    is_queue = name.startswith(domains.SCHEME)
+    if properties and not is_queue:
+        raise click.UsageError(f"--property is for queues, which are named {domains.FORM}")
+    content = _content(body)
+    if is_queue:
+        guid = asyncio.run(domains.post(config, where, identity, name, content, properties))
+        emit([{"queue": name, "guid": guid}], lambda row: f"{row['guid']}", as_json)
+        return
+    with _connect(config, where) as client:
+        count = client.publish(name.encode(), content)
+    emit([{"channel": name, "receivers": count}], lambda row: f"{row['receivers']}", as_json)
+
+
+def _content(body: str | None) -> bytes:
+    return sys.stdin.buffer.read() if body is None else body.encode(errors="surrogateescape")
+
+
+def _send_once(address: str, content: bytes, as_json: bool, properties: Declared) -> None:
+    from headgate.cli.agent import sending  # not for those who publish on channels
+
+    if properties:
+        raise click.UsageError(f"--property is for queues, which are named {domains.FORM}")
+    target = sending.parse_address(address)
+    asyncio.run(sending.send_once(target, content))
+    emit([{"address": target.text, "sent": True}], lambda _: "sent", as_json)
+
+
+@click.command()
+@config_option
+@address_option
+@identity_options
+@json_option
+@click.option("--pattern", "are_patterns", is_flag=True, help="The names are patterns.")
+@click.option(
+    "--where",
+    "expressions",
+    multiple=True,
+    metavar="EXPR",
+    help="Of a queue, only messages for which this is true, or another --where.",
+)
+@click.option(
+    "--priority",
+    type=int,
+    help="Of a queue, before readers of a lower priority; 0 without it.",
+)
+@click.option("--count", type=click.IntRange(1), help="Exit after this many messages.")
+@click.argument("names", metavar="CHANNEL...|QUEUE", nargs=-1, required=True)
+def sub(
+    config: Path | None,
+    where: Where,
+    identity: Identity,
+    as_json: bool,
+    are_patterns: bool,
+    expressions: tuple[str, ...],
+    priority: int | None,
+    count: int | None,
+    names: tuple[str, ...],
+) -> None:
+    """Print what is published on channels, or what is in a queue, a line for each message, until
+    Ctrl-C.
+
+    A queue is named as bmq://DOMAIN/QUEUE, or bmq://DOMAIN/QUEUE?id=APP if it has apps. Its
+    messages are confirmed when they are printed, and so are gone.
+    """
+    if not any(name.startswith(domains.SCHEME) for name in names):
+        if expressions or priority is not None:
+            option = "--where" if expressions else "--priority"
+            raise click.UsageError(f"{option} is for queues, which are named {domains.FORM}")
+        _listen(config, where, names, are_patterns, count, as_json)
+        return
+    if are_patterns:
+        raise click.UsageError("--pattern is for channels")
+    if len(names) > 1:
+        raise click.UsageError("a queue is read alone, without other queues or channels")
+    wanted = domains.wanted(expressions, priority or 0, count)
+    reading = domains.follow(config, where, identity, names[0], wanted, count, as_json)
+    asyncio.run(reading)
+
+
+def _listen(
+    config: Path | None,
+    where: Where,
+    channels: tuple[str, ...],
+    are_patterns: bool,
+    count: int | None,
+    as_json: bool,
+) -> None:
+    with _connect(config, where) as client:
+        client.subscribe([name.encode() for name in channels], are_patterns=are_patterns)
+        click.echo(f"subscribed to {' '.join(channels)}", err=True)
+        emit(islice(_rows(client), count), _line, as_json)
+
+
+def _rows(client: RespClient) -> Iterator[Mapping[str, object]]:
+    for message in client.messages():
+        yield _row(message)
+
+
+def _row(message: Published) -> dict[str, object]:
+    row: dict[str, object] = {"channel": _text(message.channel), "body": _text(message.body)}
+    if message.pattern is not None:
+        row["pattern"] = _text(message.pattern)
+    return row
+
+
+def _line(row: Mapping[str, object]) -> str:
+    return f"{row['channel']}: {row['body']}"
+
+
+def _text(name: bytes) -> str:
+    return name.decode(errors="backslashreplace")
+
+
+def _connect(config: Path | None, where: Where) -> RespClient:
+    settings = load_config(config, os.environ)
+    listen = settings.listen.resp or ListenResp()
+    place = place_of(where, CHANNELS, listen.host, listen.port)
+    configured = None if listen.password is None else listen.password.reveal()
+    certificate = where.ca
+    if certificate is None and listen.tls is not None and place.tls is not False:
+        certificate = settings.directory / listen.tls.certificate
+    return RespClient(
+        place.host,
+        place.port,
+        place.password or configured,
+        user=place.user,
+        tls=bool(place.tls),
+        certificate=certificate,
+    )

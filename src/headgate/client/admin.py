@@ -1,0 +1,198 @@
+"""The admin port of a router, asked by programs: `headgate explain`, the source and the sink.
+
+Everything that is asked here may be repeated without harm, so a router that is not there, or has
+no room, is asked again for a while. It is asked directly: a proxy for the rest of the world has no
+way to an admin port.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import IO, Any, TypeVar
+from urllib.parse import SplitResult, urlsplit
+
+from headgate.errors import ConfigError, NoRouter, NotAllowed, NotARouter, RouterError
+
+T = TypeVar("T")
+
+JSON = "application/json"
+ROWS = "application/vnd.headgate.rows"
+"""Rows that a sink stages; `server/admin/staging.py` says what is in them."""
+
+PATIENCE_SECONDS = 30.0
+"""How long a router that is not there, or has no room, is asked again: it may be restarting."""
+
+ANSWER_SECONDS = 120.0
+"""How long one answer may take. A commit waits for its turn, and for slow sessions of channels."""
+
+PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Between one try and the next; the last is repeated."""
+
+AGAIN = (429, 503)
+"""Answers that may be another later: a full queue, a router that starts or whose store fails."""
+
+TOKEN_BYTES = 64 * 1024
+"""A larger file is not a token."""
+
+TOKEN, TOKEN_FILE = "HEADGATE_ADMIN__TOKEN", "HEADGATE_TOKEN_FILE"
+"""Variables with the token, and with the path of a file that has it."""
+
+
+class AdminPort:
+    """Asked until it answers or patience is at its end."""
+
+    def __init__(
+        self, url: str, token: str | None = None, *, answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._answer_seconds = answer_seconds
+        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        try:
+            self._parts: SplitResult = urlsplit(self.url)
+            is_right = self._parts.scheme in ("http", "https") and self._parts.hostname is not None
+            self._port = self._parts.port
+        except ValueError:
+            is_right = False
+        if not is_right:
+            raise RouterError(f"the router is a URL such as http://127.0.0.1:8222, not {url}")
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | IO[bytes] = b"",
+        *,
+        kind: str = JSON,
+        patience: float = PATIENCE_SECONDS,
+    ) -> dict[str, Any]:
+        """What the JSON of the answer says."""
+        return self.take(method, path, _decode, body, kind=kind, patience=patience)
+
+    def take(
+        self,
+        method: str,
+        path: str,
+        take: Callable[[http.client.HTTPResponse], T],
+        body: bytes | IO[bytes] = b"",
+        *,
+        kind: str = JSON,
+        patience: float = PATIENCE_SECONDS,
+    ) -> T:
+        """What `take` makes of the answer. It raises ValueError, or one of its kind, for what is
+        no answer of a router."""
+        end = time.monotonic() + patience
+        tries = 0
+        while True:
+            try:
+                return self._once(method, path, take, body, kind)
+            except RouterError as refused:
+                if refused.status not in AGAIN:
+                    raise
+                error = refused
+            except (OSError, http.client.HTTPException) as failure:
+                why = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
+                error = NoRouter(
+                    f"the router at {self.url} does not answer: {why}; see whether it runs, and"
+                    " whether this is its admin port"
+                )
+            pause = PAUSES[min(tries, len(PAUSES) - 1)]
+            tries += 1
+            if time.monotonic() + pause > end:
+                raise error from None
+            time.sleep(pause)
+
+    def _once(
+        self,
+        method: str,
+        path: str,
+        take: Callable[[http.client.HTTPResponse], T],
+        body: bytes | IO[bytes],
+        kind: str,
+    ) -> T:
+        is_secret = self._parts.scheme == "https"
+        make = http.client.HTTPSConnection if is_secret else http.client.HTTPConnection
+        assert self._parts.hostname is not None, "a URL without a host was refused"
+        host, seconds = self._parts.hostname, self._answer_seconds
+        with closing(make(host, self._port, timeout=seconds)) as connection:
+            # It may answer before it has read everything, and then not go on reading.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                headers = dict(self._headers)
+                if method != "GET":
+                    headers |= {"content-length": str(_length(body)), "content-type": kind}
+                connection.request(method, self._parts.path + path, body or None, headers)
+            response = connection.getresponse()
+            try:
+                if response.status == 200:
+                    return take(response)
+                why = str(_decode(response)["error"])
+            except (ValueError, KeyError, TypeError):
+                if response.status not in AGAIN:
+                    raise NotARouter(
+                        f"what answers at {self.url} is not the admin port of a router that can do"
+                        " this"
+                    ) from None
+                why = response.reason  # of somebody in between
+        raise _refusal(self.url, response.status, why)
+
+
+def _decode(response: http.client.HTTPResponse) -> Any:  # noqa: ANN401
+    return json.loads(response.read())
+
+
+def _refusal(url: str, status: int, why: str) -> RouterError:
+    if status == 401:
+        return NotAllowed(
+            f"the router at {url} wants its token: name its configuration with --config, or the"
+            f" file admin.token of its state directory with --token-file (tokenFile in Spark), or"
+            f" set {TOKEN}",
+            status,
+            why,
+        )
+    if status == 403:
+        return NotAllowed(f"the router at {url} refuses: {why}", status, why)
+    return RouterError(f"the router at {url} refuses ({status}): {why}", status, why)
+
+
+def _length(body: bytes | IO[bytes]) -> int:
+    """The bytes of a body, which is then read from its beginning."""
+    if isinstance(body, bytes):
+        return len(body)
+    length = body.seek(0, os.SEEK_END)
+    body.seek(0)
+    return length
+
+
+# The token.
+
+
+def read_token(path: Path) -> str:
+    """The token in a file; raises OSError if there is no file, ConfigError if it has no token."""
+    with path.open("rb") as file:
+        data = file.read(TOKEN_BYTES + 1)
+    with suppress(UnicodeDecodeError):
+        text = data.decode("ascii").strip()
+        if text and len(data) <= TOKEN_BYTES and text.isprintable():
+            return text
+    raise ConfigError(f"there is no token in {path}; it is one line of text")
+
+
+def token_of(options: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
+    """The token that the options `token` and `tokenFile` give, or else the environment."""
+    given = {name.lower(): text for name, text in options.items()}
+    text, path = given.get("token", ""), given.get("tokenfile", "")
+    if not text and not path:
+        text, path = environ.get(TOKEN, ""), environ.get(TOKEN_FILE, "")
+    if text.startswith("file:"):
+        text, path = "", text.removeprefix("file:")
+    if text or not path:
+        return text or None
+    try:
+        return read_token(Path(path))
+    except OSError as error:
+        raise ConfigError(f"the token cannot be read from {path}: {error.strerror}") from None

@@ -1,0 +1,92 @@
+"""What a failure means for whoever asked: try again, do without the service, or give up.
+
+The table is pure, so that an agent can be held against it without a router.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from headgate.core.model.value import value
+from headgate.errors import (
+    BadService,
+    HeadgateError,
+    HostNotFound,
+    NoCommonVersion,
+    NotConnected,
+    NotThisRouter,
+    RequestRefused,
+)
+from headgate.wire.smp.handshake import TransportError
+
+
+class FailureKind(Enum):
+    """What to do about a failure."""
+
+    TEMPORARY = "temporary"
+    """Ask again: nothing is known about what was asked."""
+    HOST = "host"
+    """Ask again, but rarely: somebody has to mend an address, a name or a router first."""
+    SERVICE = "service"
+    """Ask again without the service."""
+    BLOCKED = "blocked"
+    """The operator of the router closed the queue; there may be a notice about it."""
+    PERMANENT = "permanent"
+    """Do not ask again."""
+
+
+# S004-19: a router that cannot look up a service now may do so later.
+TEMPORARY_WORDS: Final = ("STORE", "INTERNAL", TransportError.BAD_SERVICE.value.decode())
+# S001-83: three errors of a router, beside our own `BadService`.
+SERVICE_WORDS: Final = ("SERVICE", "NO_SERVICE", "PROXY BROKER NO_SERVICE")
+BLOCKED_WORD: Final = "BLOCKED"
+
+
+def kind_of_failure(error: BaseException) -> FailureKind:
+    """What a failure of connecting or of a request means."""
+    match error:
+        case HostNotFound() | NotThisRouter() | NoCommonVersion():
+            return FailureKind.HOST
+        case BadService():
+            return FailureKind.SERVICE
+        case RequestRefused(error=text):
+            return _kind_of_refusal(text)
+        case NotConnected() | OSError():
+            return FailureKind.TEMPORARY
+        case _:
+            return FailureKind.PERMANENT
+
+
+def may_pass(outcome: object) -> bool:
+    """Whether what came of a request is a failure after which the same may be asked again."""
+    return isinstance(outcome, HeadgateError) and kind_of_failure(outcome) in (
+        FailureKind.TEMPORARY,
+        FailureKind.HOST,
+    )
+
+
+def _kind_of_refusal(text: str) -> FailureKind:
+    def begins(*words: str) -> bool:
+        return any(text == word or text.startswith(f"{word} ") for word in words)
+
+    if begins(*TEMPORARY_WORDS):
+        return FailureKind.TEMPORARY
+    if begins(*SERVICE_WORDS):
+        return FailureKind.SERVICE
+    return FailureKind.BLOCKED if begins(BLOCKED_WORD) else FailureKind.PERMANENT
+
+
+@value
+class Blocking:
+    """Why the operator of a router closed a queue."""
+
+    reason: str
+    notice: str | None = None
+    """JSON, for the application to show."""
+
+
+def parse_blocked(error: str) -> Blocking:
+    """Read the error of a queue that is blocked. What it lacks is empty."""
+    fields, _, notice = error.removeprefix(BLOCKED_WORD).lstrip().partition(",notice=")
+    return Blocking(fields.removeprefix("reason="), notice or None)

@@ -1,0 +1,1 @@
+"""Channels and patterns: messages for whoever listens at the moment (Redis pub/sub)."""

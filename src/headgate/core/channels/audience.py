@@ -1,0 +1,112 @@
+"""Who hears a channel, and in which form each of them wants its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from itertools import chain, repeat
+from typing import NamedTuple, Protocol, TypeAlias
+
+from headgate.core.delivery.registry import Roster
+from headgate.core.model.ids import SessionId
+
+
+class Kind(Enum):
+    """The three families of names."""
+
+    EXACT = "exact"
+    PATTERN = "pattern"
+    SHARDED = "sharded"
+
+    # The hash of an enum's member is a function in Python, and this is the hot path.
+    __hash__ = object.__hash__
+
+
+class Framing(NamedTuple):
+    """How the messages of a channel are framed: what comes before a body of some size, and what
+    comes after it."""
+
+    lead: Callable[[int], bytes]
+    tail: bytes
+
+
+class Form(Protocol):
+    """How a session wants its messages: the wire's affair, and the same object for all sessions
+    that want them alike."""
+
+    def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
+        """For messages of a channel to who subscribed by this name."""
+        ...
+
+
+class Bare:
+    """Frames that are bodies, for sessions without a wire."""
+
+    def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
+        return Framing(lambda size: b"", b"")
+
+
+BARE = Bare()
+
+
+Named: TypeAlias = tuple[Kind, bytes, Roster[Form]]
+"""A roster and the name it is found by."""
+
+
+class FrameGroup:
+    """One form of a channel's messages, and who gets it."""
+
+    __slots__ = ("lead", "log", "sessions", "tail")
+
+    def __init__(self, framing: Framing, sessions: tuple[SessionId, ...]) -> None:
+        self.lead, self.tail = framing
+        self.sessions = sessions
+        self.log: list[tuple[int, bytes, int]] = []
+        """Frames of this pass: their place among all frames, themselves, and how many they are,
+        which is one unless nobody else's could come between them."""
+
+    def framed(self, bodies: Sequence[bytes]) -> bytes:
+        """The frames of a run of messages."""
+        sizes = {*map(len, bodies)}
+        if len(sizes) > 1:
+            parts = zip(map(self.lead, map(len, bodies)), bodies, repeat(self.tail), strict=False)
+            return b"".join(chain.from_iterable(parts))
+        # Much the same every time, as a pipeline often is: what parts them is the same, too.
+        lead = self.lead(*sizes)
+        return b"".join((lead, (self.tail + lead).join(bodies), self.tail))
+
+
+class Audience:
+    """Who hears a channel, as long as the rosters it was made of are the present ones; and what
+    it heard since that was last told."""
+
+    __slots__ = ("frame_groups", "moment", "published", "receivers", "rosters", "size")
+
+    def __init__(self, rosters: Sequence[Named], channel: bytes) -> None:
+        self.rosters = rosters
+        self.moment = 0
+        """When it was last seen that they are."""
+        self.published = 0
+        self.size = 0
+        self.receivers = 0
+        self.frame_groups: Sequence[FrameGroup] = ()
+        if rosters:
+            # S002-28, RESP-39: subscriptions are counted, exact and by pattern.
+            self.receivers = sum([len(roster) for _, _, roster in rosters])
+            self.frame_groups = list(_frame_groups(rosters, channel))
+
+    def is_of(self, rosters: Sequence[Named]) -> bool:
+        """Whether these are the very moments it was made of."""
+        return len(rosters) == len(self.rosters) and all(
+            a[2] is b[2] and a[1] == b[1] for a, b in zip(rosters, self.rosters, strict=True)
+        )
+
+
+def _frame_groups(rosters: Sequence[Named], channel: bytes) -> Iterator[FrameGroup]:
+    """The forms in which these rosters hear a channel."""
+    for kind, name, roster in rosters:
+        by_form: dict[Form, list[SessionId]] = {}
+        for session, form in roster.items():
+            by_form.setdefault(form, []).append(session)
+        for form, sessions in by_form.items():
+            yield FrameGroup(form.framing(kind, name, channel), tuple(sessions))

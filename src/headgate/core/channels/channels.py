@@ -1,0 +1,521 @@
+"""Ephemeral fan-out by name: exact channels, patterns over them, and sharded channels.
+
+Publishing is the hot path of the router: it happens far more often than anything else and has
+nothing to write. So nothing is made per delivery and nothing per message but its frames. A
+publish finds the audience of its channel, which is kept until a roster of it is replaced, appends
+a frame for each form in which somebody hears it, and counts. At the end of a pass of the loop
+`take` joins the frames into one blob per distinct audience, and the shell writes each blob to
+many sessions as it is. Every session sees the frames of its channels in the order in which they
+were published.
+
+What waits for the end of a pass belongs to the rosters of its moment. The registries call `flush`
+before they replace a roster, so a subscriber neither misses what was published before it left
+nor gets what was published before it came.
+
+Exact and sharded channels are separate, as in Redis: `smessage` is no `message`. Patterns hear
+exact channels only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
+
+from headgate.core.channels.audience import Audience, Form, FrameGroup, Kind, Named
+from headgate.core.channels.pattern_index import PatternIndex
+from headgate.core.delivery.mailbox import Budget
+from headgate.core.delivery.registry import Registry
+from headgate.core.facts import ChannelCounted
+from headgate.core.model.ids import Channel, SessionId
+from headgate.core.model.limits import Limits
+from headgate.errors import LimitReached
+
+OTHER = Channel(b"*other*")
+COUNTED_MOST = 10
+"""Channels that are counted apart, as a multiple of those that are told by name: room to find
+the busiest among, and a bound."""
+
+LEAVING = 500
+"""Names that a session is taken off in a row when it is gone."""
+
+AUDIENCES = 8192
+"""Channels whose audience is remembered from pass to pass. Beyond it all are forgotten."""
+UNHEARD = 32
+"""New channels that nobody hears are published to in a row, if every pattern is a quick one."""
+
+
+class SessionChannels:
+    """The names that one session subscribed to. It is there while there are any."""
+
+    __slots__ = ("exact", "pattern", "sharded", "weight")
+
+    def __init__(self) -> None:
+        self.weight = 0
+        """Of its patterns."""
+        self.exact: dict[bytes, None] = {}
+        self.pattern: dict[bytes, None] = {}
+        self.sharded: dict[bytes, None] = {}
+
+    def of(self, kind: Kind) -> dict[bytes, None]:
+        return {Kind.EXACT: self.exact, Kind.PATTERN: self.pattern}.get(kind, self.sharded)
+
+    def count(self, kind: Kind) -> int:
+        """What a confirmation says: exact channels and patterns count together."""
+        if kind is Kind.SHARDED:
+            return len(self.sharded)
+        # S002-23, RESP-27: channels and patterns count together, sharded ones apart.
+        return len(self.exact) + len(self.pattern)
+
+    def __len__(self) -> int:
+        return len(self.exact) + len(self.pattern) + len(self.sharded)
+
+
+NO_CHANNELS = SessionChannels()
+
+
+class Channels:
+    """Who listens to which channel or pattern, and what was published and is not written yet.
+
+    The broker owns it. Wires subscribe and publish at any time; whoever runs the event loop calls
+    `take` at the end of a pass and writes what it gets.
+    """
+
+    def __init__(self, limits: Limits, *, shards: int = 16) -> None:
+        self._limits = limits
+        # S002-5, S002-6, S002-71, RESP-42: each family has its own names.
+        self._registries: dict[Kind, Registry[bytes, Form]] = {
+            kind: Registry(shards=shards, before_change=self._before_change) for kind in Kind
+        }
+        self._moment = 1
+        """Another one after every change of a roster."""
+        self._patterns = PatternIndex()
+        self._by_session: dict[SessionId, SessionChannels] = {}
+        self._leaving: dict[SessionId, None] = {}
+        self._known: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
+        self._speaking: list[FrameGroup] = []
+        """Frame groups with frames that are not joined yet."""
+        self._frames = 0
+        self._frame_bytes = 0
+        self._counts: dict[bytes, list[int]] = {}
+        """Since they were last told: messages, bytes, deliveries, most receivers."""
+        self._published = 0
+        self._deliveries = 0
+        self._ready: list[tuple[bytes, Sequence[SessionId], int]] = []
+        self.is_unwritten = False
+        """Whether there is something to take."""
+
+    # Subscribing.
+
+    def subscribe(
+        self, session: SessionId, kind: Kind, names: Sequence[bytes], form: Form
+    ) -> list[int]:
+        """Add a session to names, all of them or, beyond a limit, none; return how many it has
+        after each."""
+        mine = self._by_session.get(session) or SessionChannels()
+        held = mine.of(kind)
+        # S002-18, RESP-26: a name that comes twice is one subscription.
+        new = [name for name in dict.fromkeys(names) if name not in held]
+        self.check_names(session, kind, new)
+        self._check_room(mine, kind, new)
+        self._registries[kind].change(session, add=[(name, form) for name in new])
+        if new:
+            # S002-10: there is nothing of a session before it subscribes.
+            self._by_session[session] = mine
+        counts = []
+        for name in names:
+            held[name] = None
+            counts.append(mine.count(kind))
+        if kind is Kind.PATTERN:
+            for name in new:
+                self._patterns.add(name)
+                mine.weight += self._patterns.weigh(name)
+        return counts
+
+    def unsubscribe(
+        self, session: SessionId, kind: Kind, names: Sequence[bytes] | None
+    ) -> list[tuple[bytes | None, int]]:
+        """Remove a session from names, or from all; return each with how many it then has. One
+        that has nothing to leave is told so with no name."""
+        mine = self._by_session.get(session) or SessionChannels()
+        held = mine.of(kind)
+        wanted = list(held) if names is None else names
+        registry = self._registries[kind]
+        registry.change(session, remove=[name for name in wanted if name in held])
+        result: list[tuple[bytes | None, int]] = []
+        for name in wanted:
+            if name in held:
+                del held[name]
+                if kind is Kind.PATTERN:
+                    mine.weight -= self._patterns.weigh(name)
+                    if not registry.count(name):
+                        self._patterns.remove(name)
+            result.append((name, mine.count(kind)))
+        # S002-24: with the last name gone it is no subscriber.
+        if not mine:
+            self._by_session.pop(session, None)
+        # RESP-28, RESP-29, RESP-30: each name with what remains, and no name if there was none.
+        return result if names is not None or result else [(None, mine.count(kind))]
+
+    def disconnect(self, session: SessionId) -> None:
+        """The session is gone. One that had very many names is taken off some of them now, and off
+        the others by `clear_away`, bit by bit; until then it is counted among their receivers."""
+        # S002-26, RESP-37: whatever ended it, it is taken off everything.
+        self._leaving[session] = None
+        self._leave(session, LEAVING)
+
+    def clear_away(self) -> None:
+        """Go on with one of those who are leaving."""
+        for session in self._leaving:
+            self._leave(session, LEAVING)
+            break
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether somebody is."""
+        return bool(self._leaving)
+
+    def _leave(self, session: SessionId, most: int) -> None:
+        """Take a session off so many names."""
+        for kind in Kind:
+            names = list(islice(self.of(session).of(kind), most))
+            if names:
+                self.unsubscribe(session, kind, names)
+                most -= len(names)
+        if not self.has(session):
+            del self._leaving[session]
+
+    def change_form(self, session: SessionId, form: Form) -> None:
+        """The session wants its messages in another form from here on."""
+        mine = self.of(session)
+        for kind, registry in self._registries.items():
+            registry.change(session, add=[(name, form) for name in mine.of(kind)])
+
+    def evict(self, kind: Kind, names: Iterable[bytes]) -> list[tuple[SessionId, bytes, int]]:
+        """Take everybody off these names; return who lost which, and how many it has left."""
+        result = []
+        # S002-74: gone from here before anybody is told.
+        for name, roster in self._registries[kind].clear(list(names)).items():
+            for session in roster:
+                mine = self._by_session[session]
+                del mine.of(kind)[name]
+                result.append((session, name, mine.count(kind)))
+                # S002-75: who lost its last channel is no subscriber any more.
+                if not mine:
+                    del self._by_session[session]
+        return result
+
+    def check_names(self, session: SessionId, kind: Kind, names: Collection[bytes]) -> None:
+        """Refuse names that are too long, or more than a session may have: all of them, before it
+        is added to the first. Who subscribes in parts asks beforehand."""
+        limits = self._limits
+        if max(map(len, names), default=0) > limits.name_bytes:
+            raise LimitReached("name_bytes", limits.name_bytes)
+        name, most = "channels_per_session", limits.channels_per_session
+        if kind is Kind.PATTERN:
+            name, most = "patterns_per_session", limits.patterns_per_session
+        held = self.of(session).of(kind)
+        if len(held) + len(names) > most and len(held.keys() | names) > most:
+            raise LimitReached(name, most)
+
+    def _check_room(self, mine: SessionChannels, kind: Kind, new: list[bytes]) -> None:
+        """Refuse names for which there is no room in all."""
+        limits, registry = self._limits, self._registries[kind]
+        name, most = "channels", limits.channels
+        if kind is Kind.PATTERN:
+            name, most = "patterns", limits.patterns
+        if len(registry) + sum(not registry.count(name) for name in new) > most:
+            raise LimitReached(name, most)
+        if kind is Kind.PATTERN:
+            self._check_weight(mine, new)
+
+    def _check_weight(self, mine: SessionChannels, new: list[bytes]) -> None:
+        limits, patterns = self._limits, self._patterns
+        weights = {name: patterns.weigh(name) for name in new}
+        if mine.weight + sum(weights.values()) > limits.slow_patterns_per_session:
+            raise LimitReached("slow_patterns_per_session", limits.slow_patterns_per_session)
+        added = sum(weight for name, weight in weights.items() if name not in patterns)
+        if added and patterns.weight + added > limits.slow_patterns:
+            raise LimitReached("slow_patterns", limits.slow_patterns)
+
+    # What others ask.
+
+    def of(self, session: SessionId) -> SessionChannels:
+        """What a session is subscribed to."""
+        return self._by_session.get(session, NO_CHANNELS)
+
+    def has(self, session: SessionId) -> bool:
+        """Whether a session is subscribed to anything."""
+        return session in self._by_session
+
+    def subscribers(self, kind: Kind, name: bytes) -> int:
+        return self._registries[kind].count(name)
+
+    def names(self, kind: Kind) -> Iterable[bytes]:
+        """The names that somebody is subscribed to."""
+        return iter(self._registries[kind])
+
+    def count(self, kind: Kind) -> int:
+        return len(self._registries[kind])
+
+    def blocker(self, kind: Kind, channel: bytes, budget: Budget) -> SessionId | None:
+        """A session that hears this channel and for which its publishers have to wait."""
+        for session in self.hearing(kind, channel, budget.stuck):
+            # S002-29, S002-61: only those who hear this channel are asked.
+            if budget.is_blocking(session):
+                return session
+        return None
+
+    def has_room(self, kind: Kind, names: Iterable[bytes], size: int, budget: Budget) -> bool:
+        """Whether all stuck sessions that hear these channels could hold so many bytes more
+        without being slow."""
+        stuck = budget.stuck
+        hearing = {s for name in names for s in self.hearing(kind, name, stuck)}
+        if not hearing:
+            return True
+        most = min(budget.mailbox_soft, budget.mailbox_hard)
+        return budget.bytes + size * len(hearing) <= budget.limit and all(
+            stuck[session].bytes + size <= most for session in hearing
+        )
+
+    def hearing(
+        self, kind: Kind, channel: bytes, sessions: Collection[SessionId]
+    ) -> Iterator[SessionId]:
+        """Those of these sessions that hear a channel. The cost is that of the smaller set."""
+        known = self._known[kind].get(channel)
+        if len(channel) > self._limits.name_bytes:
+            return  # it cannot be published to
+        if known is None or known.moment != self._moment:
+            named: Sequence[Named] = self._rosters(kind, channel)
+        else:
+            named = known.rosters
+        if not named or not sessions:
+            return
+        rosters = [roster for _, _, roster in named]
+        if len(sessions) < sum(map(len, rosters)):
+            for session in sessions:
+                if any(session in roster for roster in rosters):
+                    yield session
+        else:
+            for roster in rosters:
+                yield from (session for session in roster if session in sessions)
+
+    # Publishing.
+
+    def publish(
+        self,
+        kind: Kind,
+        pairs: Iterable[Sequence[bytes]],
+        is_over: Callable[[], bool] | None = None,
+    ) -> list[int]:
+        """Publish a run of messages, each a channel and a body; return the receivers of each. It
+        ends early if that is over: channels that nobody knew take long, and it asks after them."""
+        known, moment, counts = self._known[kind], self._moment, []
+        every = 1 if self._patterns.weight else UNHEARD
+        unheard = 0
+        for channel, body in pairs:
+            audience = known.get(channel)
+            if audience is None or audience.moment != moment:
+                receivers = self.publish_one(kind, channel, body)
+                counts.append(receivers)
+                unheard += 1
+                if (receivers or unheard >= every) and is_over is not None:
+                    if is_over():
+                        break
+                    unheard = 0
+            elif audience.frame_groups:
+                counts.append(self.publish_one(kind, channel, body))
+            else:  # nobody hears it: what is left to do is not worth a call
+                # S002-27: nobody hears it, so counting is all.
+                audience.published += 1
+                audience.size += len(body)
+                counts.append(0)
+        return counts
+
+    def publish_one(self, kind: Kind, channel: bytes, body: bytes) -> int:
+        """Publish one message; return its receivers."""
+        audience = self._known[kind].get(channel)
+        if audience is None or audience.moment != self._moment:
+            audience = self._hear(kind, channel)
+        size = len(body)
+        audience.published += 1
+        audience.size += size
+        if audience.frame_groups:
+            frames, frame_bytes = self._frames, 0
+            for frame_group in audience.frame_groups:
+                # S002-32, S002-33, RESP-50: encoded once for all who want it alike.
+                frame = b"".join((frame_group.lead(size), body, frame_group.tail))
+                if not frame_group.log:
+                    self._speaking.append(frame_group)
+                # S002-31: in its place among all that is published in a row.
+                frame_group.log.append((frames, frame, 1))
+                frames += 1
+                frame_bytes += len(frame)
+            self._logged(frames, frame_bytes)
+        return audience.receivers
+
+    def publish_all(self, kind: Kind, channel: bytes, bodies: Sequence[bytes]) -> int:
+        """Publish messages on one channel; return the receivers of each. It is `publish` for a
+        run that is all alike, with every loop in C where it is told in one form."""
+        audience = self._known[kind].get(channel)
+        if audience is None or audience.moment != self._moment:
+            audience = self._hear(kind, channel)
+        if len(audience.frame_groups) > 1:
+            for body in bodies:
+                self.publish_one(kind, channel, body)
+            return audience.receivers
+        audience.published += len(bodies)
+        audience.size += sum(map(len, bodies))
+        for frame_group in audience.frame_groups:
+            frames = frame_group.framed(bodies)
+            if not frame_group.log:
+                self._speaking.append(frame_group)
+            frame_group.log.append((self._frames, frames, len(bodies)))
+            self._logged(self._frames + len(bodies), len(frames))
+        return audience.receivers
+
+    def _logged(self, frames: int, frame_bytes: int) -> None:
+        self.is_unwritten = True
+        self._frames = frames
+        self._frame_bytes += frame_bytes
+        limits = self._limits
+        if frames > limits.publish_frames or self._frame_bytes > limits.publish_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Join what was published into one blob per audience, to be taken by the shell."""
+        frame_groups = self._speaking
+        if len(frame_groups) == 1:
+            self._write(frame_groups, frame_groups[0].sessions)
+        elif frame_groups:
+            self._join(frame_groups)
+        for frame_group in frame_groups:
+            frame_group.log.clear()
+        frame_groups.clear()
+        self._frames = 0
+        self._frame_bytes = 0
+
+    def take(self) -> list[tuple[bytes, Sequence[SessionId], int]]:
+        """What is to be written: a blob, the sessions that get it, and its messages."""
+        self.flush()
+        self.is_unwritten = False
+        ready, self._ready = self._ready, []
+        return ready
+
+    def counted(self, at: float) -> list[ChannelCounted]:
+        """What was published since the last time, by channel: the busiest by name, the rest in
+        one. Facts are made of this, once a second, and never of a single message."""
+        self._fold()
+        counts, self._counts = self._counts, {}
+        rest = [counts.pop(OTHER)] if OTHER in counts else []
+        most = self._limits.journal_channels_per_second
+        busiest = sorted(counts.items(), key=lambda item: -item[1][0])
+        result = [_counted(at, channel, [count]) for channel, count in busiest[:most]]
+        rest += [count for _, count in busiest[most:]]
+        return [*result, _counted(at, OTHER, rest)] if rest else result
+
+    def _rosters(self, kind: Kind, channel: bytes, *, is_new: bool = False) -> tuple[Named, ...]:
+        """The rosters that hear a channel: its own first, then those of patterns."""
+        # S002-34: one lookup, however many channels there are.
+        roster = self._registries[kind].roster(channel)
+        found: tuple[Named, ...] = ((kind, channel, roster),) if roster else ()
+        if kind is Kind.EXACT and (
+            matching := self._patterns.matching(channel, remember=not is_new)
+        ):
+            patterns = self._registries[Kind.PATTERN].roster
+            # S002-36, RESP-40, RESP-41: its own roster first, then one copy for each pattern.
+            found += tuple([(Kind.PATTERN, pattern, patterns(pattern)) for pattern in matching])
+        return found
+
+    def _before_change(self) -> None:
+        """What was published so far belongs to the rosters as they are."""
+        self.flush()
+        # S002-38, RESP-45, RESP-49: what was published before goes to who was there before.
+        self._moment += 1
+
+    def _hear(self, kind: Kind, channel: bytes) -> Audience:
+        """The present audience of a channel: the one that is known, if its rosters are still the
+        same moments."""
+        if len(channel) > self._limits.name_bytes:
+            raise LimitReached("name_bytes", self._limits.name_bytes)
+        known = self._known[kind]
+        audience = known.get(channel)
+        # Most new channels are not seen again before something changes, and until then they are
+        # known here: the index need not remember their patterns as well.
+        rosters = self._rosters(kind, channel, is_new=audience is None)
+        if audience is None or not audience.is_of(rosters):
+            if audience is not None:
+                self._count(channel, audience)
+            elif len(known) >= AUDIENCES:
+                self._fold()
+                known.clear()
+            audience = known[channel] = Audience(rosters, channel)
+        audience.moment = self._moment
+        return audience
+
+    @property
+    def published(self) -> int:
+        """Messages published to somebody or nobody, since the start."""
+        self._fold()
+        return self._published
+
+    @property
+    def deliveries(self) -> int:
+        """Receivers of all of them."""
+        self._fold()
+        return self._deliveries
+
+    def _fold(self) -> None:
+        """Take what the audiences counted into the counts by channel."""
+        for known in self._known.values():
+            for channel, audience in known.items():
+                if audience.published:
+                    self._count(channel, audience)
+
+    def _count(self, channel: bytes, heard: Audience) -> None:
+        published, size = heard.published, heard.size
+        deliveries = published * heard.receivers
+        heard.published = heard.size = 0
+        self._published += published
+        self._deliveries += deliveries
+        count = self._counts.get(channel)
+        if count is None:
+            if len(self._counts) >= COUNTED_MOST * self._limits.journal_channels_per_second:
+                channel = OTHER
+            count = self._counts.setdefault(channel, [0, 0, 0, 0])
+        count[0] += published
+        count[1] += size
+        count[2] += deliveries
+        count[3] = max(count[3], heard.receivers)
+
+    def _join(self, frame_groups: list[FrameGroup]) -> None:
+        """Sessions that hear the same frame groups in this pass share one blob."""
+        heard_by: dict[SessionId, list[int]] = {}
+        for number, frame_group in enumerate(frame_groups):
+            for session in frame_group.sessions:
+                if session in heard_by:
+                    heard_by[session].append(number)
+                else:
+                    heard_by[session] = [number]
+        audiences: dict[tuple[int, ...], list[SessionId]] = {}
+        for session, numbers in heard_by.items():
+            audiences.setdefault(tuple(numbers), []).append(session)
+        for chosen, sessions in audiences.items():
+            self._write([frame_groups[number] for number in chosen], sessions)
+
+    def _write(self, frame_groups: list[FrameGroup], sessions: Sequence[SessionId]) -> None:
+        log = frame_groups[0].log
+        if len(frame_groups) > 1:
+            # S002-40, RESP-43: in the order in which it was published.
+            log = sorted([entry for frame_group in frame_groups for entry in frame_group.log])
+        if log:
+            messages = sum([count for _, _, count in log])
+            blob = b"".join([frames for _, frames, _ in log])
+            # S002-30: handed over once, with everybody who hears it.
+            self._ready.append((blob, sessions, messages))
+
+
+def _counted(at: float, channel: bytes, counts: list[list[int]]) -> ChannelCounted:
+    published, size, deliveries, receivers = zip(*counts, strict=True)
+    return ChannelCounted(
+        at, channel, len(counts), sum(published), sum(size), sum(deliveries), max(receivers)
+    )

@@ -1,0 +1,93 @@
+"""The unconfirmed deliveries of one subscription, within its window."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from headgate.core.model.window import Window
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Gate(Generic[K]):
+    """Open while its subscription may be given another message.
+
+    A gate that became full opens again when four fifths of its window are reached, rounded
+    up: a window of ten resumes at eight, one of three after a single confirm. The check is
+    made before a delivery, so the last message may go over the bytes of the window, and a
+    message larger than the window reaches a subscription that has nothing else.
+    """
+
+    __slots__ = ("full", "held", "outstanding", "size", "window")
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self.outstanding: dict[K, tuple[int, float]] = {}
+        """Size and time of each delivery that was not confirmed."""
+        self.size = 0
+        self.full = False
+        """Reached its window, and has not fallen back far enough since."""
+        self.held = False
+        """Shut for another reason: the session's mailbox has no room."""
+
+    @property
+    def is_open(self) -> bool:
+        return (
+            # BMQ-46: a window of nothing pauses.
+            not self.full and not self.held and self.window.messages > 0 and self.window.bytes != 0
+        )
+
+    def admit(self, key: K, size: int, now: float) -> None:
+        assert self.is_open, "admit() while the gate is shut"
+        self.outstanding[key] = (size, now)
+        self.size += size
+        self.full = self._is_full()
+
+    def confirm(self, key: K) -> bool:
+        """Whether the delivery was ours and is now done."""
+        found = self.outstanding.pop(key, None)
+        if found is None:
+            return False
+        self.size -= found[0]
+        if self.full:
+            bytes_ = self.window.bytes
+            self.full = (
+                self._is_full()
+                # BMQ-44: a window of ten, once full, opens again at eight.
+                or len(self.outstanding) > _low(self.window.messages)
+                or (bytes_ is not None and self.size > _low(bytes_))
+            )
+        return True
+
+    def resize(self, window: Window) -> None:
+        """Change the window; what is outstanding counts at once."""
+        self.window = window
+        # BMQ-47: a larger window is open at once, without a confirm.
+        self.full = self._is_full()
+
+    def oldest(self) -> float | None:
+        """When the oldest unconfirmed delivery was made."""
+        return min((at for _, at in self.outstanding.values()), default=None)
+
+    def unadmit(self, key: K, was_full: bool) -> None:
+        """Take back an `admit`."""
+        self.size -= self.outstanding.pop(key)[0]
+        self.full = was_full
+
+    def unconfirm(self, key: K, delivery: tuple[int, float], was_full: bool) -> None:
+        """Take back a `confirm`."""
+        self.outstanding[key] = delivery
+        self.size += delivery[0]
+        self.full = was_full
+
+    def _is_full(self) -> bool:
+        bytes_ = self.window.bytes
+        # BMQ-43, BMQ-45: judged after a delivery, so one message may be larger than the window.
+        return len(self.outstanding) >= self.window.messages or (
+            bytes_ is not None and self.size >= bytes_
+        )
+
+
+def _low(limit: int) -> int:
+    return -(-limit * 4 // 5)

@@ -1,0 +1,328 @@
+"""The outbound side of a session: what waits for its socket, counted in bytes, and the pressure
+that makes.
+
+A mailbox is empty as long as the socket takes what it is given, so a healthy session costs
+nothing here. What the socket does not take waits in line: deliveries and the answers to the
+session's own commands in one line, in the order in which they came about. So an answer comes
+after the messages that were there before its command and is not kept waiting by those that came
+later, however many they are.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from headgate.core.model.ids import SessionId
+
+ANSWER = 0
+"""An item without messages: the session asked for it."""
+PART = -1
+"""What the socket left of an item."""
+
+
+class Pressure(IntEnum):
+    """How full a mailbox is."""
+
+    EASY = 0
+    SOFT = 1
+    """Slow: a clock runs, and it is the first to be held against when the budget is spent."""
+    HARD = 2
+    """Those who publish to it wait."""
+
+
+class Crossing(NamedTuple):
+    """A session became slow, or caught up. The two take turns, whatever was dropped between."""
+
+    session: SessionId
+    size: int
+    """Bytes in its mailbox."""
+    slow_since: float | None
+    """If it caught up, since when it was slow."""
+
+
+class Charged:
+    """Bytes that are in mailboxes."""
+
+    __slots__ = ("answers", "bytes")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.answers = 0
+        """Of these bytes, those that sessions asked for."""
+
+
+class Budget:
+    """Bytes that the mailboxes of all wires share, and which of them are slow.
+
+    A wire may have limits of its own: a budget that `shares` the bytes and the lists of another,
+    and judges its own sessions by them.
+    """
+
+    __slots__ = (
+        "charged",
+        "crossings",
+        "limit",
+        "mailbox_hard",
+        "mailbox_soft",
+        "slow",
+        "stuck",
+    )
+
+    def __init__(
+        self, limit: int, mailbox_soft: int, mailbox_hard: int, shares: Budget | None = None
+    ) -> None:
+        self.limit = limit
+        self.mailbox_soft = mailbox_soft
+        """Bytes above which a mailbox is slow."""
+        self.mailbox_hard = mailbox_hard
+        """Bytes above which those who publish to its session wait."""
+        self.charged: Charged = Charged() if shares is None else shares.charged
+        self.stuck: dict[SessionId, Mailbox] = {} if shares is None else shares.stuck
+        """The mailboxes with something in them: their sockets took less than they were given."""
+        self.slow: dict[SessionId, Mailbox] = {} if shares is None else shares.slow
+        """Those that went over their soft limit and did not catch up since."""
+        self.crossings: list[Crossing] = [] if shares is None else shares.crossings
+        """Who became slow and who caught up, until somebody tells it."""
+
+    @property
+    def bytes(self) -> int:
+        return self.charged.bytes
+
+    @property
+    def answers(self) -> int:
+        return self.charged.answers
+
+    @property
+    def is_spent(self) -> bool:
+        return self.charged.bytes > self.limit
+
+    def is_blocking(self, session: SessionId) -> bool:
+        """Whether those who publish to this session have to wait: its mailbox is over its hard
+        limit, or the budget is spent and it is over its share of it. So a stuck session holds
+        up those who publish to it and nobody else; a limit on the total would hold up
+        everybody. The share shrinks with the number of stuck sessions, or enough of them, each
+        below the soft limit, could hold any number of bytes."""
+        mailbox = self.stuck.get(session)
+        return mailbox is not None and mailbox.budget.is_over(mailbox)
+
+    def is_over(self, mailbox: Mailbox) -> bool:
+        # S002-58, S002-61, RESP-59: each session holds up its own publishers only.
+        return mailbox.bytes > self.allowance
+
+    @property
+    def allowance(self) -> int:
+        """Bytes that a mailbox may hold now before those who publish to its session wait."""
+        return min(self.mailbox_hard, self.share) if self.is_spent else self.mailbox_hard
+
+    @property
+    def share(self) -> int:
+        """What a mailbox may hold while the budget is spent."""
+        return min(self.mailbox_soft, self.limit // max(1, len(self.stuck)))
+
+
+class Mailbox:
+    """What waits for the socket of one session."""
+
+    __slots__ = (
+        "_charged",
+        "_line",
+        "_session",
+        "answers",
+        "budget",
+        "bytes",
+        "moved_at",
+        "pressure",
+        "slow_since",
+    )
+
+    def __init__(self, session: SessionId, budget: Budget) -> None:
+        self._session = session
+        self.budget = budget
+        """Whose limits it is judged by."""
+        self._charged = budget.charged
+        self._line: deque[tuple[object, int, int]] = deque()
+        self.bytes = 0
+        self.answers = 0
+        """Of these bytes, those that the session asked for."""
+        self.pressure = Pressure.EASY
+        self.slow_since: float | None = None
+        """When it went over the soft limit; none if its socket caught up since. What is dropped
+        does not count: a session that loses messages has not caught up."""
+        self.moved_at = 0.0
+        """When something was last taken, or the line began."""
+
+    def pressure_with(self, more: int) -> Pressure:
+        """The pressure if so many bytes more were in it."""
+        size = self.bytes + more
+        if size > self.budget.mailbox_hard:
+            return Pressure.HARD
+        return Pressure.SOFT if size > self.budget.mailbox_soft else Pressure.EASY
+
+    def has_room(self, more: int) -> bool:
+        """Whether so many bytes more would leave it easy. When the budget is spent, only who
+        took everything is given more: any number of sessions may be stuck."""
+        spent = self.budget.is_spent and self.bytes > 0
+        return not spent and self.pressure_with(more) is Pressure.EASY
+
+    def offer(self, item: object, size: int, now: float, *, messages: int = 1) -> Pressure:
+        """Put an item at the end of the line. It is charged before it can be taken. What has no
+        message in it is an answer or a part of something, and never dropped."""
+        # S002-56: it counts before it can be taken.
+        self._charge(size, messages)
+        if not self._line:
+            self.moved_at = now
+        self._line.append((item, size, messages))
+        budget = self.budget
+        budget.stuck[self._session] = self
+        if self.slow_since is None and self.pressure is not Pressure.EASY:
+            self.slow_since = now
+            budget.slow[self._session] = self
+            budget.crossings.append(Crossing(self._session, self.bytes, None))
+        return self.pressure
+
+    def first(self) -> object | None:
+        """What is to be taken next, or nothing. It stays in line, and charged."""
+        return self._line[0][0] if self._line else None
+
+    def take(self, now: float) -> object | None:
+        """The next item, of which the socket took all; or nothing."""
+        if not self._line:
+            return None
+        item, size, messages = self._line.popleft()
+        self._charge(-size, messages)
+        if not self._line:
+            del self.budget.stuck[self._session]
+        self._moved(now)
+        return item
+
+    def shorten(self, rest: object, size: int, now: float) -> None:
+        """The socket took some of the next item: this is left of it. It is no longer whole, so it
+        is never dropped."""
+        _, before, messages = self._line[0]
+        self._charge(size - before, messages)
+        self._line[0] = (rest, size, ANSWER if messages == ANSWER else PART)
+        self._moved(now)
+
+    def drop_oldest(self, bytes_max: int) -> int:
+        """Drop messages from the front until there are no more bytes, but not the newest of them,
+        whatever answers came after it; say how many."""
+        behind = 0
+        for _, _, messages in reversed(self._line):
+            if messages > 0:
+                break
+            behind += 1
+        kept, dropped = [], 0
+        while len(self._line) > behind + 1 and self.bytes > bytes_max:
+            item, size, messages = self._line.popleft()
+            if messages > 0:
+                dropped += messages
+                self._charge(-size, messages)
+            else:
+                kept.append((item, size, messages))
+        self._line.extendleft(reversed(kept))
+        return dropped
+
+    def close(self) -> int:
+        """Give everything back to the budget; say how many messages were never taken."""
+        dropped = sum(messages for _, _, messages in self._line if messages > 0)
+        self._line.clear()
+        self.budget.stuck.pop(self._session, None)
+        self.budget.slow.pop(self._session, None)
+        self.slow_since = None
+        self._charged.answers -= self.answers
+        self.answers = 0
+        # S002-57: who goes gives everything back.
+        self._charge(-self.bytes, PART)
+        return dropped
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def _charge(self, size: int, messages: int) -> None:
+        self.bytes += size
+        # S002-55: counted for the session and for all.
+        self._charged.bytes += size
+        if messages == ANSWER:
+            self.answers += size
+            self._charged.answers += size
+        self.pressure = self.pressure_with(0)
+
+    def _moved(self, now: float) -> None:
+        """The socket took something."""
+        self.moved_at = now
+        if self.slow_since is not None and self.pressure is Pressure.EASY:
+            budget = self.budget
+            del budget.slow[self._session]
+            budget.crossings.append(Crossing(self._session, self.bytes, self.slow_since))
+            self.slow_since = None
+
+
+class BlockedPublishers:
+    """Publishers that wait, each for one session that blocks it. Nobody is left asleep: whoever
+    waits for a session that no longer blocks is told, and asks again.
+
+    A session blocks while its mailbox holds more than the budget's allowance. So it ceases to in
+    two ways: something leaves its own mailbox, or the allowance rises because of what left any
+    other. The least allowance that anybody was judged by is remembered: while there is no more than
+    that, a blocker whose mailbox did not change blocks still, and is not looked at."""
+
+    __slots__ = ("_allowance", "_blocker_of", "_publishers")
+
+    def __init__(self) -> None:
+        self._publishers: dict[SessionId, dict[SessionId, None]] = {}
+        self._blocker_of: dict[SessionId, SessionId] = {}
+        self._allowance = 0
+        """Every blocker held more than this when something last left it."""
+
+    def wait(self, publisher: SessionId, blocker: SessionId, budget: Budget) -> None:
+        self.forget(publisher)
+        allowance = budget.allowance
+        if not self._blocker_of or allowance < self._allowance:
+            self._allowance = allowance
+        self._blocker_of[publisher] = blocker
+        self._publishers.setdefault(blocker, {})[publisher] = None
+
+    def forget(self, publisher: SessionId) -> None:
+        blocker = self._blocker_of.pop(publisher, None)
+        if blocker is not None:
+            waiting = self._publishers[blocker]
+            del waiting[publisher]
+            if not waiting:
+                del self._publishers[blocker]
+
+    def wake(self, budget: Budget, relieved: SessionId | None = None) -> list[SessionId]:
+        """The publishers that may ask again after something left this session's mailbox, or it is
+        gone; without one, whoever may. In the order in which they began to wait for a session."""
+        allowance = budget.allowance
+        looked_at: Iterable[SessionId]
+        if relieved is None or allowance > self._allowance:
+            looked_at = self._publishers
+        # S002-62: what left another mailbox wakes nobody here.
+        elif relieved in self._publishers:
+            looked_at = (relieved,)
+        else:
+            return []
+        self._allowance = allowance
+        # S002-63, RESP-61: everybody who may go on is woken.
+        free = [session for session in looked_at if not budget.is_blocking(session)]
+        woken = [publisher for blocker in free for publisher in self._publishers[blocker]]
+        for publisher in woken:
+            self.forget(publisher)
+        return woken
+
+    def wake_all(self) -> list[SessionId]:
+        """All who wait: what they wait for may have become another thing."""
+        woken = list(self._blocker_of)
+        self._blocker_of.clear()
+        self._publishers.clear()
+        return woken
+
+    def __iter__(self) -> Iterator[tuple[SessionId, SessionId]]:
+        """Who waits, and for whom."""
+        return iter(self._blocker_of.items())
+
+    def __len__(self) -> int:
+        return len(self._blocker_of)

@@ -1,0 +1,1 @@
+"""Queues with one subscriber and one unconfirmed message, and services that own many (SMP)."""

@@ -1,0 +1,155 @@
+"""The load plan: what a turn has to read from the store before it can decide.
+
+Every command says what it needs; what is in memory already is left out. So a turn asks the store
+once, however many commands it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from headgate.core.commands import (
+    Amend,
+    Command,
+    Confirm,
+    Create,
+    Delete,
+    Drained,
+    Expire,
+    ExpireUnopened,
+    Get,
+    Identify,
+    Inspect,
+    Land,
+    Open,
+    Purge,
+    RemoveUnused,
+    Send,
+    Subscribe,
+    SubscribeService,
+    Sweep,
+    Watch,
+)
+from headgate.core.exclusive.authorization import address_of
+from headgate.core.exclusive.queues import ExclusiveQueues
+from headgate.core.model.domain import Mode
+from headgate.core.model.ids import QueueId
+from headgate.core.model.parties import Address, Party, SetLink
+from headgate.core.shared.queues import SharedQueues
+from headgate.core.turn.store_requests import Aged, Load
+from headgate.core.turn.turn import Turn
+
+
+class LoadPlan:
+    """Collects what the commands of a turn need. The shard asks it first in every turn."""
+
+    def __init__(self, exclusive: ExclusiveQueues, shared: SharedQueues) -> None:
+        context = exclusive.context
+        self._domains = context.domains
+        self._limits = context.limits
+        self._session_states = context.session_states
+        self._cache = context.cache
+        self._services = exclusive.services
+        self._sweeping = exclusive.sweeping
+        self._shared = shared
+        self._needs: dict[type[Any], Callable[[Any, Load], None]] = {
+            Create: self._need_ids,
+            Delete: self._need_record,
+            Send: self._need_sent_to,
+            Amend: self._need_amended,
+            Watch: self._need_record,
+            Inspect: self._need_head,
+            Subscribe: self._need_head,
+            Get: self._need_head,
+            Confirm: self._need_next,
+            Identify: self._need_identity,
+            SubscribeService: self._need_tally,
+            Sweep: self._need_page,
+            Open: shared.catalog.missing,
+            Land: shared.catalog.missing,
+            Purge: shared.catalog.missing,
+            Drained: self._need_waiting,
+        }
+
+    def missing(self, commands: Sequence[Command], turn: Turn) -> Load:
+        """What has to be loaded before these commands can be carried out."""
+        # S004-30, S004-32, S004-52, SMP-21, SMP-22: what all commands need is one question.
+        load = Load()
+        for command in commands:
+            need = self._needs.get(type(command))
+            if need is not None:
+                need(command, load)
+            elif type(command) is Expire:
+                self._need_aged(command, load, turn.sure)
+            elif type(command) is ExpireUnopened:
+                self._shared.expiry.need_overdue(command, load, turn.sure)
+            elif type(command) is RemoveUnused:
+                self._shared.upkeep.need_listings(command, load, turn.sure)
+        turn.needs = load.heads
+        # S004-37, S004-38: what is known already, an empty queue too, is not asked for again.
+        load.heads = {q: n for q, n in load.heads.items() if self._cache.lacks(q, n)}
+        load.addresses = {
+            address: n for address, n in load.addresses.items() if not self._cache.owner(address)
+        }
+        return load
+
+    def _need_record(self, command: Delete | Send | Amend | Watch, load: Load) -> None:
+        address = address_of(command)
+        if address.party is not Party.RECIPIENT:
+            load.addresses[address] = 0
+        elif address.id not in self._shared.queues:
+            # S004-41: a record without messages is enough for these.
+            load.heads.setdefault(QueueId(address.id), 0)
+
+    def _need_sent_to(self, command: Send, load: Load) -> None:
+        """Of a shared queue that somebody has open everything is known."""
+        if command.via is not None or command.queue not in self._shared.queues:
+            self._need_record(command, load)
+
+    def _need_ids(self, command: Create, load: Load) -> None:
+        """Whether the ids of a new queue are taken."""
+        if command.queue not in self._shared.queues:
+            load.heads.setdefault(command.queue, 0)
+            if command.parties is not None:
+                load.addresses.update(dict.fromkeys(command.parties.addresses(), 0))
+
+    def _need_amended(self, command: Amend, load: Load) -> None:
+        self._need_record(command, load)
+        if isinstance(command.change, SetLink):
+            load.addresses[Address(Party.LINK, command.change.link.id)] = 0
+
+    def _need_identity(self, command: Identify, load: Load) -> None:
+        load.identities.add(command.fingerprint)
+
+    def _need_aged(self, command: Expire, load: Load, sure: float) -> None:
+        """Of several expiries the one that has come least far does for all."""
+        lives = [
+            domain.message_ttl
+            for domain in self._domains.values()
+            if domain.mode is Mode.EXCLUSIVE and domain.message_ttl is not None
+        ]
+        if lives and (load.aged is None or command.after < load.aged.after):
+            load.aged = Aged(command.after, sure - min(lives), self._limits.expiries)
+
+    def _need_head(self, command: Subscribe | Get | Inspect, load: Load) -> None:
+        # S004-46, S004-48, S004-53: every SUB asks for its head alike, alone or among others.
+        load.heads[command.queue] = max(load.heads.get(command.queue, 0), 1)
+
+    def _need_next(self, command: Confirm, load: Load) -> None:
+        """One more than is confirmed: the answer to a confirm is the next head."""
+        if command.queue not in self._shared.queues:
+            # S004-51: the next head of every confirm comes with the same question.
+            load.heads[command.queue] = max(load.heads.get(command.queue, 0), 1) + 1
+
+    def _need_tally(self, command: SubscribeService, load: Load) -> None:
+        load.services.add(command.service)
+
+    def _need_page(self, command: Sweep, load: Load) -> None:
+        if self._services.is_sweeping(command):
+            load.pages.add(self._sweeping.page(command))
+
+    def _need_waiting(self, command: Drained, load: Load) -> None:
+        state = self._session_states.find(command.session)
+        for queue in state.waiting if state is not None else ():
+            load.heads[queue] = max(load.heads.get(queue, 0), 1)

@@ -1,0 +1,144 @@
+"""A message: an immutable body with an id and typed properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from headgate.core.model.ids import AppId, MessageId, QueueId, Seq
+from headgate.core.model.limits import Limits
+from headgate.core.model.value import EMPTY, value
+from headgate.errors import BadMessage, LimitReached
+from headgate.expr.types import INT64_MAX, INT64_MIN
+
+# S003-4: properties have types, and expressions read them.
+PropertyValue: TypeAlias = bool | int | str | bytes
+"""A boolean, a signed 64-bit integer, text, or bytes (which no expression can use)."""
+
+Properties: TypeAlias = Mapping[str, PropertyValue]
+
+NO_PROPERTIES: Properties = EMPTY
+
+
+class Declared(dict[str, PropertyValue]):
+    """Properties with the type that their sender declared for each. To the core a number is a
+    number; who reads the message is told the width that it was sent with."""
+
+    __slots__ = ("types",)
+
+    def __init__(self, properties: Properties, types: bytes) -> None:
+        assert len(properties) == len(types), "each property has a type"
+        super().__init__(properties)
+        self.types = types
+        """One byte for each, in their order, as the wire has it that declared them."""
+
+
+NOTIFY = "notify"
+"""The property of a message whose notifier is to be told. Only the router sets it."""
+MARKER = "quota"
+"""The property of a message that stands for those that were refused after it. Only the router
+sets it: queues whose senders set properties have no markers."""
+NAME_BYTES_MAX = 4095
+"""Of a property, as BlazingMQ has it: a message that came by another way can be read there too."""
+
+
+@value
+class Message:
+    """What was sent: its id, its body, when it arrived, and its properties."""
+
+    id: MessageId
+    body: bytes
+    arrived: float
+    """Seconds since the epoch, by the router's clock."""
+    properties: Properties = NO_PROPERTIES
+
+    @property
+    def is_marker(self) -> bool:
+        """Not a sender's: it tells the recipient that the queue was full."""
+        return bool(self.properties) and self.properties.get(MARKER) is True
+
+    @property
+    def size(self) -> int:
+        """Bytes of application data: the body and the properties."""
+        size = len(self.body)
+        return size + properties_size(self.properties) if self.properties else size
+
+
+@value
+class Stored:
+    """A message in its place in a queue."""
+
+    seq: Seq
+    queue: QueueId
+    message: Message
+    apps: tuple[AppId, ...]
+    """The apps that have not confirmed it."""
+
+
+Known: TypeAlias = dict[MessageId, float]
+"""Ids of messages, and when each was accepted."""
+
+
+@value
+class Notice:
+    """What a notifier is told of a message: that it is there."""
+
+    notifier: bytes
+    secret: bytes
+    message: MessageId
+    arrived: float
+
+
+@value
+class MessageEntry:
+    """What the core remembers of a stored message without its body."""
+
+    seq: Seq
+    id: MessageId
+    arrived: float
+    size: int
+    properties: Properties
+    apps: tuple[AppId, ...]
+
+
+def properties_size(properties: Properties) -> int:
+    """Bytes of names and values, text as UTF-8 and numbers as eight."""
+    size = 0
+    for name, item in properties.items():
+        size += len(name) if name.isascii() else len(name.encode())
+        if isinstance(item, str):
+            size += len(item) if item.isascii() else len(item.encode())
+        else:
+            size += len(item) if isinstance(item, bytes) else 8
+    return size
+
+
+def check(message: Message, limits: Limits) -> int:
+    """The size of a message. Raise if no queue could take it, whatever its state."""
+    size = len(message.body)
+    if size > limits.body_bytes:
+        raise LimitReached("body_bytes", limits.body_bytes)
+    if not message.properties:
+        return size
+    if len(message.properties) > limits.message_properties:
+        raise LimitReached("message_properties", limits.message_properties)
+    for name, item in message.properties.items():
+        is_plain = type(item) is str and item.isascii() and name.isascii()
+        if not (is_plain and 0 < len(name) <= NAME_BYTES_MAX):
+            _check_property(name, item)
+    more = properties_size(message.properties)
+    if more > limits.properties_bytes:
+        raise LimitReached("properties_bytes", limits.properties_bytes)
+    return size + more
+
+
+def _check_property(name: str, item: PropertyValue) -> None:
+    try:
+        if not 0 < len(name.encode()) <= NAME_BYTES_MAX:
+            raise BadMessage(f"the name of a property has 1 to {NAME_BYTES_MAX} bytes")
+        if isinstance(item, str):
+            item.encode()
+    except UnicodeEncodeError:
+        raise BadMessage(f"property {name!a} is not valid UTF-8") from None
+    if isinstance(item, int) and not INT64_MIN <= item <= INT64_MAX:
+        raise BadMessage(f"property {name!r} is outside the signed 64-bit range")

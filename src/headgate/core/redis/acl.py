@@ -1,0 +1,439 @@
+"""Users, and what each may do: run commands, use keys, use channels.
+
+Rules are written as in Redis. A request to change a user is applied to a copy of its rules, which
+then takes the place of the old ones: a bad rule changes nothing, and every session of that user
+is under the new rules at once, since it holds the user and not the rules.
+
+Commands are allowed by the last rule that speaks of them, as a reader of the list would say.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable, Container, Sequence
+from hashlib import sha256
+
+from headgate.core.model.glob import Glob
+from headgate.core.model.limits import Limits
+from headgate.errors import LimitReached, Refused
+
+DEFAULT = b"default"
+"""Who connects and says nothing is this user, if it needs no password."""
+
+ALL = b"*"
+DIGEST = re.compile(rb"[0-9a-f]{64}")
+UNWANTED = re.compile(rb"[\s\0]")
+"""What would break a list of rules that are separated by blanks."""
+
+SYNTAX = "Syntax error"
+UNKNOWN = "Unknown command or category name in ACL"
+NO_SUCH_PASSWORD = "The password you are trying to remove from the user does not exist"
+BAD_DIGEST = (
+    "The password hash must be exactly 64 characters and contain only lowercase hexadecimal"
+    " characters"
+)
+
+
+SLOW_STEPS = 6
+"""Of a pattern with classes between its stars, which a name has to be searched for."""
+
+
+class AccessError(Refused):
+    """A user that cannot be, or a rule that it cannot have; nothing was changed."""
+
+
+class Patterns:
+    """The keys or the channels that may be used: all, or those that match a pattern."""
+
+    __slots__ = ("globs", "is_all", "mark", "steps", "whole")
+
+    def __init__(self, mark: bytes, whole: str) -> None:
+        self.mark = mark
+        self.whole = whole
+        """What a pattern is of: keys, or channels."""
+        self.is_all = False
+        self.globs: dict[bytes, Glob] = {}
+        self.steps = 0
+        """What it takes to compare one name with all of them, about, in microseconds."""
+
+    def copy(self) -> Patterns:
+        copy = Patterns(self.mark, self.whole)
+        copy.is_all, copy.globs, copy.steps = self.is_all, self.globs.copy(), self.steps
+        return copy
+
+    def add(self, pattern: bytes) -> None:
+        if pattern == ALL:
+            self.set(True)
+            return
+        if self.is_all:
+            listed = "patterns" if self.whole == "keys" else "channels"
+            raise AccessError(
+                f"Adding a pattern after the * pattern (or the 'all{self.whole}' flag) is not valid"
+                f" and does not have any effect. Try 'reset{self.whole}' to start with an empty"
+                f" list of {listed}"
+            )
+        if UNWANTED.search(pattern):
+            raise AccessError(SYNTAX)
+        if pattern not in self.globs:
+            glob = self.globs[pattern] = Glob(pattern)
+            self.steps += SLOW_STEPS if glob.literals().weight else 1
+
+    def set(self, is_all: bool) -> None:
+        self.is_all = is_all
+        self.globs.clear()
+        self.steps = 0
+
+    def match(self, name: bytes) -> bool:
+        # RESP-77: names match by glob.
+        return self.is_all or any(glob.matches(name) for glob in self.globs.values())
+
+    def have(self, pattern: bytes) -> bool:
+        """Whether this very pattern was allowed. That another one matches whatever it matches
+        cannot be told in general, so Redis does not try."""
+        # RESP-77: patterns match literally.
+        return self.is_all or pattern in self.globs
+
+    def __bytes__(self) -> bytes:
+        patterns = [ALL] if self.is_all else self.globs
+        return b" ".join([self.mark + pattern for pattern in patterns])
+
+    def __len__(self) -> int:
+        return len(self.globs)
+
+
+class Rules:
+    """What one user may do at one moment."""
+
+    def __init__(self) -> None:
+        self.is_enabled = False
+        """May say that it is this user; sessions that said so before are not touched."""
+        self.needs_password = True
+        self.passwords: dict[str, None] = {}
+        """Their SHA-256 digests. Without any, nobody can be a user that needs one."""
+        self.all_commands = False
+        """Those that no rule of `commands` speaks of."""
+        self.commands: dict[str, bool] = {}
+        """``publish``, ``client|id`` or ``@pubsub``, in the order in which they were ruled on."""
+        self.keys = Patterns(b"~", "keys")
+        self.channels = Patterns(b"&", "channels")
+
+    def copy(self) -> Rules:
+        copy = Rules()
+        copy.is_enabled, copy.needs_password = self.is_enabled, self.needs_password
+        copy.passwords = self.passwords.copy()
+        copy.all_commands, copy.commands = self.all_commands, self.commands.copy()
+        copy.keys, copy.channels = self.keys.copy(), self.channels.copy()
+        return copy
+
+    # Single rules.
+
+    def enable(self, is_enabled: bool) -> None:
+        self.is_enabled = is_enabled
+
+    def reset(self) -> None:
+        self.enable(False)
+        self.set_password_free(False)
+        self.set_commands(False)
+        self.keys.set(False)
+        self.channels.set(False)
+
+    def set_password_free(self, is_free: bool) -> None:
+        self.needs_password = not is_free
+        self.passwords.clear()
+
+    def set_commands(self, are_allowed: bool) -> None:
+        self.all_commands = are_allowed
+        self.commands.clear()
+
+    def rule(self, name: str, is_allowed: bool) -> None:
+        """Allow or forbid a command with its subcommands, one subcommand, or a category."""
+        if name == "@all":
+            self.set_commands(is_allowed)
+            return
+        for over in [each for each in self.commands if each == name or each.startswith(name + "|")]:
+            del self.commands[over]
+        self.commands[name] = is_allowed
+
+    def add_password(self, digest: str) -> None:
+        self.passwords[digest] = None
+        self.needs_password = True
+
+    def remove_password(self, digest: str) -> None:
+        if digest not in self.passwords:
+            raise AccessError(NO_SUCH_PASSWORD)
+        del self.passwords[digest]
+
+    # What they say.
+
+    @property
+    def allow_everything(self) -> bool:
+        return (
+            self.all_commands
+            and all(self.commands.values())
+            and self.keys.is_all
+            and self.channels.is_all
+        )
+
+    def allow_command(self, name: str, categories: tuple[str, ...]) -> bool:
+        whole = name.partition("|")[0]
+        for ruled, is_allowed in reversed(self.commands.items()):
+            if ruled in (name, whole) or (ruled[0] == "@" and ruled[1:] in categories):
+                return is_allowed
+        return self.all_commands
+
+    def accept(self, password: bytes) -> bool:
+        if not self.is_enabled or not self.needs_password:
+            return self.is_enabled
+        given, found = _digest(password), False
+        for digest in self.passwords:
+            # All are compared, and each as a whole: the time taken tells nothing.
+            found |= hmac.compare_digest(digest, given)
+        return found
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return ("on" if self.is_enabled else "off", *(() if self.needs_password else ("nopass",)))
+
+    @property
+    def command_text(self) -> str:
+        ruled = [("+" if is_allowed else "-") + name for name, is_allowed in self.commands.items()]
+        return " ".join(["+@all" if self.all_commands else "-@all", *ruled])
+
+    def __bytes__(self) -> bytes:
+        """The rules that would make these."""
+        parts = [" ".join(self.flags).encode()]
+        parts += [b"#" + digest.encode() for digest in self.passwords]
+        if self.keys or self.keys.is_all:
+            parts.append(bytes(self.keys))
+        if not self.channels.is_all:
+            parts.append(b"resetchannels")
+        if self.channels or self.channels.is_all:
+            parts.append(bytes(self.channels))
+        return b" ".join([*parts, self.command_text.encode()])
+
+    def __len__(self) -> int:
+        return len(self.passwords) + len(self.commands) + len(self.keys) + len(self.channels)
+
+
+class User:
+    """Somebody who may connect. The same object for as long as the user exists."""
+
+    __slots__ = ("is_unrestricted", "name", "rules")
+
+    def __init__(self, name: str, rules: Rules) -> None:
+        self.name = name
+        self.take(rules)
+
+    def take(self, rules: Rules) -> None:
+        """Be under these rules from here on."""
+        self.rules = rules
+        self.is_unrestricted = rules.allow_everything
+        """Worked out beforehand: a run of messages asks for it each time."""
+
+    def may_run(self, command: str, categories: tuple[str, ...]) -> bool:
+        return self.rules.allow_command(command, categories)
+
+    def may_use_key(self, key: bytes) -> bool:
+        return self.rules.keys.match(key)
+
+    def may_use_channel(self, channel: bytes) -> bool:
+        return self.rules.channels.match(channel)
+
+    def may_use_pattern(self, pattern: bytes) -> bool:
+        return self.rules.channels.have(pattern)
+
+    def __bytes__(self) -> bytes:
+        """Its line in a list of users."""
+        return b"user %b %b" % (self.name.encode(), bytes(self.rules))
+
+
+class AccessControl:
+    """All users. There is always a default user, which may do everything at first."""
+
+    def __init__(self, password: str | None = None, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._users: dict[bytes, User] = {}
+        rules = (b"on", b"allcommands", b"allkeys", b"allchannels")
+        self._default = self.set_user(DEFAULT, rules)
+        self.set_default_password(password)
+        self._initial = self._default.rules.copy()
+        """Of the default user, where a list has none of its own for it."""
+
+    @property
+    def needs_password(self) -> bool:
+        """Whether the default user has a password."""
+        return self._default.rules.needs_password
+
+    def entrant(self) -> User | None:
+        """Who a new session is, as long as it does not say."""
+        rules = self._default.rules
+        return self._default if rules.is_enabled and not rules.needs_password else None
+
+    def authenticate(self, name: bytes, password: bytes) -> User | None:
+        user = self._users.get(name)
+        return user if user is not None and user.rules.accept(password) else None
+
+    def get(self, name: bytes) -> User | None:
+        return self._users.get(name)
+
+    def users(self) -> list[User]:
+        """In the order of their names."""
+        return [self._users[name] for name in sorted(self._users)]
+
+    def set_user(
+        self, name: bytes, rules: Sequence[bytes], known: Container[str] = frozenset()
+    ) -> User:
+        """Make a user, or change one. `known` are the commands, subcommands and categories that
+        rules may speak of, such as ``publish``, ``client|id`` and ``@pubsub``."""
+        user = self._users.get(name) or self._new(name)
+        draft = user.rules.copy()
+        for rule in rules:
+            try:
+                _apply(draft, rule, known)
+            except AccessError as bad:
+                quoted = rule.decode(errors="surrogateescape")
+                raise AccessError(f"Error in ACL SETUSER modifier '{quoted}': {bad}") from None
+        if len(draft) > self._limits.rules_per_user:
+            raise LimitReached("rules_per_user", self._limits.rules_per_user)
+        user.take(draft)
+        self._users[name] = user
+        return user
+
+    def load(self, text: bytes, source: str, known: Container[str]) -> list[User]:
+        """Have the users of a list and no others; return those that are gone. A mistake in it
+        changes nothing, and the error says all of them, by their lines in the source."""
+        drafts: dict[bytes, Rules] = {}
+        wrong: list[str] = []
+        for number, line in enumerate(text.split(b"\n"), 1):
+            words = line.split()
+            if not words:
+                continue
+            if words[0] != b"user" or len(words) < 2:
+                wrong.append(
+                    f"{source}:{number} should start with user keyword followed by the username."
+                )
+                continue
+            name = words[1]
+            if name in drafts:
+                shown = name.decode(errors="surrogateescape")
+                wrong.append(f"WARNING: Duplicate user '{shown}' found on line {number}.")
+                continue
+            drafts[name] = Rules()
+            try:
+                _checked_name(name)
+                self._apply(drafts[name], words[2:], known)
+            except (AccessError, LimitReached) as error:
+                wrong.append(f"{source}:{number}: {error}.")
+        if len(drafts.keys() | {DEFAULT}) > self._limits.users:
+            wrong.append(f"{LimitReached('users', self._limits.users)}.")
+        if wrong:
+            raise AccessError(" ".join(wrong))
+        drafts.setdefault(DEFAULT, self._initial.copy())
+        gone = [user for name, user in self._users.items() if name not in drafts]
+        users: dict[bytes, User] = {}
+        for name, rules in drafts.items():
+            user = users[name] = self._users.get(name) or User(name.decode(), rules)
+            user.take(rules)
+        self._users = users
+        return gone
+
+    def _apply(self, draft: Rules, rules: Sequence[bytes], known: Container[str]) -> None:
+        """As a list has them: a rule is quoted only if it cannot be a secret."""
+        for rule in rules:
+            try:
+                _apply(draft, rule, known)
+            except AccessError as bad:
+                if str(bad) != UNKNOWN:
+                    raise
+                quoted = rule.decode(errors="surrogateescape")
+                raise AccessError(f"Error in applying operation '{quoted}': {bad}") from None
+        if len(draft) > self._limits.rules_per_user:
+            raise LimitReached("rules_per_user", self._limits.rules_per_user)
+
+    def __bytes__(self) -> bytes:
+        """The list of all users, from which `load` makes the same ones."""
+        return b"".join([b"%b\n" % bytes(user) for user in self.users()])
+
+    def set_default_password(self, password: str | None) -> None:
+        """Let the default user have this password and no other, or need none."""
+        if password:
+            secret = password.encode(errors="surrogateescape")
+            self.set_user(DEFAULT, [b"resetpass", b">" + secret])
+        else:
+            self.set_user(DEFAULT, [b"nopass"])
+
+    def delete_users(self, names: Sequence[bytes]) -> list[User]:
+        """Forget these users; return those that there were."""
+        if DEFAULT in names:
+            raise AccessError("The 'default' user cannot be removed")
+        there = [name for name in dict.fromkeys(names) if name in self._users]
+        return [self._users.pop(name) for name in there]
+
+    def _new(self, name: bytes) -> User:
+        """A user that may do nothing, and is not known yet."""
+        if len(self._users) >= self._limits.users:
+            raise LimitReached("users", self._limits.users)
+        return User(_checked_name(name), Rules())
+
+
+WORDS: dict[bytes, Callable[[Rules], None]] = {
+    b"on": lambda rules: rules.enable(True),
+    b"off": lambda rules: rules.enable(False),
+    b"nopass": lambda rules: rules.set_password_free(True),
+    b"resetpass": lambda rules: rules.set_password_free(False),
+    b"allcommands": lambda rules: rules.set_commands(True),
+    b"nocommands": lambda rules: rules.set_commands(False),
+    b"allkeys": lambda rules: rules.keys.set(True),
+    b"resetkeys": lambda rules: rules.keys.set(False),
+    b"allchannels": lambda rules: rules.channels.set(True),
+    b"resetchannels": lambda rules: rules.channels.set(False),
+    b"reset": Rules.reset,
+    # They stand in lists that Redis made, and are about a command that is not here.
+    b"sanitize-payload": lambda rules: None,
+    b"skip-sanitize-payload": lambda rules: None,
+}
+
+MARKS: dict[bytes, Callable[[Rules, bytes], None]] = {
+    b">": lambda rules, text: rules.add_password(_digest(text)),
+    b"<": lambda rules, text: rules.remove_password(_digest(text)),
+    b"#": lambda rules, text: rules.add_password(_checked_digest(text)),
+    b"!": lambda rules, text: rules.remove_password(_checked_digest(text)),
+    b"~": lambda rules, text: rules.keys.add(text),
+    b"&": lambda rules, text: rules.channels.add(text),
+}
+
+
+def _apply(rules: Rules, rule: bytes, known: Container[str]) -> None:
+    mark, text = rule[:1], rule[1:]
+    if mark in (b"+", b"-"):
+        name = text.decode(errors="replace").lower()
+        if name != "@all" and name not in known:
+            raise AccessError(UNKNOWN)
+        rules.rule(name, mark == b"+")
+    elif mark in MARKS:
+        MARKS[mark](rules, text)
+    elif rule.lower() in WORDS:
+        WORDS[rule.lower()](rules)
+    else:
+        raise AccessError(SYNTAX)
+
+
+def _digest(password: bytes) -> str:
+    return sha256(password).hexdigest()
+
+
+def _checked_digest(text: bytes) -> str:
+    if not DIGEST.fullmatch(text):
+        raise AccessError(BAD_DIGEST)
+    return text.decode()
+
+
+def _checked_name(name: bytes) -> str:
+    """The name of a new user. It will stand in facts, which are text."""
+    if UNWANTED.search(name):
+        raise AccessError("Usernames can't contain spaces or null characters")
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        raise AccessError("Usernames must be UTF-8") from None

@@ -1,0 +1,1 @@
+"""Queues that apps and their consumers share, routed by priority and predicate (BlazingMQ)."""

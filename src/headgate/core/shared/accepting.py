@@ -1,0 +1,107 @@
+"""Sending to a shared queue: the filters of its apps, its quota, its place in line."""
+
+from __future__ import annotations
+
+from headgate.core.commands import Send
+from headgate.core.effects import Receipt
+from headgate.core.facts import Accepted, AutoConfirmed, Repeated
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import AppId
+from headgate.core.model.message import Message, MessageEntry, Properties, Stored, check
+from headgate.core.shared.context import SharedContext
+from headgate.core.shared.delivery import SharedDelivery
+from headgate.core.shared.expiry import Expiry
+from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.quota import judge
+from headgate.core.turn.turn import Turn
+from headgate.errors import HeadgateError, LimitReached, Prohibited
+
+
+class Accepting:
+    """Carries out `Send`: a message that is accepted is in the batch of the turn, and in line in
+    every app that wants it.
+    """
+
+    def __init__(self, context: SharedContext, delivery: SharedDelivery, expiry: Expiry) -> None:
+        self._context = context
+        self._delivery = delivery
+        self._expiry = expiry
+
+    def send(self, command: Send, turn: Turn) -> None:
+        session, message = command.session, command.message
+        queue = self._context.queues[command.queue]
+        try:
+            if session not in queue.producers:
+                raise Prohibited("the queue is not open for writing")
+            size = check(message, self._context.limits)
+            if turn.outbox_is_full:
+                raise LimitReached("outbox_bytes", self._context.limits.outbox_bytes)
+            # BMQ-59: an id that is known has its receipt, and is not stored again.
+            if queue.remembers(message.id, turn.sure):
+                turn.facts.append(Repeated(turn.now, queue.id, message.id))
+            else:
+                self._accept(queue, message, size, turn)
+        except HeadgateError as error:
+            turn.fail(session, command.ref, queue.id, error)
+            return
+        if command.ref is not None:
+            turn.effects.append(Receipt(session, command.ref, queue.id, message.id))
+
+    def _accept(self, queue: SharedQueue, message: Message, size: int, turn: Turn) -> None:
+        """Evaluate the apps' filters, once; store for those that want it."""
+        domain = queue.domain
+        # S003-6, S003-12, S003-28, BMQ-61, BMQ-62: apps decide first; who refuses is done with it.
+        apps = wanting(domain, message.properties)
+        if apps and domain.mode is not Mode.BROADCAST and not queue.has_room(size):
+            self._expiry.expire(turn, queue)
+            self._expiry.search_store(queue.state, turn)
+            queue.check_room(size)
+        self.take(queue, message, size, apps, turn)
+
+    def take(
+        self,
+        queue: SharedQueue,
+        message: Message,
+        size: int,
+        apps: tuple[AppId, ...],
+        turn: Turn,
+    ) -> None:
+        """Have a message for which there is room."""
+        domain = queue.domain
+        seq = self._context.numbers.next()
+        entry = MessageEntry(seq, message.id, message.arrived, size, message.properties, apps)
+        if domain.mode is Mode.BROADCAST:
+            if apps:
+                self._delivery.broadcast(queue, entry, message.body, turn)
+        # S003-20: what nobody wants is not even stored.
+        elif apps:
+            # S003-10, BMQ-60: stored for the apps that want it.
+            turn.batch.append[seq] = Stored(seq, queue.id, message, apps)
+            is_first = not queue.entries
+            queue.add(entry, turn.undo)
+            if is_first:
+                self._expiry.plan(queue)
+            queue.state.meter.change(1, entry.size, turn.undo)
+            for app in apps:
+                # BMQ-63: sessions are asked only where the app wants it.
+                self._delivery.touch(queue, queue.apps[app])
+            judge(queue, turn)
+        queue.remembered.add(message.id, turn.now, turn.undo)
+        body = message.body if domain.journal_bodies else None
+        turn.facts.append(
+            Accepted(turn.now, queue.id, message.id, entry.size, message.properties, body)
+        )
+        if apps != domain.apps:
+            turn.facts.extend(
+                AutoConfirmed(turn.now, queue.id, app, message.id)
+                for app in domain.apps
+                if app not in apps
+            )
+
+
+def wanting(domain: Domain, properties: Properties) -> tuple[AppId, ...]:
+    """The apps of a domain that want a message."""
+    if not domain.filters:
+        return domain.apps
+    # S003-9, BMQ-68: what one app refuses, the others still have.
+    return tuple(app for app in domain.apps if domain.wants(app, properties))

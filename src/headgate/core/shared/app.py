@@ -1,0 +1,268 @@
+"""The apps of a shared queue: what each still has to see, what it holds, what it put aside."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+from headgate.core.commands import Interest
+from headgate.core.model.ids import AppId, Seq, SessionId
+from headgate.core.model.window import Window
+from headgate.core.shared.dispatch import Group, Groups, Subscription
+from headgate.core.shared.redelivery import Redelivery
+from headgate.core.turn.undo import Undo
+
+BREATH_SUBSCRIPTIONS = 32
+"""Subscriptions that come or go in a row, at ten microseconds to a millisecond each."""
+
+
+class App:
+    """An independent reader of a queue.
+
+    A message that the app references is in exactly one place: `back`, `again` or `fresh` while
+    it is to be looked at, `aside` or `waiting` when nobody took it, `outstanding` while it is with
+    a consumer. `back` holds what a consumer gave back; `again` what nobody took and shall be looked
+    at once more, because the subscriptions changed. They go before `fresh`.
+    """
+
+    __slots__ = (
+        "again",
+        "aside",
+        "back",
+        "consumers",
+        "fresh",
+        "groups",
+        "id",
+        "last_place",
+        "moved",
+        "open",
+        "outstanding",
+        "places",
+        "redelivery",
+        "size",
+        "stuck",
+        "waiting",
+    )
+
+    def __init__(self, id: AppId, now: float) -> None:
+        self.id = id
+        self.consumers: dict[SessionId, tuple[Subscription, ...]] = {}
+        """By session, in the order in which they came."""
+        self.size = 0
+        """How many subscriptions all consumers have together."""
+        self.places: dict[SessionId, int] = {}
+        self.last_place = 0
+        """Who came first: of two that match, the earlier is asked first."""
+        # BMQ-74: priorities and rotation are of one app.
+        self.groups = Groups()
+        self.open = 0
+        """Active subscriptions whose gate is open. While there is none, nothing is looked at."""
+        self.fresh: deque[Seq] = deque()
+        self.again: deque[Seq] = deque()
+        self.back: deque[Seq] = deque()
+        self.aside: dict[Seq, None] = {}
+        """Matched by nobody; not looked at again before the subscriptions change."""
+        self.waiting: dict[Seq, tuple[Group, ...]] = {}
+        """Matched by groups that were full."""
+        self.outstanding: dict[Seq, Subscription] = {}
+        self.redelivery = Redelivery()
+        self.moved = now
+        """When it last made progress."""
+        self.stuck = False
+
+    def subscriptions(self) -> Iterable[Subscription]:
+        for subscriptions in self.consumers.values():
+            yield from subscriptions
+
+    def in_line(self) -> int:
+        return len(self.back) + len(self.again) + len(self.fresh)
+
+    def undelivered(self) -> int:
+        return self.in_line() + self.put_aside()
+
+    def put_aside(self) -> int:
+        return len(self.aside) + len(self.waiting)
+
+    def waiting_for(self, group: Group) -> int:
+        """How many messages wait for a group. Its line may have some that no longer do."""
+        return len({seq for seq in group.waiting if group in self.waiting.get(seq, ())})
+
+    def oldest(self) -> Seq | None:
+        """An undelivered message, the oldest of what was put aside first."""
+        for place in (self.aside, self.waiting, self.back, self.again, self.fresh):
+            if place:
+                return min(place) if isinstance(place, dict) else place[0]
+        return None
+
+    def subscribing(
+        self,
+        session: SessionId,
+        subscriptions: tuple[Subscription, ...] | None,
+        interests: Sequence[Interest],
+        undo: Undo,
+    ) -> Iterator[None]:
+        """Replace a consumer's subscriptions, or remove the consumer, some at a time. Rotation
+        begins anew in the groups it was or is in, and whatever was put aside is looked at again,
+        before newer messages. A subscription that stays takes on what its interest says now."""
+        mine = self.consumers.get(session, ())
+        texts = dict.fromkeys(each.text for each in (*mine, *(subscriptions or ())))
+        levels = {text: self._level(text) for text in texts}
+        self._count_open(-sum(each.is_active and each.gate.is_open for each in mine), undo)
+        for number, each in enumerate(mine, 1):
+            assert each.group is not None, "a consumer's subscriptions are in groups"
+            each.group.remove(each, undo)
+            if number % BREATH_SUBSCRIPTIONS == 0:
+                yield
+        place = self._place_of(session, undo)
+        coming: dict[str | None, list[Subscription]] = {text: [] for text in texts}
+        pairs = zip(subscriptions or (), interests, strict=True)
+        for index, (subscription, interest) in enumerate(pairs):
+            undo.assign(subscription, "place", place)
+            undo.assign(subscription, "index", index)
+            # S003-24, BMQ-32: a priority is that of one subscription.
+            undo.assign(subscription, "priority", interest.priority)
+            self._resize(subscription, interest.window, undo)
+            self.groups.add(subscription, undo)
+            coming[subscription.text].append(subscription)
+            if index % BREATH_SUBSCRIPTIONS == BREATH_SUBSCRIPTIONS - 1:
+                yield
+        for number, text in enumerate(texts, 1):
+            self._count_open(self._opened(text, levels[text], coming[text]), undo)
+            self.groups.file(text, undo)
+            if number % BREATH_SUBSCRIPTIONS == 0:
+                yield
+        undo.assign(self, "size", self.size - len(mine) + len(subscriptions or ()))
+        self._replace(session, subscriptions, undo)
+        if texts:
+            # S003-16, S003-23, BMQ-25, BMQ-42: a change holds for what nobody took so far.
+            self._look_at_all_again(undo)
+
+    def _replace(
+        self, session: SessionId, subscriptions: tuple[Subscription, ...] | None, undo: Undo
+    ) -> None:
+        """Know a consumer by these subscriptions, or no longer."""
+        if subscriptions is not None:
+            undo.put(self.consumers, session, subscriptions)
+            return
+        undo.note(self._put_in_order)
+        undo.pop(self.consumers, session)
+        undo.pop(self.places, session)
+        self.redelivery.leave(session, undo)
+
+    def _put_in_order(self) -> None:
+        """A consumer that is put back is last, and may have come earlier. The dictionary stays the
+        same: what the turn did before is still to be taken back in it."""
+        ordered = sorted(self.consumers.items(), key=lambda item: self.places[item[0]])
+        self.consumers.clear()
+        self.consumers.update(ordered)
+
+    def _level(self, text: str | None) -> int | None:
+        """The priority at which the subscriptions of a text are active."""
+        group = self.groups.find(text)
+        return group.priority if group is not None else None
+
+    def _count_open(self, more: int, undo: Undo) -> None:
+        if more:
+            undo.assign(self, "open", self.open + more)
+
+    def _opened(self, text: str | None, before: int | None, coming: list[Subscription]) -> int:
+        """How many active subscriptions with an open gate a text has more since these came, and
+        others went. Who stayed counts only if another priority decides now."""
+        group = self.groups.find(text)
+        if group is None or not group.members:
+            return 0
+        after = group.priority
+        opened = sum(each.gate.is_open for each in coming if each.priority == after)
+        if before is not None and before != after:
+            new = set(coming)
+            stayed = [each for each in group.members if each not in new and each.gate.is_open]
+            opened += sum((m.priority == after) - (m.priority == before) for m in stayed)
+        return opened
+
+    def _place_of(self, session: SessionId, undo: Undo) -> int:
+        """A consumer keeps its place among the others while it stays."""
+        if session not in self.places:
+            undo.assign(self, "last_place", self.last_place + 1)
+            undo.put(self.places, session, self.last_place)
+        return self.places[session]
+
+    def _look_at_all_again(self, undo: Undo) -> None:
+        """Put aside or waiting for somebody: all of it goes back in line."""
+        for group in {group for groups in self.waiting.values() for group in groups}:
+            undo.assign(group, "waiting", deque())
+        self.look_again((*self.aside, *self.waiting), undo)
+        undo.assign(self, "aside", {})
+        undo.assign(self, "waiting", {})
+
+    def hold(self, session: SessionId, held: bool, undo: Undo) -> list[Group]:
+        """Shut or open all gates of a consumer whose mailbox is full, or has room again.
+        Return the groups that have room by it and messages waiting for that."""
+        roomy = []
+        for subscription in self.consumers.get(session, ()):
+            was_open = subscription.gate.is_open
+            undo.assign(subscription.gate, "held", held)
+            group = subscription.group
+            if subscription.is_active and subscription.gate.is_open != was_open:
+                assert group is not None, "what is active is in a group"
+                undo.assign(self, "open", self.open + (1 if was_open is False else -1))
+                if group.waiting and not was_open:
+                    roomy.append(group)
+        return roomy
+
+    def look_again(self, seqs: Iterable[Seq], undo: Undo) -> None:
+        """Put messages back in line, in the order in which they arrived."""
+        # Each part is nearly in order, which sorting makes use of.
+        # BMQ-24: what waited goes back in line oldest first.
+        line = dict.fromkeys(sorted([*self.back, *self.again, *seqs]))
+        returned = self.redelivery.returned
+        undo.assign(self, "back", deque(seq for seq in line if seq in returned))
+        undo.assign(self, "again", deque(seq for seq in line if seq not in returned))
+
+    def admit(
+        self, subscription: Subscription, seq: Seq, size: int, now: float, undo: Undo
+    ) -> None:
+        gate = subscription.gate
+        was_full = gate.full
+        gate.admit(seq, size, now)
+        undo.note(gate.unadmit, seq, was_full)
+        if not gate.is_open and subscription.is_active:
+            undo.assign(self, "open", self.open - 1)
+        undo.put(self.outstanding, seq, subscription)
+
+    def release(self, seq: Seq, undo: Undo) -> tuple[Subscription, float, Group | None] | None:
+        """Take a message out of a consumer's hands. Return the subscription, when it was
+        delivered, and the group that has room by it and messages waiting for that."""
+        subscription = undo.pop(self.outstanding, seq)
+        if subscription is None:
+            return None
+        gate = subscription.gate
+        was_open, was_full = gate.is_open, gate.full
+        delivery = gate.outstanding[seq]
+        self.redelivery.release(seq, subscription.session, undo)
+        gate.confirm(seq)
+        undo.note(gate.unconfirm, seq, delivery, was_full)
+        group = subscription.group
+        if was_open or not gate.is_open or group is None or not subscription.is_active:
+            return subscription, delivery[1], None
+        undo.assign(self, "open", self.open + 1)
+        return subscription, delivery[1], group if group.waiting else None
+
+    @staticmethod
+    def _resize(subscription: Subscription, window: Window, undo: Undo) -> None:
+        gate = subscription.gate
+        undo.assign(gate, "full", gate.full)
+        undo.note(gate.resize, gate.window)
+        gate.resize(window)
+
+    def forget(self, seq: Seq, undo: Undo) -> None:
+        """The message is gone for this app. Where it stands in line it is passed over later."""
+        undo.pop(self.aside, seq)
+        undo.pop(self.waiting, seq)
+        self.redelivery.forget(seq, undo)
+
+    def prune(self, entries: Container[Seq], undo: Undo) -> None:
+        """Drop from the front of the lines what is gone. Without a consumer nobody else would
+        look at it, and expired messages would pile up there."""
+        for line in (self.back, self.again, self.fresh):
+            while line and line[0] not in entries:
+                undo.note(line.appendleft, line.popleft())

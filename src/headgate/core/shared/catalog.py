@@ -1,0 +1,146 @@
+"""The shared queues that are in memory: found, made, loaded, removed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from headgate.core.commands import Land, Open, Purge
+from headgate.core.facts import AppRemoved, QueueCreated, QueueDeleted
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import AppId, SessionId
+from headgate.core.model.message import MessageEntry
+from headgate.core.model.parties import QueueRecord
+from headgate.core.shared.context import Chore, SharedContext
+from headgate.core.shared.delivery import SharedDelivery
+from headgate.core.shared.expiry import Expiry
+from headgate.core.shared.queue import DomainState, SharedQueue
+from headgate.core.shared.releasing import Releasing
+from headgate.core.turn.store_requests import Load, Loaded, Usage
+from headgate.core.turn.turn import Turn
+from headgate.errors import LimitReached, Prohibited
+
+
+class Catalog:
+    """Finds a shared queue, makes it, takes it from the store, and removes it.
+
+    Whoever opens a queue, purges it or lands a batch in it comes here first.
+    """
+
+    def __init__(
+        self, context: SharedContext, delivery: SharedDelivery, releasing: Releasing, expiry: Expiry
+    ) -> None:
+        self._context = context
+        self._delivery = delivery
+        self._releasing = releasing
+        self._expiry = expiry
+
+    def domain_of(self, command: Open | Land | Purge) -> Domain:
+        domain = self._context.domains.get(command.domain)
+        if domain is None or domain.mode is Mode.EXCLUSIVE:
+            raise Prohibited(f"no domain {command.domain} with shared queues")
+        return domain
+
+    def find(self, command: Open | Land | Purge, turn: Turn) -> SharedQueue | None:
+        """The queue, if it is there; raise if it is another domain's."""
+        queue = self._context.queues.get(command.queue)
+        stored = turn.loaded.backlogs.get(command.queue)
+        if (queue is not None and queue.domain.name != command.domain) or (
+            stored is not None and stored[0].domain != command.domain
+        ):
+            raise Prohibited("the queue belongs to another domain")
+        return queue
+
+    def check_producers(
+        self, domain: Domain, queue: SharedQueue | None, session: SessionId
+    ) -> None:
+        producers = queue.producers if queue is not None else set()
+        check_one_more("max_producers", domain.max_producers, producers, session)
+
+    def make(self, command: Open | Land, turn: Turn) -> SharedQueue:
+        domain = self._context.domains[command.domain]
+        state = self._context.states.get(command.domain)
+        if state is None:
+            state = DomainState(domain, Usage())
+            turn.undo.put(self._context.states, command.domain, state)
+        if domain.max_queues and state.queues >= domain.max_queues:
+            raise LimitReached("max_queues", domain.max_queues)
+        queue = SharedQueue(command.queue, state, turn.now)
+        self._enlist(queue, turn)
+        turn.undo.assign(state, "queues", state.queues + 1)
+        turn.batch.create[command.queue] = QueueRecord(command.queue, command.domain)
+        turn.facts.append(QueueCreated(turn.now, command.queue, command.domain))
+        return queue
+
+    def missing(self, command: Open | Land | Purge, load: Load) -> None:
+        if command.queue not in self._context.queues:
+            load.backlogs.add(command.queue)
+        if command.domain not in self._context.states:
+            load.usage.add(command.domain)
+
+    def adopt(self, loaded: Loaded, turn: Turn) -> None:
+        """Take what the store said. Apps that the domain no longer has let go of it all, which is
+        told; if the turn fails, the queue is loaded anew."""
+        for name, usage in loaded.usage.items():
+            domain = self._context.domains.get(name)
+            if domain is not None and name not in self._context.states:
+                turn.undo.put(self._context.states, name, DomainState(domain, usage))
+        for queue_id, (record, entries) in loaded.backlogs.items():
+            state = self._context.states.get(record.domain)
+            if state is None or queue_id in self._context.queues:
+                continue
+            queue = SharedQueue(queue_id, state, turn.now)
+            self._enlist(queue, turn)
+            known = loaded.remembered.get(queue_id, {})
+            queue.remembered.adopt(known, entries, self._context.limits.remembered_ids)
+            gone: Counter[AppId] = Counter()
+            for entry in entries:
+                gone.update(app for app in entry.apps if app not in queue.apps)
+                apps = tuple(app for app in entry.apps if app in queue.apps)
+                kept = MessageEntry(
+                    entry.seq, entry.id, entry.arrived, entry.size, entry.properties, apps
+                )
+                # BMQ-64: in line again, for the apps that had not confirmed it.
+                queue.add(kept, turn.undo)
+                if not apps:
+                    self._releasing.delete(queue, kept, turn)
+                elif apps != entry.apps:
+                    turn.batch.hold[entry.seq] = apps
+            turn.facts.extend(
+                AppRemoved(turn.now, queue_id, app, count) for app, count in gone.items()
+            )
+            self.plan(queue)
+
+    def _enlist(self, queue: SharedQueue, turn: Turn) -> None:
+        """A queue comes into memory."""
+        turn.undo.put(self._context.queues, queue.id, queue)
+        turn.undo.put(queue.state.members, queue.id, queue)
+        self._context.chores.put(turn.now + queue.domain.queue_ttl, (queue.id, Chore.UNUSED))
+
+    def plan(self, queue: SharedQueue) -> None:
+        """Look at a queue for whatever may come to pass in it."""
+        self._expiry.plan(queue)
+        self._context.chores.put(0.0, (queue.id, Chore.FORGET))
+        if queue.domain.max_idle_time:
+            self._context.chores.put(0.0, (queue.id, Chore.STUCK))
+        self._context.chores.put(0.0, (queue.id, Chore.UNUSED))
+
+    def remove(self, queue: SharedQueue, turn: Turn) -> None:
+        """Remove an empty queue that nobody has open, and what this turn was about to do to it."""
+        batch = turn.batch
+        turn.undo.pop(self._context.queues, queue.id)
+        turn.undo.pop(queue.state.members, queue.id)
+        turn.undo.assign(queue.state, "queues", queue.state.queues - 1)
+        for seq in [seq for seq, stored in batch.append.items() if stored.queue == queue.id]:
+            del batch.append[seq]
+            batch.delete.discard(seq)
+        batch.forget.pop(queue.id, None)
+        batch.remember.pop(queue.id, None)
+        if batch.create.pop(queue.id, None) is None:
+            batch.remove.add(queue.id)
+        self._delivery.leave_out({queue.id})
+        turn.facts.append(QueueDeleted(turn.now, queue.id, 0))
+
+
+def check_one_more(name: str, limit: int, members: set[SessionId], session: SessionId) -> None:
+    if limit and session not in members and len(members) >= limit:
+        raise LimitReached(name, limit)

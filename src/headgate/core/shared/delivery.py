@@ -1,0 +1,301 @@
+"""Offering: what is in line for an app goes to whoever takes it.
+
+Commands only touch an app. It is looked at before a change of its subscriptions and at the end
+of the turn: first what a consumer gave back, then what waited for a group that has room now, then
+what is in line once more, then what is fresh. Nothing is looked at while nobody has room.
+
+What consumers are spared for now, and why, is `redelivery.py`; what was given back after such a
+message waits behind it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterator, Sequence
+from functools import partial
+from itertools import islice
+
+from headgate.core.commands import Look
+from headgate.core.effects import Deliver
+from headgate.core.facts import Delivered, Missed, PutAside, QueueMoved
+from headgate.core.model.ids import WHOLE, AppId, QueueId, Seq, SessionId
+from headgate.core.model.message import Message, MessageEntry, Properties
+from headgate.core.shared.app import App
+from headgate.core.shared.body_cache import BodyCache
+from headgate.core.shared.dispatch import Group, Groups, Subscription, by_priority, everybody
+from headgate.core.shared.expression_stats import SAMPLE_APPS
+from headgate.core.shared.queue import SharedQueue
+from headgate.core.turn.session_state import SessionStates
+from headgate.core.turn.turn import BREATH_WORK, TESTS_PER_LOOK, Turn
+
+
+class SharedDelivery:
+    """Gives the messages of shared queues to consumers.
+
+    Owned by the shared queues, which `touch` an app when something changed for it; `making`, at the
+    end of a turn, looks at all that was touched. A message is in one line of its app, or in the
+    hands of one consumer, never in both.
+    """
+
+    def __init__(
+        self, queues: dict[QueueId, SharedQueue], session_states: SessionStates, bodies: BodyCache
+    ) -> None:
+        self._queues = queues
+        self._session_states = session_states
+        self._bodies = bodies
+        self._touched: dict[tuple[QueueId, AppId], tuple[SharedQueue, App, list[Group]]] = {}
+        """Apps to look at in this turn, with the groups that got room."""
+        self._unsampled: dict[Groups, Properties] = {}
+        """Apps by their groups, and a message that each looked at since it was sampled."""
+
+    def touch(self, queue: SharedQueue, app: App, roomy: Group | None = None) -> None:
+        _, _, groups = self._touched.setdefault((queue.id, app.id), (queue, app, []))
+        if roomy is not None and roomy not in groups:
+            groups.append(roomy)
+
+    def make(self, turn: Turn) -> None:
+        """Look at everything that was touched."""
+        for _ in self.making(turn):
+            pass
+
+    def making(self, turn: Turn) -> Iterator[None]:
+        """The same, some at a time."""
+        while self._touched:
+            queue, app, roomy = self._touched.pop(next(iter(self._touched)))
+            yield from self._offering(queue, app, roomy, turn)
+
+    def leave_out(self, queues: Container[QueueId]) -> list[QueueId]:
+        """Do not look at these queues in this turn; return those that were to be looked at."""
+        left_out = [key for key in self._touched if key[0] in queues]
+        for key in left_out:
+            del self._touched[key]
+        return [queue for queue, _ in left_out]
+
+    def look_anew(self, queue: SharedQueue) -> None:
+        """Look at everything of a queue that was left out: who got room meanwhile is not known."""
+        for app in queue.apps.values():
+            groups = dict.fromkeys(group for found in app.waiting.values() for group in found)
+            roomy = [group for group in groups if group.next_open() is not None]
+            self._touched[queue.id, app.id] = (queue, app, roomy)
+
+    def abandon(self) -> None:
+        """The turn did not happen."""
+        self._touched.clear()
+
+    def _offering(
+        self, queue: SharedQueue, app: App, roomy: list[Group], turn: Turn
+    ) -> Iterator[None]:
+        """What a consumer gave back comes first. What waits for a group was looked at before the
+        rest of the line, so it goes before that too."""
+        turn.undo.assign(app.groups, "looked_at", app.groups.looked_at)  # it counts on from here
+        line = app.back or app.again or app.fresh
+        if app.open and line and line[0] in queue.entries:
+            self._remember(app, queue.entries[line[0]], turn)
+        # BMQ-50: what came back goes before everything else.
+        yield from self._redelivering(queue, app, turn)
+        for group in roomy:
+            yield from self._offering_waiting(queue, app, group, turn)
+        for line in (app.again, app.fresh):
+            # BMQ-40: while all are full nothing goes out, and then the oldest.
+            while app.open and line and turn.looks > 0:
+                # S003-32, BMQ-1, BMQ-26: messages are looked at in the order of their arrival.
+                self._take_from(line, queue, app, turn)
+                if turn.work >= BREATH_WORK and turn.take_breath():
+                    yield
+        if app.open and turn.looks <= 0:
+            behind = tuple(g.text for g in roomy if g.waiting and g.next_open() is not None)
+            if app.back or app.again or app.fresh or behind:
+                turn.again.append(Look(queue.id, app.id, behind))
+
+    def _remember(self, app: App, entry: MessageEntry, turn: Turn) -> None:
+        """Have a message to sample the app with."""
+        if app.groups not in self._unsampled:
+            turn.undo.put(self._unsampled, app.groups, entry.properties)
+
+    def _take_from(self, line: deque[Seq], queue: SharedQueue, app: App, turn: Turn) -> None:
+        seq = line.popleft()
+        turn.undo.note(line.appendleft, seq)
+        self._look_at(queue, app, seq, turn)
+
+    def _redelivering(self, queue: SharedQueue, app: App, turn: Turn) -> Iterator[None]:
+        """What a consumer gave back, up to the first that everybody is spared for now."""
+        # BMQ-58: what came back waits for somebody who has room.
+        while app.open and app.back and turn.looks > 0:
+            if turn.take_breath():
+                yield
+            seq = app.back[0]
+            seconds = app.redelivery.delay_left(seq, queue.domain, turn.now)
+            if not self._look_at(queue, app, seq, turn, seconds):
+                return
+            app.back.popleft()
+            turn.undo.note(app.back.appendleft, seq)
+            app.redelivery.spare_no_longer(turn.undo)
+
+    def _look_at(
+        self, queue: SharedQueue, app: App, seq: Seq, turn: Turn, seconds: float = 0.0
+    ) -> bool:
+        """Give a message to somebody who was given nothing for so many seconds, or put it aside.
+        Return whether that was done, or everybody who could take it is spared it for now."""
+        entry = queue.entries.get(seq)
+        if entry is None or app.id not in entry.apps:
+            turn.charge(1)
+            return True
+        looked_at, met = app.groups.looked_at, len(turn.met)
+        taker, full = self._choose(app, entry, turn, seconds)
+        if taker is not None:
+            self._deliver(queue, app, entry, taker, turn)
+            return True
+        if seconds and any(group.next_open() for group in full):
+            app.groups.looked_at = looked_at
+            del turn.met[met:]
+            app.redelivery.spare(seq, full, seconds, turn.undo)
+            return False
+        if full:
+            # S003-37: it waits for those who match and are full.
+            turn.undo.put(app.waiting, seq, tuple(full))
+            for group in full:
+                group.waiting.append(seq)
+                turn.undo.note(group.waiting.pop)
+        else:
+            # S003-15, S003-18, BMQ-23: kept, and out of the way of later ones.
+            turn.undo.put(app.aside, seq, None)
+        turn.facts.append(PutAside(turn.now, queue.id, app.id, entry.id, bool(full)))
+        return True
+
+    def _choose(
+        self, app: App, entry: MessageEntry, turn: Turn, seconds: float
+    ) -> tuple[Subscription | None, Sequence[Group]]:
+        """Who takes a message, or who would."""
+        groups, met = app.groups, len(turn.met)
+        groups.looked_at += 1
+        may = partial(app.redelivery.is_rested, since=turn.now - seconds) if seconds else None
+        # S003-14, S003-44: only who matches is asked, by the properties alone.
+        taker, full = by_priority(groups.matching(entry.properties), turn.met, may)
+        turn.charge(1 + groups.candidates // TESTS_PER_LOOK)
+        while taker is not None and not self._has_room(taker, turn):
+            del turn.met[met:]
+            taker, full = by_priority(groups.matching(entry.properties), turn.met, may)
+            turn.charge(groups.candidates // TESTS_PER_LOOK)
+        return taker, full
+
+    def sample(self, turn: Turn) -> None:
+        """Evaluate some expressions in full: those of the apps that wait longest for it."""
+        for groups, properties in list(islice(self._unsampled.items(), SAMPLE_APPS)):
+            groups.sample(properties, turn.undo)
+            turn.undo.pop(self._unsampled, groups)
+
+    def _offering_waiting(
+        self, queue: SharedQueue, app: App, group: Group, turn: Turn
+    ) -> Iterator[None]:
+        suspicious: list[Seq] = []
+        while group.waiting and turn.looks > 0 and (taker := group.next_open()) is not None:
+            if not self._has_room(taker, turn):
+                continue
+            turn.charge(1)
+            if turn.take_breath():
+                yield
+            seq = group.waiting.popleft()
+            turn.undo.note(group.waiting.appendleft, seq)
+            # It may be gone, or with somebody, or wait for others since it was looked at again.
+            if group in app.waiting.get(seq, ()):
+                turn.undo.pop(app.waiting, seq)
+                if app.redelivery.delay(seq, queue.domain):
+                    suspicious.append(seq)
+                else:
+                    self._deliver(queue, app, queue.entries[seq], taker, turn)
+        if suspicious:
+            app.look_again(suspicious, turn.undo)
+            yield from self._redelivering(queue, app, turn)
+
+    def _has_room(self, taker: Subscription, turn: Turn) -> bool:
+        """Whether the consumer is there and its mailbox has room; if not, its gates are held
+        shut, in whatever queue they are. A window may be larger than any mailbox."""
+        if self._session_states.has_room(taker.session, turn):
+            return True
+        self.hold(taker.session, held=True, turn=turn)
+        assert not taker.gate.is_open, "a consumer without room is held in every queue"
+        return False
+
+    def hold(self, session: SessionId, *, held: bool, turn: Turn) -> None:
+        """Hold a consumer's gates shut, or let go of them and look at what waits for them. It
+        may be gone: until its clean-up it must not be given anything."""
+        session_state = self._session_states.kept(session)
+        for queue_id, app_id in session_state.opened if session_state is not None else ():
+            queue = self._queues[queue_id]
+            app = queue.apps.get(app_id)
+            if app is None or session not in app.consumers:
+                continue
+            roomy = app.hold(session, held, turn.undo)
+            if not held:
+                for group in roomy or (None,):
+                    self.touch(queue, app, group)
+
+    def _deliver(
+        self, queue: SharedQueue, app: App, entry: MessageEntry, taker: Subscription, turn: Turn
+    ) -> None:
+        app.admit(taker, entry.seq, entry.size, turn.now, turn.undo)
+        if taker.group is not None:
+            taker.group.rotate(taker, turn.undo)
+        app.redelivery.deliver(entry.seq, taker.session, queue.domain, turn.now, turn.undo)
+        if app.moved != turn.now:
+            turn.undo.assign(app, "moved", turn.now)
+        if app.stuck:
+            self.unstick(queue, app, turn)
+        appended = turn.batch.append.get(entry.seq)
+        body = appended.message.body if appended is not None else self._bodies.find(entry.seq)
+        if body is None:
+            turn.bodiless.append((len(turn.effects), entry.seq))
+        self._write(queue, app, entry, taker, body or b"", turn)
+
+    def _write(
+        self,
+        queue: SharedQueue,
+        app: App,
+        entry: MessageEntry,
+        taker: Subscription,
+        body: bytes,
+        turn: Turn,
+    ) -> None:
+        attempts = app.redelivery.attempts.get(entry.seq, 0)
+        turn.deliver(
+            Deliver(
+                taker.session,
+                queue.id,
+                Message(entry.id, body, entry.arrived, entry.properties),
+                app=app.id,
+                interests=(taker.index,),
+                attempts=attempts,
+            ),
+            entry.size,
+        )
+        turn.facts.append(Delivered(turn.now, queue.id, app.id, entry.id, taker.session, attempts))
+
+    def broadcast(self, queue: SharedQueue, entry: MessageEntry, body: bytes, turn: Turn) -> None:
+        """To whoever is there now. Nothing is stored, held or confirmed."""
+        app = queue.apps[WHOLE]
+        matching = list(app.groups.matching(entry.properties))
+        turn.met += matching
+        turn.charge(app.groups.candidates // TESTS_PER_LOOK)
+        turn.undo.assign(app.groups, "looked_at", app.groups.looked_at + 1)
+        self._remember(app, entry, turn)
+        for taker in everybody(matching):
+            turn.charge(1)
+            if self._session_states.has_room(taker.session, turn):
+                # BMQ-81: delivered before anything can expire; nothing is stored.
+                self._write(queue, app, entry, taker, body, turn)
+            else:
+                turn.facts.append(Missed(turn.now, queue.id, entry.id, taker.session))
+
+    def take_back(self, queue: SharedQueue, app: App, seq: Seq, turn: Turn) -> float:
+        """Take a message out of a consumer's hands; return when it was delivered."""
+        released = app.release(seq, turn.undo)
+        assert released is not None, "only what is outstanding is taken back"
+        _, at, roomy = released
+        if app.moved != turn.now:
+            turn.undo.assign(app, "moved", turn.now)
+        self.touch(queue, app, roomy)
+        return at
+
+    def unstick(self, queue: SharedQueue, app: App, turn: Turn) -> None:
+        turn.undo.assign(app, "stuck", False)
+        turn.facts.append(QueueMoved(turn.now, queue.id, app.id))

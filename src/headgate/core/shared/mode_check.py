@@ -1,0 +1,37 @@
+"""Whether what a store holds of a domain could be read in the mode that the domain has now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.turn.store_requests import Listed
+
+BY_HAND = "the mode of a domain changes with a restart, when none of its queues holds a message"
+
+
+def fits(domain: Domain, listed: Listed) -> bool:
+    """What a queue without apps took is for everybody alike, what a fanout queue took is for its
+    apps, and a broadcast stores nothing. An empty queue fits any mode."""
+    if listed.is_whole is None:
+        return True
+    if domain.mode is Mode.BROADCAST:
+        return False
+    return listed.is_whole is not (domain.mode is Mode.FANOUT)
+
+
+def complaint(domain: Domain, listed: Iterable[Listed]) -> str | None:
+    """What would be lost of a domain, and what to do; none if nothing is."""
+    lost = [each for each in listed if not fits(domain, each)]
+    if not lost:
+        return None
+    messages = sum(each.messages for each in lost)
+    before = "priority" if lost[0].is_whole else "fanout"
+    name = lost[0].queue.decode(errors="backslashreplace")
+    return (
+        f"domains.{domain.name}.mode is {domain.mode.value}, but the store has {messages}"
+        f" message{'' if messages == 1 else 's'} in {len(lost)}"
+        f" queue{'' if len(lost) == 1 else 's'} of it from when it was {before}, such as {name};"
+        f" they would be lost: set the mode back to {before}, let them be read or remove them with"
+        " headgate queues purge, then change it; or use a domain with another name"
+    )

@@ -1,0 +1,147 @@
+"""A shared queue in memory: its entries, its apps, and how much it may hold.
+
+Of a queue that somebody has open everything but the bodies is in memory, bounded by the
+quota of its domain; bodies are read from the store when they are delivered and not in the
+cache.
+"""
+
+from __future__ import annotations
+
+from headgate.core.model.domain import Domain
+from headgate.core.model.ids import AppId, MessageId, QueueId, Seq, SessionId
+from headgate.core.model.message import MessageEntry
+from headgate.core.shared.app import App
+from headgate.core.shared.quota import Meter
+from headgate.core.shared.remembered_ids import RememberedIds
+from headgate.core.turn.store_requests import Usage
+from headgate.core.turn.undo import Undo
+
+
+class DomainState:
+    """A domain, and what its queues hold in all."""
+
+    __slots__ = ("domain", "members", "meter", "queues")
+
+    def __init__(self, domain: Domain, usage: Usage) -> None:
+        self.domain = domain
+        self.members: dict[QueueId, SharedQueue] = {}
+        """Those of its queues that are in memory."""
+        self.queues = usage.queues
+        """How many there are, in memory or not."""
+        self.meter = Meter("domain", usage.messages, usage.bytes)
+
+
+class SharedQueue:
+    """A shared queue in memory: its messages without their bodies, its apps, and who posts to it.
+
+    Owned by the shared queues of the shard. Every message has at least one app that is not done
+    with it; its meter counts exactly the messages that are here.
+    """
+
+    __slots__ = (
+        "apps",
+        "by_id",
+        "entries",
+        "id",
+        "meter",
+        "opens",
+        "producers",
+        "remembered",
+        "state",
+        "used",
+    )
+
+    def __init__(self, id: QueueId, state: DomainState, now: float) -> None:
+        self.id = id
+        self.state = state
+        self.apps: dict[AppId, App] = {app: App(app, now) for app in state.domain.apps}
+        self.entries: dict[Seq, MessageEntry] = {}
+        """In order of arrival."""
+        self.by_id: dict[MessageId, Seq] = {}
+        self.remembered = RememberedIds()
+        self.producers: set[SessionId] = set()
+        self.opens = 0
+        """How often sessions have it open, each of its apps counted."""
+        self.used = now
+        """When it was last opened or closed."""
+        self.meter = Meter("queue")
+
+    @property
+    def domain(self) -> Domain:
+        return self.state.domain
+
+    def deadline(self) -> float | None:
+        """When the time of the first message is over."""
+        ttl = self.domain.message_ttl
+        if ttl is None or not self.entries:
+            return None
+        return next(iter(self.entries.values())).arrived + ttl
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether the time of the first message is over."""
+        ttl = self.domain.message_ttl
+        if ttl is None or not self.entries:
+            return False
+        return now - next(iter(self.entries.values())).arrived > ttl
+
+    def has_room(self, size: int) -> bool:
+        """Whether the queue and its domain have room for one more message of this size."""
+        domain = self.domain
+        return self.meter.has_room(size, domain.max_messages, domain.max_bytes) and (
+            self.state.meter.has_room(size, domain.domain_max_messages, domain.domain_max_bytes)
+        )
+
+    def check_room(self, size: int) -> None:
+        """Raise if there is none, saying of what."""
+        domain = self.domain
+        self.meter.check(size, domain.max_messages, domain.max_bytes)
+        # BMQ-83: all queues of a domain share its limit.
+        self.state.meter.check(size, domain.domain_max_messages, domain.domain_max_bytes)
+
+    def readers(self) -> set[SessionId]:
+        return {session for app in self.apps.values() for session in app.consumers}
+
+    def add(self, entry: MessageEntry, undo: Undo) -> None:
+        """An entry of the queue, counted, and in line in each of its apps."""
+        undo.put(self.entries, entry.seq, entry)
+        undo.put(self.by_id, entry.id, entry.seq)
+        # S003-17, BMQ-85: it counts until it is gone, whether somebody matches it or not.
+        self.meter.change(1, entry.size, undo)
+        for app in entry.apps:
+            fresh = self.apps[app].fresh
+            # BMQ-73: in line in each app, whether somebody reads there or not.
+            fresh.append(entry.seq)
+            undo.note(fresh.pop)
+
+    def remove(self, entry: MessageEntry, undo: Undo) -> None:
+        undo.pop_in_order(self.entries, entry.seq)
+        undo.pop(self.by_id, entry.id)
+        self.meter.change(-1, -entry.size, undo)
+        self.state.meter.change(-1, -entry.size, undo)
+
+    def remembers(self, message: MessageId, now: float) -> bool:
+        """Whether the id is that of a message that is here, or was lately."""
+        if message in self.by_id:
+            return True
+        return self.remembered.is_known(message, now, self.domain.deduplication_time)
+
+    def detail(self) -> str:
+        """Where the undelivered messages are, for whoever is called because of them."""
+        lines = []
+        for app in self.apps.values():
+            name = app.id or "the only app"
+            # BMQ-90: the alarm has the expressions, what waits and what came back.
+            texts = sorted({sub.text or "everything" for sub in app.subscriptions()})
+            lines.append(
+                f"{name}: {app.in_line()} in line,"
+                f" {app.put_aside()} put aside, {len(app.redelivery.returned)} to be redelivered,"
+                f" {len(app.outstanding)} unconfirmed; subscriptions:"
+                f" {', '.join(texts[:10]) or 'none'}"
+            )
+            if app.put_aside() and (oldest := app.oldest()) is not None:
+                names = ", ".join(sorted(self.entries[oldest].properties)[:10])
+                lines.append(
+                    f"oldest put aside: {self.entries[oldest].id.hex()} with properties"
+                    f" {names or 'none'}"
+                )
+        return "; ".join(lines)

@@ -1,0 +1,106 @@
+"""Shared queues: apps, consumers that take turns, and messages that wait for the right one.
+
+A message is looked at by each of its apps on its own. What nobody wants is put aside and does
+not hold up what comes after it; what those who want it have no room for waits for them.
+"""
+
+from __future__ import annotations
+
+from headgate.core.commands import Prune
+from headgate.core.facts import Accepted
+from headgate.core.model.domain import Domain
+from headgate.core.model.limits import Limits
+from headgate.core.shared.accepting import Accepting
+from headgate.core.shared.body_cache import BodyCache
+from headgate.core.shared.catalog import Catalog
+from headgate.core.shared.context import Chore, SharedContext
+from headgate.core.shared.delivery import SharedDelivery
+from headgate.core.shared.expiry import Expiry
+from headgate.core.shared.opening import Opening
+from headgate.core.shared.purging import Purging
+from headgate.core.shared.reconfiguring import Reconfiguring
+from headgate.core.shared.releasing import Releasing
+from headgate.core.shared.returning import Returning
+from headgate.core.shared.sinks import Sinks
+from headgate.core.shared.upkeep import Upkeep
+from headgate.core.turn.sequence import NumberSequence
+from headgate.core.turn.session_state import SessionStates
+from headgate.core.turn.turn import Turn
+
+
+class SharedQueues:
+    """The shared queues of a shard, put together from their parts.
+
+    The shard owns it and calls the handler of each command. A part knows only those before it:
+    delivery, releasing, expiry, catalog, and then what commands do. What they change is undone if
+    the turn fails; after a turn the meters, the store and the memory agree.
+    """
+
+    def __init__(
+        self,
+        domains: dict[str, Domain],
+        session_states: SessionStates,
+        numbers: NumberSequence,
+        limits: Limits,
+    ) -> None:
+        self.bodies = BodyCache(limits.bodies_bytes)
+        context = SharedContext(domains, limits, session_states, numbers, self.bodies)
+        self._context = context
+        self.queues = context.queues
+        self.states = context.states
+        self._delivery = SharedDelivery(context.queues, session_states, self.bodies)
+        releasing = Releasing(context, self._delivery)
+        expiry = Expiry(context, self._delivery, releasing)
+        catalog = Catalog(context, self._delivery, releasing, expiry)
+        self.releasing = releasing
+        self.expiry = expiry
+        self.catalog = catalog
+        self.accepting = Accepting(context, self._delivery, expiry)
+        self.returning = Returning(context, self._delivery, releasing)
+        self.opening = Opening(context, self._delivery, catalog, expiry, self.returning)
+        self.purging = Purging(context, catalog, releasing, self.opening)
+        self.reconfiguring = Reconfiguring(context, self._delivery, catalog, releasing)
+        self.upkeep = Upkeep(context, self._delivery, catalog)
+        self.sinks = Sinks(context, catalog, expiry, self.accepting)
+
+    def tick(self, turn: Turn) -> None:
+        """Messages whose time is over go first, as in every turn."""
+        self.expiry.expire(turn)
+        self.upkeep.tick(turn)
+        self.returning.tick(turn)
+        self.sinks.tick(turn)
+
+    def prune(self, command: Prune, turn: Turn) -> None:
+        """What is left to be removed is removed in every turn."""
+
+    def settle(self, turn: Turn) -> None:
+        """The turn has happened: keep bodies and remembered ids true and within their bounds."""
+        if not self.queues:
+            return
+        for group in turn.met:
+            group.count_match()
+        for seq, stored in turn.batch.append.items():
+            if stored.queue in self.queues and seq not in turn.batch.delete:
+                self.bodies.keep(seq, stored.message.body)
+        for seq in turn.batch.delete:
+            self.bodies.forget(seq)
+        for queue_id in {fact.queue for fact in turn.facts if type(fact) is Accepted}:
+            queue = self.queues.get(queue_id)
+            if queue is not None:
+                queue.remembered.forget(
+                    turn.sure, queue.domain.deduplication_time, self._context.limits.remembered_ids
+                )
+                self._context.chores.put(turn.now, (queue_id, Chore.FORGET))
+                if queue.domain.max_idle_time:
+                    when = turn.now + queue.domain.max_idle_time
+                    self._context.chores.put(when, (queue_id, Chore.STUCK))
+        for queue_id, before in turn.batch.forget.items():
+            self.queues[queue_id].remembered.drop(before)
+        for queue_id, known in turn.batch.remember.items():
+            queue = self.queues.get(queue_id)
+            if queue is not None:
+                queue.remembered.store(known)
+
+    def abandon(self) -> None:
+        """The turn did not happen."""
+        self._delivery.abandon()

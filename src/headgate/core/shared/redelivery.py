@@ -1,0 +1,112 @@
+"""Redelivery: how often a message is tried again, when, and who is spared it.
+
+A message that consumers were lost with may have been the cause. Every such loss is an attempt; a
+message without any left is poisoned, and goes. One with few left is delayed: it is given to a
+consumer only when that was given nothing for a while, or has confirmed it, so that many of them are
+not in the same hands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headgate.core.model.domain import Domain
+from headgate.core.model.ids import Seq, SessionId
+from headgate.core.shared.dispatch import Group, Subscription
+from headgate.core.turn.undo import Undo
+
+ATTEMPTS_MANY, ATTEMPTS_FEW = 4, 2
+"""More than four attempts left: no delay. Three or four: `suspicious_delay_low`. One or two:
+`suspicious_delay_high`."""
+
+
+def delay_after(attempts: int, domain: Domain) -> float:
+    """Seconds that a consumer is spared a message with which so many others were lost."""
+    left = domain.max_delivery_attempts - attempts
+    if not attempts or not domain.max_delivery_attempts or left > ATTEMPTS_MANY:
+        return 0.0
+    return domain.suspicious_delay_low if left > ATTEMPTS_FEW else domain.suspicious_delay_high
+
+
+class Redelivery:
+    """What an app knows of messages that came back: how often consumers were lost with them, and
+    what consumers are spared.
+
+    Owned by `App`. Delivery asks it before a message is given to somebody again.
+    """
+
+    __slots__ = ("attempts", "last_given", "returned", "spared")
+
+    def __init__(self) -> None:
+        self.attempts: dict[Seq, int] = {}
+        """How often a consumer was lost with a message in its hands."""
+        self.returned: set[Seq] = set()
+        """Given back by a consumer and not delivered since."""
+        self.last_given: dict[SessionId, tuple[Seq, float]] = {}
+        """The last message of each consumer, and when it got it, while it has it. Only where
+        messages have a number of attempts."""
+        self.spared: tuple[Seq, float] | None = None
+        """The first message to be redelivered, if consumers are spared it, and until when."""
+
+    def delay(self, seq: Seq, domain: Domain) -> float:
+        """Seconds that a consumer must have been given nothing else before it gets a message."""
+        return delay_after(self.attempts.get(seq, 0), domain)
+
+    def delay_left(self, seq: Seq, domain: Domain, now: float) -> float:
+        """The same, but nothing if consumers were spared the message long enough."""
+        if self.spared is not None and self.spared[0] == seq and now >= self.spared[1]:
+            return 0.0
+        return self.delay(seq, domain)
+
+    def is_due(self, now: float) -> bool:
+        """Whether the time for which consumers were spared a message is over."""
+        return self.spared is not None and now >= self.spared[1]
+
+    def blame(self, seq: Seq, undo: Undo) -> int:
+        """A consumer was lost with the message; return how often that happened."""
+        attempts = self.attempts.get(seq, 0) + 1
+        undo.put(self.attempts, seq, attempts)
+        return attempts
+
+    def give_back(self, seq: Seq, undo: Undo) -> None:
+        """A consumer gave the message back."""
+        undo.add(self.returned, seq)
+
+    def deliver(self, seq: Seq, session: SessionId, domain: Domain, now: float, undo: Undo) -> None:
+        """A consumer gets the message."""
+        undo.discard(self.returned, seq)
+        if domain.max_delivery_attempts:
+            undo.put(self.last_given, session, (seq, now))
+
+    def release(self, seq: Seq, session: SessionId, undo: Undo) -> None:
+        """A consumer has the message no longer."""
+        if self.last_given and self.last_given.get(session, (None,))[0] == seq:
+            undo.pop(self.last_given, session)
+
+    def leave(self, session: SessionId, undo: Undo) -> None:
+        """A consumer is gone."""
+        undo.pop(self.last_given, session)
+
+    def is_rested(self, subscription: Subscription, since: float) -> bool:
+        """Whether the last message that the consumer was given is that long ago, or done with."""
+        last = self.last_given.get(subscription.session)
+        return last is None or last[1] <= since
+
+    def spare(self, seq: Seq, groups: Iterable[Group], seconds: float, undo: Undo) -> None:
+        """Spare the consumers of these groups a message until the first of them is rested. Once
+        said it is not put off, however many others they are given meanwhile."""
+        if self.spared is not None and self.spared[0] == seq:
+            return
+        open_ = (m for group in groups for m in group.rotation if m.gate.is_open)
+        until = min(self.last_given[member.session][1] for member in open_) + seconds
+        undo.assign(self, "spared", (seq, until))
+
+    def spare_no_longer(self, undo: Undo) -> None:
+        """The message was given to somebody."""
+        if self.spared is not None:
+            undo.assign(self, "spared", None)
+
+    def forget(self, seq: Seq, undo: Undo) -> None:
+        """The message is gone for this app."""
+        undo.pop(self.attempts, seq)
+        undo.discard(self.returned, seq)

@@ -1,0 +1,99 @@
+"""Messages that leave a shared queue: confirmed, or given up by an app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headgate.core.commands import Confirm
+from headgate.core.facts import AppRemoved, Confirmed
+from headgate.core.model.message import MessageEntry
+from headgate.core.shared.app import App
+from headgate.core.shared.context import SharedContext
+from headgate.core.shared.delivery import SharedDelivery
+from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.quota import judge
+from headgate.core.turn.turn import Turn
+
+
+class Releasing:
+    """Lets go of messages: of one app, or of all of them. The last app that is done with a message
+    deletes it, from the queue and from the store.
+    """
+
+    def __init__(self, context: SharedContext, delivery: SharedDelivery) -> None:
+        self._context = context
+        self._delivery = delivery
+
+    def confirm(self, command: Confirm, turn: Turn) -> Iterator[None]:
+        """What is not in the session's hands is ignored: it expired, or was given back."""
+        queue = self._context.queues[command.queue]
+        app = queue.apps.get(command.app)
+        for message in command.messages:
+            turn.work += 1
+            if turn.take_breath():
+                yield
+            seq = queue.by_id.get(message)
+            if app is None or command.session not in app.consumers:
+                break
+            if seq is None or seq not in app.outstanding:
+                continue
+            if app.outstanding[seq].session != command.session:
+                continue
+            entry = queue.entries[seq]
+            seconds = turn.now - self._delivery.take_back(queue, app, seq, turn)
+            turn.facts.append(
+                Confirmed(
+                    turn.now,
+                    queue.id,
+                    app.id,
+                    message,
+                    command.session,
+                    seconds,
+                    turn.now - entry.arrived,
+                )
+            )
+            self.dereference(queue, entry, app, turn)
+        turn.done(command.session, command.ref)
+
+    def dereference(self, queue: SharedQueue, entry: MessageEntry, app: App, turn: Turn) -> None:
+        """An app is done with a message; the last one deletes it."""
+        apps = tuple(name for name in entry.apps if name != app.id)
+        app.forget(entry.seq, turn.undo)
+        # S003-10, BMQ-72: the last app that is done with a message deletes it.
+        if not apps:
+            self.delete(queue, entry, turn)
+            return
+        kept = MessageEntry(entry.seq, entry.id, entry.arrived, entry.size, entry.properties, apps)
+        turn.undo.put(queue.entries, entry.seq, kept)
+        turn.batch.hold[entry.seq] = apps
+
+    def let_go(self, queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
+        """All apps are done with a message, whoever has it."""
+        for name in entry.apps:
+            app = queue.apps[name]
+            if entry.seq in app.outstanding:
+                self._delivery.take_back(queue, app, entry.seq, turn)
+            app.forget(entry.seq, turn.undo)
+        self.delete(queue, entry, turn)
+
+    def delete(self, queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
+        queue.remove(entry, turn.undo)
+        turn.batch.hold.pop(entry.seq, None)
+        turn.batch.delete.add(entry.seq)
+        at = queue.remembered.times.get(entry.id)
+        seconds = queue.domain.deduplication_time
+        if at is not None and seconds and turn.sure - at <= seconds:
+            turn.batch.remember.setdefault(queue.id, {})[entry.id] = at
+        judge(queue, turn)
+
+    def drop_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:
+        """The domain no longer has this app. Its consumers stay, and receive nothing."""
+        # BMQ-77: an app that was removed lets go of what it had.
+        left = [e for e in queue.entries.values() if app.id in e.apps]
+        for entry in left:
+            if entry.seq in app.outstanding:
+                self._delivery.take_back(queue, app, entry.seq, turn)
+            self.dereference(queue, entry, app, turn)
+        app.prune(queue.entries, turn.undo)
+        if left:
+            turn.facts.append(AppRemoved(turn.now, queue.id, app.id, len(left)))

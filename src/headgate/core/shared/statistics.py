@@ -1,0 +1,103 @@
+"""What happened in each queue, counted from the facts, and how the expressions of an app do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import partial
+from heapq import nlargest
+from typing import Any
+
+from headgate.core.facts import Fact, QueueDeleted
+from headgate.core.model.fact_kind import FACT_KINDS
+from headgate.core.model.ids import AppId, QueueId
+from headgate.core.shared.app import App
+from headgate.core.shared.dispatch import Group
+from headgate.core.turn.slices import GLANCE_UNITS, GLANCES, Slices, best
+
+COUNTED: dict[type[Any], str] = {
+    kind: known.per_queue for kind, known in FACT_KINDS.items() if known.per_queue is not None
+}
+"""The facts that are counted by queue, and what their count is called."""
+
+QUEUES_MAX = 10_000
+"""Queues whose counts are kept; the one that began first is forgotten first."""
+
+GROUPS_MAX = 100
+"""Groups of one app that are told. Telling all of a hundred thousand would hold everybody up."""
+
+
+class Statistics:
+    """Counts by queue and, for facts that name one, by app."""
+
+    def __init__(self) -> None:
+        self._counts: dict[QueueId, Counter[tuple[AppId | None, str]]] = {}
+
+    def observe(self, facts: Iterable[Fact]) -> None:
+        fact: Any
+        for fact in facts:
+            name = COUNTED.get(type(fact))
+            if name is not None:
+                counts = self._counts.get(fact.queue)
+                if counts is None:
+                    counts = self._begin(fact.queue)
+                # BMQ-91: counted from what happened, for the queue and for its app.
+                counts[None, name] += 1
+                app = getattr(fact, "app", None)
+                if app is not None:
+                    counts[app, name] += 1
+            elif type(fact) is QueueDeleted:
+                self._counts.pop(fact.queue, None)
+
+    def of(self, queue: QueueId, app: AppId | None = None) -> dict[str, int]:
+        """The counts of a queue, or of one of its apps."""
+        return self.by_app(queue).get(app, {})
+
+    def by_app(self, queue: QueueId) -> dict[AppId | None, dict[str, int]]:
+        """The counts of each app of a queue, and under None those of the queue."""
+        found: dict[AppId | None, dict[str, int]] = {}
+        for (app, name), count in self._counts.get(queue, Counter()).items():
+            found.setdefault(app, {})[name] = count
+        return found
+
+    def _begin(self, queue: QueueId) -> Counter[tuple[AppId | None, str]]:
+        counts: Counter[tuple[AppId | None, str]] = Counter()
+        self._counts[queue] = counts
+        if len(self._counts) > QUEUES_MAX:
+            del self._counts[next(iter(self._counts))]
+        return counts
+
+
+def groups_of(app: App) -> Slices[list[dict[str, object]]]:
+    """The groups of an app that matched most, as rows."""
+    busiest = yield from best(app.groups, GROUPS_MAX, partial(nlargest, key=_matched))
+    rows = []
+    for group in busiest:
+        rows.append(_row(app, group))
+        yield 2 + (len(group.members) + len(group.waiting)) // GLANCES * GLANCE_UNITS
+    return rows
+
+
+def _matched(group: Group) -> int:
+    return group.stats.matched
+
+
+def _row(app: App, group: Group) -> dict[str, object]:
+    """The row of a group. `missed` also counts messages that the index skipped and messages
+    that a higher priority took."""
+    stats = group.stats
+    gates = [member.gate for member in group.members]
+    return {
+        "expression": group.text,
+        "priority": group.priority,
+        "consumers": len({member.session for member in group.rotation}),
+        "matched": stats.matched,
+        "missed": app.groups.looked_at - stats.since - stats.matched,
+        "undecided": {
+            "sampled": stats.sampled,
+            **{failure.lower(): count for failure, count in stats.failures.items()},
+        },
+        "in_flight": sum(len(gate.outstanding) for gate in gates),
+        "in_flight_bytes": sum(gate.size for gate in gates),
+        "waiting": app.waiting_for(group),
+    }

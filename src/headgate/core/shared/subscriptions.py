@@ -1,0 +1,118 @@
+"""What a consumer is interested in, compiled into subscriptions, within the limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+
+from headgate.core.commands import Configure, Interest, Open
+from headgate.core.delivery.gate import Gate
+from headgate.core.facts import Interested
+from headgate.core.model.ids import Seq, SessionId
+from headgate.core.model.limits import Limits
+from headgate.core.shared.app import App
+from headgate.core.shared.dispatch import Subscription
+from headgate.core.turn.turn import EXPRESSION_BYTE_WORK, Turn
+from headgate.errors import BadSubscription, ExpressionError, LimitReached
+from headgate.expr.parser import ExpressionLimits
+from headgate.expr.predicate import Predicate, compile_expression
+
+LIMIT_OF = {"TOO_LONG": "expression_bytes", "TOO_COMPLEX": "expression_operators"}
+"""The limits that an expression can reach, by the code of the error."""
+
+
+class SubscriptionCompiler:
+    """Turns what a consumer asks for into subscriptions: compiled, and within the limits of its
+    app.
+
+    Compiling takes several turns if there is much of it, so that nobody waits for it.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._expression_limits = ExpressionLimits(
+            bytes=limits.expression_bytes, operators=limits.expression_operators
+        )
+
+    def limit_of(self, error: BadSubscription) -> LimitReached | None:
+        """The limit that a refused expression is over, if that is why it was refused."""
+        name = LIMIT_OF.get(error.error.code)
+        return LimitReached(name, getattr(self._limits, name)) if name is not None else None
+
+    def check(self, app: App | None, session: SessionId, wanted: tuple[Interest, ...]) -> None:
+        """Raise if the app would have too many subscriptions, or too many different ones. This
+        comes before they are compiled, which takes up to three milliseconds each."""
+        mine = app.consumers.get(session, ()) if app is not None else ()
+        size = (app.size if app is not None else 0) - len(mine) + len(wanted)
+        if size > self._limits.subscriptions_per_app:
+            raise LimitReached("subscriptions_per_app", self._limits.subscriptions_per_app)
+        if size > self._limits.expressions_per_app:
+            texts = Counter({g.text: len(g.members) for g in app.groups} if app else {})
+            texts.subtract(subscription.text for subscription in mine)
+            texts.update(interest.expression for interest in wanted)
+            if len(+texts) > self._limits.expressions_per_app:
+                raise LimitReached("expressions_per_app", self._limits.expressions_per_app)
+
+    def compiling(
+        self,
+        command: Open | Configure,
+        before: tuple[Subscription, ...],
+        turn: Turn,
+    ) -> Generator[None, None, tuple[Subscription, ...] | None]:
+        """A consumer's subscriptions, some at a time; nothing if the turn has no room for all that
+        has to be compiled. One with the text of an earlier one is the earlier one, and goes on with
+        its gate, so that what is outstanding counts."""
+        known: dict[str | None, list[Subscription]] = {}
+        for subscription in before:
+            known.setdefault(subscription.text, []).append(subscription)
+        wanted = []
+        for index, interest in enumerate(command.interests):
+            kept = known.get(interest.expression)
+            if kept:
+                wanted.append(kept.pop(0))
+                continue
+            # S003-1, S003-25, BMQ-2: without an expression everything matches.
+            text, predicate = interest.expression, None
+            if text is not None:
+                predicate = command.compiled.get(text)
+                if predicate is None:
+                    if turn.expression_bytes <= 0:
+                        return None
+                    predicate = command.compiled[text] = self._compile(text, turn)
+                    if turn.take_breath():
+                        yield
+            gate: Gate[Seq] = Gate(interest.window)
+            wanted.append(Subscription(command.session, index, predicate, interest.priority, gate))
+        return tuple(wanted)
+
+    def _compile(self, text: str, turn: Turn) -> Predicate:
+        turn.expression_bytes -= len(text)
+        turn.work += len(text) * EXPRESSION_BYTE_WORK
+        try:
+            return compile_expression(text, self._expression_limits)
+        except ExpressionError as error:
+            raise BadSubscription(error) from error
+
+
+NOTHING = Interest()
+"""Stands in a fact for the subscriptions of a consumer that has none."""
+
+
+def record_subscriptions(
+    command: Open | Configure, interests: tuple[Interest, ...], turn: Turn
+) -> None:
+    """Say what a consumer wants now: the history of a message is told by those who could have
+    had it."""
+    for place, interest in enumerate(interests or (NOTHING,)):
+        turn.facts.append(
+            Interested(
+                turn.now,
+                command.queue,
+                command.app,
+                command.session,
+                place,
+                len(interests),
+                interest.expression,
+                interest.priority,
+            )
+        )

@@ -1,0 +1,97 @@
+"""The inbox of a shard: commands in line, the next turn's share of them, and pauses after failures.
+
+It does no I/O and knows no clock: the driver of the server and the worlds of the simulator use this
+one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from headgate.core.commands import Command, Confirm, Send
+from headgate.core.model.limits import Limits
+from headgate.core.turn.store_requests import TurnOutcome
+from headgate.errors import LimitReached
+
+RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
+"""Pauses after failed turns in a row. Requests are answered with the error at once; the pause
+keeps what the core tries again, such as the clean-up after a session, from spinning."""
+
+NEAR_COMMANDS = 512
+"""A turn takes no more where the store is near: what it works on is then still in the caches of the
+processor when it is written and handed out. Turns of 2,000 take 6 % more for each command."""
+
+
+class Inbox:
+    """Commands that wait for a turn, in order.
+
+    Sessions `submit`, within limits; what must not be refused is put in line by `insist`. Whoever
+    drives the shard takes the commands of a turn, and says with `settle` what came of it.
+    """
+
+    def __init__(self, limits: Limits, *, is_near: bool) -> None:
+        self._limits = limits
+        self._most = min(limits.turn_commands, NEAR_COMMANDS) if is_near else limits.turn_commands
+        self._commands: deque[Command] = deque()
+        self._bytes = 0
+        self.failures = 0
+        """Turns that failed in a row."""
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    def submit(self, commands: Sequence[Command]) -> None:
+        """Put a session's commands in line, all of them or, beyond a limit, none."""
+        size = sum(map(_size, commands))
+        if self._commands and len(self._commands) + len(commands) > self._limits.inbox_commands:
+            raise LimitReached("inbox_commands", self._limits.inbox_commands)
+        if self._commands and self._bytes + size > self._limits.inbox_bytes:
+            raise LimitReached("inbox_bytes", self._limits.inbox_bytes)
+        self.insist(commands)
+
+    def insist(self, commands: Sequence[Command]) -> None:
+        """Put commands in line that must not be refused: a session is gone, time passed."""
+        self._commands.extend(commands)
+        self._bytes += sum(map(_size, commands))
+
+    def take(self) -> list[Command]:
+        """The next turn's commands, at least one, within the limits of a turn."""
+        limits, waiting = self._limits, self._commands
+        commands = [waiting.popleft()]
+        size, proofs = _size(commands[0]), _proofs(commands[0])
+        confirms = _confirms(commands[0])
+        while waiting and len(commands) < self._most:
+            size += _size(waiting[0])
+            proofs += _proofs(waiting[0])
+            confirms += _confirms(waiting[0])
+            if (
+                size > limits.turn_bytes
+                or proofs > limits.turn_proofs
+                or confirms > limits.turn_confirms
+            ):
+                break
+            commands.append(waiting.popleft())
+        self._bytes -= sum(map(_size, commands))
+        return commands
+
+    def settle(self, outcome: TurnOutcome, *, has_failed: bool) -> float:
+        """Put back what a turn wants done again; return the seconds until the next turn."""
+        self.insist(outcome.again)
+        if not has_failed:
+            self.failures = 0
+            return 0.0
+        self.failures += 1
+        return RETRY_SECONDS[min(self.failures, len(RETRY_SECONDS)) - 1]
+
+
+def _proofs(command: Command) -> int:
+    return getattr(command, "proof", None) is not None
+
+
+def _confirms(command: Command) -> int:
+    return len(command.messages) if isinstance(command, Confirm) else 0
+
+
+def _size(command: Command) -> int:
+    return len(command.message.body) if isinstance(command, Send) else 0

@@ -1,0 +1,121 @@
+"""What a session holds in a shard."""
+
+from __future__ import annotations
+
+from headgate.core.commands import Sweep
+from headgate.core.delivery.gate import Gate
+from headgate.core.delivery.sessions import Sessions
+from headgate.core.model.ids import AppId, MessageId, QueueId, ServiceId, SessionId
+from headgate.core.model.tally import NOTHING, Tally
+from headgate.core.turn.turn import Turn
+from headgate.core.turn.undo import Undo
+
+
+class ServiceMembership:
+    """A session's membership of the service whose identity it has."""
+
+    __slots__ = ("counted", "damaged", "service", "swept", "tally")
+
+    def __init__(self, service: ServiceId) -> None:
+        self.service = service
+        self.tally: Tally = NOTHING
+        """The queues that this session receives as the service's subscriber."""
+        self.swept = False
+        """Subscribed as a whole: its tally is the service's, and every queue counts."""
+        self.counted: set[QueueId] = set()
+        """While not swept: the queues that were counted one by one."""
+        self.damaged: list[QueueId] = []
+        """Queues that the sweep could not read."""
+
+
+class SessionState:
+    """Made when a session first asks something of the shard, gone with its `Disconnect`."""
+
+    __slots__ = (
+        "client",
+        "gates",
+        "getting",
+        "lost",
+        "membership",
+        "opened",
+        "opens",
+        "queues",
+        "sweep",
+        "waiting",
+        "watched",
+    )
+
+    def __init__(self) -> None:
+        self.queues: set[QueueId] = set()
+        """Exclusive queues it subscribed to one by one."""
+        self.watched: set[bytes] = set()
+        """Notifiers that it is, one by one."""
+        self.gates: dict[QueueId, Gate[MessageId]] = {}
+        """What is in flight of exclusive queues. An absent gate is open."""
+        self.getting: dict[QueueId, MessageId | None] = {}
+        """Exclusive queues it reads with `Get`, and what it read last."""
+        self.waiting: dict[QueueId, None] = {}
+        """Exclusive queues whose head waits for room in the mailbox."""
+        self.membership: ServiceMembership | None = None
+        self.sweep: Sweep | None = None
+        """A sweep that waits for room in the mailbox."""
+        self.client = ""
+        """The name that a client of shared queues proved; none if it did not have to."""
+        self.opened: dict[tuple[QueueId, AppId], None] = {}
+        """Shared queues it has open."""
+        self.opens: dict[QueueId, int] = {}
+        """How many apps of each."""
+        self.lost: bool | None = None
+        """While its `Disconnect` is under way: whether the session was lost."""
+
+
+class SessionStates:
+    """What each session holds in this shard: its subscriptions, what it has unconfirmed, what it
+    waits for.
+
+    A state is made by a session's first command and removed by its `Disconnect`. Until then it may
+    belong to a session that is gone: `find` hides those, `kept` does not.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self.sessions = sessions
+        self._session_states: dict[SessionId, SessionState] = {}
+
+    def find(self, session: SessionId) -> SessionState | None:
+        """The state of a session that is alive, if it has one."""
+        # S000-76: nothing is found for a session that is gone, until its clean-up.
+        return self._session_states.get(session) if session in self.sessions else None
+
+    def kept(self, session: SessionId) -> SessionState | None:
+        """The state of a session that may be gone, until its `Disconnect`."""
+        return self._session_states.get(session)
+
+    def take(self, session: SessionId, undo: Undo) -> SessionState | None:
+        """The state of a session, made if need be; none for a session that is gone."""
+        if session not in self.sessions:
+            return None
+        state = self._session_states.get(session)
+        if state is None:
+            state = SessionState()
+            undo.put(self._session_states, session, state)
+        return state
+
+    def has_room(self, session: SessionId, turn: Turn) -> bool:
+        """Whether a delivery may go to a session now: it is alive, and its mailbox is easy and
+        would be with what this turn has for it. If that is why it may not, the session is
+        looked at again in a later turn."""
+        if self.sessions.has_room(session, turn.sent.get(session, 0)):
+            return True
+        if session in self.sessions:
+            turn.look_again(session)
+        return False
+
+    def leave(self, session: SessionId, undo: Undo) -> None:
+        """Remove the state of a session. It may be gone already, and usually is."""
+        undo.pop(self._session_states, session)
+
+    def __len__(self) -> int:
+        return len(self._session_states)
+
+    def items(self) -> list[tuple[SessionId, SessionState]]:
+        return list(self._session_states.items())

@@ -1,0 +1,97 @@
+"""What a turn would have to take back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping, MutableSet
+from typing import Any, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+N = TypeVar("N", bound=int)
+
+FORGOTTEN = 4096
+"""Steps that are let go of in a row."""
+
+
+class Undo:
+    """The inverse of every change a turn made to memory, last first.
+
+    A turn changes the live state as it goes, so that its commands see one another's results,
+    and nothing else looks at that state before the turn has ended. If the store refuses the
+    turn, `take_back` leaves memory as it was found. The alternative, working on copies of
+    what is touched, costs a copy of a queue's backlog per turn.
+    """
+
+    __slots__ = ("_kept", "_sorted", "_steps")
+
+    def __init__(self) -> None:
+        self._sorted: set[int] = set()
+        self._kept: set[int] = set()
+        self._steps: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+
+    def note(self, action: Callable[..., Any], *args: Any) -> None:  # noqa: ANN401
+        """Remember what to call if the turn does not happen."""
+        self._steps.append((action, args))
+
+    def put(self, mapping: MutableMapping[K, V], key: K, item: V) -> None:
+        if key in mapping:
+            self._steps.append((mapping.__setitem__, (key, mapping[key])))
+        else:
+            self._steps.append((mapping.__delitem__, (key,)))
+        mapping[key] = item
+
+    def pop(self, mapping: MutableMapping[K, V], key: K) -> V | None:
+        if key not in mapping:
+            return None
+        item = mapping.pop(key)
+        self._steps.append((mapping.__setitem__, (key, item)))
+        return item
+
+    def pop_in_order(self, mapping: dict[N, V], key: N) -> V | None:
+        """Like `pop`, for a dictionary whose keys ascend: what is put back is last, so the
+        dictionary is sorted again, once, after all of it is back."""
+        if key in mapping and id(mapping) not in self._sorted:
+            self._sorted.add(id(mapping))
+            self._steps.append((_sort, (mapping,)))
+        return self.pop(mapping, key)
+
+    def add(self, members: MutableSet[K], member: K) -> None:
+        if member not in members:
+            members.add(member)
+            self._steps.append((members.discard, (member,)))
+
+    def discard(self, members: MutableSet[K], member: K) -> None:
+        if member in members:
+            members.discard(member)
+            self._steps.append((members.add, (member,)))
+
+    def assign(self, owner: object, name: str, item: object) -> None:
+        self._steps.append((setattr, (owner, name, getattr(owner, name))))
+        setattr(owner, name, item)
+
+    def keep(self, owner: object, names: tuple[str, ...]) -> None:
+        """These attributes are changed again and again: what they were at first is what counts."""
+        if id(owner) not in self._kept:
+            self._kept.add(id(owner))
+            for name in names:
+                self._steps.append((setattr, (owner, name, getattr(owner, name))))
+
+    def forget(self) -> Iterator[None]:
+        """The turn has happened: let go of what it would have taken back, some at a time. Of a long
+        turn that is some hundred thousand things."""
+        steps = self._steps
+        while len(steps) > FORGOTTEN:
+            del steps[-FORGOTTEN:]
+            yield
+        steps.clear()
+
+    def take_back(self) -> None:
+        while self._steps:
+            action, args = self._steps.pop()
+            action(*args)
+
+
+def _sort(mapping: dict[N, V]) -> None:
+    items = sorted(mapping.items())
+    mapping.clear()
+    mapping.update(items)

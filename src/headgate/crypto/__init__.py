@@ -1,0 +1,1 @@
+"""Keys, boxes and proofs of SMP: who signs, who can read, who may command."""

@@ -1,0 +1,32 @@
+"""AES-256-GCM as the ratchet has it: an initialisation vector of 16 bytes, and the tag apart."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+IV_BYTES: Final = 16
+TAG_BYTES: Final = 16
+
+
+class Tagged(NamedTuple):
+    """Encrypted bytes, and the tag that proves them and the data beside them."""
+
+    tag: bytes
+    body: bytes
+
+
+def encrypt(key: bytes, iv: bytes, plaintext: bytes, beside: bytes) -> Tagged:
+    """`beside` is proved by the tag and not encrypted."""
+    sealed = AESGCM(key).encrypt(iv, plaintext, beside)
+    return Tagged(sealed[-TAG_BYTES:], sealed[:-TAG_BYTES])
+
+
+def decrypt(key: bytes, iv: bytes, tagged: Tagged, beside: bytes) -> bytes | None:
+    """The plaintext, or none if anything is not as it was. The library compares the tags."""
+    try:
+        return AESGCM(key).decrypt(iv, tagged.body + tagged.tag, beside)
+    except InvalidTag:
+        return None

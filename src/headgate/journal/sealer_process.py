@@ -1,0 +1,243 @@
+"""The journal from the router's side: a sealer process that is told how far it may go.
+
+The router writes facts into the outbox with its turns and knows nothing of files. Once a second
+the sealer is told the watermark; what it says it sealed leaves the outbox in a later turn. It
+may die or lag: it is started again, the outbox grows meanwhile up to its bound, and nothing else
+notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.errors import ConfigError
+from headgate.journal.segments import last_number, segments
+
+log = logging.getLogger(__name__)
+
+URL_VARIABLE = "HEADGATE_SEALER_URL"
+"""Where in its environment the sealer finds the URL of the store."""
+
+SEAL_SECONDS = 1.0
+STOP_SECONDS = 10.0
+"""How long a sealer may take to finish when the router stops. It loses nothing if it does not."""
+RESTART_SECONDS = (0.1, 0.5, 1.0, 5.0)
+"""Pauses before a sealer that died is started again."""
+
+
+FAILURES = 2
+"""So many sealers that ended in a row are a problem."""
+SILENCE_SECONDS = 60.0
+"""So is one that takes longer for a round: the largest segment is written in less."""
+OUTPUT_BYTES = 4096
+OUTPUT_CHARS = 500
+OUTPUT_SECONDS = 0.2
+"""What comes within so little time belongs together."""
+OUTPUT_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSettings:
+    """Where the journal is, and how its segments are cut and kept."""
+
+    directory: Path
+    segment_bytes: int
+    keep_seconds: float | None
+    keep_bytes: int | None
+
+
+class Journal:
+    """The sealer's process: started, asked every second, started again when it ends.
+
+    The router owns it. What the sealer says it has sealed goes back to the shard, which frees the
+    outbox.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        settings: JournalSettings,
+        watermark: Callable[[], int],
+        sealed: Callable[[int], None],
+        expired: Callable[[int, int], None],
+        clock: Callable[[], float],
+        sure: Callable[[], float],
+    ) -> None:
+        self._source = source
+        """The URL of the store."""
+        self._settings = settings
+        self._watermark = watermark
+        self._sealed = sealed
+        self._expired = expired
+        self._clock = clock
+        self._sure = sure
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
+        self.directory = settings.directory
+        try:
+            self.last = last_number(settings.directory)
+        except OSError as error:
+            raise ConfigError(
+                f"the journal {settings.directory} cannot be read: {error.strerror};"
+                " name another folder in [journal] directory, or change its rights"
+            ) from error
+        """The largest number in a segment."""
+        self.starts = 0
+        """How often a sealer was started."""
+        self._failures = 0
+        """Sealers that ended, one after the other, before they had done a round."""
+        self._asked: float | None = None
+        """When the sealer was asked for the round that it is at."""
+        self._output = ""
+        """The last line of what the last sealer that ended complained about."""
+        self.process: asyncio.subprocess.Process | None = None
+        """The sealer, while one runs."""
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="journal")
+
+    async def stop(self) -> None:
+        """Have everything sealed that is committed, and end the sealer."""
+        self._stopping.set()
+        if self._task is not None:
+            try:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await self._task
+            except TimeoutError:
+                log.error("the sealer did not end; the next one seals what is left")
+
+    def kill(self) -> None:
+        """End the sealer at once. What it has not sealed, the next one does."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.kill()
+
+    @property
+    def problem(self) -> str | None:
+        """Why facts stay in the outbox, if they do. One sealer that died is none: the next does
+        its work."""
+        if self._failures >= FAILURES:
+            why = self._output or "without a word"
+            return f"the sealer ended {self._failures} times in a row: {why}"
+        waited = 0.0 if self._asked is None else time.monotonic() - self._asked
+        if waited >= SILENCE_SECONDS:
+            return f"the sealer has not answered for {waited:.0f} s"
+        return None
+
+    @property
+    def lag(self) -> int:
+        """Numbers of facts that are committed and not sealed."""
+        return max(0, self._watermark() - self.last)
+
+    @property
+    def bytes(self) -> int:
+        return sum(segment.bytes for segment in segments(self.directory))
+
+    async def _run(self) -> None:
+        while not self._stopping.is_set():
+            self.starts += 1
+            await self._serve_once()
+            if not self._stopping.is_set():
+                pause = RESTART_SECONDS[min(self._failures, len(RESTART_SECONDS) - 1)]
+                self._failures += 1
+                fields = {"again_in": pause, "times": self._failures}
+                log.warning("the sealer ended", extra={"fields": fields})
+                await self._rest(pause)
+
+    async def _serve_once(self) -> None:
+        """The life of one sealer process."""
+        settings = self._settings
+        # Everybody can read arguments, and a URL may have a password in it.
+        environment = {**os.environ, URL_VARIABLE: self._source}
+        arguments = ["-", str(settings.directory)]
+        arguments += ["--segment-bytes", str(settings.segment_bytes)]
+        arguments += ["--keep-seconds", str(settings.keep_seconds or math.inf)]
+        arguments += ["--keep-bytes", str(settings.keep_bytes or sys.maxsize)]
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "headgate.journal.sealer",
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for the router, which then ends the sealer
+        )
+        self.process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._asked = None
+        reading = asyncio.create_task(self._read(process.stdout))
+        hearing = asyncio.create_task(self._hear(process.stderr))
+        try:
+            while process.returncode is None and not reading.done():
+                is_last = self._stopping.is_set()
+                if self._asked is None or is_last:
+                    self._asked = time.monotonic()
+                    with contextlib.suppress(ConnectionError):
+                        process.stdin.write(self._request().encode())
+                        await process.stdin.drain()
+                if is_last:
+                    process.stdin.close()
+                    break
+                await self._rest(SEAL_SECONDS)
+            await reading
+            await process.wait()
+            await hearing
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            self.process = self._asked = None
+            reading.cancel()
+            hearing.cancel()
+
+    def _request(self) -> str:
+        """The sealer has no clock: it is told the time, and up to when it is beyond doubt."""
+        return f"seal {self._watermark()} {self._clock():.3f} {self._sure():.3f}\n"
+
+    async def _read(self, output: asyncio.StreamReader) -> None:
+        async for line in output:
+            match line.split():
+                case [b"sealed", last]:
+                    self.last = int(last)
+                    self._sealed(self.last)
+                case [b"expired", last, size]:
+                    self._expired(int(last), int(size))
+                case [b"done"]:
+                    self._asked, self._failures = None, 0
+
+    async def _hear(self, errors: asyncio.StreamReader) -> None:
+        """What it complains about becomes lines of the log: what comes together is one, cut, and
+        there are only so many of a sealer's life. The last one explains its end, until the next
+        sealer has ended too."""
+        last = ""
+        for number in itertools.count():
+            data = await errors.read(OUTPUT_BYTES)
+            if not data:
+                self._output = last
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(OUTPUT_SECONDS):
+                    while more := await errors.read(OUTPUT_BYTES):
+                        data = (data + more)[:OUTPUT_BYTES]
+            output = data.decode(errors="replace").strip()
+            last = output.splitlines()[-1][:OUTPUT_CHARS] if output else last
+            if number < OUTPUT_LINES:
+                log.warning("the sealer says", extra={"fields": {"output": output}})
+
+    async def _rest(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()

@@ -1,0 +1,30 @@
+"""What carrying out commands of apps asks of the other parts of the server. Each of them returns at
+once; what follows does not hold up the answer."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from headgate.notify.subscriptions import NotifierSubscription
+from headgate.notify.tokens import Token
+from headgate.ntf_server.records.routers import RouterNumber
+
+
+class CodePort(Protocol):
+    """Who pushes codes."""
+
+    def push_code(self, token: Token) -> None:
+        """Push the code of a token to its device."""
+        ...
+
+
+class SubscribePort(Protocol):
+    """Who has sessions with routers."""
+
+    def want(self, router: RouterNumber, subscription: NotifierSubscription) -> None:
+        """A subscription was stored and is to be made at its router."""
+        ...
+
+    def is_service_active(self, router: RouterNumber) -> bool:
+        """Whether what is associated with our service at a router is active."""
+        ...

@@ -1,0 +1,137 @@
+"""What waits for one provider: tokens, each with the kinds of push that it is to get.
+
+What is in a push is made when its turn comes, so a token that waits already has nothing to add, and
+what waits is bounded by the number of tokens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from typing import Final
+
+from headgate.agent.tasks import Tasks
+from headgate.core.model.value import value
+from headgate.notify.notices import WaitingPushes
+
+SIZE_MAX: Final = 100_000
+"""Tokens that wait for one provider with one kind of push."""
+
+UNDER_WAY_MAX: Final = 100
+"""Pushes that one provider has not answered."""
+
+
+class PushKind(Enum):
+    """What a push is for. The value is its label in the metrics."""
+
+    CODE = "code"
+    NOTICES = "notices"
+    CHECK = "check"
+
+
+@value
+class Turn:
+    """A push whose time has come."""
+
+    kind: PushKind
+    token: bytes
+    is_second: bool = False
+    """The provider took it not the first time."""
+
+
+class ProviderQueue:
+    """The queue of one provider: a slow one holds up nobody else. `send` carries a turn out, and
+    must not raise."""
+
+    def __init__(
+        self,
+        send: Callable[[Turn], Awaitable[None]],
+        *,
+        size_max: int = SIZE_MAX,
+        under_way_max: int = UNDER_WAY_MAX,
+    ) -> None:
+        self._send = send
+        self._size_max = size_max
+        self._under_way_max = under_way_max
+        self._loop = asyncio.get_running_loop()
+        self._tasks = Tasks()
+        self._asked: dict[tuple[PushKind, bytes], Turn] = {}
+        """Codes and periodic pushes, in their order."""
+        self._notices = WaitingPushes(size_max)
+        self._second: dict[tuple[PushKind, bytes], asyncio.TimerHandle] = {}
+        """Turns that come again, because the provider asked for it."""
+        self._under_way = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        """How many wait or are under way."""
+        return len(self._asked) + len(self._notices) + len(self._second) + self._under_way
+
+    def add(self, kind: PushKind, token: bytes) -> bool:
+        """Let a token wait for a push of this kind. False if there is no room."""
+        return self._add(Turn(kind, token))
+
+    def add_later(self, turn: Turn, seconds: float) -> bool:
+        """Let a turn come a second time. False if there is no room for it."""
+        key = turn.kind, turn.token
+        if len(self._second) >= self._size_max:
+            return False
+        if key not in self._second:
+            self._second[key] = self._loop.call_later(seconds, self._add_second, turn)
+        return True
+
+    async def close(self) -> None:
+        """Begin nothing more. What waits is lost; the next notice brings it again."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for timer in self._second.values():
+            timer.cancel()
+        self._under_way_max = 0
+        await self._tasks.close()
+
+    def _add(self, turn: Turn) -> bool:
+        if turn.kind is PushKind.NOTICES and not turn.is_second:
+            has_room = self._notices.add(turn.token, self._loop.time())
+        else:
+            has_room = len(self._asked) < self._size_max
+            if has_room:
+                self._asked.setdefault((turn.kind, turn.token), turn)
+        self._go_on()
+        return has_room
+
+    def _add_second(self, turn: Turn) -> None:
+        del self._second[turn.kind, turn.token]
+        self._add(Turn(turn.kind, turn.token, is_second=True))
+
+    def _go_on(self) -> None:
+        """Begin whatever may begin now."""
+        while self._under_way < self._under_way_max:
+            turn = self._next()
+            if turn is None:
+                self._wait()
+                return
+            self._under_way += 1
+            self._tasks.run(self._carry_out(turn), "pushing")
+
+    def _next(self) -> Turn | None:
+        if self._asked:
+            return self._asked.pop(next(iter(self._asked)))
+        token = self._notices.take(self._loop.time())
+        return None if token is None else Turn(PushKind.NOTICES, token)
+
+    def _wait(self) -> None:
+        """Look again when the next token may be pushed to."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        at = self._notices.next_at
+        if at is not None:
+            self._timer = self._loop.call_at(at, self._go_on)
+
+    async def _carry_out(self, turn: Turn) -> None:
+        try:
+            await self._send(turn)
+        finally:
+            self._under_way -= 1
+            self._go_on()

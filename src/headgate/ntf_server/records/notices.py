@@ -1,0 +1,94 @@
+"""The last notices: one of each subscription, and no more of a token than a push can have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from headgate.core.model.value import value
+from headgate.notify.notices import NoticeFate, fate_of
+from headgate.notify.push_content import ENTRIES_MAX, NoticeEntry
+from headgate.notify.tokens import Token
+from headgate.ntf_server.records import subscriptions, tokens
+from headgate.ntf_server.records.routers import RouterNumber
+from headgate.ntf_server.records.tables import IDS, Tables
+from headgate.wire.smp.codec.encoding import FieldReader
+from headgate.wire.smp.codec.router_address import RouterAddress
+
+FORGET_OLDEST: Final = """
+DELETE FROM notices WHERE token = ? AND number <= (
+    SELECT number FROM notices WHERE token = ? ORDER BY number DESC LIMIT 1 OFFSET ?
+)
+"""
+
+
+@value
+class RouterNotice:
+    """What a router sent: a notifier has a message."""
+
+    notifier: bytes
+    seconds: int
+    """When it came."""
+    nonce: bytes
+    metadata: bytes
+
+
+@value
+class KeptFate:
+    """What became of a notice. Those that are to be pushed have their token."""
+
+    fate: NoticeFate
+    token: Token | None
+
+
+def keep(tables: Tables, router: RouterNumber, arrived: Sequence[RouterNotice]) -> list[KeptFate]:
+    """Keep the notices of a router that are to be pushed, in their order, and say of each what
+    became of it."""
+    found = subscriptions.of_notifiers(tables, router, (each.notifier for each in arrived))
+    owners = _tokens(tables, {each.token for each in found.values()})
+    fates: list[KeptFate] = []
+    kept: dict[bytes, tuple[bytes, RouterNotice]] = {}
+    for notice in arrived:
+        subscription = found.get(notice.notifier)
+        token = owners.get(subscription.token) if subscription is not None else None
+        fate = fate_of(subscription, token)
+        fates.append(KeptFate(fate, token if fate is NoticeFate.PUSHED else None))
+        if fate is NoticeFate.PUSHED:
+            assert subscription is not None, "what is pushed has a subscription"
+            kept.pop(subscription.id, None)
+            kept[subscription.id] = subscription.token, notice
+    _put(tables, kept)
+    return fates
+
+
+def latest(tables: Tables, token: bytes) -> list[NoticeEntry]:
+    """What the next push to a token has, in the order in which it came."""
+    rows = tables.ask(
+        "SELECT s.address, s.notifier, n.seconds, n.nonce, n.metadata"
+        " FROM notices AS n JOIN subscriptions AS s ON s.id = n.subscription"
+        " WHERE n.token = ? ORDER BY n.number",
+        token,
+    )
+    return [
+        NoticeEntry(RouterAddress.read(FieldReader(address)).text, *rest) for address, *rest in rows
+    ]
+
+
+def _put(tables: Tables, kept: dict[bytes, tuple[bytes, RouterNotice]]) -> None:
+    # The newest of each subscription takes the last place among those of its token.
+    tables.change_many("DELETE FROM notices WHERE subscription = ?", ((id,) for id in kept))
+    tables.change_many(
+        "INSERT INTO notices (token, subscription, seconds, nonce, metadata)"
+        " VALUES (?, ?, ?, ?, ?)",
+        (
+            (token, id, notice.seconds, notice.nonce, notice.metadata)
+            for id, (token, notice) in kept.items()
+        ),
+    )
+    owners = dict.fromkeys(token for token, _ in kept.values())
+    tables.change_many(FORGET_OLDEST, ((token, token, ENTRIES_MAX) for token in owners))
+
+
+def _tokens(tables: Tables, ids: set[bytes]) -> dict[bytes, Token]:
+    question = f"SELECT {tokens.COLUMNS} FROM tokens WHERE id {IDS}"
+    return {token.id: token for token in map(tokens.decode, tables.ask_about(question, ids))}

@@ -1,0 +1,86 @@
+"""What a notification server remembers between runs: tables, and the one thread that writes
+them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Concatenate, ParamSpec, TypeVar
+
+from headgate.ntf_server.records.places import open_place
+from headgate.ntf_server.records.tables import Place, Tables
+from headgate.store.writer import Writer
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Records:
+    """The store of one notification server. Owned by it; nobody else may use the place.
+
+    The nouns are modules beside this one, with a function for each operation. Every function gets
+    the tables first, and a call of `write` is one transaction::
+
+        token = await records.read(tokens.get, id)
+        await records.write(tokens.put, verify(token, code))
+
+    What must hold: whatever `write` has returned from is on the disk; calls happen in their
+    order, and reads see all calls before them; a call that was made happens as a whole or raises,
+    whether its caller is cancelled or not; after `close` all calls have happened.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._writer = Writer(place.name, place, Tables(place))
+
+    @classmethod
+    async def open(cls, url: str, directory: Path = Path()) -> Records:
+        """Open what the URL names, or make it; raise `StoreError` if another server has it."""
+        records = cls(open_place(url, directory))
+        await records._writer.open()
+        return records
+
+    @property
+    def name(self) -> str:
+        """Where it is, as people are shown it."""
+        return self._place.name
+
+    @property
+    def statements(self) -> int:
+        """Statements since the beginning; one for many rows counts once."""
+        return self._writer.statements
+
+    @property
+    def commits(self) -> int:
+        """Transactions that were committed since the beginning; each waited for the disk once."""
+        return self._writer.commits
+
+    def write(
+        self, job: Callable[Concatenate[Tables, P], T], *args: P.args, **named: P.kwargs
+    ) -> asyncio.Future[T]:
+        """Take a job that changes tables. It has its place in the order when this returns, and is
+        on the disk when the future is done."""
+        return self._writer.submit(lambda tables: job(tables, *args, **named), is_writing=True)
+
+    def read(
+        self, job: Callable[Concatenate[Tables, P], T], *args: P.args, **named: P.kwargs
+    ) -> asyncio.Future[T]:
+        """Take a job that only asks. It sees what was written by the calls before it."""
+        return self._writer.submit(lambda tables: job(tables, *args, **named), is_writing=False)
+
+    async def close(self) -> None:
+        """Finish what was called, then let go of the place."""
+        await self._writer.close()
+
+    async def __aenter__(self) -> Records:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,1 @@
+"""What is run on top: audits of services, dry runs, replays, a sink into queues and channels."""

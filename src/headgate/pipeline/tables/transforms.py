@@ -1,0 +1,294 @@
+"""Facts to rows: one function for each table. A transform takes the facts of its kinds.
+
+Times are seconds in the journal and timestamps here; days are days in UTC, whatever the time
+zone of the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from headgate.core import facts as f
+from headgate.core.facts import Fact
+
+SECONDS_OF_DAY = 86_400
+
+
+def time_of(at: Column) -> Column:
+    return F.timestamp_seconds(at)
+
+
+def day_of(at: Column) -> Column:
+    return F.date_from_unix_date(F.floor(at / SECONDS_OF_DAY).cast("int"))
+
+
+def address_of(queue: Column) -> Column:
+    text = queue.cast("string")
+    return F.when(text.startswith("bmq://"), F.make_valid_utf8(text)).otherwise(
+        F.lower(F.hex(queue))
+    )
+
+
+def domain_of(queue: Column) -> Column:
+    found = F.regexp_extract(F.make_valid_utf8(queue.cast("string")), "^bmq://([^/]+)/", 1)
+    return F.when(found != "", found)
+
+
+def _rows(facts: DataFrame, *columns: Column) -> DataFrame:
+    return facts.select(
+        "number", time_of(F.col("at")).alias("time"), *columns, day_of(F.col("at")).alias("day")
+    )
+
+
+def _event(names: Mapping[type[Fact], str]) -> Column:
+    """What happened, in the words of a table."""
+    chosen = F.lit(None).cast("string")
+    for kind, name in names.items():
+        chosen = F.when(F.col("kind") == kind.__name__, F.lit(name)).otherwise(chosen)
+    return chosen.alias("event")
+
+
+# Facts and messages.
+
+
+def facts(facts: DataFrame) -> DataFrame:
+    return facts.withColumns({"time": time_of(F.col("at")), "day": day_of(F.col("at"))})
+
+
+def messages(facts: DataFrame) -> DataFrame:
+    return _rows(
+        facts,
+        address_of(F.col("queue")).alias("address"),
+        domain_of(F.col("queue")).alias("domain"),
+        F.col("message"),
+        F.col("size"),
+        F.col("properties"),
+        F.col("body"),
+    )
+
+
+OUTCOMES: Mapping[type[Fact], str] = {
+    f.Confirmed: "confirmed",
+    f.AutoConfirmed: "auto-confirmed",
+    f.Returned: "returned",
+    f.Poisoned: "poisoned",
+    f.Expired: "expired",
+    f.Purged: "purged",
+}
+
+
+def deliveries(facts: DataFrame) -> DataFrame:
+    is_end = F.col("kind") == f.Confirmed.__name__
+    age = F.when(is_end, F.col("age")).when(F.col("kind") == f.Expired.__name__, F.col("seconds"))
+    return _rows(
+        facts,
+        address_of(F.col("queue")).alias("address"),
+        domain_of(F.col("queue")).alias("domain"),
+        F.col("app"),
+        F.col("message"),
+        F.col("session"),
+        _event(OUTCOMES).alias("outcome"),
+        age.alias("seconds_in_queue"),
+        F.when(is_end, F.col("seconds")).alias("seconds_to_confirm"),
+    )
+
+
+# Subscriptions over time.
+
+CHANGES: Mapping[type[Fact], str] = {
+    f.RouterStarted: "restart",
+    f.Subscribed: "began",
+    f.Interested: "wants",
+    f.Unsubscribed: "ended",
+    f.ChannelSubscribed: "began",
+    f.ChannelUnsubscribed: "ended",
+}
+
+
+def subscriptions(facts: DataFrame) -> DataFrame:
+    is_channel = F.col("kind").startswith("Channel")
+    channel = F.make_valid_utf8(F.col("channel").cast("string"))
+    return _rows(
+        facts,
+        F.when(is_channel, F.col("family")).otherwise(F.lit("queue")).alias("family"),
+        F.when(is_channel, channel).otherwise(address_of(F.col("queue"))).alias("address"),
+        F.coalesce(F.col("app"), F.lit("")).alias("app"),
+        F.col("session"),
+        _event(CHANGES),
+        F.coalesce(F.col("place"), F.lit(0)).alias("place"),
+        F.coalesce(F.col("places"), F.lit(1)).alias("places"),
+        F.col("expression"),
+        F.col("priority"),
+    )
+
+
+def spans(rows: DataFrame) -> DataFrame:
+    """Each subscription with its end: the session changed or ended its subscriptions of this
+    address, or the router started anew. What a session sets at once begins and ends together.
+    """
+    restart = F.struct("number", "time")
+    restarts = rows.where(F.col("event") == "restart").agg(
+        F.sort_array(F.collect_list(restart)).alias("restarts")
+    )
+    # A queue's "began" is followed by what the session wants of it.
+    is_shown = ((F.col("event") == "began") & (F.col("family") != "queue")) | F.col("event").isin(
+        "wants", "ended"
+    )
+    shown = rows.where(is_shown).crossJoin(F.broadcast(restarts))
+    life = F.size(F.filter("restarts", lambda each: each["number"] < F.col("number")))
+    who = Window.partitionBy("life", "session", "family", "address", "app")
+    is_first = (F.col("event") != "wants") | (F.col("place") == 0)
+    sets = shown.withColumn("life", life).withColumn(
+        "set", F.sum(is_first.cast("int")).over(who.orderBy("number"))
+    )
+    ended = F.min("time").over(who.orderBy("set").rangeBetween(1, 1))
+    restarted = F.get("restarts", F.col("life"))["time"]
+    return (
+        sets.withColumn("until", F.coalesce(ended, restarted))
+        .where((F.col("event") != "ended") & (F.col("places") > 0))
+        .select(
+            F.col("time").alias("since"),
+            "until",
+            "family",
+            "address",
+            "app",
+            "session",
+            "expression",
+            "priority",
+            "day",
+        )
+    )
+
+
+# Counts by minute.
+
+COUNTED: Mapping[str, type[Fact]] = {
+    "accepted": f.Accepted,
+    "repeated": f.Repeated,
+    "refused": f.Refused,
+    "delivered": f.Delivered,
+    "confirmed": f.Confirmed,
+    "auto_confirmed": f.AutoConfirmed,
+    "returned": f.Returned,
+    "expired": f.Expired,
+    "poisoned": f.Poisoned,
+    "put_aside": f.PutAside,
+}
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+def minutes(facts: DataFrame) -> DataFrame:
+    """The share of a batch in each minute. The times to confirm are a sketch, since quantiles
+    of parts do not add up and sketches do."""
+    at = F.col("at")
+    counts = [
+        F.count_if(F.col("kind") == kind.__name__).alias(name) for name, kind in COUNTED.items()
+    ]
+    is_again = (F.col("kind") == f.Delivered.__name__) & (F.col("attempts") > 0)
+    seconds = F.when(F.col("kind") == f.Confirmed.__name__, F.col("seconds"))
+    return facts.groupBy(
+        time_of(F.floor(at / 60) * 60).alias("minute"),
+        address_of(F.col("queue")).alias("address"),
+        day_of(at).alias("day"),
+    ).agg(
+        *counts,
+        F.count_if(is_again).alias("redelivered"),
+        F.sum(F.when(F.col("kind") == f.Accepted.__name__, F.col("size")).otherwise(0)).alias(
+            "bytes"
+        ),
+        F.kll_sketch_agg_double(seconds).alias("sketch"),
+    )
+
+
+def whole_minutes(parts: DataFrame) -> DataFrame:
+    sums = [F.sum(name).alias(name) for name in (*COUNTED, "redelivered", "bytes")]
+    whole = parts.groupBy("minute", "address", "day").agg(
+        *sums, F.kll_merge_agg_double("sketch").alias("sketch")
+    )
+    quantiles = [
+        F.when(
+            F.col("confirmed") > 0, F.kll_sketch_get_quantile_double("sketch", F.lit(rank))
+        ).alias(name)
+        for name, rank in QUANTILES.items()
+    ]
+    return whole.select("minute", "address", *COUNTED, "redelivered", "bytes", *quantiles, "day")
+
+
+# Channels, displacements, pressure, services.
+
+
+def channels(facts: DataFrame) -> DataFrame:
+    return _rows(
+        facts,
+        F.make_valid_utf8(F.col("channel").cast("string")).alias("channel"),
+        F.col("channels"),
+        F.col("published"),
+        F.col("size").alias("bytes"),
+        F.col("deliveries"),
+        F.col("receivers_max"),
+    )
+
+
+def displacements(facts: DataFrame) -> DataFrame:
+    return _rows(
+        facts,
+        address_of(F.col("queue")).alias("address"),
+        F.lower(F.hex("service")).alias("service"),
+        F.col("session"),
+        F.col("by"),
+        F.col("count").alias("queues"),
+    )
+
+
+PRESSURE: Mapping[type[Fact], str] = {
+    f.SessionSlowed: "slowed",
+    f.SessionEased: "eased",
+    f.PublisherWaited: "publisher waited",
+    f.SessionEvicted: "evicted",
+    f.MessagesDiscarded: "discarded",
+    f.CapacityChanged: "capacity",
+    f.QueueStuck: "stuck",
+    f.QueueMoved: "moved",
+    f.LimitReached: "limit",
+}
+
+
+def pressure(facts: DataFrame) -> DataFrame:
+    return _rows(
+        facts,
+        _event(PRESSURE),
+        address_of(F.col("queue")).alias("address"),
+        F.col("app"),
+        F.col("session"),
+        F.col("by"),
+        F.col("name"),
+        F.coalesce(F.col("state"), F.col("reason")).alias("state"),
+        F.coalesce(F.col("count"), F.col("size"), F.col("limit")).alias("amount"),
+        F.col("seconds"),
+        F.col("detail"),
+    )
+
+
+SERVICES: Mapping[type[Fact], str] = {
+    f.ServiceSubscribed: "subscribed",
+    f.ServiceDisplaced: "displaced",
+    f.Associated: "associated",
+    f.SweepEnded: "sweep ended",
+}
+
+
+def services(facts: DataFrame) -> DataFrame:
+    return _rows(
+        facts,
+        _event(SERVICES),
+        F.lower(F.hex("service")).alias("service"),
+        address_of(F.col("queue")).alias("address"),
+        F.col("session"),
+        F.col("by"),
+        F.col("count").alias("queues"),
+        F.col("drift"),
+    )

@@ -1,0 +1,179 @@
+"""Drives a shard: inbox, turn, effects."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from headgate.core.commands import Command
+from headgate.core.model.limits import Limits
+from headgate.core.shard import Shard
+from headgate.core.turn.inbox import Inbox
+from headgate.core.turn.store_requests import Batch, Breath, TurnOutcome
+from headgate.errors import HeadgateError, StoreError
+from headgate.store.base import Store
+
+log = logging.getLogger(__name__)
+
+MISTAKE_SECONDS = 5.0
+"""After so long a command is tried again that nobody waits for and that met a mistake of ours: a
+session that is gone has to be cleaned up after, or what it holds stays held."""
+
+SLICE_SECONDS = 0.01
+"""How long a turn is worked on, or its results handed out, before others are served."""
+
+
+class TurnDriver:
+    """One turn at a time; whatever arrives meanwhile is the next one."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        store: Store,
+        limits: Limits,
+        clock: Callable[[], float],
+        sure: Callable[[], float],
+        settle: Callable[[TurnOutcome], Iterator[None]],
+    ) -> None:
+        self._shard = shard
+        self._store = store
+        self._clock = clock
+        self._sure = sure
+        self._settle = settle
+        """Told what came of each turn, after it is committed, some at a time."""
+        self._loop = asyncio.get_running_loop()
+        self._served = self._loop.time()
+        """When others last had their turn."""
+        self._mistaken: list[Command] = []
+        """Commands that are tried again later."""
+        self._inbox = Inbox(limits, is_near=not store.is_distant)
+        self._arrived = asyncio.Event()
+        self._stopping = False
+        self.count = 0
+        self.commands = 0
+        self.seconds = 0.0
+        self.problem: str | None = None
+        """Why the last turn failed; none after one that did not."""
+        self._began: float | None = None
+        """When the turn under way began."""
+
+    def submit(self, commands: Sequence[Command]) -> None:
+        """Put a session's commands in line, all of them or, beyond a limit, none."""
+        self._inbox.submit(commands)
+        self._arrived.set()
+
+    def insist(self, commands: Sequence[Command]) -> None:
+        """Put commands in line that must not be refused: a session is gone, time passed."""
+        self._inbox.insist(commands)
+        self._arrived.set()
+
+    @property
+    def under_way(self) -> float:
+        """For how many seconds the present turn has been under way; 0 between turns."""
+        return 0.0 if self._began is None else self._clock() - self._began
+
+    def __len__(self) -> int:
+        return len(self._inbox)
+
+    async def run(self) -> None:
+        """Take turns until `stop`, and then until the inbox is empty."""
+        while True:
+            await self._arrived.wait()
+            while self._inbox:
+                pause = await self._turn(self._inbox.take())
+                # A turn without the store has waited for nothing; others get their turn here.
+                await asyncio.sleep(0)
+                if pause:
+                    if self._stopping:
+                        return
+                    await asyncio.sleep(pause)
+            self._arrived.clear()
+            if self._stopping:
+                return
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._arrived.set()
+
+    async def _turn(self, commands: list[Command]) -> float:
+        """Take a turn; return how long to wait before the next."""
+        self.problem = None
+        started = self._began = self._clock()
+        self._served = self._loop.time()
+        try:
+            outcome = await self._drive(commands, started)
+        except Exception as error:
+            outcome = await self._isolate(commands, error)
+        finally:
+            self._began = None
+        self.count += 1
+        self.commands += len(commands)
+        self.seconds += self._clock() - started
+        pause = self._inbox.settle(outcome, has_failed=self.problem is not None)
+        for _ in self._settle(outcome):
+            await self._breathe()
+        return pause
+
+    async def _breathe(self) -> None:
+        """Let others have their turn, if this one has taken long enough."""
+        if self._loop.time() - self._served > SLICE_SECONDS:
+            await asyncio.sleep(0)
+            self._served = self._loop.time()
+
+    async def _drive(self, commands: list[Command], now: float) -> TurnOutcome:
+        step = self._shard.turn(commands, now, self._sure())
+        try:
+            asked = next(step)
+            while True:
+                try:
+                    if isinstance(asked, Breath):
+                        await self._breathe()
+                        asked = step.send(None)
+                    elif isinstance(asked, Batch):
+                        await self._store.apply(asked)
+                        asked = step.send(None)
+                    else:
+                        asked = step.send(await self._store.load(asked))
+                except StoreError as error:
+                    self.problem = str(error)
+                    asked = step.throw(error)
+        except StopIteration as done:
+            outcome: TurnOutcome = done.value
+            if outcome.mistake is not None:
+                log.error("a turn was committed and then failed", exc_info=outcome.mistake)
+            return outcome
+
+    async def _isolate(self, commands: list[Command], error: Exception) -> TurnOutcome:
+        """A mistake of ours in one command must not cost the others theirs: the turn left no
+        trace, so its commands are carried out one by one, and only the guilty one fails."""
+        if len(commands) == 1:
+            kind = type(commands[0]).__name__
+            log.error("a %s command failed: %s", kind, type(error).__name__, exc_info=error)
+            outcome = self._shard.failed(commands, HeadgateError("internal error"), self._clock())
+            for each in outcome.again:
+                self._try_later(each)
+            outcome.again.clear()
+            return outcome
+        whole = TurnOutcome([], [], [])
+        for command in commands:
+            try:
+                part = await self._drive([command], self._clock())
+            except Exception as cause:
+                part = await self._isolate([command], cause)
+            whole.effects += part.effects
+            whole.facts += part.facts
+            whole.again += part.again
+        return whole
+
+    def _try_later(self, command: Command) -> None:
+        """Not at once: what failed may fail again, and others have commands too."""
+        if command in self._mistaken:
+            return  # another tick, say
+
+        def again() -> None:
+            self._mistaken.remove(command)
+            self.insist([command])
+
+        self._mistaken.append(command)
+        self._loop.call_later(MISTAKE_SECONDS, again)

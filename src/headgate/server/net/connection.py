@@ -1,0 +1,417 @@
+"""The pump of one session: bytes in, mailbox out. One class for all wires.
+
+The socket is written at once, and only what it does not take goes into the mailbox. So a healthy
+session has no buffer of its own, and a blob for a thousand sessions exists once: a transport of
+asyncio would copy it for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import Protocol
+
+from headgate.core.delivery.mailbox import ANSWER, PART, Mailbox, Pressure
+from headgate.core.model.ids import SessionId
+from headgate.server.net.poller import GONE, HUNG_UP, READ, WRITE, Poller
+
+log = logging.getLogger(__name__)
+
+READ_BYTES = 64 * 1024
+HELD_BYTES = 4096
+"""Of answers that are kept until everybody who is ready was served."""
+LINGER_SECONDS = 2.0
+"""How long a socket that we are done with may take to read our last words. Closed at once, with
+something of the client's unread, it would be reset, and the client might never see them."""
+
+
+class Pipe(Protocol):
+    """A socket that does not block, or TLS over one. `recv` and `send` raise BlockingIOError
+    when they have to wait."""
+
+    def fileno(self) -> int: ...
+    def recv(self, size: int, /) -> bytes: ...
+    def send(self, data: bytes | memoryview, /) -> int: ...
+    def pending(self) -> int:
+        """Bytes that are read from the socket already: the loop does not know of them."""
+        ...
+
+    def finish(self) -> None:
+        """Say that nothing more will be written."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SocketPipe:
+    """A plain socket. Its methods are those of the socket: nothing comes between."""
+
+    __slots__ = ("_socket", "close", "fileno", "recv", "send")
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self.fileno = connected.fileno
+        self.recv = connected.recv
+        self.send = connected.send
+        self.close = connected.close
+
+    def pending(self) -> int:
+        return 0
+
+    def finish(self) -> None:
+        self._socket.shutdown(socket.SHUT_WR)
+
+
+class Reader(Protocol):
+    """The wire's end of a session."""
+
+    def receive(self, data: bytes) -> None: ...
+
+    @property
+    def owes_answers(self) -> bool:
+        """Whether a client that says nothing more still waits for answers."""
+        ...
+
+    def go_on(self) -> None:
+        """The client took its answers."""
+        ...
+
+
+class Owner(Protocol):
+    """Who made the connection."""
+
+    def pressed(self, connection: Connection) -> None:
+        """Something came into its mailbox, and it is over its soft limit."""
+        ...
+
+    def eased(self, connection: Connection, before: Pressure) -> None:
+        """Something left its mailbox through the socket."""
+        ...
+
+    def gone(self, connection: Connection, reason: str) -> None:
+        """The session is over. Called once."""
+        ...
+
+    def ended(self, connection: Connection) -> None:
+        """The socket is closed, which may be a while later."""
+        ...
+
+
+class Connection:
+    """A socket with a mailbox: what is written waits there until the socket takes it.
+
+    The listener of a wire makes it. It reads only while its reader keeps up, tells its owner when
+    the mailbox fills and drains, and its owner once when it is gone.
+    """
+
+    __slots__ = (
+        "_held",
+        "_is_done",
+        "_is_ending",
+        "_is_reading",
+        "_is_waiting",
+        "_is_writing",
+        "_linger",
+        "_loop",
+        "_may_leave",
+        "_owner",
+        "_pipe",
+        "_poller",
+        "_reason",
+        "_recv",
+        "_send",
+        "_watched",
+        "answers_max",
+        "clock",
+        "fileno",
+        "has_hung_up",
+        "id",
+        "is_full",
+        "mailbox",
+        "quota",
+        "reader",
+    )
+
+    reader: Reader
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        poller: Poller,
+        pipe: Pipe,
+        owner: Owner,
+        id: SessionId,
+        mailbox: Mailbox,
+        clock: Callable[[], float],
+        quota: int,
+        answers_max: int,
+    ) -> None:
+        self._loop = loop
+        self._poller = poller
+        self._pipe = pipe
+        self._recv = pipe.recv
+        self._send = pipe.send
+        self.fileno = pipe.fileno()
+        self._owner = owner
+        self.id = id
+        self.mailbox = mailbox
+        self.clock = clock
+        self.quota = quota
+        """Items of the mailbox that are written in a row; then others get their turn, and what
+        the client sent is read."""
+        self.answers_max = answers_max
+        """Bytes of answers above which no more commands are read."""
+        self._is_reading = False
+        self.has_hung_up = False
+        """The client said all that it will, and is answered before it goes."""
+        self._watched = 0
+        """What the poller looks for."""
+        self._may_leave = True
+        self._is_waiting = False
+        """The wire wants nothing more for now."""
+        self.is_full = False
+        """Too many answers were not taken."""
+        self._held = b""
+        """Answers that are sent at the end of this pass, with those of everybody else: one by one,
+        each would wake a process that sleeps again before the next."""
+        self._is_writing = False
+        self._is_ending = False
+        self._is_done = False
+        self._reason = ""
+        self._linger: asyncio.TimerHandle | None = None
+
+    def start(self, reader: Reader) -> None:
+        self.reader = reader
+        self._is_reading = True
+        self._watched = READ
+        self._poller.add(self.fileno, self._ready, READ)
+
+    # What the wire asks.
+
+    def write(self, blob: bytes) -> None:
+        """Answers: in line behind what waits already."""
+        poller, held = self._poller, self._held
+        if poller.is_serving and len(held) + len(blob) <= HELD_BYTES:
+            if not held:
+                poller.calls.append(self._let_go)
+            self._held = held + blob
+        else:
+            self.deliver(blob, ANSWER)
+
+    def deliver(self, blob: bytes, messages: int) -> None:
+        """Messages, for which the mailbox is charged if the socket does not take them."""
+        if self._held:
+            self._let_go()
+        if self._is_ending:
+            return
+        if self._is_writing:
+            self._keep(blob, messages)
+            return
+        try:
+            sent = self._send(blob)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            # Not now: whoever writes may be in the middle of something.
+            self._loop.call_soon(self.lose, f"lost: {error.strerror or 'broken'}")
+            return
+        if sent < len(blob):
+            self._is_writing = True
+            self._watch()
+            self._keep(memoryview(blob)[sent:], PART if messages else ANSWER)
+
+    def pause(self, *, may_leave: bool = True) -> None:
+        """Read no more from the client, until `resume`. One that hangs up meanwhile is gone, unless
+        what it sent before is still to be carried out."""
+        self._is_waiting = True
+        self._may_leave = may_leave
+        self._follow()
+
+    def resume(self) -> None:
+        if not self._is_done:
+            self._is_waiting = False
+            self._follow()
+
+    def close(self, reason: str, *, at_once: bool = False) -> None:
+        """End the session, after what waits was written unless it has to be at once."""
+        if self._is_done:
+            return
+        self._let_go()
+        if not self._is_ending:
+            self._is_ending = True
+            self._reason = reason
+            self._linger = self._loop.call_later(LINGER_SECONDS, self._end)
+        if at_once:
+            self._end()
+        elif not len(self.mailbox):
+            self._write_last()
+
+    # What the poller says.
+
+    def _ready(self, events: int) -> None:
+        if events != READ:
+            self._unusual(events)
+            return
+        # What follows is what nearly always happens, without a call more than it needs.
+        if not self._is_reading:
+            return
+        try:
+            data = self._recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.lose(f"lost: {error.strerror or type(error).__name__}")
+            return
+        if not data:
+            self._hung_up()
+            return
+        if self._is_ending:
+            return
+        try:
+            self.reader.receive(data)
+        except Exception:
+            # A mistake of ours costs the client that met it its session, and nobody else.
+            log.exception("a session failed")
+            self.close("internal error", at_once=True)
+            return
+        if not self._is_done and self._pipe.pending():
+            self._loop.call_soon(self._ready, READ)
+
+    def _hung_up(self) -> None:
+        """The client says nothing more. It may still listen to the answers that it waits for."""
+        if self.reader.owes_answers and not self._is_ending:
+            self.has_hung_up = True
+            self.pause(may_leave=False)
+        else:
+            self.lose("closed by the client")
+
+    def _unusual(self, events: int) -> None:
+        if events & GONE and not events & READ and not self._is_reading:
+            # While it is not read, nothing else tells that it hung up.
+            self.lose("closed by the client")
+        elif events & (READ | GONE):
+            self._ready(READ)
+        if events & WRITE and self._is_writing:
+            self._writable()
+
+    def _writable(self) -> None:
+        mailbox, send = self.mailbox, self._send
+        before = mailbox.pressure
+        now = self.clock()
+        try:
+            # S002-43, S002-44, RESP-57, RESP-58: some in a row, then others have their turn.
+            for _ in range(self.quota or len(mailbox)):
+                item = mailbox.first()
+                if item is None:
+                    break
+                assert isinstance(item, bytes | memoryview), "a connection holds bytes"
+                sent = self._sent(send, item)
+                if sent < len(item):
+                    if sent:
+                        rest = memoryview(item)[sent:]
+                        mailbox.shorten(rest, len(rest), now)
+                    break
+                mailbox.take(now)
+        except OSError as error:
+            self.lose(f"lost: {error.strerror or type(error).__name__}")
+            return
+        if not len(mailbox):
+            self._is_writing = False
+            self._watch()
+        if self.is_full and mailbox.answers <= self.answers_max:
+            self.is_full = False
+            self._follow()
+            self._go_on()
+        self._owner.eased(self, before)
+        if self._is_ending and not len(mailbox):
+            self._write_last()
+
+    # Inside.
+
+    def _let_go(self) -> None:
+        """Send the answers that were held."""
+        if self._held:
+            held, self._held = self._held, b""
+            self.deliver(held, ANSWER)
+
+    def _keep(self, blob: bytes | memoryview, messages: int) -> None:
+        """Put into the mailbox what the socket does not take now."""
+        mailbox = self.mailbox
+        # S002-39: what the socket does not take waits here, and nobody waits for it.
+        mailbox.offer(blob, len(blob), self.clock(), messages=messages)
+        if mailbox.answers > self.answers_max and not self.is_full:
+            self.is_full = True
+            self._follow()
+        if mailbox.pressure is not Pressure.EASY:
+            self._owner.pressed(self)
+
+    def _go_on(self) -> None:
+        try:
+            self.reader.go_on()
+        except Exception:
+            log.exception("a session failed")
+            self.close("internal error", at_once=True)
+
+    def _follow(self) -> None:
+        """Read, or do not read, as the flags say. A session that ends reads to the end."""
+        before = self._is_reading
+        self._is_reading = not self._is_done and (
+            self._is_ending or not (self._is_waiting or self.is_full)
+        )
+        self._watch()
+        if self._is_reading and not before and self._pipe.pending():
+            self._loop.call_soon(self._ready, READ)
+
+    def _watch(self) -> None:
+        """Have the poller look for what is wanted, if that is not what it looks for."""
+        events = (READ if self._is_reading else 0) | (WRITE if self._is_writing else 0)
+        # Who waits is gone when it hung up; who has answers to take may have more to say.
+        if self._is_waiting and self._may_leave:
+            events |= HUNG_UP
+        if events != self._watched and not self._is_done:
+            self._watched = events
+            self._poller.change(self.fileno, events)
+
+    def _sent(self, send: Callable[[bytes | memoryview], int], item: bytes | memoryview) -> int:
+        """Bytes of an item that the socket took."""
+        try:
+            return send(item)
+        except (BlockingIOError, InterruptedError):
+            return 0
+
+    def _write_last(self) -> None:
+        """Everything is written. The client may read it before the socket goes."""
+        self._report_gone()
+        try:
+            self._pipe.finish()
+        except OSError:
+            self._end()
+            return
+        self._follow()
+
+    def lose(self, reason: str) -> None:
+        """The client is gone."""
+        if not self._is_ending:
+            self._reason = reason
+        self._end()
+
+    def _end(self) -> None:
+        if self._is_done:
+            return
+        self._is_ending = self._is_done = True
+        if self._linger is not None:
+            self._linger.cancel()
+        self._is_reading = self._is_writing = False
+        self._poller.remove(self.fileno)
+        self._pipe.close()
+        self._report_gone()
+        self._owner.ended(self)
+        # The session and its connection hold each other, and what is held should go now.
+        del self.reader
+
+    def _report_gone(self) -> None:
+        reason, self._reason = self._reason, ""
+        if reason:
+            self._owner.gone(self, reason)

@@ -1,0 +1,247 @@
+"""Where clients come in: a listener, with TLS if it has a certificate, and a bound on those who
+have not shown who they are."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from headgate.core.facts import Fact, HandshakeFailed
+from headgate.core.login.pending_logins import PendingLogins, network_of_peer
+from headgate.core.model.ids import SessionId
+from headgate.core.model.limits import Limits
+from headgate.errors import LimitReached
+from headgate.server.config.sections import Tls
+from headgate.server.net.connection import Pipe, SocketPipe
+from headgate.server.net.listener import Listener, address_text, bind
+from headgate.server.net.tls import Handshakes, Secured, TlsPipe, server_context
+from headgate.server.router import NOBODY
+
+S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)
+P = TypeVar("P", bound=Secured)
+
+HANDSHAKE_SECONDS = 10.0
+
+MADE_ROOM = "made room for another"
+
+
+class EndpointServer(Protocol):
+    """The server whose clients come in: what an endpoint asks it and reports to it."""
+
+    @property
+    def limits(self) -> Limits: ...
+
+    @property
+    def clock(self) -> Callable[[], float]: ...
+
+    def announce(self, facts: Sequence[Fact]) -> None:
+        """These have happened."""
+        ...
+
+    def recording_limits(self, session: SessionId) -> AbstractContextManager[None]:
+        """A block in which a limit may be reached, which then is a fact."""
+        ...
+
+    def expect(self, wire: str) -> None:
+        """Somebody listens for clients of this wire: keep room for some."""
+        ...
+
+
+class Guest:
+    """A client from when it connects until it is known, or gone."""
+
+    __slots__ = ("_endpoint", "leave", "local", "network", "peer")
+
+    def __init__(self, endpoint: Endpoint[S], peer: str, local: str) -> None:
+        self._endpoint = endpoint
+        self.peer = peer
+        """Its address, with the port."""
+        self.local = local
+        """The address that it came to."""
+        self.network = network_of_peer(peer)
+        """What it has in common with others from the same place."""
+        self.leave: Callable[[str], None] | None = None
+        """How it is sent away, and why, while it is a stranger."""
+
+    def known(self) -> None:
+        """It showed who it is, or is gone, or need not show anything."""
+        self._endpoint.forget(self)
+
+
+class Attempt(Protocol):
+    """A pipe that is not ready yet."""
+
+    def give_up(self, reason: str) -> None: ...
+
+
+class Opening(Protocol[S_co]):
+    """Makes pipes of sockets."""
+
+    def begin(
+        self, connected: socket.socket, done: Callable[[S_co | None], None]
+    ) -> Attempt | None:
+        """`done` is told the pipe, or nothing."""
+        ...
+
+    def close(self) -> None:
+        """Give up what is not done."""
+        ...
+
+
+class Plain:
+    """Without TLS there is nothing to wait for."""
+
+    def begin(self, connected: socket.socket, done: Callable[[Pipe | None], None]) -> None:
+        done(SocketPipe(connected))
+
+    def reload(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Sealed:
+    """With TLS, by the certificate that was read last."""
+
+    def __init__(
+        self, server: EndpointServer, wire: str, context: Callable[[], ssl.SSLContext]
+    ) -> None:
+        self._read = context
+        self._context = context()
+        self._handshakes = handshakes(server, wire, self._secure, HANDSHAKE_SECONDS)
+
+    def begin(
+        self, connected: socket.socket, done: Callable[[Pipe | None], None]
+    ) -> Attempt | None:
+        return self._handshakes.begin(connected, done)
+
+    def reload(self) -> None:
+        """Read the certificate again, for those who come from now on."""
+        self._context = self._read()
+
+    def close(self) -> None:
+        self._handshakes.close()
+
+    def _secure(self, connected: socket.socket) -> TlsPipe:
+        return TlsPipe(self._context, connected)
+
+
+class Endpoint(Generic[S]):
+    """A listener, and those at it who have not shown who they are."""
+
+    def __init__(
+        self,
+        server: EndpointServer,
+        wire: str,
+        host: str,
+        port: int,
+        opening: Opening[S],
+        welcome: Callable[[S, Guest], None],
+        *,
+        check: Callable[[], None] = lambda: None,
+        full: bytes = b"",
+    ) -> None:
+        """`welcome` is told a client's pipe, and its guest, whom it sees to from there on. `check`
+        raises if there is no room, before anything is done for who comes; who comes then is told
+        `full`, if it would understand."""
+        self._server = server
+        self._opening = opening
+        self._welcome = welcome
+        self._check = check
+        self._full = full
+        self._loop = asyncio.get_running_loop()
+        limits = server.limits
+        self._strangers: PendingLogins[Guest] = PendingLogins(
+            limits.handshakes, limits.handshakes_per_address
+        )
+        server.expect(wire)
+        self._listener = Listener(self._loop, bind(f"listen.{wire}", host, port), self._knock)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self._listener.address
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self._listener.close()
+        self._opening.close()
+
+    def admit(self, guest: Guest) -> None:
+        """Count a stranger; raise if there are too many, unless another makes room."""
+        with self._server.recording_limits(NOBODY):
+            going = self._strangers.add(guest.network, guest, self._loop.time())
+        if going is not None:
+            self._send_away(*going)
+
+    def forget(self, guest: Guest) -> None:
+        self._strangers.remove(guest)
+
+    def _knock(self, connected: socket.socket, peer: str) -> None:
+        guest = Guest(self, peer, address_text(connected.getsockname()))
+        try:
+            with self._server.recording_limits(NOBODY):
+                self._check()
+            self.admit(guest)
+        except LimitReached:
+            with suppress(OSError):
+                connected.send(self._full)
+            connected.close()
+            return
+
+        def done(pipe: S | None) -> None:
+            if pipe is None:
+                self.forget(guest)
+            else:
+                self._welcome(pipe, guest)
+
+        handshake = self._opening.begin(connected, done)
+        if handshake is not None and guest.leave is None:
+            guest.leave = handshake.give_up
+
+    def _send_away(self, guest: Guest, reached: LimitReached) -> None:
+        with suppress(LimitReached), self._server.recording_limits(NOBODY):
+            raise reached
+        assert guest.leave is not None, "whoever is at the endpoint can be sent away"
+        guest.leave(MADE_ROOM)
+
+
+def handshakes(
+    server: EndpointServer, wire: str, secure: Callable[[socket.socket], P], seconds: float
+) -> Handshakes[P]:
+    """Those of a listener, whose failures are facts."""
+    return Handshakes(
+        asyncio.get_running_loop(),
+        secure,
+        seconds,
+        lambda reason: server.announce([HandshakeFailed(server.clock(), wire, reason)]),
+    )
+
+
+def opening(
+    server: EndpointServer,
+    wire: str,
+    tls: Tls | None,
+    directory: Path,
+    *,
+    needs_certificate: bool = True,
+) -> Plain | Sealed:
+    """With TLS if there is a certificate. Where those who sign for clients are known, each client
+    needs a certificate of its own, or may have one."""
+    if tls is None:
+        return Plain()
+    context = partial(
+        server_context,
+        directory / tls.certificate,
+        directory / tls.key,
+        None if tls.client_ca is None else directory / tls.client_ca,
+        needs_certificate=needs_certificate,
+    )
+    return Sealed(server, wire, context)

@@ -1,0 +1,147 @@
+"""Many sockets, found and served in one step of the event loop.
+
+asyncio makes two objects and half a dozen calls for each socket that is ready, which is more than
+the rest of what a small command costs. So connections are not asyncio's: the selector of its loop
+is ours. It serves them where it finds them, and hands over what else is ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import select
+import selectors
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+log = logging.getLogger(__name__)
+
+READ = select.EPOLLIN
+HUNG_UP = select.EPOLLRDHUP
+"""The peer will send nothing more; told only to who asks for it, as reading tells it too."""
+WRITE = select.EPOLLOUT
+GONE = HUNG_UP | select.EPOLLHUP | select.EPOLLERR
+"""The peer will send nothing more, or the socket is broken."""
+
+AT_ONCE = 128
+"""Sockets that are served before the rest of the loop gets its turn. Each may be one that hung up,
+which takes a tenth of a millisecond: a crowd that vanishes at once is many passes, not one."""
+
+Ready: TypeAlias = Callable[[int], None]
+"""Told what a socket is ready for."""
+
+Selected: TypeAlias = list[tuple[selectors.SelectorKey, int]]
+
+
+class Poller(selectors.BaseSelector):
+    """The event loop's selector, which serves connections itself as soon as they are ready."""
+
+    def __init__(self) -> None:
+        self._ready: dict[int, Ready] = {}
+        self._others = selectors.EpollSelector()
+        """What the loop watches besides: listeners, pipes, the admin port."""
+        self._epoll = select.epoll()
+        self._epoll.register(self._others.fileno(), READ)
+        self.calls: list[Callable[[], None]] = []
+        """What is to be done when everybody who is ready was served."""
+        self.is_serving = False
+        self.is_selector = False
+        """Whether a loop looks at its sockets with it, in every pass."""
+        self._later: list[Callable[[], None]] = []
+        """What is to be done in the next pass."""
+
+    # For connections.
+
+    def add(self, fileno: int, ready: Ready, events: int) -> None:
+        self._ready[fileno] = ready
+        self._epoll.register(fileno, events)
+
+    def change(self, fileno: int, events: int) -> None:
+        self._epoll.modify(fileno, events)
+
+    def remove(self, fileno: int) -> None:
+        """Forget a socket, before it is closed."""
+        del self._ready[fileno]
+        self._epoll.unregister(fileno)
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call it when everybody who is ready was served, which is now at the latest."""
+        if self.is_serving:
+            self.calls.append(call)
+        else:
+            asyncio.get_running_loop().call_soon(call)
+
+    def later(self, call: Callable[[], None]) -> None:
+        """Call it in the next pass, after everybody who is ready by then."""
+        if self.is_selector:
+            self._later.append(call)
+        else:
+            asyncio.get_running_loop().call_soon(call)
+
+    # For the loop.
+
+    def select(self, timeout: float | None = None) -> Selected:
+        """Wait, serve the connections that are ready, and return what else is."""
+        later = None
+        if self._later:
+            later, self._later, timeout = self._later, [], 0
+        found = self._epoll.poll(timeout, AT_ONCE)
+        ready, has_others = self._ready.get, False
+        self.is_serving = True
+        for fileno, events in found:
+            call = ready(fileno)
+            if call is None:  # not a connection, or one that somebody before it closed
+                has_others = True
+                continue
+            try:
+                call(events)
+            except Exception:
+                log.exception("serving a connection failed")
+        if later is not None:
+            self.calls += later
+        self.is_serving = False
+        calls, self.calls = self.calls, []
+        for each in calls:
+            try:
+                each()
+            except Exception:
+                log.exception("what was to be done soon failed")
+        return self._others.select(0) if has_others else []
+
+    def fileno(self) -> int:
+        return self._epoll.fileno()
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:  # noqa: ANN401
+        return self._others.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:  # noqa: ANN401
+        return self._others.unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:  # noqa: ANN401
+        return self._others.modify(fileobj, events, data)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        return self._others.get_map()
+
+    def close(self) -> None:
+        self._epoll.close()
+        self._others.close()
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """asyncio's loop, with a poller inside."""
+
+    def __init__(self) -> None:
+        self.poller = Poller()
+        self.poller.is_selector = True
+        super().__init__(self.poller)
+
+
+def poller_of(loop: asyncio.AbstractEventLoop) -> Poller:
+    """The poller of a loop. One that somebody else made watches it as it watches any other
+    descriptor."""
+    if isinstance(loop, Loop):
+        return loop.poller
+    poller = Poller()
+    loop.add_reader(poller.fileno(), poller.select, 0)
+    return poller

@@ -1,0 +1,73 @@
+"""What the router has to know of a wire to check it, open it and name its address."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.core.model.value import EMPTY
+from headgate.server.config import Config
+from headgate.server.config.sections import ListenSection
+from headgate.server.net.endpoint import Endpoint
+from headgate.server.router import Router
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the check: what was looked at, whether it is fine, and what to know or do."""
+
+    name: str
+    ok: bool
+    text: str
+
+
+class Listening(ABC):
+    """The open listener of a wire, with its sessions. Each wire has its own."""
+
+    _endpoint: Endpoint[Any]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        return self._endpoint.address
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """The address as a client on this machine takes it."""
+
+    @property
+    def public_url(self) -> str:
+        """The address as clients elsewhere are given it."""
+        return self.url
+
+    @property
+    def details(self) -> Mapping[str, object]:
+        """What the ready file says beside host and port."""
+        return EMPTY
+
+    @abstractmethod
+    def reload(self) -> None:
+        """Read the certificate again. Where it cannot be used, raise and keep the old one."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Accept nothing more, and end every session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A protocol that clients speak, with a section [listen.NAME] of the configuration."""
+
+    name: str
+    section: type[ListenSection]
+    open: Callable[[Router, Config], Listening]
+    """Called if the configuration has the section."""
+    check: Callable[[Config], Iterator[Finding]]
+    """What a start needs besides what every listener needs: a free port and a certificate."""
+
+    def listen(self, config: Config) -> ListenSection | None:
+        """Its section, if the configuration has it."""
+        return config.listen.each().get(self.name)

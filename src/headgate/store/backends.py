@@ -1,0 +1,132 @@
+"""The places a store can be in: how each is named by a URL, opened, locked and shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from headgate.errors import ConfigError
+from headgate.store.base import Outbox, Store
+from headgate.store.memory import MemoryStore
+from headgate.store.sqlite import SqliteOutbox, SqliteStore
+from headgate.store.sqlite.file import lock_of
+from headgate.store.urls import without_secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """A kind of store. Whatever depends on where a store is asks the backend of its URL."""
+
+    kind: str
+    """That of its stores."""
+    form: str
+    """How its URL is written, for people."""
+    pattern: str
+    """What its URL matches."""
+    is_durable: bool
+    """Whether anything outlives the router's process."""
+    open_store: Callable[[str, Path], Store]
+    """The store of a URL, not opened yet. A file is relative to the state directory."""
+    open_outbox: Callable[[str], Outbox] | None
+    """The outbox of `Store.source`, for another process; None if there is nothing for it."""
+    file: Callable[[str, Path], Path | None]
+    """The file of a URL, if it is one on this machine."""
+    shown: Callable[[str], str]
+    """The URL without what nobody else should read."""
+
+    def lock_file(self, url: str, directory: Path) -> Path | None:
+        """What a router that uses the store has locked, if that is a file."""
+        file = self.file(url, directory)
+        return None if file is None else lock_of(file)
+
+
+def _path(url: str, directory: Path = Path()) -> Path:
+    return directory / url.partition(":")[2]
+
+
+def _postgres_store(url: str, directory: Path) -> Store:
+    try:
+        from headgate.store.postgres import PostgresStore
+    except ImportError as error:
+        raise ConfigError(
+            f"store {without_secrets(url)!r}: psycopg is missing ({error});"
+            " install it with: pip install 'headgate[postgres]'"
+        ) from error
+    return PostgresStore(url)
+
+
+def _postgres_outbox(url: str) -> Outbox:
+    from headgate.store.postgres import PostgresOutbox  # psycopg is not there for everybody
+
+    return PostgresOutbox(url)
+
+
+MEMORY = Backend(
+    kind="memory",
+    form='"memory:"',
+    pattern=r"memory:",
+    is_durable=False,
+    open_store=lambda url, directory: MemoryStore(),
+    open_outbox=None,
+    file=lambda url, directory: None,
+    shown=str,
+)
+SQLITE = Backend(
+    kind="sqlite",
+    form='"sqlite:FILE"',
+    pattern=r"sqlite:[^\x00-\x1f\ud800-\udfff]+",
+    is_durable=True,
+    open_store=lambda url, directory: SqliteStore(_path(url, directory)),
+    open_outbox=lambda url: SqliteOutbox(_path(url)),
+    file=_path,
+    shown=str,
+)
+POSTGRES = Backend(
+    kind="postgresql",
+    form='"postgresql://USER@HOST/DATABASE"',
+    pattern=r"postgres(?:ql)?://[^\x00-\x20\x7f\ud800-\udfff]*",
+    is_durable=True,
+    open_store=_postgres_store,
+    open_outbox=_postgres_outbox,
+    file=lambda url, directory: None,
+    shown=without_secrets,
+)
+
+BACKENDS: tuple[Backend, ...] = (MEMORY, SQLITE, POSTGRES)
+
+FORMS = f"{', '.join(backend.form for backend in BACKENDS[:-1])} or {BACKENDS[-1].form}"
+PATTERN = "|".join(backend.pattern for backend in BACKENDS)
+"""What a URL of one of the forms matches."""
+
+
+def backend_of(url: str) -> Backend:
+    """The backend that a URL names."""
+    found = _found(url)
+    if found is None:
+        raise ConfigError(f"store {masked(url)!r} is not of a known form: {FORMS}")
+    return found
+
+
+def _found(url: str) -> Backend | None:
+    return next((each for each in BACKENDS if re.fullmatch(each.pattern, url)), None)
+
+
+def open_store(url: str, directory: Path) -> Store:
+    """The store that a URL names, not opened yet. A relative FILE is below the directory; its
+    folders are made when the store is opened."""
+    return backend_of(url).open_store(url, directory)
+
+
+def open_outbox(url: str) -> Outbox:
+    """The outbox that `Store.source` names."""
+    backend = backend_of(url)
+    assert backend.open_outbox is not None, "a store without an outbox has no source"
+    return backend.open_outbox(url)
+
+
+def masked(url: str) -> str:
+    """The URL as it may be shown. One of no known form may have a password in it, too."""
+    found = _found(url)
+    return without_secrets(url) if found is None else found.shown(url)

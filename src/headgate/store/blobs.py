@@ -1,0 +1,115 @@
+"""What a store keeps as one value: the parties of a queue beside the ids that it looks up, the
+properties of a message, the apps that have not confirmed it, and the ids that a batch remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, ServiceId
+from headgate.core.model.message import NO_PROPERTIES, Declared, Known, Properties
+from headgate.core.model.parties import Link, Notifier, Parties, Purpose
+
+DAMAGED = (ValueError, TypeError, msgspec.MsgspecError)
+"""What reading a value raises that is not what was written."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Any]).decode
+
+
+# msgspec takes no union of str and bytes; msgpack itself tells the four types apart.
+_decode_properties = msgspec.msgpack.Decoder(dict[str, Any] | tuple[dict[str, Any], bytes]).decode
+_decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
+
+_decode_known = msgspec.msgpack.Decoder(dict[MessageId, float]).decode
+
+encode_apps = msgspec.json.Encoder().encode
+
+
+def decode_apps(encoded: bytes | str | None) -> tuple[AppId, ...]:
+    """Most messages have the one app of a queue without apps, and nothing is kept of it."""
+    return (WHOLE,) if encoded is None else _decode_apps(encoded)
+
+
+def encode_properties(properties: Properties) -> bytes:
+    """A map; or a map and the types that were declared for its values."""
+    if not properties:  # the usual case
+        return b""
+    if isinstance(properties, Declared):
+        return _encode((properties, properties.types))
+    return _encode(dict(properties))  # msgspec does not know every Mapping
+
+
+def decode_properties(encoded: bytes) -> Properties:
+    if not encoded:
+        return NO_PROPERTIES
+    found = _decode_properties(encoded)
+    if isinstance(found, dict):
+        return found
+    values, types = found
+    if len(values) != len(types):
+        raise ValueError("as many types as values")
+    return Declared(values, types)
+
+
+def encode_parties(parties: Parties | None) -> bytes | None:
+    if parties is None:
+        return None
+    link, notifier = parties.link, parties.notifier
+    return _encode(
+        [
+            parties.keys,
+            parties.secret,
+            parties.sender,
+            parties.sender_key,
+            parties.purpose.value if parties.purpose is not None else None,
+            (link.id, link.fixed, link.user) if link is not None else None,
+            (notifier.id, notifier.key, notifier.secret, notifier.service)
+            if notifier is not None
+            else None,
+            parties.is_off,
+        ]
+    )
+
+
+def decode_parties(blob: bytes | None) -> Parties | None:
+    if blob is None:
+        return None
+    keys, secret, sender, sender_key, purpose, link, notifier, is_off = _decode(blob)
+    return Parties(
+        keys=tuple(keys),
+        secret=secret,
+        sender=sender,
+        sender_key=sender_key,
+        purpose=Purpose(purpose) if purpose is not None else None,
+        link=Link(*link) if link is not None else None,
+        notifier=_notifier(*notifier) if notifier is not None else None,
+        is_off=is_off,
+    )
+
+
+def _notifier(id: bytes, key: bytes, secret: bytes, service: bytes | None) -> Notifier:
+    return Notifier(id, key, secret, ServiceId(service) if service is not None else None)
+
+
+def known_row(known: Known) -> tuple[float, bytes]:
+    """When the newest was accepted, and all of them."""
+    return max(known.values()), _encode(known)
+
+
+def known_of(rows: Iterable[tuple[QueueId, bytes]]) -> dict[QueueId, Known]:
+    """What each queue remembers."""
+    return joined((queue, _decode_known(blob)) for queue, blob in rows)
+
+
+def joined(parts: Iterable[tuple[QueueId, Known]]) -> dict[QueueId, Known]:
+    """All that each queue remembers. An id that came again has the later time."""
+    found: dict[QueueId, Known] = {}
+    for queue, known in parts:
+        ids = found.setdefault(queue, {})
+        for id, at in known.items():
+            if at >= ids.get(id, at):
+                ids[id] = at
+    return found

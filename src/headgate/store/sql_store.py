@@ -1,0 +1,273 @@
+"""What a store in an SQL database is, whichever database that is.
+
+One thread owns the only connection, and load and apply queue up for it. Nobody else writes to the
+queues, hence the statements of a load see one state without a transaction around them. A subclass
+brings the connection, the statements, and how its rows are read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from headgate.core.model.ids import QueueId, Seq, ServiceId
+from headgate.core.model.message import MessageEntry, Stored
+from headgate.core.model.parties import Address, QueueRecord
+from headgate.core.model.tally import Tally
+from headgate.core.turn.outbox import OutboxRow
+from headgate.core.turn.store_requests import (
+    Aged,
+    Batch,
+    Dated,
+    Head,
+    Listed,
+    Listing,
+    Load,
+    Loaded,
+    Overdue,
+    Page,
+    Past,
+    ServiceRecord,
+    SinkRecord,
+    Swept,
+    Usage,
+)
+from headgate.journal.codec import decode_tuples
+from headgate.store.base import Extent
+from headgate.store.blobs import known_of
+from headgate.store.export import PART_ROWS, cut, in_parts
+from headgate.store.thread import Worker
+
+T = TypeVar("T")
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Statements(Protocol):
+    """Those that both databases are asked with the same values."""
+
+    ALL_IDENTITIES: str
+    BACKLOGS: str
+    BODIES: str
+    EXTENT: str
+    IDENTITIES: str
+    KNOWN: str
+    LAST: str
+    MESSAGES: str
+    OUTBOX: str
+    RECORDS: str
+    REMEMBERED: str
+    SERVICES: str
+    SINKS: str
+    SIZES: str
+    TALLIES: str
+    UNSEALED: str
+    USAGE: str
+
+
+class RowReader(Protocol):
+    """Rows of a database as values of the core."""
+
+    @property
+    def record(self) -> Callable[..., QueueRecord]: ...
+    @property
+    def message(self) -> Callable[[Row], Stored]: ...
+    @property
+    def heads(self) -> Callable[[Iterable[Row]], tuple[dict[QueueId, Head], set[QueueId]]]: ...
+    @property
+    def backlogs(
+        self,
+    ) -> Callable[[Iterable[Row]], dict[QueueId, tuple[QueueRecord, list[MessageEntry]]]]: ...
+
+
+class SqlStore(ABC):
+    """A store whose batches are transactions of one connection, in a thread of its own."""
+
+    sql: Statements
+    rows: RowReader
+
+    def __init__(self, name: str, close: Callable[[], None]) -> None:
+        self._worker = Worker(name, close)
+
+    async def open(self) -> Seq:
+        return await self._worker.open(self._open)
+
+    async def load(self, load: Load) -> Loaded:
+        return await self._run(lambda: self._load(load))
+
+    async def apply(self, batch: Batch) -> None:
+        if batch:
+            await self._run(lambda: self._apply(batch))
+
+    async def unsealed(self) -> tuple[int, int]:
+        [(last, size)] = await self._run(lambda: self._all(self.sql.UNSEALED))
+        return last, size
+
+    async def extent(self) -> Extent:
+        [(queues, messages)] = await self._run(lambda: self._all(self.sql.EXTENT))
+        return Extent(queues, messages)
+
+    async def probe(self) -> None:
+        await self._run(self._probe)
+
+    def batches(self) -> AsyncIterator[Batch]:
+        parts = (self._records, self._messages, self._remembered, self._rest, self._outbox)
+        return in_parts(parts, self._run)
+
+    async def close(self) -> None:
+        await self._worker.close()
+
+    async def _run(self, job: Callable[[], T]) -> T:
+        return await self._worker.run(lambda: self._do(job))
+
+    # What a database brings. All below runs in the thread.
+
+    @abstractmethod
+    def _connect(self) -> None:
+        """Make the connection, and bring the schema up to date."""
+
+    @abstractmethod
+    def _do(self, job: Callable[[], T]) -> T:
+        """Do something with the connection; what fails is a `StoreError`."""
+
+    @abstractmethod
+    def _probe(self) -> None: ...
+
+    @abstractmethod
+    def _all(self, question: str, *values: object) -> list[Row]:
+        """The answer to one question."""
+
+    @abstractmethod
+    def _ask(self, question: str, wanted: Iterable[Row]) -> list[Row]:
+        """The answers to a question about each of these rows, in one statement."""
+
+    @abstractmethod
+    def _apply(self, batch: Batch) -> None:
+        """Do a batch in one transaction."""
+
+    def _encode(self, text: str) -> Any:  # noqa: ANN401
+        """A text as the database has it."""
+        return text
+
+    def _decode(self, text: Any) -> str:  # noqa: ANN401
+        found: str = text
+        return found
+
+    @abstractmethod
+    def _heads(
+        self, load: Load
+    ) -> tuple[dict[QueueId, Head], set[QueueId], dict[Address, QueueId]]: ...
+
+    @abstractmethod
+    def _paged(self, pages: list[Page]) -> Iterable[tuple[int, QueueId, bool, Row]]:
+        """The place of a page, a queue of it, whether the row has its head, and the row."""
+
+    @abstractmethod
+    def _tallies(self, found: Iterable[Row]) -> dict[ServiceId, Tally]: ...
+
+    @abstractmethod
+    def _aged(self, aged: Aged) -> list[Past]: ...
+
+    @abstractmethod
+    def _overdue(self, overdue: Overdue) -> list[Dated]: ...
+
+    @abstractmethod
+    def _listings(self, listings: list[Listing]) -> dict[Listing, list[Listed]]: ...
+
+    # What is the same.
+
+    def _open(self) -> Seq:
+        self._connect()
+        [(last,)] = self._do(lambda: self._all(self.sql.LAST))
+        return Seq(last)
+
+    def _load(self, load: Load) -> Loaded:
+        ask, sql, text = self._ask, self.sql, self._decode
+        heads, unreadable, addresses = self._heads(load)
+        pages = self._pages(list(load.pages), unreadable)
+        domains = ((self._encode(domain),) for domain in load.usage)
+        return Loaded(
+            heads=heads,
+            addresses=addresses,
+            unreadable=unreadable,
+            backlogs=self.rows.backlogs(ask(sql.BACKLOGS, each(load.backlogs))),
+            remembered=known_of(ask(sql.KNOWN, each(load.backlogs))),
+            bodies=dict(ask(sql.BODIES, each(load.bodies))),
+            services=self._tallies(ask(sql.SERVICES, each(load.services))),
+            pages=pages,
+            usage={domain: Usage() for domain in load.usage}
+            | {
+                text(domain): Usage(queues, messages, size)
+                for domain, queues, messages, size in ask(sql.USAGE, domains)
+            },
+            identities=self._identities(ask(sql.IDENTITIES, each(load.identities))),
+            aged=self._aged(load.aged) if load.aged is not None else [],
+            overdue=self._overdue(load.overdue) if load.overdue is not None else [],
+            listings=self._listings(list(load.listings)),
+            sinks=self._sinks() if load.sinks else {},
+        )
+
+    def _pages(self, pages: list[Page], unreadable: set[QueueId]) -> dict[Page, Swept]:
+        looked: list[list[QueueId]] = [[] for _ in pages]
+        found: list[list[Row]] = [[] for _ in pages]
+        for place, queue, has_head, row in self._paged(pages):
+            looked[place].append(queue)
+            if has_head:
+                found[place].append(row)
+        swept = {}
+        for place, page in enumerate(pages):
+            heads, damaged = self.rows.heads(found[place])
+            read = [heads[queue] for queue in sorted(heads)]
+            swept[page] = Swept(sorted(looked[place]), read)
+            unreadable |= damaged
+        return swept
+
+    def _identities(self, found: Iterable[Row]) -> dict[bytes, ServiceRecord]:
+        return {
+            fingerprint: ServiceRecord(service, self._decode(role))
+            for fingerprint, service, role in found
+        }
+
+    def _sinks(self) -> dict[str, SinkRecord]:
+        found = self._all(self.sql.SINKS)
+        return {self._decode(sink): SinkRecord(batch, at) for sink, batch, at in found}
+
+    # The parts of a copy: what comes after a place, and the place after it, if any.
+
+    def _records(self, after: int) -> tuple[Batch, int | None]:
+        found = self._all(self.sql.RECORDS, after, PART_ROWS)
+        records = [self.rows.record(*row[1:]) for row in found]
+        return Batch(create={r.queue: r for r in records}), found[-1][0] if found else None
+
+    def _messages(self, after: int) -> tuple[Batch, int | None]:
+        sizes: list[Any] = self._all(self.sql.SIZES, after, PART_ROWS)
+        if not sizes:
+            return Batch(), None
+        last = cut(sizes)
+        found = map(self.rows.message, self._all(self.sql.MESSAGES, after, last))
+        return Batch(append={stored.seq: stored for stored in found}), last
+
+    def _remembered(self, after: int) -> tuple[Batch, int | None]:
+        found = self._all(self.sql.REMEMBERED, after)
+        known = known_of((queue, blob) for _, queue, blob in found)
+        return Batch(remember=known), found[0][0] if found else None
+
+    def _rest(self, after: int) -> tuple[Batch, int | None]:
+        """All that is never much."""
+        return Batch(
+            tallies=self._tallies(self._all(self.sql.TALLIES)),
+            identities=self._identities(self._all(self.sql.ALL_IDENTITIES)),
+            sinks={**self._sinks()},
+        ), None
+
+    def _outbox(self, after: int) -> tuple[Batch, int | None]:
+        found = self._all(self.sql.OUTBOX, after)
+        if not found:
+            return Batch(), None
+        [(first, blob)] = found
+        return Batch(outbox=OutboxRow(first, decode_tuples(blob), len(blob))), first
+
+
+def each(values: Iterable[object]) -> Iterable[Row]:
+    """Rows of one column."""
+    return ((item,) for item in values)

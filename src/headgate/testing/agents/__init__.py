@@ -1,0 +1,1 @@
+"""Worlds of agents: real agents with simulated routers, networks, disks and time."""

@@ -1,0 +1,25 @@
+"""What apps are answered for an error. Whoever has no right to a token is answered one thing."""
+
+from __future__ import annotations
+
+from headgate.errors import (
+    HeadgateError,
+    LimitReached,
+    Prohibited,
+    StoreError,
+    TooFrequent,
+    Unauthorised,
+)
+
+TEXTS: dict[type[HeadgateError], str] = {
+    Unauthorised: "AUTH",
+    Prohibited: "CMD PROHIBITED",
+    TooFrequent: "QUOTA",
+    LimitReached: "QUOTA",
+    # Apps try again later after this one. What failed is in the server's own log.
+    StoreError: "STORE unavailable",
+}
+
+
+def error_text(error: HeadgateError) -> str:
+    return TEXTS.get(type(error), "INTERNAL")

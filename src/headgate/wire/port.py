@@ -1,0 +1,40 @@
+"""The ports of sessions: what a wire asks of the server that has its socket.
+
+A wire adds what only its protocol needs. The server implements ports, and so do the harnesses of
+the tests; sessions know nothing else of the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from headgate.core.commands import Command
+
+
+class ClientPort(Protocol):
+    """The other side of every session: a client that is read or not, until it is closed."""
+
+    def pause(self) -> None:
+        """Read nothing more from the client, until `resume`."""
+        ...
+
+    def resume(self) -> None: ...
+
+    def close(self, reason: str) -> None:
+        """End the session when everything is written."""
+        ...
+
+
+class SessionPort(ClientPort, Protocol):
+    """The same for a session whose commands go through turns."""
+
+    def now(self) -> float: ...
+
+    def write(self, data: bytes, messages: int) -> None:
+        """Send these bytes; so many messages are in them."""
+        ...
+
+    def submit(self, commands: Sequence[Command]) -> None:
+        """Put commands in line, all of them, or raise and none."""
+        ...

@@ -1,0 +1,1 @@
+"""Bytes of RESP: requests, replies, and the frames in which messages arrive."""

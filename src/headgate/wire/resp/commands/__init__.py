@@ -1,0 +1,1 @@
+"""The commands of Redis that are answered, a module for each family."""

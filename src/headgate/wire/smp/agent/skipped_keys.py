@@ -1,0 +1,55 @@
+"""Skipped keys: those of messages that have not come, while later ones have.
+
+Each opens one message and then goes. The store keeps a row for each; what a message adds, uses and
+drops is part of the result of decrypting it. Their number is bounded whatever a peer sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Final
+
+from headgate.core.model.value import value
+
+GAP_MAX: Final = 512
+"""Messages that may be missing before one that comes."""
+
+KEPT_MAX: Final = 2048
+"""Keys of a connection; beyond it the oldest go."""
+
+
+@value
+class SkippedKey:
+    """The key of one message that has not come."""
+
+    header_key: bytes = field(repr=False)
+    number: int
+    message_key: bytes = field(repr=False)
+    iv: bytes = field(repr=False)
+
+
+@value
+class SkippedKeys:
+    """All that a connection keeps, the oldest first."""
+
+    keys: tuple[SkippedKey, ...] = ()
+
+    def by_header_key(self) -> Iterator[tuple[bytes, Mapping[int, SkippedKey]]]:
+        """For each key of headers the messages that are awaited under it, by their numbers."""
+        chains: dict[bytes, dict[int, SkippedKey]] = {}
+        for key in self.keys:
+            chains.setdefault(key.header_key, {})[key.number] = key
+        return iter(chains.items())
+
+    def without(self, used: SkippedKey) -> SkippedKeys:
+        return SkippedKeys(tuple(key for key in self.keys if key is not used))
+
+    def with_added(self, added: Sequence[SkippedKey]) -> tuple[SkippedKeys, tuple[SkippedKey, ...]]:
+        """All that are kept then, and those that had to go."""
+        keys = (*self.keys, *added)
+        dropped = max(0, len(keys) - KEPT_MAX)
+        return SkippedKeys(keys[dropped:]), keys[:dropped]
+
+    def __len__(self) -> int:
+        return len(self.keys)

@@ -1,0 +1,1 @@
+"""Bytes of SMP: blocks, transmissions, commands and replies."""

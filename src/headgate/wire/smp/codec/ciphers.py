@@ -1,0 +1,94 @@
+"""How payloads become blocks after the handshake: padded, and sealed with a key for each block."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cryptography.hazmat.primitives.hashes import SHA512
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from headgate.crypto.box import box, hsalsa20, shared_secret, unbox
+from headgate.crypto.padding import pad, unpad
+from headgate.errors import Malformed
+from headgate.wire.smp.codec.blocks import BLOCK, PADDED
+
+
+class Chain:
+    """The keys of the blocks of one direction: each step forgets how the last was made."""
+
+    __slots__ = ("secret",)
+
+    def __init__(self, secret: bytes) -> None:
+        self.secret = secret
+
+    def step(self) -> tuple[bytes, bytes]:
+        """The secret and the nonce of the next block."""
+        # WIRE-46: the next secret of the chain, then secret and nonce of the block.
+        derived = HKDF(SHA512(), 88, salt=b"", info=b"SimpleXSbChain").derive(self.secret)
+        self.secret = derived[:32]
+        return derived[32:64], derived[64:]
+
+
+def chains(secret: bytes, session_id: bytes) -> tuple[Chain, Chain]:
+    """The chain that the router sends with, and the one that it receives with."""
+    # WIRE-45: the first half is what the router sends with.
+    derived = HKDF(SHA512(), 64, salt=session_id, info=b"SimpleXSbChainInit").derive(secret)
+    return Chain(derived[:32]), Chain(derived[32:])
+
+
+class Cipher(Protocol):
+    """How payloads become blocks, and blocks payloads, after the handshake."""
+
+    def seal(self, payload: bytes) -> bytes: ...
+
+    def open(self, block: bytes) -> bytes: ...
+
+
+class PlainCipher:
+    """Padding only: for handshakes, below version 11, for proxies, and without session keys."""
+
+    __slots__ = ()
+
+    def seal(self, payload: bytes) -> bytes:
+        return pad(payload, BLOCK)
+
+    def open(self, block: bytes) -> bytes:
+        _check_size(block)
+        return unpad(block)
+
+
+class BlockCipher:
+    """One end's pair of chains. Blocks are opened in the order in which they were sealed."""
+
+    __slots__ = ("_receiving", "_sending")
+
+    def __init__(self, sending: Chain, receiving: Chain) -> None:
+        self._sending = sending
+        self._receiving = receiving
+
+    def seal(self, payload: bytes) -> bytes:
+        secret, nonce = self._sending.step()
+        return box(hsalsa20(secret), nonce, pad(payload, PADDED))
+
+    def open(self, block: bytes) -> bytes:
+        # The step comes first: after a block that does not open, the next one still may.
+        secret, nonce = self._receiving.step()
+        _check_size(block)
+        return unpad(unbox(hsalsa20(secret), nonce, block))
+
+
+def router_cipher(private: bytes, public: bytes, session_id: bytes) -> BlockCipher:
+    """The router's end, from its own private and the client's public session key."""
+    sending, receiving = chains(shared_secret(private, public), session_id)
+    return BlockCipher(sending, receiving)
+
+
+def client_cipher(private: bytes, public: bytes, session_id: bytes) -> BlockCipher:
+    """The client's end, from its own private and the router's public session key."""
+    receiving, sending = chains(shared_secret(private, public), session_id)
+    return BlockCipher(sending, receiving)
+
+
+def _check_size(block: bytes) -> None:
+    if len(block) != BLOCK:
+        raise Malformed(f"a block of {len(block)} bytes")

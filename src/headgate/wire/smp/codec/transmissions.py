@@ -1,0 +1,98 @@
+"""Transmissions: a command or a reply, what it is about, and who says so."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headgate.core.model.value import value
+from headgate.errors import Malformed
+from headgate.wire.smp.codec.encoding import FieldReader, maybe_string, string
+
+SERVICES_SINCE: Final = 16
+"""The version from which a service may sign beside the party of a queue."""
+
+SIGNATURE: Final = 64
+"""Bytes of a signature by Ed25519, as those of services are."""
+
+AUTHENTICATOR: Final = 80
+"""Bytes of what stands for a signature where the key is one of X25519."""
+
+LONG_SIGNATURE: Final = 114
+"""Bytes of a signature by Ed448."""
+
+AUTHORIZATIONS: Final = frozenset({0, SIGNATURE, AUTHENTICATOR, LONG_SIGNATURE})
+
+
+class BadAuthorization(Malformed):
+    """The authorization is neither a signature nor an authenticator. The rest could be read, so
+    the answer can say to what it is one."""
+
+    def __init__(self, correlation: bytes) -> None:
+        super().__init__("no authorization has this length")
+        self.correlation = correlation
+
+
+@value
+class Transmission:
+    """What the router sends has no authorization, and no correlation where nobody asked."""
+
+    authorization: bytes
+    service_signature: bytes | None
+    correlation: bytes
+    """Chosen by whoever asks; the answer repeats it."""
+    entity: bytes
+    """The id of a queue, of one of its parties or of a service, or nothing."""
+    command: bytes
+
+
+def parse(data: bytes, version: int) -> Transmission:
+    """What a client sent."""
+    reader = FieldReader(data)
+    authorization = reader.string()
+    service_signature = None
+    # S001-4: before version 16 there is one signature.
+    if authorization and version >= SERVICES_SINCE:
+        service_signature = reader.maybe(FieldReader.string)
+        if service_signature is not None and len(service_signature) != SIGNATURE:
+            raise Malformed("no service signs with this length")
+    correlation = reader.string()
+    entity = reader.string()
+    if len(authorization) not in AUTHORIZATIONS:
+        raise BadAuthorization(correlation)
+    return Transmission(authorization, service_signature, correlation, entity, reader.rest())
+
+
+def parse_reply(data: bytes) -> Transmission:
+    """What a router sent."""
+    reader = FieldReader(data)
+    if reader.byte():
+        raise Malformed("a router authorizes nothing")
+    return Transmission(b"", None, reader.string(), reader.string(), reader.rest())
+
+
+def encode(transmission: Transmission, version: int) -> bytes:
+    """The bytes of either direction."""
+    # WIRE-18..WIRE-21, WIRE-24, WIRE-27: authorization, the service's if there is one, the rest.
+    authorization = string(transmission.authorization)
+    if transmission.authorization and version >= SERVICES_SINCE:
+        authorization += maybe_string(transmission.service_signature)
+    return authorization + _rest(transmission)
+
+
+def encode_unsigned(correlation: bytes, entity: bytes, command: bytes) -> bytes:
+    """The same for what nobody signs: all that a router sends, and the least of its work."""
+    return b"".join((b"\0", string(correlation), string(entity), command))
+
+
+def signed(session_id: bytes, transmission: Transmission) -> bytes:
+    """What an authorization is made over. The session is not sent, but belongs to it: what was
+    signed for one session is worth nothing in another."""
+    # S001-18: what was signed in one session is worth nothing in another.
+    # WIRE-17: the session is signed though it is not sent.
+    return string(session_id) + _rest(transmission)
+
+
+def _rest(transmission: Transmission) -> bytes:
+    return b"".join(
+        (string(transmission.correlation), string(transmission.entity), transmission.command)
+    )

@@ -1,0 +1,100 @@
+"""Whether a command is from whom it should be: the proof that goes with it into its turn.
+
+It is asked there, about the queue as it is then, so that a key set by a command just before
+counts. What is asked first decides what a client without any right is told, and that must not
+depend on whether the queue exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headgate.core.model.parties import Parties, QueueRecord
+from headgate.core.model.value import value
+from headgate.crypto.proof import Verifier
+from headgate.errors import BadService, HeadgateError, Prohibited, Unauthorised
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec.transmissions import Transmission
+from headgate.wire.smp.handshake import Role
+
+ASSOCIATING = (c.New, c.Sub, c.NSub)
+"""The commands that tie a queue to the service of the session, and that it has to sign too."""
+
+NOTIFYING = (c.NSub, c.NSubs)
+
+
+@value
+class Claim:
+    """A command, what was signed of it, and the session that it came by."""
+
+    verifier: Verifier
+    role: Role | None
+    """Of the service whose session it is."""
+    command: c.Command
+    transmission: Transmission
+    signed: bytes
+
+    def __call__(self, record: QueueRecord | None) -> HeadgateError | None:
+        parties = record.parties if record is not None else None
+        if parties is None:
+            self._fits(self._keys(None))
+            return Unauthorised()
+        return self.of_session() or self.of_party(self._keys(parties))
+
+    def of_session(self) -> HeadgateError | None:
+        """What is wrong with the session's part in it: the role of its service, and whether the
+        service signed where it has to, and only there."""
+        command, signature = self.command, self.transmission.service_signature
+        if self.role is not None:
+            needed = Role.NOTIFIER if isinstance(command, NOTIFYING) else Role.MESSAGING
+            # ACC-64: a role has its commands.
+            if self.role is not needed:
+                return Prohibited("the service has another role")
+        if self.role is not None and isinstance(command, ASSOCIATING):
+            # S001-19, ACC-51, ACC-56: what ties a queue to a service is signed by both.
+            if signature is None or not self.verifier.service(self.signed, signature):
+                return BadService("the service did not sign")
+        # S001-22, SMP-36, ACC-75: nothing else is signed by a service.
+        elif signature is not None:
+            return BadService("a signature of a service where there should be none")
+        return None
+
+    def of_party(self, keys: Sequence[bytes]) -> HeadgateError | None:
+        """What is wrong with the authorisation by one of these keys."""
+        if self._is_open(keys):
+            return None
+        # ACC-7, ACC-17, ACC-25, ACC-28: signed by none of the keys is AUTH.
+        return None if self._fits(keys) else Unauthorised()
+
+    def _is_open(self, keys: Sequence[bytes]) -> bool:
+        """Whether nothing has to be signed: a queue that is not secured, a link that is public."""
+        unsigned = not self.transmission.authorization
+        # ACC-2, ACC-6, ACC-13: without a key nothing is signed, and a signature fits nothing.
+        return unsigned and not keys and isinstance(self.command, c.SmpSend | c.LGet)
+
+    def _fits(self, keys: Sequence[bytes]) -> bool:
+        asked = self.transmission
+        return self.verifier.entity(
+            self.signed,
+            asked.authorization,
+            keys,
+            asked.correlation,
+            is_associating=isinstance(self.command, ASSOCIATING),
+        )
+
+    def _keys(self, parties: Parties | None) -> Sequence[bytes]:
+        """The keys of whoever may give the command; none of a queue that does not exist."""
+        match self.command:
+            case c.SKey(key) | c.LKey(key):
+                return (key,)
+            case _ if parties is None:
+                return ()
+            case c.SmpSend():
+                # ACC-12: a queue that was secured is for who has the key.
+                return () if parties.sender_key is None else (parties.sender_key,)
+            case c.NSub():
+                return () if parties.notifier is None else (parties.notifier.key,)
+            case c.LGet():
+                return ()
+            case _:
+                return parties.keys

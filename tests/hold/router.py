@@ -1,0 +1,204 @@
+"""A `headgate serve` at its default limits with the instrument inside, and what is asked of it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from headgate.core.model.limits import MiB
+from tests.support.repository import ROOT
+
+READY_SECONDS = 60.0
+MEMORY_BYTES = 2048 * MiB
+"""What the process may take; the attempt to take more fails there."""
+CPU_SECONDS = 20.0
+"""What one case may take, or it is ended."""
+SETTLE_SECONDS = 0.05
+SETTLE_CPU = 0.003
+SETTLE_TIMES = 4
+"""So many times in a row the loop did next to nothing for so long."""
+PATIENCE_SECONDS = 240.0
+TOKEN = "a-token-of-this-harness"
+TICKS = os.sysconf("SC_CLK_TCK")
+
+CONFIG = f"""\
+directory = "state"
+[admin]
+port = 0
+token = "{TOKEN}"
+[log]
+level = "info"
+format = "json"
+[listen.resp]
+port = 0
+[listen.smp]
+port = 0
+[listen.bmq]
+port = 0
+[domains.work]
+mode = "priority"
+[domains.fan]
+mode = "fanout"
+apps = ["one", "two", "three"]
+[domains.news]
+mode = "broadcast"
+"""
+
+
+class Ended(Exception):
+    """The router is no more, or was ended as it took too long."""
+
+
+class Router:
+    """Without `start` nothing runs. The store is SQLite in a folder of its own, with a journal, as
+    it is by default."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._ready = folder / "ready.json"
+        self._log = folder / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: asyncio.StreamReader
+        self._writer: asyncio.StreamWriter
+        self._asking = asyncio.Lock()
+        self._numbers = itertools.count(1)
+        self.places: dict[str, dict[str, Any]] = {}
+
+    async def start(self, config: str = CONFIG) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.configure(config)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = self._launched(theirs.fileno())
+        self._reader, self._writer = await asyncio.open_unix_connection(sock=ours)
+        end = time.monotonic() + READY_SECONDS
+        while not self._ready.exists():
+            assert self.is_running, self.log
+            assert time.monotonic() < end, self.log
+            await asyncio.sleep(0.02)
+        self.places = json.loads(self._ready.read_text())
+
+    def _launched(self, descriptor: int) -> subprocess.Popen[bytes]:
+        environ = {k: v for k, v in os.environ.items() if not k.startswith("HEADGATE_")}
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "tests.hold.launch"),
+                    *(str(descriptor), str(MEMORY_BYTES), "serve"),
+                    *("--config", self._config, "--ready-file", self._ready),
+                ],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[descriptor],
+                env=environ,
+            )
+
+    @property
+    def _config(self) -> Path:
+        return self.folder / "headgate.toml"
+
+    def configure(self, config: str) -> None:
+        self._config.write_text(config)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    @property
+    def mistakes(self) -> int:
+        """Exceptions that nobody expected, as the log tells them."""
+        return self.log.count("Traceback (most recent call last)")
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self._process is not None, "start comes first"
+        self._process.send_signal(number)
+
+    def address(self, wire: str) -> tuple[str, int]:
+        place = self.places[wire]
+        return place["host"], place["port"]
+
+    async def stop(self) -> None:
+        """By force: what it has on disk is thrown away with its folder."""
+        if self._process is None:
+            return
+        self._writer.close()
+        if self.is_running:
+            self._process.kill()
+        await asyncio.to_thread(self._process.wait)
+
+    # Questions.
+
+    async def ask(self, question: str, patience: float = PATIENCE_SECONDS) -> dict[str, Any]:
+        """Until the loop has done it, if it is something that the loop does."""
+        end = time.monotonic() + patience
+        while True:
+            answer = await self._answer(question, end - time.monotonic())
+            if answer.get("done", True):
+                return answer
+
+    async def _answer(self, question: str, patience: float) -> dict[str, Any]:
+        number = next(self._numbers)
+        try:
+            async with asyncio.timeout(patience), self._asking:
+                self._writer.write(f"{number} {question}\n".encode())
+                while line := await self._reader.readline():
+                    answer: dict[str, Any] = json.loads(line)
+                    if answer["number"] == number:  # others are to questions that were given up
+                        return answer
+        except (TimeoutError, OSError) as error:
+            raise Ended(f"no answer to {question}") from error
+        raise Ended("the router is gone")
+
+    async def settle(self) -> None:
+        """Wait until the loop has next to nothing to do."""
+        before = (await self.ask("barrier"))["cpu"]
+        quiet = 0
+        while quiet < SETTLE_TIMES:
+            await asyncio.sleep(SETTLE_SECONDS)
+            now = (await self.ask("barrier"))["cpu"]
+            quiet = quiet + 1 if now - before < SETTLE_CPU else 0
+            before = now
+
+    # What the system knows of it.
+
+    def cpu(self) -> float:
+        """Seconds of all its threads."""
+        assert self._process is not None, "start comes first"
+        try:
+            text = Path(f"/proc/{self._process.pid}/stat").read_text()
+        except OSError:
+            return 0.0
+        user, system = text.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / TICKS
+
+    def memory(self) -> tuple[int, int]:
+        """Resident bytes now, and at most since `forget_peak`."""
+        assert self._process is not None, "start comes first"
+        found = {"VmRSS": 0, "VmHWM": 0}
+        with suppress(OSError):
+            for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+                name, _, text = line.partition(":")
+                if name in found:
+                    found[name] = int(text.split()[0]) * 1024
+        return found["VmRSS"], found["VmHWM"]
+
+    def forget_peak(self) -> None:
+        assert self._process is not None, "start comes first"
+        with suppress(OSError):
+            Path(f"/proc/{self._process.pid}/clear_refs").write_text("5")

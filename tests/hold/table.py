@@ -1,0 +1,50 @@
+"""All cases, and what they have to cover."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+from starlette.routing import Route
+
+from headgate.server.admin.app import make_app
+from tests.hold import admin, bmq, crowds, resp, smp
+from tests.hold.case import Case
+
+CASES: list[Case] = [
+    *resp.CASES,
+    *resp.general(),
+    *smp.CASES,
+    *smp.general(),
+    *bmq.CASES,
+    *bmq.general(),
+    *admin.CASES,
+    *crowds.CASES,
+]
+
+
+def covered(wire: str) -> frozenset[str]:
+    """What the cases of a wire send."""
+    return frozenset[str]().union(*(case.covers for case in CASES if case.wire == wire))
+
+
+def admin_paths() -> frozenset[str]:
+    """Those of the admin port, as they are routed. Nobody is asked anything here, and so whatever
+    the application needs may be anything."""
+    given: dict[str, Any] = dict.fromkeys(signature(make_app).parameters, dict)
+    app = make_app(**given | {"rows": 1, "token": "t"})
+    return frozenset(route.path for route in app.routes if isinstance(route, Route))
+
+
+def wanted(wire: str) -> frozenset[str]:
+    """What a wire can be sent."""
+    match wire:
+        case "resp":
+            return frozenset(entry.name for entry in resp.commands())
+        case "smp":
+            return smp.TAGS
+        case "bmq":
+            return bmq.EVENTS | bmq.REQUESTS
+        case "admin":
+            return admin_paths()
+    raise AssertionError(f"{wire} is no wire")

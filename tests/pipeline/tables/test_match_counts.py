@@ -1,0 +1,115 @@
+"""Who wanted what, and what became of the messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.core import facts as f
+from headgate.core.model.ids import MessageId, QueueId, SessionId
+from headgate.pipeline.tables import match_counts
+from headgate.pipeline.tables.match_counts import Wishes, plain
+from tests.support.spark_frames import frame, rows
+
+Q = QueueId(b"bmq://shop.orders/new")
+OTHER = QueueId(b"bmq://shop.orders/old")
+M = MessageId(b"m1")
+ONE, TWO = SessionId(1), SessionId(2)
+
+
+def wants(number: int, session: int, *texts: str | None, queue: bytes = Q) -> list[Row]:
+    if not texts:
+        return [_row(number, "Interested", session, 0, 0, None, queue)]
+    return [
+        _row(number + place, "Interested", session, place, len(texts), text, queue)
+        for place, text in enumerate(texts)
+    ]
+
+
+def _row(
+    number: int, kind: str, session: int, place: int, places: int, text: str | None, queue: bytes
+) -> Row:
+    return Row(
+        number=number,
+        kind=kind,
+        queue=bytearray(queue),
+        app="",
+        session=session,
+        place=place,
+        places=places,
+        expression=text,
+    )
+
+
+def leaves(number: int, session: int) -> list[Row]:
+    return [_row(number, "Unsubscribed", session, 0, 0, None, Q)]
+
+
+def restart(number: int) -> list[Row]:
+    return [Row(number=number, kind="RouterStarted")]
+
+
+def test_an_expression_is_wanted_while_anybody_wants_it() -> None:
+    wishes = Wishes()
+    wishes.follow([*wants(10, 1, "x > 1"), *wants(20, 2, "x > 1"), *leaves(30, 1), *leaves(40, 2)])
+    assert wishes.spans == {(Q, "", "x > 1"): [(10, 40)]}
+    assert wishes.wanted == {}
+
+
+def test_what_a_session_sets_replaces_what_it_had() -> None:
+    wishes = Wishes()
+    wishes.follow([*wants(10, 1, "a", "b"), *wants(20, 1, "b", None)])
+    assert wishes.wanted == {(Q, "", 1): ("b",)}
+    assert wishes.spans[Q, "", "a"] == [(10, 20)]
+    assert wishes.spans[Q, "", "b"] == [(11, None)]
+
+
+def test_a_restart_ends_what_everybody_wanted() -> None:
+    wishes = Wishes()
+    wishes.follow([*wants(10, 1, "a"), *wants(11, 2, "b", queue=OTHER), *restart(20)])
+    assert wishes.wanted == {}
+    assert [spans[-1][1] for spans in wishes.spans.values()] == [20, 20]
+
+
+def test_what_is_wanted_is_known_again_in_the_next_batch() -> None:
+    wishes = Wishes()
+    wishes.follow([*wants(10, 1, "a"), *wants(20, 2, "b"), *leaves(30, 1)])
+    again = Wishes.read(wishes.rows())
+    assert again.wanted == wishes.wanted
+    assert again.spans == {(Q, "", "b"): [(0, None)]}
+
+
+def test_properties_are_told_as_they_were_sent() -> None:
+    arrow: list[tuple[str, dict[str, Any]]] = [
+        ("i", {"i": 0, "s": None, "b": None}),
+        ("s", {"i": None, "s": "", "b": None}),
+        ("b", {"i": None, "s": None, "b": False}),
+    ]
+    assert plain(arrow) == {"i": 0, "s": "", "b": False}
+    assert plain(None) == {}
+
+
+def test_messages_are_judged_by_those_who_were_there_when_they_came(spark: SparkSession) -> None:
+    accepted = frame(
+        spark,
+        [
+            f.Accepted(3600.0, Q, M, 1, {"x": 5}),  # 1: nobody yet
+            f.Accepted(3600.0, Q, M, 1, {"x": 5}),  # 2
+            f.Accepted(3600.0, Q, M, 1, {"x": 0}),  # 3
+            f.Accepted(3600.0, Q, M, 1, {"x": "five"}),  # 4
+            f.Accepted(3600.0, Q, M, 1, {}),  # 5
+            f.Accepted(7200.0, Q, M, 1, {"x": 5}),  # 6: an hour later
+            f.Accepted(7200.0, Q, M, 1, {"x": 5}),  # 7: it has left
+            f.Accepted(3600.0, OTHER, M, 1, {"x": 5}),  # 8: another queue
+        ],
+    )
+    wishes = Wishes()
+    wishes.follow([*wants(2, 1, "10 / x > 1"), *leaves(7, 1)])
+    counted = match_counts.count(accepted, wishes)
+    whole = match_counts.whole(counted.unionAll(counted.where(F.lit(False))))
+    assert rows(whole, "hour", "address", "expression", *match_counts.RESULTS) == [
+        (whole.collect()[0].hour.replace(hour=hour), Q.decode(), "10 / x > 1", *results)
+        for hour, results in ((1, (1, 0, 1, 1, 1)), (2, (1, 0, 0, 0, 0)))
+    ]

@@ -1,0 +1,1 @@
+"""What several tests need: harnesses of queues and wires, peers, places."""

@@ -1,0 +1,66 @@
+"""The parties of the byte examples: their keys, ids and certificates."""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from headgate.crypto.box import public_of, shared_key
+from headgate.crypto.keys import KeyKind, encode_key
+
+SESSION_ID = bytes(range(32))
+CORRELATION = bytes(range(0x20, 0x38))
+RECIPIENT_ID = bytes(range(0x40, 0x58))
+SENDER_ID = bytes(range(0x60, 0x78))
+MESSAGE_ID = bytes(range(0x80, 0x98))
+SERVICE_ID = bytes(range(0xA0, 0xB8))
+
+RECIPIENT = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32)
+SERVICE_SESSION = Ed25519PrivateKey.from_private_bytes(b"\x02" * 32)
+SERVICE = Ed25519PrivateKey.from_private_bytes(b"\x03" * 32)
+CA = Ed25519PrivateKey.from_private_bytes(b"\x04" * 32)
+LEAF = Ed25519PrivateKey.from_private_bytes(b"\x05" * 32)
+
+ROUTER_SESSION = b"\x11" * 32
+CLIENT_SESSION = b"\x22" * 32
+RECIPIENT_DH = b"\x33" * 32
+QUEUE_DH = b"\x44" * 32
+SENDER = b"\x55" * 32
+NOTIFIER_DH = b"\x66" * 32
+
+NOW = 1_750_000_000.0
+"""When these certificates are valid."""
+
+CA_CERTIFICATE = bytes.fromhex(
+    "3081f13081a4a003020102020101300506032b657030183116301406035504030c0d534d5020736572766572"
+    "204341301e170d3234303130313030303030305a170d3439303130313030303030305a301831163014060355"
+    "04030c0d534d5020736572766572204341302a300506032b6570032100ca93ac1705187071d67b83c7ff0efe"
+    "8108e8ec4530575d7726879333dbdabe7ca3133011300f0603551d130101ff040530030101ff300506032b65"
+    "70034100608d9d00ed4f2ebfb9f2497ba8607aba55036458c55866f42fb85b22258684a5c5b839ed7d5f4522"
+    "57632325c4299b5d5391ee9f8e8a7e0c08716852fbe07109"
+)
+
+LEAF_CERTIFICATE = bytes.fromhex(
+    "3081e730819aa003020102020102300506032b657030183116301406035504030c0d534d5020736572766572"
+    "204341301e170d3234303130313030303030305a170d3439303130313030303030305a301431123010060355"
+    "04030c096c6f63616c686f7374302a300506032b65700321006e7a1cdd29b0b78fd13af4c5598feff4ef2a97"
+    "166e3ca6f2e4fbfccd80505bf1a30d300b30090603551d1304023000300506032b6570034100e612e51e7c85"
+    "f93919d970a19d4d5364fed33b5e0f2d781fde9a0cd8e759d55d686e1064cfcea78f78168986a0510e01294a"
+    "a3318ac1bf1ae0d8ab146294d70f"
+)
+
+SERVICE_CERTIFICATE = bytes.fromhex(
+    "3081d0308183a003020102020101300506032b657030123110300e06035504030c0773696d706c6578301e17"
+    "0d3234303130313030303030305a170d3439303130313030303030305a30123110300e06035504030c077369"
+    "6d706c6578302a300506032b6570032100ed4928c628d1c2c6eae90338905995612959273a5c63f93636c146"
+    "14ac8737d1300506032b657003410016293a371b026effec738bb55c43f7ceaabb4d11291cb3d9501e5958a2"
+    "9c234075d9b867edb92751c801fea6876fe27723c7db3164a693c0b1246866781d6e00"
+)
+
+
+def dh_spki(private: bytes) -> bytes:
+    return encode_key(KeyKind.X25519, public_of(private))
+
+
+def queue_key() -> bytes:
+    """What the bodies of the queue's messages are sealed with."""
+    return shared_key(QUEUE_DH, public_of(RECIPIENT_DH))

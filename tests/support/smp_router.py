@@ -1,0 +1,117 @@
+"""A router with the SMP wire in the loop of a test, and the clients that the test has."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from headgate.client.smp.service import Service
+from headgate.core.facts import Fact
+from headgate.core.model.limits import Limits
+from headgate.server.config.sections import Config, ListenSmp, Smp
+from headgate.server.identity import Identity
+from headgate.server.router import Router
+from headgate.server.wires.smp import SmpServer
+from headgate.store import Store, open_store
+from headgate.testing.smp_client import SmpClient
+from headgate.wire.smp.codec.router_address import RouterAddress
+from headgate.wire.smp.handshake import Role, Versions
+
+FLUSH = 0.05
+"""Seconds that ENDs and notices are collected."""
+
+
+class Options(TypedDict, total=False):
+    """Those of `SmpClient.connect`."""
+
+    versions: Versions
+    service: Service | None
+    role: Role
+    alpn: bool
+    with_key: bool
+
+
+class Rig:
+    """Started by its fixture. The identity and the store outlive a `restart`."""
+
+    router: Router
+    server: SmpServer
+    store: Store
+
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        *,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+        keeps_port: bool = False,
+        **settings: object,
+    ) -> None:
+        self._url = url
+        self._folder = folder
+        self._limits = limits or Limits()
+        self._clock = clock
+        self._keeps_port = keeps_port
+        self.port = 0
+        self.is_running = False
+        quick = {"end_flush": FLUSH, "notification_flush": FLUSH, "handshake_timeout": 10.0}
+        self.settings = Smp(**quick | settings)  # type: ignore[arg-type]
+        self.identity = Identity.open(folder / "identity", "localhost", time.time())
+        self.facts: list[Fact] = []
+        self._clients: list[SmpClient] = []
+
+    @property
+    def fingerprint(self) -> bytes:
+        return self.identity.fingerprint
+
+    @property
+    def address(self) -> RouterAddress:
+        return RouterAddress((self.host,), self.port, self.fingerprint)
+
+    @property
+    def statements(self) -> int:
+        """How many the store has carried out."""
+        return self.store.statements
+
+    async def start(self) -> None:
+        self.store = open_store(self._url, self._folder)
+        domains = Config(directory=self._folder, smp=self.settings).all_domains()
+        self.router = Router(
+            store=self.store, domains=domains, limits=self._limits, clock=self._clock
+        )
+        self.router.watch(self.facts.extend)
+        await self.router.start()
+        while not self.router.turns.count or len(self.router.turns):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # what it looks for at its start costs statements
+        self.server = SmpServer(
+            self.router,
+            ListenSmp(host="127.0.0.1", port=self.port if self._keeps_port else 0),
+            self.settings,
+            self._folder,
+        )
+        self.host, self.port = self.server.address
+        self.is_running = True
+
+    async def stop(self) -> None:
+        self.is_running = False
+        for client in self._clients:
+            client.close()
+            await client.closed()
+        self._clients.clear()
+        self.server.close()
+        await self.router.stop()
+
+    async def restart(self) -> None:
+        """Stop, and start again with what is stored. Every connection ends."""
+        await self.stop()
+        await self.start()
+
+    async def connect(self, **options: Unpack[Options]) -> SmpClient:
+        """A client with the options of `SmpClient.connect`; it leaves when the test ends."""
+        client = await SmpClient.connect(self.host, self.port, self.fingerprint, **options)
+        self._clients.append(client)
+        return client

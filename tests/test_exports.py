@@ -1,0 +1,51 @@
+"""What `import headgate` offers: all of it, nothing else, and nothing before it is used."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import headgate
+from tests.support.repository import DOCS
+
+
+@pytest.mark.parametrize("name", [*headgate.__all__, *headgate.MODULES])
+def test_every_name_is_there(name: str) -> None:
+    assert getattr(headgate, name)
+    assert name in dir(headgate)
+
+
+def test_a_name_is_one_and_the_same_wherever_it_is_imported_from() -> None:
+    for name, place in headgate.PLACES.items():
+        assert getattr(headgate, name) is getattr(import_module(f"headgate.{place}"), name)
+    assert {*headgate.PLACES, "__version__"} == set(headgate.__all__)
+
+
+def test_another_name_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        headgate.nothing  # noqa: B018
+
+
+def test_nothing_is_loaded_before_it_is_used() -> None:
+    code = "import sys, headgate; print(*[m for m in sys.modules if m.startswith('headgate.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_the_page_names_every_name() -> None:
+    named = re.findall(r"^\| `headgate\.(\w+)", (DOCS / "reference" / "api.md").read_text(), re.M)
+    assert sorted(named) == sorted([*headgate.__all__, *headgate.MODULES])
+
+
+def test_the_program_of_the_page_runs() -> None:
+    [program] = re.findall(
+        r"```python\n(.*?)```", (DOCS / "reference" / "api.md").read_text(), re.DOTALL
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "b'a table'\n"

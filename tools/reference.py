@@ -1,0 +1,149 @@
+"""The pages of docs/reference, written from the code: ``python -m tools.reference``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from textwrap import dedent
+
+import click
+
+from headgate.cli import cli as root
+from headgate.core.facts import CONFIRM_SECONDS, KINDS
+from headgate.pipeline.tables.tables import TABLES, Table
+from headgate.server.admin.metrics import (
+    BUILD,
+    COUNTED,
+    GAUGES,
+    LABELLED,
+    SUMMED,
+    TOTALS,
+    Described,
+)
+from headgate.server.config import default_text
+from tests.support.repository import DOCS
+
+FOLDER = DOCS / "reference"
+NOTE = "<!-- Written by `python -m tools.reference`; a test compares. -->\n"
+
+
+def cli() -> str:
+    """Every command's ``--help``."""
+    head = """\
+    # The command line
+
+    Data goes to standard output, everything else to standard error. Exit codes are 0 done,
+    1 failed, 2 misused and 130 interrupted. An error is one line that says what to do next;
+    `headgate --debug COMMAND` shows the traceback.
+    """
+    return _page(head, _commands(root, "headgate", None))
+
+
+def _commands(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
+    context = click.Context(
+        command, info_name=name, parent=parent, terminal_width=90, **command.context_settings
+    )
+    path = context.command_path
+    yield f"## `{path}`\n"
+    yield f"```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            found = command.get_command(context, child)
+            assert found is not None, "a listed command exists"
+            yield from _commands(found, child, context)
+
+
+def config() -> str:
+    """The default file."""
+    head = """\
+    # The configuration
+
+    One TOML file, named with `--config`, or `headgate.toml` in the current directory. This is
+    what `headgate config default` prints; `headgate config show` prints the values in effect
+    and where each came from, without the secrets.
+
+    An unknown key, section or `HEADGATE_*` variable is an error, so that a slip of the pen does
+    not become a default. `SIGHUP` makes a running router read the domains and the log level
+    again; the log says which other changes need a restart.
+    """
+    return _page(head, [f"```toml\n{default_text()}```\n"])
+
+
+def metrics() -> str:
+    """Every metric."""
+    head = """\
+    # Metrics
+
+    On `/metrics` of the admin port, in the Prometheus text format. A scrape reads numbers that
+    the router keeps anyway and never touches the store. No label has an unbounded value:
+    queues and sessions are in `/status.json`.
+    """
+    counters = [*COUNTED.values(), *SUMMED, *LABELLED, *TOTALS.values()]
+    described = [
+        (f"headgate_{BUILD.name}", "gauge", BUILD),
+        *((f"headgate_{d.name}", "gauge", d) for d in GAUGES.values()),
+        *((f"headgate_{d.name}_total", "counter", d) for d in counters),
+        (f"headgate_{CONFIRM_SECONDS.name}", "histogram", CONFIRM_SECONDS),
+    ]
+    return _page(head, (_metric(*each) for each in described))
+
+
+def _metric(name: str, kind: str, described: Described) -> str:
+    labels = ", ".join(f"`{label}`" for label in described.labels)
+    return f"### `{name}`\n\n{described.help} A {kind}{', by ' + labels if labels else ''}.\n"
+
+
+def facts() -> str:
+    """Every fact and its fields."""
+    head = """\
+    # Facts
+
+    What happened, written once and read by the metrics, the log and the journal. Facts carry
+    no secrets, and a body only where its domain says so (`journal_bodies`); `at` is the time of
+    the turn, in seconds since 1970.
+    """
+    return _page(head, map(_fact, KINDS))
+
+
+def _fact(kind: type) -> str:
+    rows = "\n".join(f"| `{f.name}` | `{f.type}` |" for f in fields(kind))
+    return (
+        f"### `{kind.__name__}`\n\n{inspect.getdoc(kind)}\n\n| field | type |\n|---|---|\n{rows}\n"
+    )
+
+
+def tables() -> str:
+    """The guide to the pipeline, with its tables written anew."""
+    text = (FOLDER / "../pipeline.md").read_text()
+    before, _, rest = text.partition("<!-- tables -->\n")
+    _, _, after = rest.partition("<!-- end -->\n")
+    parts = "\n".join(map(_table, TABLES.values()))
+    return f"{before}<!-- tables -->\n{parts}<!-- end -->\n{after}"
+
+
+def _table(table: Table) -> str:
+    head = f"### `{table.name}`\n\n{table.about}\n"
+    if table.name == "facts":
+        return f"{head}Its columns are the fields of [facts](reference/facts.md).\n"
+    rows = "\n".join(
+        f"| `{name}` | `{type_}` | {about} |" for name, (type_, about) in table.columns.items()
+    )
+    return f"{head}\n| column | type | |\n|---|---|---|\n{rows}\n"
+
+
+def _page(head: str, parts: Iterable[str]) -> str:
+    return "\n".join([NOTE, dedent(head), *parts])
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli,
+    "config.md": config,
+    "metrics.md": metrics,
+    "facts.md": facts,
+    "../pipeline.md": tables,
+}
+
+if __name__ == "__main__":
+    for name, render in PAGES.items():
+        (FOLDER / name).write_text(render())
