@@ -4,6 +4,7 @@ that they run on, or one that they imitate, and there is a PostgreSQL server for
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,11 @@ any_machine = settings(deadline=None, suppress_health_check=[HealthCheck.too_slo
 settings.register_profile("same", any_machine, derandomize=True, database=None)
 settings.register_profile("drawn", any_machine, print_blob=True)
 settings.load_profile("same")
+
+# A shell has what it starts in the background ignore Ctrl-C, and programs would inherit that from
+# the tests that end them with it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if sitecustomize.VARIABLE in os.environ:
     paths = [str(Path(sitecustomize.__file__).parent), os.environ.get("PYTHONPATH", "")]

@@ -136,7 +136,8 @@ class Play:
                         self._take("end. ", Close(0, number, None))
                     self._take("end. ", Open(0, number, name, READ))
                     self._take("end. ", Configure(0, number, name, (Want(None),)))
-                    self._take("end. ", Confirm(0, number, name, None))
+                    while app.readers[CLIENTS[0]].hands:  # a window holds a part of many
+                        self._take("end. ", Confirm(0, number, name, None))
         for client, number, name in list(self.handles):
             self._take("end. ", Close(client, number, name))
         self._take("end. ", Look())
