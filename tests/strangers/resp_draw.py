@@ -89,6 +89,7 @@ class _Draw:
         self.random = random
         self.connections = random.choice([3, 4])
         self.payloads = 0
+        self.deadlines = 0
         # Few names meet more often.
         self.channels = random.sample(CHANNELS, random.randint(2, len(CHANNELS)))
         self.patterns = random.sample(PATTERNS, random.randint(2, len(PATTERNS)))
@@ -357,10 +358,19 @@ class _Draw:
     def expiry(self) -> Command:
         key = self.any(self.keys)
         word = self.any([b"EXPIRE", b"PEXPIRE", b"EXPIREAT", b"PEXPIREAT"])
-        far = {b"EXPIRE": b"9000", b"PEXPIRE": b"9000000", b"EXPIREAT": b"99999999999"}
+        flags = self.random.sample([b"NX", b"XX", b"GT", b"LT"], self.random.choice([0, 0, 1, 2]))
+        seconds = 9000
+        if b"GT" in flags or b"LT" in flags:
+            # Which of two equal times is later depends on the millisecond in which they came.
+            self.deadlines += 60
+            seconds += self.random.choice([-self.deadlines, self.deadlines])
+        far = {
+            b"EXPIRE": b"%d" % seconds,
+            b"PEXPIRE": b"%d000" % seconds,
+            b"EXPIREAT": b"99999999999",
+        }
         time = far.get(word, b"99999999999999")
         time = self.any([time, time, time, b"-1", b"0", b"x", b"9223372036854775807"])
-        flags = self.random.sample([b"NX", b"XX", b"GT", b"LT"], self.random.choice([0, 0, 1, 2]))
         return self.random.choice(
             [
                 (word, key, time, *flags), (word, key, time, *flags), (b"TTL", key), (b"PTTL", key),
