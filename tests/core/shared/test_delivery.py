@@ -288,6 +288,24 @@ def test_a_turn_looks_at_so_many_messages_and_leaves_the_rest_to_the_next() -> N
     assert len(given) == 8
 
 
+def test_a_long_line_holds_no_other_queue_up() -> None:
+    """BMQ-40: what a turn did not look at comes first in the next, before what it only began."""
+    rig, producer = rig_with_producer(limits=Limits(turn_looks=3))
+    reader, stranger = rig.session("reader"), rig.session("stranger")
+    rig.do(Open(reader, 1, JOBS, "work", interests=(Interest("x == 1"),)))
+    rig.do(Open(stranger, 1, OTHER, "work", interests=ALL))
+    rig.do(Open(producer, 1, OTHER, "work", read=False, write=True))
+    post(rig, producer, 30)
+    outcome = rig.turn([Configure(reader, 1, JOBS, ALL)])
+    message = Message(MessageId(b"other"), b"0123456789", rig.now)
+    given = []
+    for command in ([Send(producer, None, OTHER, message)], []):
+        outcome = rig.turn([*outcome.again, *command])
+        given += deliveries(outcome.effects, stranger)
+    assert len(given) == 1
+    assert outcome.again == [Look(JOBS, WHOLE)]
+
+
 def test_what_came_back_goes_out_as_much_at_a_time_as_a_turn_may() -> None:
     """BMQ-58, BMQ-50: to the one who has room, in order, and nothing is forgotten."""
     shop = Shop(limits=Limits(turn_looks=3))

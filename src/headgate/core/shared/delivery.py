@@ -11,7 +11,7 @@ message waits behind it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Generator, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
@@ -59,10 +59,16 @@ class SharedDelivery:
             pass
 
     def making(self, turn: Turn) -> Iterator[None]:
-        """The same, some at a time."""
+        """The same, some at a time. What is left over is looked at in the next turn, and first the
+        apps of which nothing was looked at in this one: a long line holds nobody else up."""
+        begun: list[Look] = []
         while self._touched:
             queue, app, roomy = self._touched.pop(next(iter(self._touched)))
-            yield from self._offering(queue, app, roomy, turn)
+            is_begun = turn.looks > 0
+            left = yield from self._offering(queue, app, roomy, turn)
+            if left is not None:
+                (begun if is_begun else turn.again).append(left)
+        turn.again += begun
 
     def leave_out(self, queues: Container[QueueId]) -> list[QueueId]:
         """Do not look at these queues in this turn; return those that were to be looked at."""
@@ -84,9 +90,9 @@ class SharedDelivery:
 
     def _offering(
         self, queue: SharedQueue, app: App, roomy: list[Group], turn: Turn
-    ) -> Iterator[None]:
+    ) -> Generator[None, None, Look | None]:
         """What a consumer gave back comes first. What waits for a group was looked at before the
-        rest of the line, so it goes before that too."""
+        rest of the line, so it goes before that too. Returns what is left to be looked at."""
         turn.undo.assign(app.groups, "looked_at", app.groups.looked_at)  # it counts on from here
         line = app.back or app.again or app.fresh
         if app.open and line and line[0] in queue.entries:
@@ -105,7 +111,8 @@ class SharedDelivery:
         if app.open and turn.looks <= 0:
             behind = tuple(g.text for g in roomy if g.waiting and g.next_open() is not None)
             if app.back or app.again or app.fresh or behind:
-                turn.again.append(Look(queue.id, app.id, behind))
+                return Look(queue.id, app.id, behind)
+        return None
 
     def _remember(self, app: App, entry: MessageEntry, turn: Turn) -> None:
         """Have a message to sample the app with."""
