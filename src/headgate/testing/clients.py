@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from headgate.core.channels.audience import BARE, Kind
-from headgate.core.channels.channels import SessionChannels
+from headgate.core.channels.session_channels import SessionChannels
 from headgate.core.commands import (
     Close,
     Command,

@@ -279,23 +279,6 @@ def test_channels_that_are_published_to_do_not_pile_up(monkeypatch: pytest.Monke
     assert channels.take() == []
 
 
-def test_what_was_published_is_counted_by_channel_and_the_rest_in_one() -> None:
-    """The limit journal_channels_per_second, at and one above."""
-    channels = Channels(Limits(journal_channels_per_second=2))
-    channels.subscribe(A, EXACT, [NEWS], FORM)
-    channels.publish(EXACT, [(NEWS, b"12")] * 3 + [(SPORT, b"1")] * 2)
-    assert [(c.channel, c.published, c.size, c.deliveries) for c in channels.counted(1.0)] == [
-        (NEWS, 3, 6, 3),
-        (SPORT, 2, 2, 0),
-    ]
-    assert channels.counted(2.0) == []
-    channels.publish(EXACT, [(NEWS, b"1")] * 3 + [(SPORT, b"1")] * 2)
-    channels.publish(EXACT, [(Channel(b"%d" % n), b"x") for n in range(30)])
-    *named, other = channels.counted(3.0)
-    assert [count.channel for count in named] == [NEWS, SPORT]
-    assert (other.channel, other.published, other.receivers_max) == (b"*other*", 30, 0)
-
-
 steps = st.lists(
     st.tuples(
         st.sampled_from(["publish", "subscribe", "unsubscribe", "disconnect", "take"]),

@@ -22,18 +22,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
 from headgate.core.channels.audience import Audience, Form, FrameGroup, Kind, Named
+from headgate.core.channels.channel_counts import ChannelCounts
 from headgate.core.channels.pattern_index import PatternIndex
+from headgate.core.channels.session_channels import NO_CHANNELS, SessionChannels
 from headgate.core.delivery.mailbox import Budget
 from headgate.core.delivery.registry import Registry
 from headgate.core.facts import ChannelCounted
-from headgate.core.model.ids import Channel, SessionId
+from headgate.core.model.ids import SessionId
 from headgate.core.model.limits import Limits
 from headgate.errors import LimitReached
-
-OTHER = Channel(b"*other*")
-COUNTED_MOST = 10
-"""Channels that are counted apart, as a multiple of those that are told by name: room to find
-the busiest among, and a bound."""
 
 LEAVING = 500
 """Names that a session is taken off in a row when it is gone."""
@@ -42,35 +39,6 @@ AUDIENCES = 8192
 """Channels whose audience is remembered from pass to pass. Beyond it all are forgotten."""
 UNHEARD = 32
 """New channels that nobody hears are published to in a row, if every pattern is a quick one."""
-
-
-class SessionChannels:
-    """The names that one session subscribed to. It is there while there are any."""
-
-    __slots__ = ("exact", "pattern", "sharded", "weight")
-
-    def __init__(self) -> None:
-        self.weight = 0
-        """Of its patterns."""
-        self.exact: dict[bytes, None] = {}
-        self.pattern: dict[bytes, None] = {}
-        self.sharded: dict[bytes, None] = {}
-
-    def of(self, kind: Kind) -> dict[bytes, None]:
-        return {Kind.EXACT: self.exact, Kind.PATTERN: self.pattern}.get(kind, self.sharded)
-
-    def count(self, kind: Kind) -> int:
-        """What a confirmation says: exact channels and patterns count together."""
-        if kind is Kind.SHARDED:
-            return len(self.sharded)
-        # S002-23, RESP-27: channels and patterns count together, sharded ones apart.
-        return len(self.exact) + len(self.pattern)
-
-    def __len__(self) -> int:
-        return len(self.exact) + len(self.pattern) + len(self.sharded)
-
-
-NO_CHANNELS = SessionChannels()
 
 
 class Channels:
@@ -96,10 +64,7 @@ class Channels:
         """Frame groups with frames that are not joined yet."""
         self._frames = 0
         self._frame_bytes = 0
-        self._counts: dict[bytes, list[int]] = {}
-        """Since they were last told: messages, bytes, deliveries, most receivers."""
-        self._published = 0
-        self._deliveries = 0
+        self._counts = ChannelCounts(limits)
         self._ready: list[tuple[bytes, Sequence[SessionId], int]] = []
         self.is_unwritten = False
         """Whether there is something to take."""
@@ -402,16 +367,10 @@ class Channels:
         return ready
 
     def counted(self, at: float) -> list[ChannelCounted]:
-        """What was published since the last time, by channel: the busiest by name, the rest in
-        one. Facts are made of this, once a second, and never of a single message."""
+        """What was published since the last time, by channel. Facts are made of this, once a
+        second, and never of a single message."""
         self._fold()
-        counts, self._counts = self._counts, {}
-        rest = [counts.pop(OTHER)] if OTHER in counts else []
-        most = self._limits.journal_channels_per_second
-        busiest = sorted(counts.items(), key=lambda item: -item[1][0])
-        result = [_counted(at, channel, [count]) for channel, count in busiest[:most]]
-        rest += [count for _, count in busiest[most:]]
-        return [*result, _counted(at, OTHER, rest)] if rest else result
+        return self._counts.take(at)
 
     def _rosters(self, kind: Kind, channel: bytes, *, is_new: bool = False) -> tuple[Named, ...]:
         """The rosters that hear a channel: its own first, then those of patterns."""
@@ -444,7 +403,7 @@ class Channels:
         rosters = self._rosters(kind, channel, is_new=audience is None)
         if audience is None or not audience.is_of(rosters):
             if audience is not None:
-                self._count(channel, audience)
+                self._counts.add(channel, audience)
             elif len(known) >= AUDIENCES:
                 self._fold()
                 known.clear()
@@ -456,36 +415,20 @@ class Channels:
     def published(self) -> int:
         """Messages published to somebody or nobody, since the start."""
         self._fold()
-        return self._published
+        return self._counts.published
 
     @property
     def deliveries(self) -> int:
         """Receivers of all of them."""
         self._fold()
-        return self._deliveries
+        return self._counts.deliveries
 
     def _fold(self) -> None:
         """Take what the audiences counted into the counts by channel."""
         for known in self._known.values():
             for channel, audience in known.items():
                 if audience.published:
-                    self._count(channel, audience)
-
-    def _count(self, channel: bytes, heard: Audience) -> None:
-        published, size = heard.published, heard.size
-        deliveries = published * heard.receivers
-        heard.published = heard.size = 0
-        self._published += published
-        self._deliveries += deliveries
-        count = self._counts.get(channel)
-        if count is None:
-            if len(self._counts) >= COUNTED_MOST * self._limits.journal_channels_per_second:
-                channel = OTHER
-            count = self._counts.setdefault(channel, [0, 0, 0, 0])
-        count[0] += published
-        count[1] += size
-        count[2] += deliveries
-        count[3] = max(count[3], heard.receivers)
+                    self._counts.add(channel, audience)
 
     def _join(self, frame_groups: list[FrameGroup]) -> None:
         """Sessions that hear the same frame groups in this pass share one blob."""
@@ -512,10 +455,3 @@ class Channels:
             blob = b"".join([frames for _, frames, _ in log])
             # S002-30: handed over once, with everybody who hears it.
             self._ready.append((blob, sessions, messages))
-
-
-def _counted(at: float, channel: bytes, counts: list[list[int]]) -> ChannelCounted:
-    published, size, deliveries, receivers = zip(*counts, strict=True)
-    return ChannelCounted(
-        at, channel, len(counts), sum(published), sum(size), sum(deliveries), max(receivers)
-    )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from headgate.core.channels.channels import SessionChannels
+from headgate.core.channels.session_channels import SessionChannels
 from headgate.core.model.ids import SessionId
 from headgate.core.redis.acl import User
 from headgate.errors import HeadgateError, LimitReached

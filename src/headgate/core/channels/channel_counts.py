@@ -1,0 +1,62 @@
+"""How much is published on which channel."""
+
+from __future__ import annotations
+
+from headgate.core.channels.audience import Audience
+from headgate.core.facts import ChannelCounted
+from headgate.core.model.ids import Channel
+from headgate.core.model.limits import Limits
+
+OTHER = Channel(b"*other*")
+COUNTED_MOST = 10
+"""Channels that are counted apart, as a multiple of those that are named in facts: room to find the
+busiest among, and a bound."""
+
+
+class ChannelCounts:
+    """Messages, bytes and deliveries by channel, since they were last taken, and in all.
+
+    Owned by the channels. Audiences count while they are published to; what they counted is added
+    here when it is asked for or before one is forgotten.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._by_channel: dict[bytes, list[int]] = {}
+        """Messages, bytes, deliveries, most receivers."""
+        self.published = 0
+        self.deliveries = 0
+
+    def add(self, channel: bytes, heard: Audience) -> None:
+        """Take over what an audience counted."""
+        published, size = heard.published, heard.size
+        deliveries = published * heard.receivers
+        heard.published = heard.size = 0
+        self.published += published
+        self.deliveries += deliveries
+        count = self._by_channel.get(channel)
+        if count is None:
+            if len(self._by_channel) >= COUNTED_MOST * self._limits.journal_channels_per_second:
+                channel = OTHER
+            count = self._by_channel.setdefault(channel, [0, 0, 0, 0])
+        count[0] += published
+        count[1] += size
+        count[2] += deliveries
+        count[3] = max(count[3], heard.receivers)
+
+    def take(self, at: float) -> list[ChannelCounted]:
+        """What was counted since the last time: the busiest channels by name, the rest in one."""
+        counts, self._by_channel = self._by_channel, {}
+        rest = [counts.pop(OTHER)] if OTHER in counts else []
+        most = self._limits.journal_channels_per_second
+        busiest = sorted(counts.items(), key=lambda item: -item[1][0])
+        result = [_counted(at, channel, [count]) for channel, count in busiest[:most]]
+        rest += [count for _, count in busiest[most:]]
+        return [*result, _counted(at, OTHER, rest)] if rest else result
+
+
+def _counted(at: float, channel: bytes, counts: list[list[int]]) -> ChannelCounted:
+    published, size, deliveries, receivers = zip(*counts, strict=True)
+    return ChannelCounted(
+        at, channel, len(counts), sum(published), sum(size), sum(deliveries), max(receivers)
+    )

@@ -1,0 +1,34 @@
+"""What one session listens to: its channels, its patterns, its sharded channels."""
+
+from __future__ import annotations
+
+from headgate.core.channels.audience import Kind
+
+
+class SessionChannels:
+    """The names that one session subscribed to. It is there while there are any."""
+
+    __slots__ = ("exact", "pattern", "sharded", "weight")
+
+    def __init__(self) -> None:
+        self.weight = 0
+        """Of its patterns."""
+        self.exact: dict[bytes, None] = {}
+        self.pattern: dict[bytes, None] = {}
+        self.sharded: dict[bytes, None] = {}
+
+    def of(self, kind: Kind) -> dict[bytes, None]:
+        return {Kind.EXACT: self.exact, Kind.PATTERN: self.pattern}.get(kind, self.sharded)
+
+    def count(self, kind: Kind) -> int:
+        """What a confirmation says: exact channels and patterns count together."""
+        if kind is Kind.SHARDED:
+            return len(self.sharded)
+        # S002-23, RESP-27: channels and patterns count together, sharded ones apart.
+        return len(self.exact) + len(self.pattern)
+
+    def __len__(self) -> int:
+        return len(self.exact) + len(self.pattern) + len(self.sharded)
+
+
+NO_CHANNELS = SessionChannels()
