@@ -280,20 +280,19 @@ class Channels:
         for channel, body in pairs:
             audience = known.get(channel)
             if audience is None or audience.moment != moment:
-                receivers = self.publish_one(kind, channel, body)
-                counts.append(receivers)
-                unheard += 1
-                if (receivers or unheard >= every) and is_over is not None:
-                    if is_over():
-                        break
-                    unheard = 0
-            elif audience.frame_groups:
+                audience = self._hear(kind, channel)
+                unheard = every if audience.frame_groups else unheard + 1
+            if audience.frame_groups:
                 counts.append(self.publish_one(kind, channel, body))
-            else:  # nobody hears it: what is left to do is not worth a call
+            else:  # what is left to do is not worth a call
                 # S002-27: nobody hears it, so counting is all.
                 audience.published += 1
                 audience.size += len(body)
                 counts.append(0)
+            if unheard >= every:
+                if is_over is not None and is_over():
+                    break
+                unheard = 0
         return counts
 
     def publish_one(self, kind: Kind, channel: bytes, body: bytes) -> int:
