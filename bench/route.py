@@ -4,6 +4,7 @@
     python -m bench.route --quick                   one short round of each: a look, not a result
     python -m bench.route --sizes 100,10000         some numbers of subscriptions
     python -m bench.route --only routing|durable    one part
+    python -m bench.route --against PROGRAM         another checkout's `headgate` in its place
 
 Routing: one queue and N subscriptions `customer == "cI"`, held by a few consumers that confirm
 what they get; for RabbitMQ a headers exchange and N bindings `customer = cI, x-match = all` to a
@@ -95,7 +96,7 @@ MB = 1 << 20
 
 
 @contextmanager
-def router(store: str) -> Iterator[Server]:
+def router(store: str, program: Path | None = None) -> Iterator[Server]:
     """A fresh router with the BMQP wire and without a journal."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -109,7 +110,7 @@ def router(store: str) -> Iterator[Server]:
             "[listen.bmq]\nport = 0\nheartbeats_missed = 1000\n"
             f'[domains.{DOMAIN}]\nmode = "priority"\n'
         )
-        program = headgate_program()
+        program = program or headgate_program()
         line = [str(program), "serve", "--config", str(config), "--ready-file", str(ready)]
         with _running(line, folder) as process:
             _wait(process, folder, ready.exists)
@@ -133,12 +134,19 @@ class Contender:
     warm_up: Callable[[Shape], int] = lambda shape: WARM_UP
 
 
-def ours(name: str, store: str, *, is_acked: bool, together: int = BATCH) -> Contender:
+def ours(
+    name: str,
+    store: str,
+    *,
+    is_acked: bool,
+    together: int = BATCH,
+    program: Path | None = None,
+) -> Contender:
     def connect(server: Server, shape: Shape) -> Route:
         return BmqRoute(server.address, shape, is_acked=is_acked, together=together)
 
     shapes = SHAPES if together == BATCH else (FLAT_TO,)
-    return Contender(name, partial(router, store), connect, shapes=shapes)
+    return Contender(name, partial(router, store, program), connect, shapes=shapes)
 
 
 def theirs(name: str, *, is_durable: bool, exchange: str = "headers") -> Contender:
@@ -164,7 +172,16 @@ THEIRS_STORED = theirs("rabbitmq, persistent, confirms", is_durable=True)
 THEIRS_BY_KEY = theirs("rabbitmq, transient, direct", is_durable=False, exchange="direct")
 # Who takes longest to set up comes first: a router expects to hear from its clients meanwhile.
 CONTENDERS = (THEIRS_STORED, THEIRS, THEIRS_BY_KEY, OURS_STORED, OURS, OURS_SINGLY)
-SHOWN = (OURS, OURS_STORED, THEIRS, THEIRS_STORED, OURS_SINGLY, THEIRS_BY_KEY)
+PAIRS = ((THEIRS, OURS), (THEIRS_STORED, OURS_STORED), (THEIRS, OURS_STORED))
+"""Whose costs are set against whose."""
+
+
+def another(program: Path) -> tuple[Contender, Contender]:
+    """Another checkout's router, as ours and as ours that stores."""
+    return (
+        ours("another, memory", MEMORY, is_acked=False, program=program),
+        ours("another, SQLite, acks", SQLITE, is_acked=True, program=program),
+    )
 
 
 # Measuring.
@@ -219,7 +236,8 @@ def main(arguments: Sequence[str]) -> None:
     pin_load()
     gc.disable()  # nothing here makes cycles, and a collection would be time of the load
     print(describe())
-    print(version())
+    if options.against is None:
+        print(version())
     print(f"a small write takes {sync_us():.0f} us to be on this disk")
     began = time.monotonic()
     if options.only in (None, "routing"):
@@ -236,11 +254,17 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", choices=["routing", "durable"])
     parser.add_argument("--rounds", type=int, metavar="N")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--against", type=Path, metavar="PROGRAM")
     options = parser.parse_args(arguments)
     sizes = [int(size) for size in options.sizes.split(",")] if options.sizes else None
     options.shapes = [s for s in SHAPES if sizes is None or s.subscriptions in sizes]
     options.rounds = options.rounds or (1 if options.quick else ROUNDS)
     options.share = QUICK_SHARE if options.quick else 1.0
+    options.contenders, options.pairs = CONTENDERS, PAIRS
+    if options.against is not None:
+        plain, stored = another(options.against)
+        options.contenders = (stored, plain, OURS_STORED, OURS)
+        options.pairs = ((plain, OURS), (stored, OURS_STORED))
     return options
 
 
@@ -260,16 +284,15 @@ def routing(options: argparse.Namespace, began: float) -> None:
     for shape in options.shapes:
         progress(began, f"{shape.subscriptions} subscriptions, {shape.consumers} consumers")
         tables[shape] = table = routed(shape, options)
-        for contender in SHOWN:
-            if contender.name in table:
-                print_row(shape, contender.name, table[contender.name])
-    print_verdicts(tables)
+        for name, seen in table.items():
+            print_row(shape, name, seen)
+    print_verdicts(tables, options.pairs)
 
 
 def routed(shape: Shape, options: argparse.Namespace) -> dict[str, Measured]:
     with ExitStack() as stack:
         sides = []
-        for contender in CONTENDERS:
+        for contender in options.contenders:
             if shape not in contender.shapes:
                 continue
             server = stack.enter_context(contender.start())
@@ -309,7 +332,9 @@ def print_row(shape: Shape, name: str, seen: Measured) -> None:
     )
 
 
-def print_verdicts(tables: dict[Shape, dict[str, Measured]]) -> None:
+def print_verdicts(
+    tables: dict[Shape, dict[str, Measured]], pairs: Sequence[tuple[Contender, Contender]]
+) -> None:
     if FLAT_FROM in tables and FLAT_TO in tables:
         print(f"\nfrom {FLAT_FROM.subscriptions} to {FLAT_TO.subscriptions} subscriptions")
         few, many = tables[FLAT_FROM], tables[FLAT_TO]
@@ -320,14 +345,14 @@ def print_verdicts(tables: dict[Shape, dict[str, Measured]]) -> None:
             if name in (OURS.name, OURS_STORED.name):
                 verdict = f"  goal {FLAT_GOAL:.0f}: {met(max(cpu, slower) <= FLAT_GOAL)}"
             print(f"  {name:<32} {cpu:>6.2f} x the CPU, {slower:>6.2f} x slower{verdict}")
-    print("\nRabbitMQ's over ours, CPU for a message and messages a second")
+    print("\nThe other's over ours, CPU for a message and messages a second")
     for shape, table in tables.items():
-        for peer, own in ((THEIRS, OURS), (THEIRS_STORED, OURS_STORED), (THEIRS, OURS_STORED)):
+        for peer, own in pairs:
             a, b = table[peer.name], table[own.name]
             ratios = list(map(truediv, a.cpu, b.cpu))
             ratio = statistics.median(ratios)
             verdict = ""
-            if shape == FLAT_TO:
+            if shape == FLAT_TO and pairs is PAIRS:
                 verdict = f"  goal {PEER_GOAL:.0f}: {met(ratio >= PEER_GOAL)}"
             print(
                 f"  {shape.subscriptions:>6} {shape.consumers:>4}  {peer.name:<30} over"
@@ -354,10 +379,13 @@ def durable(options: argparse.Namespace, began: float) -> None:
         f"{'server':<24} {'what':<32} {'a round':>8} {'messages/s':>10} {'range':>15}"
         f" {'CPU us':>9} {'load':>5}"
     )
-    peers: Sequence[tuple[str, Start, Callable[[Server], Backlog]]] = (
+    peers: list[tuple[str, Start, Callable[[Server], Backlog]]] = [
         ("headgate, SQLite", partial(router, SQLITE), lambda s: BmqBacklog(s.address)),
         ("rabbitmq, persistent", rabbit_server, lambda s: RabbitBacklog(s.address)),
-    )
+    ]
+    if options.against is not None:
+        other = partial(router, SQLITE, options.against)
+        peers[1:] = [("another, SQLite", other, lambda s: BmqBacklog(s.address))]
     table: dict[tuple[str, str], Measured] = {}
     with ExitStack() as stack:
         sides = []
