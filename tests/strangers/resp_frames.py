@@ -174,7 +174,7 @@ def _settled(frame: Frame, *, unordered: bool) -> Frame:
         items[1] = (of, [flag for flag in flags if flag[1] != b"sanitize-payload"])
         items[5] = ("$", b"rules")
     elif unordered and not _is_told(items):
-        items.sort(key=repr)
+        items.sort(key=_place)
     return kind, items
 
 
@@ -194,6 +194,11 @@ def _user(line: bytes) -> bytes:
     """A user of ACL LIST without its rules for commands: 7.0 rewrites them, 7.2 keeps them."""
     words = [word for word in line.split(b" ") if word != b"sanitize-payload"]
     return b" ".join(word for word in words if word[:1] not in b"+-")
+
+
+def _place(frame: Frame) -> str:
+    """Where a frame stands among others, whatever Python quotes it with."""
+    return repr(frame).replace('"', "'")
 
 
 def _greeting(items: list[Frame]) -> list[Frame]:
