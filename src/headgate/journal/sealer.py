@@ -34,6 +34,7 @@ from headgate.core.model.property_type import FORMS, type_of
 from headgate.errors import StoreError
 from headgate.journal.codec import decode_facts
 from headgate.journal.columns import COLUMNS, FIELD_NAMES, SCHEMA
+from headgate.journal.identity import KEY, identified
 from headgate.journal.sealer_process import URL_VARIABLE
 from headgate.journal.segments import PART, Segment, all_files, clean, current, name_of
 from headgate.store.backends import open_outbox
@@ -90,6 +91,7 @@ class Sealer:
             os.close(self._lock)
             raise
         self.last = max((segment.last for segment in all_files(directory)), default=0)
+        self._metadata = {**SCHEMA.metadata, KEY: identified(directory)}
         self._broken: set[Path] = set()
         """Segments that cannot be read; ``journal verify`` names them."""
 
@@ -161,6 +163,7 @@ class Sealer:
         path = self._directory / name_of(first, last)
         part = path.with_name(path.name + PART)
         os.close(make_file(part))
+        table = table.replace_schema_metadata(self._metadata)
         pq.write_table(table, part, compression="zstd", row_group_size=ROWS_TOGETHER)
         os.utime(part, (self.now, self.now))
         with open(part, "rb") as file:

@@ -31,6 +31,7 @@ from headgate.core.facts import Accepted, Fact, SessionOpened
 from headgate.core.model.ids import SessionId
 from headgate.errors import PipelineError
 from headgate.journal.columns import VERSION
+from headgate.journal.identity import identified
 from headgate.journal.segments import segments
 from headgate.pipeline.session import reason
 from headgate.pipeline.source import feed as feeds
@@ -480,6 +481,28 @@ def test_another_journal_in_the_place_of_the_first_is_noticed(journal: Path) -> 
     stream = JournalStream(of(journal))
     with pytest.raises(PipelineError, match=rf"ends with fact {LAST}.*has read up to 5000"):
         stream.latestOffset(at(5000), ReadAllAvailable())
+
+
+def test_a_longer_journal_in_the_place_of_the_first_is_noticed_too(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_journal(one, opened(10), per_segment=5, identity="1")
+    write_journal(other, opened(50), per_segment=5, identity="2")
+    read = JournalStream(of(one)).reportLatestOffset()
+    assert read == {"number": 10, "journal": "1"}
+    stream = JournalStream(of(other))
+    with pytest.raises(PipelineError, match="has read the journal 1, and this is 2: name the"):
+        stream.latestOffset(read, ReadAllAvailable())
+    with pytest.raises(PipelineError, match="has read the journal 1"):
+        stream.partitions(at(0), read)
+    assert stream.latestOffset(at(10), ReadAllAvailable())["journal"] == "2", "it fits any"
+
+
+def test_a_router_says_which_journal_it_gives_away(tmp_path: Path) -> None:
+    write_journal(tmp_path / "j", opened(10), per_segment=5, identity="1")
+    identified(tmp_path / "j")
+    with served(tmp_path / "j") as url:
+        stream = JournalStream({"router": url, "token": TOKEN})
+        assert stream.initialOffset() == {"number": 0, "journal": "1"}
 
 
 def test_a_stream_reads_from_a_router_while_it_merges(journal: Path) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,6 +46,9 @@ LOOKS = 10
 """How often in a row a segment may be gone that was there a moment ago."""
 
 END = 2**63 - 1
+
+Offset: TypeAlias = dict[str, Any]
+"""What Spark keeps of a stream: a number, and of which journal it is."""
 
 STARTS = {"earliest": 0, "latest": None}
 """Where a query can begin, besides with the fact of a number."""
@@ -333,28 +337,29 @@ class JournalReader(spark.DataSourceReader):
 
 
 class JournalStream(spark.DataSourceStreamReader, limits.SupportsTriggerAvailableNow):
-    """Facts as they come. An offset is ``{"number": N}``: everything up to there was read."""
+    """Facts as they come. An offset is ``{"number": N, "journal": ID}``: everything up to there was
+    read, of this journal. One from before journals had an identity fits any."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._feed = feed_of(options)
         self._options = Options.of(options)
         self._target: int | None = None
 
-    def initialOffset(self) -> dict[str, int]:
-        if self._options.start is None:
-            return self.reportLatestOffset()
-        oldest = self._feed.segments()[:1]
-        return {"number": self._options.start or min((s.first - 1 for s in oldest), default=0)}
+    def initialOffset(self) -> Offset:
+        now = self._feed.look()
+        first = min((segment.first - 1 for segment in now.segments[:1]), default=0)
+        start = self._options.start
+        return _offset(_last(now) if start is None else start or first, now)
 
     def getDefaultReadLimit(self) -> limits.ReadLimit:
         return limits.ReadMaxRows(self._options.max_facts)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self.reportLatestOffset()["number"]
+        self._target = _last(self._feed.look())
 
-    def latestOffset(self, start: dict[str, int], limit: limits.ReadLimit) -> dict[str, int]:
-        after = start["number"]
-        now = self._feed.look()
+    def latestOffset(self, start: Offset, limit: limits.ReadLimit) -> Offset:
+        after = int(start["number"])
+        now = self._looked(start)
         end = _last(now)
         if end < after and after != self._options.start:
             raise PipelineError(
@@ -368,25 +373,40 @@ class JournalStream(spark.DataSourceStreamReader, limits.SupportsTriggerAvailabl
                 time.sleep(IDLE_SECONDS)
             return start
         if isinstance(limit, limits.ReadAllAvailable):
-            return {"number": end}
+            return _offset(end, now)
         most = limit.max_rows if isinstance(limit, limits.ReadMaxRows) else self._options.max_facts
-        return {"number": min(end, _bounded(now.segments, after, most))}
+        return _offset(min(end, _bounded(now.segments, after, most)), now)
 
-    def reportLatestOffset(self) -> dict[str, int]:
-        return {"number": _last(self._feed.look())}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Span]:
-        after, upto = start["number"], end["number"]
+    def reportLatestOffset(self) -> Offset:
         now = self._feed.look()
+        return _offset(_last(now), now)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Span]:
+        after, upto = int(start["number"]), int(end["number"])
+        now = self._looked(end)
         oldest = min((first for first, _ in now.ranges), default=END)
         # Who begins with the first fact that there ever was has lost none yet.
         if 0 < after < oldest - 1 and not self._options.skip_expired:
             raise PipelineError(_expired(after + 1, min(oldest - 1, upto)))
         return plan(self._feed, now.segments, after, upto)
 
+    def _looked(self, offset: Offset) -> Listing:
+        """What there is, if it is the journal that the offset is of."""
+        now, known = self._feed.look(), offset.get("journal", "")
+        if known and now.identity and now.identity != known:
+            raise PipelineError(
+                f"this query has read the journal {known}, and this is {now.identity}: name the"
+                " right one, or begin anew with another checkpoint"
+            )
+        return now
+
     def read(self, partition: spark.InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Span), "that is what was planned"
         return read(self._feed, partition, self._options)
+
+
+def _offset(number: int, now: Listing) -> Offset:
+    return {"number": number, **({"journal": now.identity} if now.identity else {})}
 
 
 def _last(now: Listing) -> int:
