@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from headgate.cli import cli
 from headgate.cli.pipeline.place import Since
 from headgate.pipeline.tables.archive import Archive
+from headgate.pipeline.tables.manifests import Batch
 from tests.support.journals import facts_of_a_day, write_journal
 
 
@@ -72,9 +73,8 @@ def test_the_status_says_how_far_the_tables_are_behind(tmp_path: Path) -> None:
     before = json.loads(run(tmp_path, "status", "--json").stdout)
     assert (before["facts_in_journal"], before["facts_in_tables"]) == (last, 0)
     archive = Archive(str(tmp_path / "var" / "pipeline"))
-    note = {"facts": 20, "last": 20, "at": time.time() - 60, "seconds": 1.5}
-    archive.note(0, note)
-    archive.note(1, {**note, "facts": 0, "last": None, "at": None})
+    archive.commit({}, batch=Batch(0, "q", "", 0, 20, 20, time.time() - 60, time.time(), 1.5))
+    archive.commit({}, batch=Batch(1, "q", "", 20, 20, 0, None, time.time(), 1.0))
     after = json.loads(run(tmp_path, "status", "--json").stdout)
     assert (after["lag_facts"], after["batch"], after["batch_seconds"]) == (last - 20, 0, 1.5)
     assert 59 < after["lag_seconds"] < 70

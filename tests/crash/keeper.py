@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -17,7 +19,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.pipeline.session import open_session
 from headgate.pipeline.source.format import register
-from headgate.pipeline.tables import keeper
+from headgate.pipeline.tables import keeper, upkeep
+from headgate.pipeline.tables.archive import Archive
 from tests.crash.routers import QUEUE
 from tests.pipeline.conftest import SETTINGS
 
@@ -35,16 +38,19 @@ def main() -> None:
     parser.add_argument("--once", action="store_true")
     options = parser.parse_args()
     session = register(open_session(master="local[2]", settings=SETTINGS))
-    queries = start(session, options.folder, options.router, options.once)
-    print("ready", flush=True)
-    while any(query.isActive for query in queries):
-        time.sleep(0.1)
-    for query in queries:
-        if error := query.exception():
-            raise error
+    with started(session, options.folder, options.router, options.once) as queries:
+        print("ready", flush=True)
+        while any(query.isActive for query in queries):
+            time.sleep(0.1)
+        for query in queries:
+            if error := query.exception():
+                raise error
 
 
-def start(session: SparkSession, folder: str, router: str, once: bool) -> list[StreamingQuery]:
+@contextmanager
+def started(
+    session: SparkSession, folder: str, router: str, once: bool
+) -> Iterator[list[StreamingQuery]]:
     source = {
         "path": f"{folder}/journal",
         "maxFacts": str(FACTS_TO_CATCH_UP if once else FACTS_AT_ONCE),
@@ -57,10 +63,12 @@ def start(session: SparkSession, folder: str, router: str, once: bool) -> list[S
         .option("checkpointLocation", f"{folder}/sending")
     )
     sending = sending.trigger(availableNow=True) if once else sending
-    return [
-        keeper.start(session, source, f"{folder}/tables", once=once, seconds=0.1),
-        sending.start(),
-    ]
+    tables = f"{folder}/tables"
+    with (
+        keeper.keeping(session, source, tables, once=once, seconds=0.1) as keeping,
+        upkeep.beside(session, Archive(tables), None, pause=1.0),
+    ):
+        yield [keeping, sending.start()]
 
 
 if __name__ == "__main__":

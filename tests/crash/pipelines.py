@@ -122,10 +122,11 @@ def _compare(folder: Path, result: Result) -> None:
 
 
 def _rows(folder: Path, table: str, *columns: str) -> list[dict[str, Any]]:
-    parts = Archive(str(folder / "tables")).parts(table)
+    archive = Archive(str(folder / "tables"))
     return [
         row
-        for part in parts
-        for file in sorted(Path(part.path).rglob("*.parquet"))
-        for row in pq.ParquetFile(file).read(columns=list(columns)).to_pylist()
+        for file in archive.state().table(table)
+        for row in pq.ParquetFile(archive.storage.uri(file.path))
+        .read(columns=[*columns])
+        .to_pylist()
     ]

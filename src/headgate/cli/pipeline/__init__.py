@@ -13,6 +13,8 @@ from headgate.cli.lazy import LazyGroup
         "run": "headgate.cli.pipeline.tables",
         "status": "headgate.cli.pipeline.tables",
         "sql": "headgate.cli.pipeline.tables",
+        "tidy": "headgate.cli.pipeline.tables",
+        "files": "headgate.cli.pipeline.tables",
         "dryrun": "headgate.cli.pipeline.questions",
         "audit": "headgate.cli.pipeline.questions",
         "replay": "headgate.cli.pipeline.sending",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headgate.cli.frames import show
 from headgate.cli.output import json_option
-from headgate.cli.pipeline.following import stopping
+from headgate.cli.pipeline.following import follow
 from headgate.cli.pipeline.place import (
     Place,
     Since,
@@ -19,6 +21,9 @@ from headgate.cli.pipeline.place import (
     since_option,
     spark_options,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 @click.command()
@@ -54,21 +59,40 @@ def replay(
         if bodiless:
             click.echo(f"{bodiless} of {found} messages lack a body and are left out", err=True)
         query = replaying.start(session, place.source, place.sink, place.tables, wanted, job)
-        with stopping(query):
-            while query.isActive:
-                query.awaitTermination(1)
-                click.echo(f"sent {replaying.sent(query)} messages to {to}", err=True)
-            if error := query.exception():
-                raise error
+        follow(query, Told(query, to).go_on)
         sent = replaying.sent(query)
     click.echo(f"sent {sent} of {found} messages to {to} as {job or wanted.job}")
 
 
+@dataclass
+class Told:
+    """How much of a replay has been told."""
+
+    query: StreamingQuery
+    to: str
+    sent: int = 0
+
+    def go_on(self) -> None:
+        from headgate.pipeline.jobs import replay as replaying
+
+        sent = replaying.sent(self.query)
+        if sent > self.sent:
+            click.echo(f"sent {sent} messages to {self.to}", err=True)
+        self.sent = sent
+
+
 @click.command()
-@click.option("--from", "source", required=True, metavar="PATH", help="Parquet with properties.")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="TABLE|PATH",
+    help="A table by its name, such as messages, or Parquet with properties.",
+)
 @click.option("--subscriptions", required=True, type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--to", "target", metavar="PATH", help="Write the result as Parquet.")
 @click.option("--key", default="number", show_default=True, help="The column that names a message.")
+@place_options
 @spark_options
 @json_option
 def route(
@@ -76,6 +100,7 @@ def route(
     subscriptions: Path,
     target: str | None,
     key: str,
+    place: Place,
     spark: Spark,
     as_json: bool,
 ) -> None:
@@ -85,6 +110,12 @@ def route(
     wanted = Subscriptions.read(subscriptions)
     session = spark()
     from headgate.pipeline.routing.routing import route as routed
+    from headgate.pipeline.tables.archive import Archive
+    from headgate.pipeline.tables.tables import TABLES
 
     with one_line():
-        show(routed(session.read.parquet(source), wanted, key=key), as_json, target)
+        if source in TABLES:
+            messages = Archive(place.tables).read(session, TABLES[source])
+        else:
+            messages = session.read.parquet(source)
+        show(routed(messages, wanted, key=key), as_json, target)

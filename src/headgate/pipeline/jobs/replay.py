@@ -20,7 +20,7 @@ from headgate.expr.predicate import Predicate
 from headgate.pipeline.routing.columns import in_map, matches
 from headgate.pipeline.source.format import register
 from headgate.pipeline.tables import transforms as t
-from headgate.pipeline.tables.archive import Archive
+from headgate.pipeline.tables.storage import Storage
 
 FACTS_AT_ONCE = 20_000
 """Facts of one batch: it becomes one transaction of the router."""
@@ -84,7 +84,7 @@ def start(
 ) -> StreamingQuery:
     """Start sending; the query ends when everything is sent. `source` and `sink` say where the
     journal and the router are; the checkpoint is kept under `root`."""
-    Archive(root).make()
+    Storage(root).make()
     reader = register(session).readStream.format("headgate").options(**source)
     facts = reader.option("maxFacts", str(FACTS_AT_ONCE)).load()
     rows = chosen(facts, wanted).where(F.col("body").isNotNull())
