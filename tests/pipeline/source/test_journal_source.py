@@ -27,8 +27,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 
 from headgate.client import admin
-from headgate.core.facts import Accepted, Fact, SessionOpened
-from headgate.core.model.ids import SessionId
+from headgate.core.facts import Accepted, ChannelCounted, Fact, SessionOpened
+from headgate.core.model.ids import MessageId, QueueId, SessionId
 from headgate.errors import PipelineError
 from headgate.journal.columns import VERSION
 from headgate.journal.identity import identified
@@ -38,10 +38,17 @@ from headgate.pipeline.source import feed as feeds
 from headgate.pipeline.source import journal_source
 from headgate.pipeline.source.feed import feed_of
 from headgate.pipeline.source.format import register
-from headgate.pipeline.source.journal_source import MAX_FACTS, JournalReader, JournalStream, Span
+from headgate.pipeline.source.journal_source import (
+    BATCH_BYTES,
+    MAX_FACTS,
+    JournalReader,
+    JournalStream,
+    Span,
+)
 from headgate.pipeline.source.schema import ARROW
 from tests.support.journals import (
     TOKEN,
+    Given,
     facts_of_a_day,
     merge_segments,
     served,
@@ -459,6 +466,39 @@ def test_a_micro_batch_ends_with_a_segment_or_with_its_limit(journal: Path) -> N
     small = JournalStream(of(journal, maxFacts="20"))
     assert small.latestOffset(at(20), ReadMaxFiles(1)) == at(40), "its own limit instead"
     assert small.reportLatestOffset() == at(LAST)
+
+
+def bodies(*sizes: int) -> list[Given | None]:
+    """Messages that are next to nothing in a file, and as large as this in memory."""
+    queue, message = QueueId(b"bmq://d/q"), MessageId(b"m")
+    return [Accepted(1.0, queue, message, size, {}, bytes(size)) for size in sizes]
+
+
+def test_no_more_bytes_are_in_memory_than_the_bound_however_few_they_are_in_a_file(
+    tmp_path: Path,
+) -> None:
+    sizes = [BATCH_BYTES // 8] * 40 + [10] * 100 + [2 * BATCH_BYTES] * 2
+    path = write_segment(tmp_path / "j", 1, bodies(*sizes))
+    assert path.stat().st_size < BATCH_BYTES // 100
+    stream = JournalStream(of(tmp_path / "j"))
+    (span,) = stream.partitions(at(0), at(len(sizes)))
+    batches = list(stream.read(span))
+    assert sum(batch.num_rows for batch in batches) == len(sizes)
+    assert all(batch.nbytes < 1.1 * BATCH_BYTES for batch in batches if batch.num_rows > 1)
+    small = JournalStream(of(tmp_path / "j", columns="size"))
+    assert len(list(small.read(span))) == 1, "without bodies there is nothing to bound"
+
+
+def test_a_micro_batch_has_so_many_bytes_of_messages_at_most(tmp_path: Path) -> None:
+    counted = ChannelCounted(1.0, b"c", 1, 1, 10**12, 1, 1)
+    write_segment(tmp_path / "j", 1, [*bodies(400, 400, 400), counted, *bodies(5000, 1, 1)])
+    write_segment(tmp_path / "j", 8, [*bodies(400), counted])
+    stream = JournalStream(of(tmp_path / "j", maxBytes="1000"))
+    ends, end = [], 0
+    while end < 9:
+        end = stream.latestOffset(at(end), ReadMaxRows(100))["number"]
+        ends.append(end)
+    assert ends == [2, 4, 5, 9], "what is larger than that comes alone"
 
 
 def test_a_wide_gap_does_not_take_many_micro_batches(tmp_path: Path) -> None:

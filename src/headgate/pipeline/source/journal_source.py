@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import datasource as spark
 from pyspark.sql.streaming import datasource as limits
 
+from headgate.core.facts import Accepted
 from headgate.core.model.limits import MiB
 from headgate.errors import PipelineError
 from headgate.journal.columns import VERSION, VERSION_KEY
@@ -38,6 +40,12 @@ SPAN_BYTES = 2 * MiB
 
 BATCH_ROWS = 16_384
 """Rows that are in memory at once, for each task."""
+
+BATCH_BYTES = 16 * MiB
+"""And bytes of messages among them: what is a few bytes in a file may be gigabytes here."""
+
+MAX_BYTES = 1024 * MiB
+"""Bytes of messages of one micro batch, unless the option says otherwise."""
 
 IDLE_SECONDS = 0.2
 """A stream without news is asked again and again; so long it takes to answer."""
@@ -61,6 +69,8 @@ class Options:
     start: int | None
     """The number after which to begin; None is the end of the journal as it is now."""
     max_facts: int
+    max_bytes: int | None
+    """Of messages; if nothing is said, `MAX_BYTES` where files can be looked into."""
     columns: tuple[str, ...]
     """Those that are read; the others are null. Spark never says which it needs."""
     skip_expired: bool
@@ -74,12 +84,13 @@ class Options:
         for name in set(names).difference(ARROW.names):
             known = ", ".join(ARROW.names)
             raise PipelineError(f"facts have no column {name!r}; they have {known}")
-        expired = given.get("onexpired", "fail")
+        heavy, expired = given.get("maxbytes"), given.get("onexpired", "fail")
         if expired not in ("fail", "skip"):
             raise PipelineError(f"onExpired is fail or skip, not {expired!r}")
         return cls(
             start=None if first is None else max(0, first - 1),
             max_facts=max(1, _whole("maxFacts", given.get("maxfacts", str(MAX_FACTS)))),
+            max_bytes=max(1, _whole("maxBytes", heavy)) if heavy is not None else None,
             columns=tuple(dict.fromkeys(["number", "kind", *names]) if names else ARROW.names),
             skip_expired=expired == "skip",
         )
@@ -224,7 +235,8 @@ def _facts(
             if bounds is None or (bounds[1] > after and bounds[0] <= upto):
                 groups.append(index)
         wanted = [name for name in columns if name in known]
-        for batch in file.iter_batches(BATCH_ROWS, groups, wanted, use_threads=False):
+        rows = _rows_at_once(file, groups) if "body" in wanted else BATCH_ROWS
+        for batch in file.iter_batches(rows, groups, wanted, use_threads=False):
             numbers = batch.column("number")
             first, last = numbers[0].as_py(), numbers[-1].as_py()
             if last > after and first <= upto:
@@ -234,6 +246,43 @@ def _facts(
                 yield min(last, upto), batch
             if last >= upto:
                 break
+
+
+def _rows_at_once(file: pq.ParquetFile, groups: list[int]) -> int:
+    """So many rows that the messages among them are within the bound wherever one begins; one, if
+    a single message is beyond it."""
+    sums = np.cumsum([0, *_sizes(file, groups)])
+    rows = BATCH_ROWS
+    while rows > 1:
+        ends = sums[np.minimum(np.arange(rows, len(sums) + rows - 1, rows), len(sums) - 1)]
+        if np.diff(ends, prepend=0).max(initial=0) <= BATCH_BYTES:
+            break
+        rows //= 2
+    return rows
+
+
+def _sizes(file: pq.ParquetFile, groups: list[int]) -> np.ndarray[Any, Any]:
+    """The bytes of body and properties of each row; 0 where no row has a body. How they are stored
+    says little of that: equal bodies are stored once."""
+    sizes = [np.zeros(0, np.int64)]
+    for index in groups:
+        group = file.metadata.row_group(index)
+        if _has_bodies(group):
+            table = file.read_row_group(index, ["kind", "size"], use_threads=False)
+            is_message = pc.equal(table["kind"].cast(pa.string()), Accepted.__name__)
+            sizes.append(pc.if_else(is_message, table["size"], 0).to_numpy())
+        else:
+            sizes.append(np.zeros(group.num_rows, np.int64))
+    return np.concatenate(sizes)
+
+
+def _has_bodies(group: pq.RowGroupMetaData) -> bool:
+    columns = [group.column(index) for index in range(group.num_columns)]
+    found = {column.path_in_schema: column for column in columns}
+    if not {"body", "size"} <= found.keys():
+        return False
+    statistics = found["body"].statistics
+    return statistics is None or statistics.null_count < group.num_rows
 
 
 def _of_kinds(batch: pa.RecordBatch, kinds: frozenset[str] | None) -> pa.RecordBatch:
@@ -375,7 +424,11 @@ class JournalStream(spark.DataSourceStreamReader, limits.SupportsTriggerAvailabl
         if isinstance(limit, limits.ReadAllAvailable):
             return _offset(end, now)
         most = limit.max_rows if isinstance(limit, limits.ReadMaxRows) else self._options.max_facts
-        return _offset(min(end, _bounded(now.segments, after, most)), now)
+        end = min(end, _bounded(now.segments, after, most))
+        heavy = self._options.max_bytes or (MAX_BYTES if self._feed.is_near else None)
+        if heavy is not None:
+            end = _lighter(self._feed, now.segments, after, end, heavy)
+        return _offset(end, now)
 
     def reportLatestOffset(self) -> Offset:
         now = self._feed.look()
@@ -423,3 +476,28 @@ def _bounded(found: Iterable[Segment], after: int, most: int) -> int:
     end = max(after, coming[0].first - 1) + most
     whole = [segment.last for segment in coming if segment.last <= end]
     return whole[-1] if whole else end
+
+
+def _lighter(feed: Feed, found: Iterable[Segment], after: int, upto: int, most: int) -> int:
+    """How far a micro batch goes so that its messages have so many bytes at most; one fact at
+    least, whatever it has."""
+    left = most
+    for segment in found:
+        if segment.last <= after or segment.first > upto:
+            continue
+        try:
+            with pq.ParquetFile(feed.open(segment)) as file:
+                sizes = _sizes(file, list(range(file.num_row_groups)))
+                if not sizes.any():
+                    continue
+                numbers = file.read(["number"], use_threads=False)["number"].to_numpy()
+        except (OSError, pa.ArrowException):
+            continue  # whoever reads it will find out what is the matter
+        is_wanted = (numbers > after) & (numbers <= upto)
+        numbers, sizes = numbers[is_wanted], sizes[is_wanted]
+        fitting = int(np.searchsorted(np.cumsum(sizes), left, side="right"))
+        if fitting < len(numbers):
+            is_first = left == most and fitting == 0
+            return int(numbers[0] if is_first else numbers[fitting] - 1)
+        left -= int(sizes.sum())
+    return upto
