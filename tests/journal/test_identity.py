@@ -22,6 +22,7 @@ def test_a_journal_keeps_the_identity_it_was_given(tmp_path: Path) -> None:
     assert len(known) == 32
     assert identified(tmp_path) == known == identity_file(tmp_path)
     assert (tmp_path / IDENTITY).stat().st_mode & 0o777 == 0o600
+    assert IDENTITY.startswith("_"), "Spark would take it for a segment"
     other = tmp_path / "other"
     other.mkdir()
     assert identified(other) != known

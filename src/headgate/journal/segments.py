@@ -19,8 +19,8 @@ from headgate.core.model.value import value
 NAME = re.compile(r"(\d{20})-(\d{20})\.parquet")
 PART = ".part"
 """How a temporary name ends."""
-IDENTITY = "journal.id"
-"""The file that says which journal it is."""
+IDENTITY = "_journal.id"
+"""The file that says which journal it is; who reads the folder as Parquet passes over the line."""
 IDENTITY_HEADER = "headgate-journal"
 """Where the admin port says it, beside the list of segments."""
 
