@@ -174,7 +174,8 @@ TABLES: Mapping[str, Table] = {
         ),
         Table(
             "matches",
-            "How the expression of each subscription judged the messages of its queue.",
+            "How the expression of each subscription judged the messages of its queue; of a queue"
+            f" with more, the first {match_counts.EXPRESSIONS_MAX:,} expressions.",
             (f.Accepted,),
             None,
             {
