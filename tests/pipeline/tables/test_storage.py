@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from pyarrow import fs
 
 from headgate.errors import PipelineError
+from headgate.pipeline.tables import storage as storage_module
 from headgate.pipeline.tables.storage import Storage
 
 
@@ -54,6 +57,25 @@ def test_elsewhere_a_name_is_looked_for_before_it_is_written(tmp_path: Path) -> 
 def test_a_place_that_arrow_does_not_know_is_named() -> None:
     with pytest.raises(PipelineError, match="cannot keep tables in gopher://host/tables"):
         Storage("gopher://host/tables").names("_log")
+
+
+def test_spark_and_arrow_each_hear_their_own_name_of_a_bucket(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = []
+
+    def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
+        asked.append(uri)
+        return fs.LocalFileSystem(), str(tmp_path)
+
+    monkeypatch.setattr(
+        storage_module,
+        "fs",
+        SimpleNamespace(**{**vars(fs), "FileSystem": SimpleNamespace(from_uri=from_uri)}),
+    )
+    storage = Storage("s3a://bucket/tables")
+    assert storage.names("_log") == []
+    assert (asked, storage.uri("x")) == (["s3://bucket/tables"], "s3a://bucket/tables/x")
 
 
 def test_the_folder_of_the_tables_is_for_its_owner_alone(

@@ -115,7 +115,9 @@ class Storage:
         if self.local is not None:
             return fs.LocalFileSystem(), str(self.local)
         try:
-            found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(self.root)
+            # Hadoop's name for it, which Spark needs, is another than Arrow's.
+            uri = re.sub("^s3a:", "s3:", self.root)
+            found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
             return found
         except (OSError, ValueError) as error:
             raise PipelineError(f"cannot keep tables in {self.root}: {error}") from error
