@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +20,12 @@ from headgate.cli.pipeline.place import (
     since_option,
     spark_options,
 )
+from headgate.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from headgate.pipeline.jobs.replay import Tally
 
 
 @click.command()
@@ -47,7 +49,8 @@ def replay(
 ) -> None:
     """Send messages of the journal again, each once.
 
-    A replay that was interrupted goes on where it was. Needs domains with journal_bodies.
+    What the same options but for the window have sent before is left out. A replay that was
+    interrupted goes on where it was. Needs domains with journal_bodies.
     """
     predicate = compiled(expression) if expression is not None else None
     session = spark()
@@ -55,30 +58,35 @@ def replay(
 
     wanted = replaying.Wanted(domain, to, predicate, since, until)
     with one_line():
-        found, bodiless = replaying.check(session, place.source, wanted)
-        if bodiless:
-            click.echo(f"{bodiless} of {found} messages lack a body and are left out", err=True)
-        query = replaying.start(session, place.source, place.sink, place.tables, wanted, job)
-        follow(query, Told(query, to).go_on)
-        sent = replaying.sent(query)
-    click.echo(f"sent {sent} of {found} messages to {to} as {job or wanted.job}")
+        done = replaying.play(
+            session, place.source, place.sink, place.tables, wanted, _followed, job
+        )
+    name, found = job or wanted.job, done.found
+    if done.resumed:
+        click.echo(f"sent {done.resumed} messages that an interrupted run had left", err=True)
+    if found.before:
+        click.echo(f"{found.before} of {found.messages} messages were sent before", err=True)
+    if found.bodiless:
+        click.echo(f"{found.bodiless} of {found.messages} messages lack a body", err=True)
+    click.echo(f"sent {done.sent} of {found.messages} messages to {to} as {name}")
+    if done.missing:
+        raise PipelineError(
+            f"{done.missing} messages were found and not sent: see whether the journal lost"
+            " segments meanwhile, and send them with --job and another name"
+        )
 
 
-@dataclass
-class Told:
-    """How much of a replay has been told."""
+def _followed(query: StreamingQuery, tally: Tally) -> None:
+    """Tell how far it is, whenever it has gone on."""
+    printed = 0
 
-    query: StreamingQuery
-    to: str
-    sent: int = 0
+    def go_on() -> None:
+        nonlocal printed
+        if (sent := tally.total()) > printed:
+            click.echo(f"sent {sent} messages so far", err=True)
+            printed = sent
 
-    def go_on(self) -> None:
-        from headgate.pipeline.jobs import replay as replaying
-
-        sent = replaying.sent(self.query)
-        if sent > self.sent:
-            click.echo(f"sent {sent} messages to {self.to}", err=True)
-        self.sent = sent
+    follow(query, go_on)
 
 
 @click.command()
