@@ -208,6 +208,10 @@ def test_columns_that_nobody_asked_for_are_null(journal: Path) -> None:
         ({"maxFacts": "many"}, "maxFacts is a number, not 'many'"),
         ({"startingOffset": "-3"}, "startingOffset is earliest or latest or a number, not '-3'"),
         ({"onExpired": "ignore"}, "onExpired is fail or skip, not 'ignore'"),
+        ({"maxBytes": "1 MB"}, "maxBytes is a number, not '1 MB'"),
+        ({"endingOffset": "latest"}, "endingOffset is a number, not 'latest'"),
+        ({"startingTimestamp": "noon"}, "startingTimestamp is a moment such as"),
+        ({"startingTimestamp": "2026-11-15", "startingOffset": "1"}, "keep one of startingOffset"),
     ],
 )
 def test_a_wrong_option_is_told(journal: Path, options: dict[str, str], text: str) -> None:
@@ -453,6 +457,24 @@ def test_a_stream_begins_where_it_is_told(tmp_path: Path) -> None:
         assert numbers(stream, stream.partitions(at(expected), end)) == list(
             range(expected + 1, 105)
         )
+
+
+def test_a_query_begins_at_a_moment_and_ends_with_a_fact(tmp_path: Path) -> None:
+    moments = [10.0, 20.0, 30.0, 25.0, 40.0, 50.0]
+    facts = [SessionOpened(at, SessionId(1), "w", "n") for at in moments]
+    write_journal(tmp_path / "j", facts, per_segment=2)
+    for moment, first in ((0, 1), (10, 1), (11, 2), (26, 3), (31, 5), (50, 6), (51, 7)):
+        text = f"1970-01-01T00:00:{moment:02}Z"
+        options = of(tmp_path / "j", startingTimestamp=text, endingOffset="6")
+        stream, reader = JournalStream(options), JournalReader(options)
+        start = stream.initialOffset()
+        assert start == at(first - 1), moment
+        assert numbers(reader, reader.partitions()) == list(range(first, 7))
+    bounded = of(tmp_path / "j", endingOffset="3")
+    reader = JournalReader(bounded)
+    assert numbers(reader, reader.partitions()) == [1, 2, 3]
+    assert JournalStream(bounded).latestOffset(at(0), ReadAllAvailable()) == at(3)
+    assert JournalStream(bounded).latestOffset(at(3), ReadAllAvailable()) == at(3)
 
 
 def test_a_micro_batch_ends_with_a_segment_or_with_its_limit(journal: Path) -> None:

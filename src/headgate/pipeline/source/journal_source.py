@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -68,6 +69,10 @@ class Options:
 
     start: int | None
     """The number after which to begin; None is the end of the journal as it is now."""
+    moment: float | None
+    """Begin with the first fact at or after this time instead."""
+    end: int
+    """The last fact that is read, if it ever comes."""
     max_facts: int
     max_bytes: int | None
     """Of messages; if nothing is said, `MAX_BYTES` where files can be looked into."""
@@ -80,6 +85,9 @@ class Options:
         given = {name.lower(): text.strip() for name, text in options.items()}
         start = given.get("startingoffset", "earliest")
         first = STARTS[start] if start in STARTS else _whole("startingOffset", start, *STARTS)
+        moment = given.get("startingtimestamp")
+        if moment is not None and "startingoffset" in given:
+            raise PipelineError("keep one of startingOffset and startingTimestamp")
         names = [name.strip() for name in given.get("columns", "").split(",") if name.strip()]
         for name in set(names).difference(ARROW.names):
             known = ", ".join(ARROW.names)
@@ -89,6 +97,8 @@ class Options:
             raise PipelineError(f"onExpired is fail or skip, not {expired!r}")
         return cls(
             start=None if first is None else max(0, first - 1),
+            moment=_moment(moment) if moment is not None else None,
+            end=_whole("endingOffset", given["endingoffset"]) if "endingoffset" in given else END,
             max_facts=max(1, _whole("maxFacts", given.get("maxfacts", str(MAX_FACTS)))),
             max_bytes=max(1, _whole("maxBytes", heavy)) if heavy is not None else None,
             columns=tuple(dict.fromkeys(["number", "kind", *names]) if names else ARROW.names),
@@ -100,6 +110,16 @@ def _whole(name: str, text: str, *words: str) -> int:
     if not text.isdecimal():
         raise PipelineError(f"{name} is {' or '.join([*words, 'a number'])}, not {text!r}")
     return int(text)
+
+
+def _moment(text: str) -> float:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise PipelineError(
+            f"startingTimestamp is a moment such as 2026-11-15T12:00:00Z, not {text!r}"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 # Planning.
@@ -167,6 +187,22 @@ def _bounds(group: pq.RowGroupMetaData) -> tuple[int, int] | None:
                 else None
             )
     return None
+
+
+def _since(feed: Feed, found: Sequence[Segment], moment: float) -> int:
+    """The number after which facts are at or after a moment. It is looked for from the newest on,
+    so that no segment is fetched that is not read anyway."""
+    after = found[-1].last if found else 0
+    for segment in reversed(found):
+        try:
+            table = pq.read_table(feed.open(segment), columns=["number", "at"])
+        except (OSError, pa.ArrowException):
+            continue  # whoever reads it will find out what is the matter
+        is_later = pc.greater_equal(table["at"], moment)
+        if not pc.any(is_later).as_py():
+            break
+        after = table["number"][pc.index(is_later, True).as_py()].as_py() - 1
+    return after
 
 
 # Reading.
@@ -322,7 +358,8 @@ def _not_in(now: Listing, planned: Iterable[Segment]) -> list[Segment]:
 def _expired(first: int, last: int) -> str:
     return (
         f"the facts from {first} to {last} expired before they were read; to go on without them,"
-        " set the option onExpired to skip; to begin anew, use another checkpoint"
+        " set the option onExpired to skip (`pipeline run --on-expired skip`); to begin anew, use"
+        " another checkpoint"
     )
 
 
@@ -335,7 +372,7 @@ class JournalReader(spark.DataSourceReader):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._feed = feed_of(options)
         self._options = replace(Options.of(options), skip_expired=True)
-        self._after, self._upto = self._options.start, END
+        self._after, self._upto = self._options.start, self._options.end
         self._kinds: frozenset[str] | None = None
 
     def pushFilters(self, filters: list[spark.Filter]) -> Iterable[spark.Filter]:
@@ -345,6 +382,8 @@ class JournalReader(spark.DataSourceReader):
 
     def partitions(self) -> Sequence[Span]:
         found = [] if self._after is None else self._feed.segments()
+        if self._options.moment is not None:
+            self._between(_since(self._feed, found, self._options.moment), END)
         upto = min([self._upto, *(segment.last for segment in found[-1:])])
         # Of no spans at all, Spark would make one of its own.
         return plan(self._feed, found, self._after or 0, upto) or [Span(0, 0, ())]
@@ -396,6 +435,8 @@ class JournalStream(spark.DataSourceStreamReader, limits.SupportsTriggerAvailabl
 
     def initialOffset(self) -> Offset:
         now = self._feed.look()
+        if self._options.moment is not None:
+            return _offset(_since(self._feed, now.segments, self._options.moment), now)
         first = min((segment.first - 1 for segment in now.segments[:1]), default=0)
         start = self._options.start
         return _offset(_last(now) if start is None else start or first, now)
@@ -417,6 +458,7 @@ class JournalStream(spark.DataSourceStreamReader, limits.SupportsTriggerAvailabl
             )
         if self._target is not None:
             end = min(end, self._target)
+        end = min(end, self._options.end)
         if end <= after:
             if self._target is None:
                 time.sleep(IDLE_SECONDS)
