@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from headgate.cli import cli
 from headgate.cli.pipeline.place import Since
+from headgate.errors import PipelineError
 from headgate.pipeline.tables.archive import Archive
 from headgate.pipeline.tables.manifests import Batch
 from tests.support.journals import facts_of_a_day, write_journal
@@ -19,7 +21,7 @@ from tests.support.journals import facts_of_a_day, write_journal
 
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(master: str | None, remote: str | None) -> None:
+    def start(*where: object) -> None:
         raise AssertionError("Spark was started")
 
     monkeypatch.setattr("headgate.cli.pipeline.place._session", start)
@@ -39,6 +41,22 @@ def test_a_wrong_expression_is_shown_with_a_caret_before_spark_starts(tmp_path: 
         done = run(tmp_path, *command)
         assert done.exit_code == 1
         assert "x >> 1\n   ^" in done.stderr
+
+
+def test_settings_of_spark_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+
+    def start(master: str | None, remote: str | None, settings: Mapping[str, str]) -> None:
+        given.append(settings)
+        raise PipelineError("enough")
+
+    monkeypatch.setattr("headgate.cli.pipeline.place._session", start)
+    (tmp_path / "var" / "journal").mkdir(parents=True)
+    for wrong in ("spark.x", "memory=4g"):
+        done = run(tmp_path, "run", "--conf", wrong)
+        assert "--conf is spark.NAME=VALUE" in done.stderr
+    run(tmp_path, "run", "--conf", "spark.driver.memory=4g", "--conf", "spark.a=b=c")
+    assert given == [{"spark.driver.memory": "4g", "spark.a": "b=c"}]
 
 
 @pytest.mark.usefixtures("no_spark")
