@@ -21,7 +21,7 @@ KEY = b"headgate.journal.id"
 
 def identity_of(directory: Path, files: list[Segment]) -> str:
     """The identity of a journal, of which these are the files; empty if it is older than that."""
-    return identity_file(directory) or (_told(files[-1]) if files else "")
+    return identity_file(directory) or (_in_footer(files[-1]) if files else "")
 
 
 def identified(directory: Path) -> str:
@@ -33,7 +33,7 @@ def identified(directory: Path) -> str:
     return known
 
 
-def _told(segment: Segment) -> str:
+def _in_footer(segment: Segment) -> str:
     try:
         metadata = pq.read_metadata(segment.path).metadata or {}
     except (OSError, pa.ArrowException):

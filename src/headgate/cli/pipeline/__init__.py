@@ -15,6 +15,7 @@ from headgate.cli.lazy import LazyGroup
         "sql": "headgate.cli.pipeline.tables",
         "tidy": "headgate.cli.pipeline.tables",
         "files": "headgate.cli.pipeline.tables",
+        "rebuild": "headgate.cli.pipeline.tables",
         "dryrun": "headgate.cli.pipeline.questions",
         "audit": "headgate.cli.pipeline.questions",
         "replay": "headgate.cli.pipeline.sending",

@@ -25,9 +25,23 @@ if TYPE_CHECKING:
 @spark_options
 @click.option("--once", is_flag=True, help="Catch up with the journal, then end.")
 @click.option("--keep-days", type=click.IntRange(1), help="Remove rows of older days.")
+@click.option("--max-facts", type=click.IntRange(1), help="Facts of a batch at most.")
+@click.option("--max-bytes", type=click.IntRange(1), help="Bytes of its messages at most.")
+@click.option(
+    "--on-expired",
+    type=click.Choice(["fail", "skip"]),
+    help="What to do about facts that the journal dropped before they were read.",
+)
 @click.option("--show", "queries", multiple=True, metavar="QUERY", help="Asked in the end.")
 def run(
-    place: Place, spark: Spark, once: bool, keep_days: int | None, queries: tuple[str, ...]
+    place: Place,
+    spark: Spark,
+    once: bool,
+    keep_days: int | None,
+    max_facts: int | None,
+    max_bytes: int | None,
+    on_expired: str | None,
+    queries: tuple[str, ...],
 ) -> None:
     """Keep the tables up to date, until it is stopped."""
     session = spark()
@@ -35,8 +49,10 @@ def run(
     from headgate.pipeline.tables.archive import Archive
 
     archive = Archive(place.tables)
+    given = {"maxFacts": max_facts, "maxBytes": max_bytes, "onExpired": on_expired}
+    source = {**place.source, **{name: str(it) for name, it in given.items() if it is not None}}
     with one_line():
-        with keeper.keeping(session, place.source, place.tables, once=once) as query:
+        with keeper.keeping(session, source, place.tables, once=once) as query:
             click.echo(f"the tables are in {place.tables}", err=True)
             printed = Printed(query)
             with nullcontext() if once else upkeep.beside(session, archive, keep_days):
@@ -85,6 +101,49 @@ def tidy(place: Place, spark: Spark, keep_days: int | None) -> None:
     click.echo(
         f"merged {done.merged} files into {done.made}, let go of {done.expired} that are too old,"
         f" deleted {done.deleted}"
+    )
+
+
+@click.command()
+@click.option("--table", "names", multiple=True, metavar="TABLE", help="Only this one.")
+@click.option("--from", "first", type=click.IntRange(1), default=1, help="The first fact.")
+@click.option("--to", "last", type=click.IntRange(1), help="The last one.")
+@click.option(
+    "--source",
+    "origin",
+    type=click.Choice(["journal", "facts"]),
+    default="journal",
+    show_default=True,
+    help="What to make them of; the table facts has what the journal has dropped.",
+)
+@place_options
+@spark_options
+def rebuild(
+    names: tuple[str, ...], first: int, last: int | None, origin: str, place: Place, spark: Spark
+) -> None:
+    """Make rows of the tables again, of all facts or of a range.
+
+    Readers see the old rows until all new ones are there. The tables may be kept meanwhile.
+    """
+    from headgate.pipeline.tables.manifests import END
+    from headgate.pipeline.tables.tables import TABLES
+
+    for name in names:
+        if name not in TABLES:
+            raise PipelineError(f"there is no table {name}; there are {', '.join(TABLES)}")
+    if origin == "facts" and "facts" in names:
+        raise PipelineError("the table facts is made of the journal: leave out --source")
+    chosen = names or tuple(name for name in TABLES if origin == "journal" or name != "facts")
+    session = spark()
+    from headgate.pipeline.tables.rebuild import Range
+    from headgate.pipeline.tables.rebuild import rebuild as rebuilt
+
+    source = place.source if origin == "journal" else None
+    with one_line():
+        done = rebuilt(session, source, place.tables, chosen, Range(first - 1, last or END))
+    click.echo(
+        f"made the rows of facts {done.facts.after + 1} to {done.facts.upto} again:"
+        f" {done.replaced} files were replaced by {done.made}"
     )
 
 

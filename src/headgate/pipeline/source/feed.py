@@ -292,7 +292,8 @@ def _mark(folder: Path, segment: Segment, problem: str) -> None:
         file.write(json.dumps({"bytes": segment.bytes, "problem": why}).encode())
     print(
         f"headgate: left out {segment.path.name}, which cannot be read ({why}); `headgate journal"
-        f" verify` tells more, and without {mark} it is read again",
+        f" verify` tells more, and without {mark} it is read again; tables get its facts by"
+        f" `headgate pipeline rebuild --from {segment.first} --to {segment.last}`",
         file=sys.stderr,
     )
 

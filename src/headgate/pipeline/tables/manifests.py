@@ -20,6 +20,9 @@ SCHEMA_VERSION = 1
 RECENT = 200
 """Batches that a state tells of."""
 
+END = 2**63 - 1
+"""A number that no fact reaches."""
+
 DAY = re.compile(r"/day=(\d{4}-\d\d-\d\d)/")
 
 
