@@ -4,7 +4,7 @@
 
 Catching up: a journal of so many facts, as a router with shared queues makes them, into all
 tables, with `pipeline run --once`. Latency: a router in a process of its own makes about 1,000
-facts a second while the stream runs; a row is there when the part that it is in is whole.
+facts a second while the stream runs; a row is there when the manifest of its batch is put.
 """
 
 from __future__ import annotations
@@ -86,14 +86,15 @@ def catch_up(session: SparkSession, folder: Path, facts: int) -> None:
     made = time.perf_counter() - made
     size = sum(path.stat().st_size for path in (folder / "journal").glob("*.parquet"))
     print(f"{count:,} facts in a journal of {size / 1e6:.0f} MB, made in {made:.0f} s")
-    warm = keeper.start(session, {"path": str(folder / "journal")}, f"{folder}/warm", once=True)
-    warm.awaitTermination()
+    source = {"path": str(folder / "journal")}
+    with keeper.keeping(session, source, f"{folder}/warm", once=True) as query:
+        query.awaitTermination()
     started = time.perf_counter()
-    query = keeper.start(session, {"path": str(folder / "journal")}, f"{folder}/tables", once=True)
-    query.awaitTermination()
+    with keeper.keeping(session, source, f"{folder}/tables", once=True) as query:
+        query.awaitTermination()
     took = time.perf_counter() - started
     rate = count / took
-    kept = sum(note["facts"] for note in Archive(f"{folder}/tables").notes())
+    kept = sum(batch.facts for batch in Archive(f"{folder}/tables").state().recent)
     assert kept == count, "every fact is in the tables"
     met = "met" if rate >= GOAL * REAL_TIME else "MISSED"
     print(
@@ -139,24 +140,21 @@ def latency(session: SparkSession, folder: Path, seconds: float) -> None:
     while not list((folder / "journal").glob("*.parquet")):
         time.sleep(0.1)
     root = str(folder / "tables")
-    query = keeper.start(session, {"path": str(folder / "journal")}, root, seconds=0.1)
-    load.join()
-    time.sleep(5)
-    query.stop()
+    with keeper.keeping(session, {"path": str(folder / "journal")}, root, seconds=0.1):
+        load.join()
+        time.sleep(5)
     archive = Archive(root)
-    notes = archive.notes()
-    begin = notes[0]["started"] + SETTLED
+    state = archive.state()
+    begin = state.recent[0].started + SETTLED
+    whole = {batch.upto: batch.started + batch.seconds for batch in state.recent}
     waits: list[float] = []
-    for part in archive.parts("minutes"):
-        (facts_part,) = [each for each in archive.parts("facts") if each.first == part.first]
-        whole = max(part.written, facts_part.written)
-        for file in Path(facts_part.path).rglob("*.parquet"):
-            times = pq.ParquetFile(file).read(columns=["at"])["at"].to_pylist()
-            waits += [whole - at for at in times if at >= begin]
+    for file in state.table("facts"):
+        table = pq.ParquetFile(archive.storage.uri(file.path)).read(columns=["at"])
+        waits += [whole[file.upto] - at for at in table["at"].to_pylist() if at >= begin]
     if not waits:
         sys.exit("no facts came after the first batches; give it more --seconds")
     cuts = statistics.quantiles(waits, n=100)
-    batches = [note["seconds"] for note in notes if note["started"] >= begin and note["facts"]]
+    batches = [each.seconds for each in state.recent if each.started >= begin and each.facts]
     print(
         f"{len(waits):,} facts at {len(waits) / seconds:,.0f} a second: from a fact to its row"
         f" p50 {cuts[49]:.2f} s, p95 {cuts[94]:.2f} s; {len(batches)} batches,"

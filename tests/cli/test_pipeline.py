@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -12,13 +13,15 @@ from click.testing import CliRunner, Result
 
 from headgate.cli import cli
 from headgate.cli.pipeline.place import Since
+from headgate.errors import PipelineError
 from headgate.pipeline.tables.archive import Archive
+from headgate.pipeline.tables.manifests import Batch
 from tests.support.journals import facts_of_a_day, write_journal
 
 
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(master: str | None, remote: str | None) -> None:
+    def start(*where: object) -> None:
         raise AssertionError("Spark was started")
 
     monkeypatch.setattr("headgate.cli.pipeline.place._session", start)
@@ -38,6 +41,22 @@ def test_a_wrong_expression_is_shown_with_a_caret_before_spark_starts(tmp_path: 
         done = run(tmp_path, *command)
         assert done.exit_code == 1
         assert "x >> 1\n   ^" in done.stderr
+
+
+def test_settings_of_spark_are_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+
+    def start(master: str | None, remote: str | None, settings: Mapping[str, str]) -> None:
+        given.append(settings)
+        raise PipelineError("enough")
+
+    monkeypatch.setattr("headgate.cli.pipeline.place._session", start)
+    (tmp_path / "var" / "journal").mkdir(parents=True)
+    for wrong in ("spark.x", "memory=4g"):
+        done = run(tmp_path, "run", "--conf", wrong)
+        assert "--conf is spark.NAME=VALUE" in done.stderr
+    run(tmp_path, "run", "--conf", "spark.driver.memory=4g", "--conf", "spark.a=b=c")
+    assert given == [{"spark.driver.memory": "4g", "spark.a": "b=c"}]
 
 
 @pytest.mark.usefixtures("no_spark")
@@ -72,9 +91,8 @@ def test_the_status_says_how_far_the_tables_are_behind(tmp_path: Path) -> None:
     before = json.loads(run(tmp_path, "status", "--json").stdout)
     assert (before["facts_in_journal"], before["facts_in_tables"]) == (last, 0)
     archive = Archive(str(tmp_path / "var" / "pipeline"))
-    note = {"facts": 20, "last": 20, "at": time.time() - 60, "seconds": 1.5}
-    archive.note(0, note)
-    archive.note(1, {**note, "facts": 0, "last": None, "at": None})
+    archive.commit({}, batch=Batch(0, "q", "", 0, 20, 20, time.time() - 60, time.time(), 1.5))
+    archive.commit({}, batch=Batch(1, "q", "", 20, 20, 0, None, time.time(), 1.0))
     after = json.loads(run(tmp_path, "status", "--json").stdout)
     assert (after["lag_facts"], after["batch"], after["batch_seconds"]) == (last - 20, 0, 1.5)
     assert 59 < after["lag_seconds"] < 70

@@ -2,14 +2,19 @@
 each that was accepted into a queue of another router.
 
     python -m tests.crash.keeper FOLDER ROUTER [--once]
+    python -m tests.crash.keeper FOLDER --second
 
-It says "ready" when both streams run.
+It says "ready" when both streams run. A second one only keeps the tables, at the same time as the
+first and without asking for the lease: as one that was taken for dead, or on a machine that the
+lock does not reach.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -17,7 +22,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.pipeline.session import open_session
 from headgate.pipeline.source.format import register
-from headgate.pipeline.tables import keeper
+from headgate.pipeline.tables import keeper, lease, upkeep
+from headgate.pipeline.tables.archive import Archive
+from headgate.pipeline.tables.storage import Storage
 from tests.crash.routers import QUEUE
 from tests.pipeline.conftest import SETTINGS
 
@@ -31,20 +38,47 @@ FACTS_TO_CATCH_UP = 20_000
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder")
-    parser.add_argument("router")
+    parser.add_argument("router", nargs="?", default="")
     parser.add_argument("--once", action="store_true")
+    parser.add_argument("--second", action="store_true")
     options = parser.parse_args()
     session = register(open_session(master="local[2]", settings=SETTINGS))
-    queries = start(session, options.folder, options.router, options.once)
+    if options.second:
+        compete(session, options.folder)
+        return
+    with started(session, options.folder, options.router, options.once) as queries:
+        print("ready", flush=True)
+        while any(query.isActive for query in queries):
+            time.sleep(0.1)
+        for query in queries:
+            if error := query.exception():
+                raise error
+
+
+@contextmanager
+def not_held(storage: Storage, name: str) -> Iterator[None]:
+    """A lease that keeps nobody out."""
+    yield
+
+
+def compete(session: SparkSession, folder: str) -> None:
+    """Keep the tables too, until the first one or a kill ends it."""
+    lease.held = not_held
+    source = {"path": f"{folder}/journal", "maxFacts": str(FACTS_AT_ONCE)}
     print("ready", flush=True)
-    while any(query.isActive for query in queries):
+    while True:
+        with (
+            suppress(Exception),  # who is told that another one was faster tries again
+            keeper.keeping(session, source, f"{folder}/tables", seconds=0.1) as query,
+        ):
+            query.awaitTermination()
         time.sleep(0.1)
-    for query in queries:
-        if error := query.exception():
-            raise error
 
 
-def start(session: SparkSession, folder: str, router: str, once: bool) -> list[StreamingQuery]:
+@contextmanager
+def started(
+    session: SparkSession, folder: str, router: str, once: bool
+) -> Iterator[list[StreamingQuery]]:
     source = {
         "path": f"{folder}/journal",
         "maxFacts": str(FACTS_TO_CATCH_UP if once else FACTS_AT_ONCE),
@@ -57,10 +91,12 @@ def start(session: SparkSession, folder: str, router: str, once: bool) -> list[S
         .option("checkpointLocation", f"{folder}/sending")
     )
     sending = sending.trigger(availableNow=True) if once else sending
-    return [
-        keeper.start(session, source, f"{folder}/tables", once=once, seconds=0.1),
-        sending.start(),
-    ]
+    tables = f"{folder}/tables"
+    with (
+        keeper.keeping(session, source, tables, once=once, seconds=0.1) as keeping,
+        upkeep.beside(session, Archive(tables), None, pause=1.0),
+    ):
+        yield [keeping, sending.start()]
 
 
 if __name__ == "__main__":

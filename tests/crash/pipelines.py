@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,6 +51,7 @@ def run(folder: Path, rounds: int, seed: int) -> Result:
     try:
         for number in range(rounds):
             keeper = _keeper(folder, url)
+            second = _keeper(folder, url, "--second") if draw.random() < 0.5 else None
             playing = threading.Thread(target=_play, args=(folder, ledger, seed + 1 + 100 * number))
             playing.start()
             time.sleep(draw.uniform(0.0, 3.0))
@@ -61,6 +63,13 @@ def run(folder: Path, rounds: int, seed: int) -> Result:
             time.sleep(draw.uniform(0.0, 6.0))
             _kill(keeper)
             result.kills["pipeline"] += 1
+            if second is not None:
+                time.sleep(draw.uniform(0.0, 6.0))  # it goes on alone for a while
+                _kill(second)
+                result.kills["second pipeline"] += 1
+                # Two that write one checkpoint can leave it so that it is refused; the tables know
+                # how to go on without it.
+                shutil.rmtree(folder / "tables" / "_checkpoint", ignore_errors=True)
             playing.join()
             print(f"life {number + 1}/{rounds} of the pipeline is over", file=sys.stderr)
         with _keeper(folder, url, "--once") as keeper:
@@ -122,10 +131,11 @@ def _compare(folder: Path, result: Result) -> None:
 
 
 def _rows(folder: Path, table: str, *columns: str) -> list[dict[str, Any]]:
-    parts = Archive(str(folder / "tables")).parts(table)
+    archive = Archive(str(folder / "tables"))
     return [
         row
-        for part in parts
-        for file in sorted(Path(part.path).rglob("*.parquet"))
-        for row in pq.ParquetFile(file).read(columns=list(columns)).to_pylist()
+        for file in archive.state().table(table)
+        for row in pq.ParquetFile(archive.storage.uri(file.path))
+        .read(columns=[*columns])
+        .to_pylist()
     ]

@@ -9,10 +9,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.core.facts import KINDS
+from headgate.core.facts import KINDS, Accepted
+from headgate.core.model.ids import MessageId, QueueId
 from headgate.core.turn.outbox import OutboxRow
 from headgate.core.turn.store_requests import Batch
 from headgate.errors import StoreError
@@ -32,6 +34,7 @@ from headgate.journal.segments import (
 from headgate.store import open_store
 from headgate.store.base import Store
 from headgate.store.postgres import PostgresStore
+from tests.support.journals import write_journal
 
 
 class Died(Exception):
@@ -285,6 +288,33 @@ def test_small_segments_are_merged_and_the_replaced_stay_for_a_while(bench: Benc
     assert len(all_files(bench.directory)) == 2
     assert bench.numbers() == [1, 2, 3, 4]
     sealer.close()
+
+
+def test_a_merge_has_one_group_of_rows_in_memory_whatever_they_are_in_files(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal bodies take next to nothing in files."""
+    monkeypatch.setattr("headgate.journal.sealer.BYTES_TOGETHER", 1 << 20)
+    size = 1 << 18
+    fact = Accepted(1.0, QueueId(b"bmq://d/q"), MessageId(b"m"), size, {}, bytes(size))
+    paths = write_journal(bench.directory, [fact] * 60, per_segment=6)
+    older = pq.read_table(paths[4]).drop_columns(["body", "priority"])
+    pq.write_table(older, paths[4])
+    bench.record((61, 61))
+    held, before, write = [], pa.total_allocated_bytes(), pq.ParquetWriter.write_table
+
+    def written(self: pq.ParquetWriter, table: pa.Table, rows: int) -> None:
+        held.append(pa.total_allocated_bytes() - before)
+        write(self, table, rows)
+
+    sealer = bench.sealer(Bounds(merge_files=10))
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", written)
+    assert sealer.merge()
+    sealer.close()
+    assert [(each.first, each.last) for each in segments(bench.directory)] == [(1, 60)]
+    assert bench.numbers() == list(range(1, 61))
+    assert len(held) >= 54 // 4
+    assert max(held) < 6 << 20, "of 14 MiB of bodies"
 
 
 def test_a_merge_that_dies_changes_nothing_that_is_read(bench: Bench) -> None:

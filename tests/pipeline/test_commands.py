@@ -10,29 +10,33 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from headgate.cli import cli
 from headgate.core.commands import Create, Delete
+from headgate.core.facts import Accepted
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import QueueId, ServiceId
 from headgate.core.model.limits import Limits
 from headgate.core.model.tally import name_of
 from headgate.journal.sealer_process import JournalSettings
+from headgate.journal.segments import name_of as name_of_segment
 from headgate.pipeline.source.format import register
+from headgate.pipeline.tables.keeper import Keeper
 from headgate.server.in_process import InProcessSession
 from headgate.server.router import Router
 from headgate.store.sqlite import SqliteStore
+from tests.support.journals import facts_of_a_day, write_journal
+from tests.support.spark_frames import frame
 
 
 @pytest.fixture
 def at_hand(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands take the session of the tests."""
-    monkeypatch.setattr(
-        "headgate.cli.pipeline.place._session", lambda master, remote: register(spark)
-    )
+    monkeypatch.setattr("headgate.cli.pipeline.place._session", lambda *where: register(spark))
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +111,50 @@ def test_any_data_is_routed(history: Path, spark: SparkSession, tmp_path: Path) 
         (2, "routed"),
         (3, "routed"),
     ]
+
+
+@pytest.mark.usefixtures("at_hand", "spark")
+def test_a_run_takes_the_options_of_the_source(tmp_path: Path) -> None:
+    journal = tmp_path / "var" / "journal"
+    write_journal(journal, facts_of_a_day(2)[:40], per_segment=20)
+    run(tmp_path, "run", "--once", "--max-facts", "20", "--max-bytes", "1000000")
+    assert json.loads(run(tmp_path, "status", "--json").stdout)["batch"] == 1
+    write_journal(journal, facts_of_a_day(2)[:20], per_segment=20, first=100)
+    for path in journal.glob("*.parquet"):
+        if path.name < name_of_segment(100, 119):
+            path.unlink()
+    shorter = run(tmp_path, "run", "--once", code=1)
+    assert "(`pipeline run --on-expired skip`)" in shorter.stderr
+    run(tmp_path, "run", "--once", "--on-expired", "skip")
+    again = run(tmp_path, "rebuild", "--table", "minutes", "--source", "facts")
+    assert again.stdout.startswith("made the rows of facts 1 to 119 again:")
+    for wrong in (("--table", "nothing"), ("--source", "facts", "--table", "facts")):
+        run(tmp_path, "rebuild", *wrong, code=1)
+
+
+@pytest.mark.usefixtures("at_hand")
+def test_a_table_is_routed_and_listed_without_the_files_that_were_replaced(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = tmp_path / "var" / "pipeline"
+    facts = [fact for fact in facts_of_a_day(40) if isinstance(fact, Accepted)]
+    for batch in range(4):
+        part = facts[batch * 10 : (batch + 1) * 10]
+        Keeper(str(tables))(frame(spark, part, first=batch * 10 + 1), batch)
+    accepted = len(facts)
+    before = run(tmp_path, "files", "messages").stdout.split()
+    assert "into" in run(tmp_path, "tidy").stdout
+    after = run(tmp_path, "files", "messages").stdout.split()
+    assert len(after) < len(before)
+    assert sum(pq.read_metadata(path).num_rows for path in after) == accepted
+    assert all(Path(path).exists() for path in before), "for who planned with them"
+    wanted = tmp_path / "subscriptions.jsonl"
+    wanted.write_text('{"id": "all"}\n')
+    routed = run(tmp_path, "route", "--from", "messages", "--subscriptions", str(wanted), "--json")
+    assert len(routed.stdout.splitlines()) == accepted
+    assert "there is no table nothing; there are facts" in str(
+        run(tmp_path, "files", "nothing", code=1).stderr
+    )
 
 
 QUEUES = [QueueId(b"q%d" % number) for number in range(4)]

@@ -45,6 +45,7 @@ from headgate.core.model.message import PropertyValue
 from headgate.core.turn.outbox import FactTuple
 from headgate.journal.codec import encode_facts
 from headgate.journal.columns import FIELD_NAMES, VERSION, VERSION_KEY
+from headgate.journal.identity import KEY
 from headgate.journal.sealer import _table
 from headgate.journal.segments import name_of, segments
 from headgate.server.admin.app import make_app
@@ -67,6 +68,7 @@ def write_segment(
     version: int = VERSION,
     without: Iterable[str] = (),
     row_group: int | None = None,
+    identity: str = "",
 ) -> Path:
     """A segment whose first fact has this number. A None leaves its number unused. An older
     router's segment has another `version`, and is `without` some columns."""
@@ -76,7 +78,8 @@ def write_segment(
         if fact is not None
     ]
     table = _table(rows).drop_columns(list(without))
-    table = table.replace_schema_metadata({VERSION_KEY: str(version)})
+    told_of = {KEY: identity} if identity else {}
+    table = table.replace_schema_metadata({VERSION_KEY: str(version), **told_of})
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / name_of(rows[0][0], rows[-1][0])
     pq.write_table(table, path, compression="zstd", row_group_size=row_group)
@@ -84,13 +87,18 @@ def write_segment(
 
 
 def write_journal(
-    directory: Path, facts: Iterable[Given | None], *, per_segment: int, first: int = 1
+    directory: Path,
+    facts: Iterable[Given | None],
+    *,
+    per_segment: int,
+    first: int = 1,
+    identity: str = "",
 ) -> list[Path]:
     """Segments of so many numbers each."""
     paths, waiting = [], list(facts)
     for start in range(0, len(waiting), per_segment):
         part = waiting[start : start + per_segment]
-        paths.append(write_segment(directory, first + start, part))
+        paths.append(write_segment(directory, first + start, part, identity=identity))
     return paths
 
 

@@ -34,6 +34,7 @@ from headgate.core.model.property_type import FORMS, type_of
 from headgate.errors import StoreError
 from headgate.journal.codec import decode_facts
 from headgate.journal.columns import COLUMNS, FIELD_NAMES, SCHEMA
+from headgate.journal.identity import KEY, identified
 from headgate.journal.sealer_process import URL_VARIABLE
 from headgate.journal.segments import PART, Segment, all_files, clean, current, name_of
 from headgate.store.backends import open_outbox
@@ -41,6 +42,10 @@ from headgate.store.private import make_file, make_folder
 
 ROWS_TOGETHER = 1 << 17
 """A group of rows is what one task of a reader reads at least."""
+
+BYTES_TOGETHER = 32 * MiB
+"""So many bytes in memory are a group of rows, however few they are: what equal bodies take in a
+file says nothing of what they take here."""
 
 LOCK_PAUSE = 0.05
 LOCK = "sealer.lock"
@@ -90,6 +95,7 @@ class Sealer:
             os.close(self._lock)
             raise
         self.last = max((segment.last for segment in all_files(directory)), default=0)
+        self._metadata = {**SCHEMA.metadata, KEY: identified(directory)}
         self._broken: set[Path] = set()
         """Segments that cannot be read; ``journal verify`` names them."""
 
@@ -103,7 +109,7 @@ class Sealer:
         if not rows:
             return False
         first, last = rows[0][0], rows[-1][1]
-        self._write(_table(rows), first, last)
+        self._write([_table(rows)], first, last)
         self.last = last
         return True
 
@@ -123,16 +129,15 @@ class Sealer:
                 run = [segment] if small else []
         if len(run) < self._bounds.merge_files:
             return False
-        tables = []
-        for segment in run:
-            try:
-                tables.append(pq.read_table(segment.path, schema=SCHEMA))
-            except (OSError, pa.ArrowException) as error:
-                print(f"{segment.path.name} is left as it is: {error}", file=sys.stderr)
-                self._broken.add(segment.path)
-                return True
-        self._write(pa.concat_tables(tables), run[0].first, run[-1].last)
+        try:
+            self._write(_merged(run), run[0].first, run[-1].last)
+        except Unreadable as error:
+            self._leave(error.segment, error)
         return True
+
+    def _leave(self, segment: Segment, error: Exception) -> None:
+        print(f"{segment.path.name} is left as it is: {error}", file=sys.stderr)
+        self._broken.add(segment.path)
 
     def expire(self) -> tuple[int, int] | None:
         """Remove what is too old or too much, oldest first, and replaced files after their
@@ -155,13 +160,20 @@ class Sealer:
             last, removed = segment.last, removed + segment.bytes
         return (last, removed) if last else None
 
-    def _write(self, table: pa.Table, first: int, last: int) -> None:
+    def _write(self, tables: Iterable[pa.Table], first: int, last: int) -> None:
         """Write under a temporary name, sync, rename, sync the folder: it is there whole, or
-        not at all."""
+        not at all. One group of rows is in memory at a time."""
         path = self._directory / name_of(first, last)
         part = path.with_name(path.name + PART)
         os.close(make_file(part))
-        pq.write_table(table, part, compression="zstd", row_group_size=ROWS_TOGETHER)
+        schema = SCHEMA.with_metadata(self._metadata)
+        try:
+            with pq.ParquetWriter(part, schema, compression="zstd") as writer:
+                for group in _groups(tables):
+                    writer.write_table(group.cast(schema), ROWS_TOGETHER)
+        except Unreadable:
+            part.unlink()
+            raise
         os.utime(part, (self.now, self.now))
         with open(part, "rb") as file:
             os.fsync(file.fileno())
@@ -173,6 +185,61 @@ class Sealer:
         finally:
             os.close(folder)
         self._at_step("renamed")
+
+
+class Unreadable(Exception):
+    """A segment that was to be merged cannot be read."""
+
+    def __init__(self, segment: Segment, error: Exception) -> None:
+        super().__init__(str(error))
+        self.segment = segment
+
+
+def _merged(run: Iterable[Segment]) -> Iterator[pa.Table]:
+    """The facts of segments, a group of rows at a time."""
+    for segment in run:
+        try:
+            with pq.ParquetFile(segment.path) as file:
+                for index in range(file.num_row_groups):
+                    yield _as_now(file.read_row_group(index))
+        except (OSError, pa.ArrowException) as error:
+            raise Unreadable(segment, error) from error
+
+
+def _as_now(table: pa.Table) -> pa.Table:
+    """With the columns of this version; those that an older one did not have are null."""
+    columns = [
+        table[field.name] if field.name in table.column_names else pa.nulls(len(table), field.type)
+        for field in SCHEMA
+    ]
+    return pa.Table.from_arrays(columns, names=SCHEMA.names).cast(SCHEMA)
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in groups that are neither too long nor too large."""
+    waiting: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        for part in _parts(table):
+            if waiting and (
+                rows + len(part) > ROWS_TOGETHER or size + part.nbytes > BYTES_TOGETHER
+            ):
+                yield pa.concat_tables(waiting).unify_dictionaries().combine_chunks()
+                waiting, rows, size = [], 0, 0
+            waiting.append(part)
+            rows, size = rows + len(part), size + part.nbytes
+    if waiting:
+        yield pa.concat_tables(waiting).unify_dictionaries().combine_chunks()
+
+
+def _parts(table: pa.Table) -> Iterator[pa.Table]:
+    """Halves of a table, and halves of them, until each is within the bound."""
+    if len(table) > 1 and (table.nbytes > BYTES_TOGETHER or len(table) > ROWS_TOGETHER):
+        middle = len(table) // 2
+        yield from _parts(table.slice(0, middle))
+        yield from _parts(table.slice(middle))
+    else:
+        yield table
 
 
 def _table(rows: Iterable[tuple[int, int, bytes]]) -> pa.Table:

@@ -19,6 +19,10 @@ from headgate.core.model.value import value
 NAME = re.compile(r"(\d{20})-(\d{20})\.parquet")
 PART = ".part"
 """How a temporary name ends."""
+IDENTITY = "_journal.id"
+"""The file that says which journal it is; who reads the folder as Parquet passes over the line."""
+IDENTITY_HEADER = "headgate-journal"
+"""Where the admin port says it, beside the list of segments."""
 
 
 @value
@@ -67,6 +71,14 @@ def segments(directory: Path) -> list[Segment]:
 def last_number(directory: Path) -> int:
     """The largest number that is sealed, or 0."""
     return max((segment.last for segment in all_files(directory)), default=0)
+
+
+def identity_file(directory: Path) -> str:
+    """Which journal it is, by its file; empty if there is none."""
+    try:
+        return (directory / IDENTITY).read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def clean(directory: Path) -> int:

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.client.admin import ROWS
 from headgate.errors import PipelineError
 from headgate.expr.predicate import compile_expression
 from headgate.journal import reader
 from headgate.pipeline.jobs import replay
-from headgate.pipeline.jobs.replay import Wanted
+from headgate.pipeline.jobs.replay import Found, Job, Run, Sent, Tally, Wanted
 from headgate.pipeline.jobs.sink import Row, Target, spool
 from tests.crash.routers import QUEUE, bodies_in, free_port, start
 
@@ -30,6 +31,8 @@ port = {port}
 [domains.past]
 journal_bodies = true
 [domains.closed]
+[limits]
+sink_messages = 20
 """
 
 
@@ -69,6 +72,12 @@ class House:
             assert time.monotonic() < end
             time.sleep(0.2)
 
+    @property
+    def posted_at(self) -> float:
+        """When the last message was accepted."""
+        facts = reader.facts(self.folder / "state" / "journal")
+        return max(float(fact["at"]) for fact in facts if fact["kind"] == "Accepted")
+
     def told(self) -> int:
         """How many of the messages are in the journal."""
         facts = reader.facts(self.folder / "state" / "journal")
@@ -78,12 +87,14 @@ class House:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
 
-    def replay(self, spark: SparkSession, wanted: Wanted) -> int:
+    def replay(self, spark: SparkSession, wanted: Wanted) -> Sent:
         root = str(self.folder / "tables")
         sink = {"router": self.router, "token": self.token}
-        query = replay.start(spark, self.source, sink, root, wanted)
-        query.awaitTermination()
-        return replay.sent(query)
+        return replay.play(spark, self.source, sink, root, wanted, wait)
+
+
+def wait(query: StreamingQuery, tally: Tally) -> None:
+    query.awaitTermination()
 
 
 @pytest.fixture
@@ -103,19 +114,85 @@ def test_what_matches_is_sent_once_and_only_what_is_new_the_next_time(
     wanted = Wanted("past", QUEUE, compile_expression("x >= 2"))
     house.post("past", 1, 2, 3)
     house.post("closed", 7)
-    assert replay.check(spark, house.source, wanted) == (2, 0)
-    assert house.replay(spark, wanted) == 2
-    assert house.replay(spark, wanted) == 0
+    assert house.replay(spark, wanted) == Sent(Found(2, 0, 0), 2)
+    assert house.replay(spark, wanted) == Sent(Found(2, 0, 2), 0)
     house.post("past", 4)
-    assert house.replay(spark, wanted) == 1
+    assert house.replay(spark, wanted) == Sent(Found(3, 0, 2), 1)
     house.stop()
     assert dict(bodies_in(house.folder)) == {b"body 2": 1, b"body 3": 1, b"body 4": 1}
+
+
+def test_each_window_is_sent_whichever_comes_first(spark: SparkSession, house: House) -> None:
+    house.post("past", 1, 2)
+    middle = house.posted_at + 0.001
+    time.sleep(0.01)
+    house.post("past", 3)
+    late, early = Wanted("past", QUEUE, since=middle), Wanted("past", QUEUE, until=middle)
+    assert house.replay(spark, late) == Sent(Found(1, 0, 0), 1)
+    assert house.replay(spark, early) == Sent(Found(2, 0, 0), 2)
+    assert house.replay(spark, Wanted("past", QUEUE)) == Sent(Found(3, 0, 3), 0)
+    house.stop()
+    assert dict(bodies_in(house.folder)) == {b"body 1": 1, b"body 2": 1, b"body 3": 1}
+
+
+def test_a_run_that_was_interrupted_goes_on_before_another_begins(
+    spark: SparkSession, house: House
+) -> None:
+    house.post("past", 1, 2)
+    wanted = Wanted("past", QUEUE)
+    with pytest.raises(KeyboardInterrupt):
+        replay.play(
+            spark,
+            house.source,
+            {"router": house.router, "token": house.token},
+            str(house.folder / "tables"),
+            wanted,
+            interrupt,
+        )
+    house.post("past", 3)
+    done = house.replay(spark, wanted)
+    assert done == Sent(Found(3, 0, 2), 1, done.resumed)
+    house.stop()
+    assert dict(bodies_in(house.folder)) == {b"body 1": 1, b"body 2": 1, b"body 3": 1}
+
+
+def interrupt(query: StreamingQuery, tally: Tally) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_the_router_finds_too_large_is_sent_in_smaller_batches(
+    spark: SparkSession, house: House
+) -> None:
+    """The bounds of the replay are wrong for this router, which takes 20 messages at once."""
+    house.post("past", *range(18))
+    house.post("past", *range(18, 36))
+    assert house.replay(spark, Wanted("past", QUEUE)) == Sent(Found(36, 0, 0), 36)
+    house.stop()
+    assert dict(bodies_in(house.folder)) == {b"body %d" % n: 1 for n in range(36)}
+
+
+def test_a_replay_of_an_older_headgate_is_not_taken_for_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "_replays" / "job"
+    folder.mkdir(parents=True)
+    (folder / "metadata").write_text("{}")
+    with pytest.raises(PipelineError, match="is of a replay by an older Headgate"):
+        Job(str(tmp_path), "job")
+
+
+def test_two_runs_of_a_job_do_not_begin_at_once(tmp_path: Path) -> None:
+    one, other = Job(str(tmp_path), "job"), Job(str(tmp_path), "job")
+    one.begin(0, Run(0.0, None, 5))
+    with pytest.raises(PipelineError, match="let it end first"):
+        other.begin(0, Run(0.0, None, 6))
+    assert (one.runs(), one.is_done(0)) == ([Run(0.0, None, 5)], False)
+    one.end(0, 3)
+    assert other.is_done(0)
 
 
 def test_a_history_without_bodies_says_what_keeps_them(spark: SparkSession, house: House) -> None:
     house.post("closed", 1)
     with pytest.raises(PipelineError, match=r'\[domains."closed"\] says journal_bodies = true'):
-        replay.check(spark, house.source, Wanted("closed", QUEUE))
+        house.replay(spark, Wanted("closed", QUEUE))
 
 
 def test_the_same_messages_to_the_same_queue_are_the_same_replay() -> None:

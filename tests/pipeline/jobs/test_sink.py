@@ -35,9 +35,10 @@ from headgate.core.model.ids import QueueId
 from headgate.core.model.limits import Limits
 from headgate.core.model.message import Message
 from headgate.core.model.window import Window
-from headgate.errors import HeadgateError, PipelineError
+from headgate.errors import HeadgateError, PipelineError, RouterError
 from headgate.pipeline.jobs import sink as module
 from headgate.pipeline.jobs.sink import (
+    TOO_LARGE,
     BatchSink,
     Row,
     Staged,
@@ -263,6 +264,19 @@ def test_a_write_without_a_job_is_forgotten_once_it_landed(
     methods = [(method, path.split("/")[2].split(".")[0]) for method, path, _, _ in server.asked]
     assert methods == [("POST", "once"), ("DELETE", "once"), ("POST", "job")]
     assert json.loads(server.asked[0][2]) == {"parts": [[0, 1]], "channel": "c"}
+
+
+def test_a_batch_that_is_too_large_says_how_the_stream_goes_on(
+    scripted: Callable[..., Scripted],
+) -> None:
+    server = scripted(413, 409)
+    writer = StreamSink({**OPTIONS, "router": server.url}, schema("body string"))
+    with pytest.raises(
+        PipelineError, match=rf"batch 8 {TOO_LARGE}.*remove the file offsets/8 from"
+    ):
+        writer.commit([Staged("query", 0, 5, 1)], 8)
+    with pytest.raises(RouterError):
+        writer.commit([Staged("query", 0, 5, 1)], 9)
 
 
 def test_an_abort_that_fails_hides_nothing(scripted: Callable[..., Scripted]) -> None:

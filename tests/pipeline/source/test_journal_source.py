@@ -27,20 +27,28 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, ReadMaxRows
 
 from headgate.client import admin
-from headgate.core.facts import Accepted, Fact, SessionOpened
-from headgate.core.model.ids import SessionId
+from headgate.core.facts import Accepted, ChannelCounted, Fact, SessionOpened
+from headgate.core.model.ids import MessageId, QueueId, SessionId
 from headgate.errors import PipelineError
 from headgate.journal.columns import VERSION
+from headgate.journal.identity import identified
 from headgate.journal.segments import segments
 from headgate.pipeline.session import reason
 from headgate.pipeline.source import feed as feeds
 from headgate.pipeline.source import journal_source
 from headgate.pipeline.source.feed import feed_of
 from headgate.pipeline.source.format import register
-from headgate.pipeline.source.journal_source import MAX_FACTS, JournalReader, JournalStream, Span
+from headgate.pipeline.source.journal_source import (
+    BATCH_BYTES,
+    MAX_FACTS,
+    JournalReader,
+    JournalStream,
+    Span,
+)
 from headgate.pipeline.source.schema import ARROW
 from tests.support.journals import (
     TOKEN,
+    Given,
     facts_of_a_day,
     merge_segments,
     served,
@@ -200,6 +208,10 @@ def test_columns_that_nobody_asked_for_are_null(journal: Path) -> None:
         ({"maxFacts": "many"}, "maxFacts is a number, not 'many'"),
         ({"startingOffset": "-3"}, "startingOffset is earliest or latest or a number, not '-3'"),
         ({"onExpired": "ignore"}, "onExpired is fail or skip, not 'ignore'"),
+        ({"maxBytes": "1 MB"}, "maxBytes is a number, not '1 MB'"),
+        ({"endingOffset": "latest"}, "endingOffset is a number, not 'latest'"),
+        ({"startingTimestamp": "noon"}, "startingTimestamp is a moment such as"),
+        ({"startingTimestamp": "2026-11-15", "startingOffset": "1"}, "keep one of startingOffset"),
     ],
 )
 def test_a_wrong_option_is_told(journal: Path, options: dict[str, str], text: str) -> None:
@@ -447,6 +459,24 @@ def test_a_stream_begins_where_it_is_told(tmp_path: Path) -> None:
         )
 
 
+def test_a_query_begins_at_a_moment_and_ends_with_a_fact(tmp_path: Path) -> None:
+    moments = [10.0, 20.0, 30.0, 25.0, 40.0, 50.0]
+    facts = [SessionOpened(at, SessionId(1), "w", "n") for at in moments]
+    write_journal(tmp_path / "j", facts, per_segment=2)
+    for moment, first in ((0, 1), (10, 1), (11, 2), (26, 3), (31, 5), (50, 6), (51, 7)):
+        text = f"1970-01-01T00:00:{moment:02}Z"
+        options = of(tmp_path / "j", startingTimestamp=text, endingOffset="6")
+        stream, reader = JournalStream(options), JournalReader(options)
+        start = stream.initialOffset()
+        assert start == at(first - 1), moment
+        assert numbers(reader, reader.partitions()) == list(range(first, 7))
+    bounded = of(tmp_path / "j", endingOffset="3")
+    reader = JournalReader(bounded)
+    assert numbers(reader, reader.partitions()) == [1, 2, 3]
+    assert JournalStream(bounded).latestOffset(at(0), ReadAllAvailable()) == at(3)
+    assert JournalStream(bounded).latestOffset(at(3), ReadAllAvailable()) == at(3)
+
+
 def test_a_micro_batch_ends_with_a_segment_or_with_its_limit(journal: Path) -> None:
     stream = JournalStream(of(journal))
     assert stream.getDefaultReadLimit() == ReadMaxRows(MAX_FACTS)
@@ -458,6 +488,39 @@ def test_a_micro_batch_ends_with_a_segment_or_with_its_limit(journal: Path) -> N
     small = JournalStream(of(journal, maxFacts="20"))
     assert small.latestOffset(at(20), ReadMaxFiles(1)) == at(40), "its own limit instead"
     assert small.reportLatestOffset() == at(LAST)
+
+
+def bodies(*sizes: int) -> list[Given | None]:
+    """Messages that are next to nothing in a file, and as large as this in memory."""
+    queue, message = QueueId(b"bmq://d/q"), MessageId(b"m")
+    return [Accepted(1.0, queue, message, size, {}, bytes(size)) for size in sizes]
+
+
+def test_no_more_bytes_are_in_memory_than_the_bound_however_few_they_are_in_a_file(
+    tmp_path: Path,
+) -> None:
+    sizes = [BATCH_BYTES // 8] * 40 + [10] * 100 + [2 * BATCH_BYTES] * 2
+    path = write_segment(tmp_path / "j", 1, bodies(*sizes))
+    assert path.stat().st_size < BATCH_BYTES // 100
+    stream = JournalStream(of(tmp_path / "j"))
+    (span,) = stream.partitions(at(0), at(len(sizes)))
+    batches = list(stream.read(span))
+    assert sum(batch.num_rows for batch in batches) == len(sizes)
+    assert all(batch.nbytes < 1.1 * BATCH_BYTES for batch in batches if batch.num_rows > 1)
+    small = JournalStream(of(tmp_path / "j", columns="size"))
+    assert len(list(small.read(span))) == 1, "without bodies there is nothing to bound"
+
+
+def test_a_micro_batch_has_so_many_bytes_of_messages_at_most(tmp_path: Path) -> None:
+    counted = ChannelCounted(1.0, b"c", 1, 1, 10**12, 1, 1)
+    write_segment(tmp_path / "j", 1, [*bodies(400, 400, 400), counted, *bodies(5000, 1, 1)])
+    write_segment(tmp_path / "j", 8, [*bodies(400), counted])
+    stream = JournalStream(of(tmp_path / "j", maxBytes="1000"))
+    ends, end = [], 0
+    while end < 9:
+        end = stream.latestOffset(at(end), ReadMaxRows(100))["number"]
+        ends.append(end)
+    assert ends == [2, 4, 5, 9], "what is larger than that comes alone"
 
 
 def test_a_wide_gap_does_not_take_many_micro_batches(tmp_path: Path) -> None:
@@ -480,6 +543,28 @@ def test_another_journal_in_the_place_of_the_first_is_noticed(journal: Path) -> 
     stream = JournalStream(of(journal))
     with pytest.raises(PipelineError, match=rf"ends with fact {LAST}.*has read up to 5000"):
         stream.latestOffset(at(5000), ReadAllAvailable())
+
+
+def test_a_longer_journal_in_the_place_of_the_first_is_noticed_too(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    write_journal(one, opened(10), per_segment=5, identity="1")
+    write_journal(other, opened(50), per_segment=5, identity="2")
+    read = JournalStream(of(one)).reportLatestOffset()
+    assert read == {"number": 10, "journal": "1"}
+    stream = JournalStream(of(other))
+    with pytest.raises(PipelineError, match="has read the journal 1, and this is 2: name the"):
+        stream.latestOffset(read, ReadAllAvailable())
+    with pytest.raises(PipelineError, match="has read the journal 1"):
+        stream.partitions(at(0), read)
+    assert stream.latestOffset(at(10), ReadAllAvailable())["journal"] == "2", "it fits any"
+
+
+def test_a_router_says_which_journal_it_gives_away(tmp_path: Path) -> None:
+    write_journal(tmp_path / "j", opened(10), per_segment=5, identity="1")
+    identified(tmp_path / "j")
+    with served(tmp_path / "j") as url:
+        stream = JournalStream({"router": url, "token": TOKEN})
+        assert stream.initialOffset() == {"number": 0, "journal": "1"}
 
 
 def test_a_stream_reads_from_a_router_while_it_merges(journal: Path) -> None:

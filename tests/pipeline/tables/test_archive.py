@@ -1,9 +1,7 @@
-"""Parts of tables: written, replaced, merged, removed."""
+"""Tables on disk: what an attempt wrote counts from its manifest on."""
 
 from __future__ import annotations
 
-import os
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.core import facts as f
 from headgate.core.model.ids import MessageId, QueueId
-from headgate.pipeline.tables.archive import GRACE_SECONDS, MERGED, Archive
+from headgate.errors import PipelineError
+from headgate.pipeline.tables.archive import (
+    STATE_EVERY,
+    Archive,
+    attempt_of,
+    entry_path,
+    state_path,
+)
+from headgate.pipeline.tables.manifests import Batch, File, Outdated
 from headgate.pipeline.tables.tables import TABLES
 from headgate.pipeline.tables.transforms import messages
 from tests.support.spark_frames import frame, rows
@@ -21,74 +27,78 @@ NOW = 1_763_208_000.0
 """2025-11-15 12:00 UTC."""
 
 
-def part(root: Path, first: int, last: int, *, whole: bool = True, at: float = NOW) -> Path:
-    folder = root / "messages" / f"batches={first}-{last}"
-    (folder / "day=2025-11-15").mkdir(parents=True)
-    if whole:
-        mark = folder / "_SUCCESS"
-        mark.touch()
-        os.utime(mark, (at, at))
-    return folder
+def batch(number: int, query: str = "q") -> Batch:
+    return Batch(number, query, "", number, number + 1, 1, NOW, NOW, 0.5)
 
 
-def numbers(archive: Archive) -> list[tuple[int, int]]:
-    return [(each.first, each.last) for each in archive.parts("messages")]
+def paths(archive: Archive) -> list[str]:
+    return [file.path for file in archive.state().table("messages")]
 
 
-def test_parts_are_in_the_order_of_their_batches(tmp_path: Path) -> None:
-    for number in (10, 9, 100):
-        part(tmp_path, number, number)
-    assert numbers(Archive(str(tmp_path))) == [(9, 9), (10, 10), (100, 100)]
+def commit(archive: Archive, number: int) -> None:
+    archive.commit({"messages": [File(f"m{number}", 1, number, number + 1)]}, batch=batch(number))
 
 
-def test_a_part_without_its_mark_does_not_exist(tmp_path: Path) -> None:
-    part(tmp_path, 1, 1)
-    part(tmp_path, 2, 2, whole=False)
-    assert numbers(Archive(str(tmp_path))) == [(1, 1)]
-
-
-def test_the_widest_part_counts(tmp_path: Path) -> None:
-    for first, last in ((0, 0), (1, 1), (0, 1), (2, 2)):
-        part(tmp_path, first, last)
-    assert numbers(Archive(str(tmp_path))) == [(0, 1), (2, 2)]
-
-
-def test_replaced_parts_go_after_their_grace_however_old_they_are(tmp_path: Path) -> None:
-    replaced = [part(tmp_path, number, number, at=NOW - 10 * GRACE_SECONDS) for number in (0, 1)]
-    whole = part(tmp_path, 0, 1, at=NOW)
-    for later, stay in ((GRACE_SECONDS - 1, True), (GRACE_SECONDS + 1, False)):
-        Archive(str(tmp_path), clock=partial(float, NOW + later)).clean("messages", None)
-        assert [each.exists() for each in replaced] == [stay, stay]
-    assert whole.exists()
-
-
-@pytest.mark.parametrize(("days", "stays"), [(1, True), (0, True), (None, True), (-1, False)])
-def test_days_are_kept_for_so_long(tmp_path: Path, days: int | None, stays: bool) -> None:
-    folder = part(tmp_path, 0, 0)
-    Archive(str(tmp_path), clock=lambda: NOW).clean("messages", days)
-    assert (folder / "day=2025-11-15").exists() is stays
-
-
-def test_notes_of_batches_come_back_in_order(tmp_path: Path) -> None:
+def test_what_is_committed_is_there_at_any_age(tmp_path: Path) -> None:
     archive = Archive(str(tmp_path))
-    assert archive.is_empty
-    for batch in (1, 0, 11):
-        archive.note(batch, {"facts": batch * 10})
-    assert archive.notes() == [
-        {"batch": 0, "facts": 0},
-        {"batch": 1, "facts": 10},
-        {"batch": 11, "facts": 110},
-    ]
-    assert not archive.is_empty
+    for number in range(2 * STATE_EVERY + 3):
+        commit(archive, number)
+    known = [f"m{number}" for number in range(2 * STATE_EVERY + 3)]
+    assert paths(archive) == known
+    for number in range(2 * STATE_EVERY):
+        archive.storage.delete(entry_path(number))
+    assert paths(archive) == known, "the state says what they said"
 
 
-def test_wishes_are_those_of_the_batch_before(tmp_path: Path) -> None:
+def test_an_attempt_that_was_slower_counts_for_nothing(tmp_path: Path) -> None:
+    one, other = Archive(str(tmp_path)), Archive(str(tmp_path))
+    commit(one, 0)
+    with pytest.raises(Outdated):
+        other.commit({"messages": [File("again", 1, 0, 1)]}, batch=batch(0))
+    assert paths(one) == ["m0"]
+
+
+def test_who_meets_upkeep_takes_the_next_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     archive = Archive(str(tmp_path))
-    assert archive.wishes(before=5) == []
-    archive.wish(3, [["00", "", 1, ["a"]]])
-    archive.wish(5, [["00", "", 1, ["b"]]])
-    assert archive.wishes(before=5) == [["00", "", 1, ["a"]]]
-    assert archive.wishes(before=6) == [["00", "", 1, ["b"]]]
+    commit(archive, 0)
+    look = archive.state
+
+    def meet() -> object:
+        state = look()
+        if state.number == 0:
+            Archive(str(tmp_path)).commit({"messages": [File("m", 1, 0, 1)]}, {"messages": ["m0"]})
+        return state
+
+    monkeypatch.setattr(archive, "state", meet)
+    commit(archive, 1)
+    assert sorted(paths(Archive(str(tmp_path)))) == ["m", "m1"]
+
+
+def test_a_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path))
+    for number in range(3):
+        commit(archive, number)
+    (tmp_path / entry_path(2)).write_text("{")
+    with pytest.raises(PipelineError, match=r"2\.json, which says what is in the tables, cannot"):
+        archive.state()
+    (tmp_path / entry_path(1)).unlink()
+    with pytest.raises(PipelineError, match=r"01\.json, .* \(it is not there\): put it back"):
+        archive.state()
+    (tmp_path / state_path(0)).write_text("{")
+    with pytest.raises(PipelineError, match=r"00\.state\.json cannot be read .*: remove it"):
+        archive.state()
+
+
+def test_wishes_are_those_that_a_batch_names(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path))
+    assert archive.wishes(None) == []
+    path = archive.wish("3.x", [["00", "", 1, ["a"]]])
+    assert archive.wishes(path) == [["00", "", 1, ["a"]]]
+    archive.storage.delete(path)
+    with pytest.raises(PipelineError, match="is gone, which says who wanted what"):
+        archive.wishes(path)
 
 
 def accepted(spark: SparkSession, *numbers: int) -> DataFrame:
@@ -96,12 +106,29 @@ def accepted(spark: SparkSession, *numbers: int) -> DataFrame:
     return messages(frame(spark, facts))
 
 
-def test_a_batch_that_is_repeated_replaces_its_part(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_are_there_from_their_manifest_on(spark: SparkSession, tmp_path: Path) -> None:
     archive = Archive(str(tmp_path))
-    archive.write(MESSAGES, 0, accepted(spark, 1, 2))
-    archive.write(MESSAGES, 1, accepted(spark, 3))
-    archive.write(MESSAGES, 1, accepted(spark, 4))
-    assert rows(archive.read(spark, MESSAGES), "size") == [(1,), (2,), (4,)]
+    attempts = [attempt_of(0), attempt_of(0)]
+    for attempt in attempts:
+        archive.write(MESSAGES, attempt, accepted(spark, 1, 2))
+    assert rows(archive.read(spark, MESSAGES), "size") == []
+    archive.commit({"messages": archive.written(MESSAGES, attempts[1], 0, 2)}, batch=batch(0))
+    assert rows(archive.read(spark, MESSAGES), "size") == [(1,), (2,)]
+    assert {file.day for file in archive.state().table("messages")} == {"2025-11-15"}
+
+
+def test_rows_are_there_where_spark_marks_no_folder_as_done(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    archive, mark = Archive(str(tmp_path)), "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+    spark.conf.set(mark, "false")
+    try:
+        archive.write(MESSAGES, "0.x", accepted(spark, 1))
+    finally:
+        spark.conf.unset(mark)
+    assert not list(tmp_path.rglob("_SUCCESS")), "the setting has an effect"
+    archive.commit({"messages": archive.written(MESSAGES, "0.x", 0, 1)}, batch=batch(0))
+    assert rows(archive.read(spark, MESSAGES), "size") == [(1,)]
 
 
 def test_a_table_without_rows_can_be_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -110,32 +137,3 @@ def test_a_table_without_rows_can_be_read(spark: SparkSession, tmp_path: Path) -
         found = archive.read(spark, table)
         assert found.columns == list(table.columns)
         assert found.collect() == []
-
-
-def test_a_merge_keeps_every_row_and_the_parts_it_replaces_for_a_while(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headgate.pipeline.tables.archive.MERGED", 3)
-    archive = Archive(str(tmp_path))
-    for batch in range(4):
-        archive.write(MESSAGES, batch, accepted(spark, batch))
-    assert not archive.merge(spark, MESSAGES, before=2), "the last batch may be repeated"
-    assert archive.merge(spark, MESSAGES, before=3)
-    assert numbers(archive) == [(0, 2), (3, 3)]
-    assert not archive.merge(spark, MESSAGES, before=4)
-    assert rows(archive.read(spark, MESSAGES), "size") == [(0,), (1,), (2,), (3,)]
-    assert len(list((tmp_path / "messages").iterdir())) == 5
-    assert MERGED == 64
-
-
-def test_the_folder_of_the_tables_is_for_its_owner_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old").chmod(0o755)
-    for root in (str(tmp_path / "new"), f"file://{tmp_path}/url", str(tmp_path / "old")):
-        Archive(root).make()
-    Archive("s3://bucket/tables").make()
-    found = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
-    assert found == dict.fromkeys(("new", "url", "old"), 0o700)

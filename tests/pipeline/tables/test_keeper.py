@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.core.facts import Fact
 from headgate.errors import PipelineError
+from headgate.pipeline.session import one_line
 from headgate.pipeline.tables import keeper
 from headgate.pipeline.tables.archive import Archive
+from headgate.pipeline.tables.keeper import Keeper
 from headgate.pipeline.tables.status import status
 from headgate.pipeline.tables.tables import TABLES
 from tests.support.journals import facts_of_a_day, write_journal
+from tests.support.spark_frames import frame
 
 FACTS = list(facts_of_a_day(60))
 
 
-def catch_up(spark: SparkSession, root: Path) -> None:
-    query = keeper.start(spark, {"path": str(root / "journal")}, str(root / "tables"), once=True)
-    query.awaitTermination()
+def catch_up(spark: SparkSession, root: Path, journal: str = "journal") -> None:
+    source = {"path": str(root / journal)}
+    with (
+        one_line("failed"),
+        keeper.keeping(spark, source, str(root / "tables"), once=True) as query,
+    ):
+        query.awaitTermination()
 
 
 def contents(spark: SparkSession, root: Path) -> dict[str, list[str]]:
@@ -47,7 +54,7 @@ def test_tables_kept_in_steps_and_repeated_are_those_made_at_once(
     write_journal(steps / "journal", FACTS[half:], per_segment=200, first=half + 1)
     catch_up(spark, steps)
     last = max((steps / "tables" / "_checkpoint" / "commits").glob("[0-9]*"), key=_number)
-    last.unlink()  # it died after the last write and before it was noted as done
+    last.unlink()  # it died after the manifest and before it was noted as done
     last.with_name(f".{last.name}.crc").unlink()
     catch_up(spark, steps)
     write_journal(whole / "journal", FACTS, per_segment=len(FACTS))
@@ -64,26 +71,91 @@ def _number(path: Path) -> int:
     return int(path.name)
 
 
-def test_tables_whose_checkpoint_is_gone_are_left_alone(
+def test_of_two_pipelines_at_one_batch_one_counts(spark: SparkSession, tmp_path: Path) -> None:
+    """Both were started where a driver had died in batch 0."""
+    facts, root = frame(spark, FACTS), str(tmp_path / "tables")
+    with ThreadPoolExecutor(2) as pool:
+        attempts = [pool.submit(Keeper(root), facts, 0) for _ in range(2)]
+        errors = [attempt.exception() for attempt in attempts]
+    assert numbers(spark, tmp_path) == list(range(1, len(FACTS) + 1))
+    # Both may come through: one that begins when the other has ended has nothing to do.
+    assert all(
+        error is None or "was written by another pipeline meanwhile" in str(error)
+        for error in errors
+    )
+
+
+def test_a_slow_attempt_counts_for_nothing_once_another_is_done(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a driver that was taken for dead, and goes on."""
+    facts, root = frame(spark, FACTS), str(tmp_path / "tables")
+    commit = Archive.commit
+
+    def late(self: Archive, *args: object, **kwargs: object) -> object:
+        monkeypatch.setattr(Archive, "commit", commit)
+        Keeper(root)(facts, 0)
+        return commit(self, *args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Archive, "commit", late)
+    with pytest.raises(PipelineError, match="let one of the two run"):
+        Keeper(root)(facts, 0)
+    assert numbers(spark, tmp_path) == list(range(1, len(FACTS) + 1))
+
+
+def test_a_second_pipeline_is_refused_while_the_first_runs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_journal(tmp_path / "journal", FACTS[:50], per_segment=50)
+    source, root = {"path": str(tmp_path / "journal")}, str(tmp_path / "tables")
+    with (
+        keeper.keeping(spark, source, root, seconds=0.1),
+        pytest.raises(PipelineError, match="is at work on the tables"),
+    ):
+        catch_up(spark, tmp_path)
+    catch_up(spark, tmp_path)
+    assert numbers(spark, tmp_path) == list(range(1, 51))
+
+
+def test_tables_whose_checkpoint_is_gone_go_on_where_they_were(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     write_journal(tmp_path / "journal", FACTS[:50], per_segment=50)
     catch_up(spark, tmp_path)
     shutil.rmtree(tmp_path / "tables" / "_checkpoint")
-    with pytest.raises(PipelineError, match="restore the folder _checkpoint, or begin with an"):
+    write_journal(tmp_path / "journal", FACTS[50:80], per_segment=30, first=51)
+    catch_up(spark, tmp_path)
+    assert numbers(spark, tmp_path) == list(range(1, 81))
+
+
+def test_a_checkpoint_that_was_half_deleted_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    write_journal(tmp_path / "journal", FACTS[:50], per_segment=50)
+    catch_up(spark, tmp_path)
+    for kind in ("offsets", "commits"):
+        shutil.rmtree(tmp_path / "tables" / "_checkpoint" / kind)
+    with pytest.raises(PipelineError, match=r"_checkpoint is behind .* remove that folder and run"):
         catch_up(spark, tmp_path)
+    assert numbers(spark, tmp_path) == list(range(1, 51))
 
 
-def test_small_parts_are_merged_as_batches_go_by(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_garbled_checkpoint_is_refused_and_can_be_removed(
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("headgate.pipeline.tables.archive.MERGED", 2)
-    facts: list[Fact] = FACTS[:60]
-    for batch in range(3):
-        part = facts[batch * 20 : (batch + 1) * 20]
-        write_journal(tmp_path / "journal", part, per_segment=20, first=batch * 20 + 1)
+    write_journal(tmp_path / "journal", FACTS[:50], per_segment=50)
+    catch_up(spark, tmp_path)
+    marks = tmp_path / "tables" / "_checkpoint"
+    (marks / "offsets" / "0").write_text("v1\n{}\n\x00\x00")
+    with pytest.raises(PipelineError, match=r"is damaged \(offset 0 cannot be read\): remove that"):
         catch_up(spark, tmp_path)
-    archive = Archive(str(tmp_path / "tables"))
-    keeper.tidy(spark, archive, 2, None)
-    assert [(p.first, p.last) for p in archive.parts("facts")] == [(0, 1), (2, 2)]
-    assert numbers(spark, tmp_path) == list(range(1, 61))
+    shutil.rmtree(marks)
+    catch_up(spark, tmp_path)
+    assert numbers(spark, tmp_path) == list(range(1, 51))
+
+
+def test_another_journal_is_not_taken_for_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    write_journal(tmp_path / "journal", FACTS[:50], per_segment=50, identity="one")
+    write_journal(tmp_path / "other", FACTS[:150], per_segment=50, identity="other")
+    catch_up(spark, tmp_path)
+    with pytest.raises(PipelineError, match="made of the journal one, and this is other: name the"):
+        catch_up(spark, tmp_path, "other")
+    assert numbers(spark, tmp_path) == list(range(1, 51))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.core import facts as f
 from headgate.core.model.ids import MessageId, QueueId, SessionId
+from headgate.journal.codec import encode_facts
+from headgate.journal.sealer import _table
 from headgate.pipeline.tables import match_counts
 from headgate.pipeline.tables.match_counts import Wishes, plain
+from tests.support.journals import told
 from tests.support.spark_frames import frame, rows
 
 Q = QueueId(b"bmq://shop.orders/new")
@@ -113,3 +117,25 @@ def test_messages_are_judged_by_those_who_were_there_when_they_came(spark: Spark
         (whole.collect()[0].hour.replace(hour=hour), Q.decode(), "10 / x > 1", *results)
         for hour, results in ((1, (1, 0, 1, 1, 1)), (2, (1, 0, 0, 0, 0)))
     ]
+
+
+def test_properties_are_converted_once_for_a_message_however_many_expressions_ask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    converted: list[object] = []
+
+    def counted(properties: Any) -> Any:  # noqa: ANN401
+        converted.append(properties)
+        return plain(properties)
+
+    monkeypatch.setattr(match_counts, "plain", counted)
+    facts = [f.Accepted(1.0, queue, M, 1, {"x": 5}) for queue in (Q, OTHER)]
+    rows = [(n, n, encode_facts([told(fact)])) for n, fact in enumerate(facts, 1)]
+    batch = _table(rows).select(["number", "at", "queue", "properties"]).to_batches()
+    wanted: list[tuple[str, str, list[tuple[int, int | None]]]] = [
+        ("", f"x > {n}", [(0, None)]) for n in range(10)
+    ]
+    (counts,) = match_counts.judged(batch, {Q: wanted})
+    assert sum(counts["matched"].to_pylist()) == 5
+    assert sum(counts["missed"].to_pylist()) == 5
+    assert len(converted) == 1, "and not at all where nobody asks"

@@ -1,26 +1,40 @@
-"""Following a query until it ends."""
+"""Following a query until it ends, or until a signal says so."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 
 @contextmanager
-def stopping(query: StreamingQuery) -> Iterator[None]:
-    """A signal to end stops the query; what is not committed is repeated by the next run."""
-
-    def stop(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
+def heeding_signals() -> Iterator[list[int]]:
+    """Note the signals that ask to end. They interrupt nothing: whoever is amid a call to Java
+    would leave a trace of it, and no answer."""
+    heard: list[int] = []
+    before = [signal.signal(each, lambda number, frame: heard.append(number)) for each in SIGNALS]
     try:
-        yield
+        yield heard
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in zip(SIGNALS, before, strict=True):
+            signal.signal(each, handler)
+
+
+def follow(query: StreamingQuery, each_second: Callable[[], None]) -> None:
+    """Wait until a query ends, and raise what ended it. A signal stops it; what is not committed
+    is repeated by the next run."""
+    with heeding_signals() as heard:
+        while query.isActive and not heard:
+            query.awaitTermination(1)
+            each_second()
         query.stop()
+    if heard:
+        raise KeyboardInterrupt
+    if error := query.exception():
+        raise error

@@ -119,12 +119,26 @@ def spark_options(command: C) -> C:
     a session, so that what can be wrong before is said before Spark starts."""
 
     @wraps(command)
-    def wrapper(*args: Any, master: str | None, remote: str | None, **kwargs: Any) -> Any:  # noqa: ANN401
+    def wrapper(
+        *args: Any,  # noqa: ANN401
+        master: str | None,
+        remote: str | None,
+        settings: tuple[str, ...],
+        **kwargs: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
         if find_spec("pyspark") is None:
             raise PipelineError("Spark is not installed: pip install 'headgate[spark]'")
-        return command(*args, spark=lambda: _session(master, remote), **kwargs)
+        named = dict(_setting(each) for each in settings)
+        return command(*args, spark=lambda: _session(master, remote, named), **kwargs)
 
     for option in (
+        click.option(
+            "--conf",
+            "settings",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="A setting of Spark, such as spark.driver.memory=4g.",
+        ),
         click.option("--remote", metavar="URL", help="A Spark Connect server: sc://HOST:PORT."),
         click.option(
             "--master",
@@ -139,13 +153,20 @@ def spark_options(command: C) -> C:
 Spark = Callable[[], "SparkSession"]
 
 
-def _session(master: str | None, remote: str | None) -> SparkSession:
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, setting = text.partition("=")
+    if not name.startswith("spark.") or not equals:
+        raise PipelineError(f"--conf is spark.NAME=VALUE, not {text}")
+    return name, setting
+
+
+def _session(master: str | None, remote: str | None, settings: Mapping[str, str]) -> SparkSession:
     from headgate.pipeline.session import open_session
     from headgate.pipeline.source.format import register
 
     started = time.monotonic()
     click.echo(f"starting Spark on {remote or master or 'this machine'} ...", err=True)
-    session = register(open_session(master=master, remote=remote))
+    session = register(open_session(master=master, remote=remote, settings=settings))
     click.echo(f"Spark is there after {time.monotonic() - started:.1f} s", err=True)
     return session
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headgate.cli.frames import show
 from headgate.cli.output import json_option
-from headgate.cli.pipeline.following import stopping
+from headgate.cli.pipeline.following import follow
 from headgate.cli.pipeline.place import (
     Place,
     Since,
@@ -19,6 +20,12 @@ from headgate.cli.pipeline.place import (
     since_option,
     spark_options,
 )
+from headgate.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from headgate.pipeline.jobs.replay import Tally
 
 
 @click.command()
@@ -42,7 +49,8 @@ def replay(
 ) -> None:
     """Send messages of the journal again, each once.
 
-    A replay that was interrupted goes on where it was. Needs domains with journal_bodies.
+    What the same options but for the window have sent before is left out. A replay that was
+    interrupted goes on where it was. Needs domains with journal_bodies.
     """
     predicate = compiled(expression) if expression is not None else None
     session = spark()
@@ -50,25 +58,49 @@ def replay(
 
     wanted = replaying.Wanted(domain, to, predicate, since, until)
     with one_line():
-        found, bodiless = replaying.check(session, place.source, wanted)
-        if bodiless:
-            click.echo(f"{bodiless} of {found} messages lack a body and are left out", err=True)
-        query = replaying.start(session, place.source, place.sink, place.tables, wanted, job)
-        with stopping(query):
-            while query.isActive:
-                query.awaitTermination(1)
-                click.echo(f"sent {replaying.sent(query)} messages to {to}", err=True)
-            if error := query.exception():
-                raise error
-        sent = replaying.sent(query)
-    click.echo(f"sent {sent} of {found} messages to {to} as {job or wanted.job}")
+        done = replaying.play(
+            session, place.source, place.sink, place.tables, wanted, _followed, job
+        )
+    name, found = job or wanted.job, done.found
+    if done.resumed:
+        click.echo(f"sent {done.resumed} messages that an interrupted run had left", err=True)
+    if found.before:
+        click.echo(f"{found.before} of {found.messages} messages were sent before", err=True)
+    if found.bodiless:
+        click.echo(f"{found.bodiless} of {found.messages} messages lack a body", err=True)
+    click.echo(f"sent {done.sent} of {found.messages} messages to {to} as {name}")
+    if done.missing:
+        raise PipelineError(
+            f"{done.missing} messages were found and not sent: see whether the journal lost"
+            " segments meanwhile, and send them with --job and another name"
+        )
+
+
+def _followed(query: StreamingQuery, tally: Tally) -> None:
+    """Tell how far it is, whenever it has gone on."""
+    printed = 0
+
+    def go_on() -> None:
+        nonlocal printed
+        if (sent := tally.total()) > printed:
+            click.echo(f"sent {sent} messages so far", err=True)
+            printed = sent
+
+    follow(query, go_on)
 
 
 @click.command()
-@click.option("--from", "source", required=True, metavar="PATH", help="Parquet with properties.")
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="TABLE|PATH",
+    help="A table by its name, such as messages, or Parquet with properties.",
+)
 @click.option("--subscriptions", required=True, type=click.Path(path_type=Path), metavar="FILE")
 @click.option("--to", "target", metavar="PATH", help="Write the result as Parquet.")
 @click.option("--key", default="number", show_default=True, help="The column that names a message.")
+@place_options
 @spark_options
 @json_option
 def route(
@@ -76,6 +108,7 @@ def route(
     subscriptions: Path,
     target: str | None,
     key: str,
+    place: Place,
     spark: Spark,
     as_json: bool,
 ) -> None:
@@ -85,6 +118,12 @@ def route(
     wanted = Subscriptions.read(subscriptions)
     session = spark()
     from headgate.pipeline.routing.routing import route as routed
+    from headgate.pipeline.tables.archive import Archive
+    from headgate.pipeline.tables.tables import TABLES
 
     with one_line():
-        show(routed(session.read.parquet(source), wanted, key=key), as_json, target)
+        if source in TABLES:
+            messages = Archive(place.tables).read(session, TABLES[source])
+        else:
+            messages = session.read.parquet(source)
+        show(routed(messages, wanted, key=key), as_json, target)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from headgate.cli.frames import frame_options, show
 from headgate.cli.output import emit, json_option
-from headgate.cli.pipeline.following import stopping
+from headgate.cli.pipeline.following import follow
 from headgate.cli.pipeline.place import Place, Spark, one_line, place_options, spark_options
+from headgate.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,41 +25,126 @@ if TYPE_CHECKING:
 @spark_options
 @click.option("--once", is_flag=True, help="Catch up with the journal, then end.")
 @click.option("--keep-days", type=click.IntRange(1), help="Remove rows of older days.")
+@click.option("--max-facts", type=click.IntRange(1), help="Facts of a batch at most.")
+@click.option("--max-bytes", type=click.IntRange(1), help="Bytes of its messages at most.")
+@click.option(
+    "--on-expired",
+    type=click.Choice(["fail", "skip"]),
+    help="What to do about facts that the journal dropped before they were read.",
+)
 @click.option("--show", "queries", multiple=True, metavar="QUERY", help="Asked in the end.")
 def run(
-    place: Place, spark: Spark, once: bool, keep_days: int | None, queries: tuple[str, ...]
+    place: Place,
+    spark: Spark,
+    once: bool,
+    keep_days: int | None,
+    max_facts: int | None,
+    max_bytes: int | None,
+    on_expired: str | None,
+    queries: tuple[str, ...],
 ) -> None:
     """Keep the tables up to date, until it is stopped."""
     session = spark()
-    from headgate.pipeline.tables import keeper
+    from headgate.pipeline.tables import keeper, upkeep
+    from headgate.pipeline.tables.archive import Archive
 
+    archive = Archive(place.tables)
+    given = {"maxFacts": max_facts, "maxBytes": max_bytes, "onExpired": on_expired}
+    source = {**place.source, **{name: str(it) for name, it in given.items() if it is not None}}
     with one_line():
-        query = keeper.start(session, place.source, place.tables, once=once, keep_days=keep_days)
-    click.echo(f"the tables are in {place.tables}", err=True)
-    with stopping(query), one_line():
-        seen = -1
-        while query.isActive:
-            query.awaitTermination(1)
-            seen = _print_batches(query, seen)
-        _print_batches(query, seen)
-        if error := query.exception():
-            raise error
+        with keeper.keeping(session, source, place.tables, once=once) as query:
+            click.echo(f"the tables are in {place.tables}", err=True)
+            printed = Printed(query)
+            with nullcontext() if once else upkeep.beside(session, archive, keep_days):
+                follow(query, printed.go_on)
+        if once:
+            upkeep.tidy(session, archive, keep_days)
         _named(session, place)
         for asked in queries:
             click.echo()
             show(session.sql(asked))
 
 
-def _print_batches(query: StreamingQuery, seen: int) -> int:
-    for progress in query.recentProgress:
-        if progress.batchId > seen and progress.numInputRows:
-            seconds = progress.durationMs.get("triggerExecution", 0) / 1000
-            click.echo(
-                f"batch {progress.batchId}: {progress.numInputRows} facts in {seconds:.1f} s",
-                err=True,
-            )
-        seen = max(seen, progress.batchId)
-    return seen
+@dataclass
+class Printed:
+    """How far the batches of a query have been printed."""
+
+    query: StreamingQuery
+    seen: int = -1
+
+    def go_on(self) -> None:
+        for progress in self.query.recentProgress:
+            if progress.batchId > self.seen and progress.numInputRows:
+                seconds = progress.durationMs.get("triggerExecution", 0) / 1000
+                click.echo(
+                    f"batch {progress.batchId}: {progress.numInputRows} facts in {seconds:.1f} s",
+                    err=True,
+                )
+            self.seen = max(self.seen, progress.batchId)
+
+
+@click.command()
+@place_options
+@spark_options
+@click.option("--keep-days", type=click.IntRange(1), help="Remove rows of older days.")
+def tidy(place: Place, spark: Spark, keep_days: int | None) -> None:
+    """Merge small files of the tables, and remove what is too old or counts no more.
+
+    The tables may be kept and read meanwhile. "run" does the same beside its batches.
+    """
+    session = spark()
+    from headgate.pipeline.tables import upkeep
+    from headgate.pipeline.tables.archive import Archive
+
+    with one_line():
+        done = upkeep.tidy(session, Archive(place.tables), keep_days)
+    click.echo(
+        f"merged {done.merged} files into {done.made}, let go of {done.expired} that are too old,"
+        f" deleted {done.deleted}"
+    )
+
+
+@click.command()
+@click.option("--table", "names", multiple=True, metavar="TABLE", help="Only this one.")
+@click.option("--from", "first", type=click.IntRange(1), default=1, help="The first fact.")
+@click.option("--to", "last", type=click.IntRange(1), help="The last one.")
+@click.option(
+    "--source",
+    "origin",
+    type=click.Choice(["journal", "facts"]),
+    default="journal",
+    show_default=True,
+    help="What to make them of; the table facts has what the journal has dropped.",
+)
+@place_options
+@spark_options
+def rebuild(
+    names: tuple[str, ...], first: int, last: int | None, origin: str, place: Place, spark: Spark
+) -> None:
+    """Make rows of the tables again, of all facts or of a range.
+
+    Readers see the old rows until all new ones are there. The tables may be kept meanwhile.
+    """
+    from headgate.pipeline.tables.manifests import END
+    from headgate.pipeline.tables.tables import TABLES
+
+    for name in names:
+        if name not in TABLES:
+            raise PipelineError(f"there is no table {name}; there are {', '.join(TABLES)}")
+    if origin == "facts" and "facts" in names:
+        raise PipelineError("the table facts is made of the journal: leave out --source")
+    chosen = names or tuple(name for name in TABLES if origin == "journal" or name != "facts")
+    session = spark()
+    from headgate.pipeline.tables.rebuild import Range
+    from headgate.pipeline.tables.rebuild import rebuild as rebuilt
+
+    source = place.source if origin == "journal" else None
+    with one_line():
+        done = rebuilt(session, source, place.tables, chosen, Range(first - 1, last or END))
+    click.echo(
+        f"made the rows of facts {done.facts.after + 1} to {done.facts.upto} again:"
+        f" {done.replaced} files were replaced by {done.made}"
+    )
 
 
 @click.command()
@@ -87,11 +175,31 @@ def sql(query: str, place: Place, spark: Spark, output: Mapping[str, Any]) -> No
         show(session.sql(query), **output)
 
 
+@click.command()
+@click.argument("table", metavar="TABLE")
+@place_options
+def files(table: str, place: Place) -> None:
+    """Print the files of a table that count now, for DuckDB, polars or anybody who reads Parquet.
+
+    They stay for ten minutes after they were replaced. Of minutes and matches they hold parts that
+    add up, and of subscriptions events; the docs say what a row of each is.
+    """
+    from headgate.pipeline.tables.archive import Archive
+    from headgate.pipeline.tables.tables import TABLES
+
+    if table not in TABLES:
+        raise PipelineError(f"there is no table {table}; there are {', '.join(TABLES)}")
+    archive = Archive(place.tables)
+    for file in archive.state().table(table):
+        click.echo(archive.storage.uri(file.path))
+
+
 def _named(session: SparkSession, place: Place) -> None:
     """Make the tables known by their names."""
     from headgate.pipeline.tables.archive import Archive
     from headgate.pipeline.tables.tables import TABLES
 
     archive = Archive(place.tables)
+    state = archive.state()  # one for all: they show the same batches
     for name, table in TABLES.items():
-        archive.read(session, table).createOrReplaceTempView(name)
+        archive.read(session, table, state).createOrReplaceTempView(name)

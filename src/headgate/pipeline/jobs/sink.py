@@ -16,7 +16,7 @@ import struct
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
@@ -59,6 +59,9 @@ SPOOL_BYTES = 8 << 20
 
 ABORT_SECONDS = 5.0
 """How long a router is asked again to drop what it would find out by itself."""
+
+TOO_LARGE = "is too large for the router"
+"""What the failure of a stream says whose batch can never land as it is."""
 
 Row: TypeAlias = tuple[bytes, bytes, dict[str, bool | int | str], bytes | None]
 
@@ -275,6 +278,21 @@ class BatchSink(DataSourceArrowWriter):
         abort(self.target, self.sink, 0)
 
 
+@contextmanager
+def _fitting(batch: int) -> Iterator[None]:
+    """Say what to do about a batch that is too large: Spark would only ever repeat it."""
+    try:
+        yield
+    except RouterError as error:
+        if error.status != 413:
+            raise
+        raise PipelineError(
+            f"batch {batch} {TOO_LARGE} ({error.why}); none of it has landed: remove the file"
+            f" offsets/{batch} from the checkpoint of the stream, set maxBytes or maxFacts of the"
+            " source lower (or maxFilesPerTrigger of files), and start it again"
+        ) from None
+
+
 class StreamSink(DataSourceStreamArrowWriter):
     """``df.writeStream``: each micro-batch lands once. The query's own id, which is kept in its
     checkpoint, names the sink; without the checkpoint it is another stream."""
@@ -288,10 +306,12 @@ class StreamSink(DataSourceStreamArrowWriter):
         batch = context and context.getLocalProperty("streaming.sql.batchId")
         if not query or not batch:
             raise PipelineError("a stream's writer needs a streaming query; use df.write instead")
-        return stage(self.target, iterator, query, int(batch))
+        with _fitting(int(batch)):
+            return stage(self.target, iterator, query, int(batch))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        commit(self.target, messages, batchId)
+        with _fitting(batchId):
+            commit(self.target, messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         for sink in {message.sink for message in messages if isinstance(message, Staged)}:

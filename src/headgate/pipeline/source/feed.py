@@ -29,7 +29,8 @@ from headgate.client.admin import AdminPort, token_of
 from headgate.core.model.limits import MiB
 from headgate.core.model.value import value
 from headgate.errors import PipelineError, RouterError
-from headgate.journal.segments import NAME, PART, Segment, all_files, current
+from headgate.journal.identity import identity_of
+from headgate.journal.segments import IDENTITY_HEADER, NAME, PART, Segment, all_files, current
 
 MARK = ".corrupt"
 """How the file ends that says that a segment cannot be read."""
@@ -61,6 +62,8 @@ class Listing:
     """Those to read: each fact is in exactly one of them."""
     quarantined: list[Quarantined]
     """Those that are there too, and were found unreadable."""
+    identity: str = ""
+    """Which journal it is; empty if it does not say."""
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -117,9 +120,9 @@ class FolderFeed(Feed):
     is_near: ClassVar[bool] = True
 
     def look(self) -> Listing:
-        return _sorted_out(
-            self._files(), [*_marks(self._cache(make=False)), *_marks(self.directory)]
-        )
+        files = self._files()
+        marks = [*_marks(self._cache(make=False)), *_marks(self.directory)]
+        return _sorted_out(files, marks, identity_of(self.directory, files))
 
     def open(self, segment: Segment) -> Path:
         return segment.path
@@ -153,8 +156,10 @@ class RouterFeed(Feed):
     is_near: ClassVar[bool] = False
 
     def look(self) -> Listing:
-        found = self._port.take("GET", "/journal/segments", _listed, patience=PATIENCE_SECONDS)
-        return _sorted_out(found, _marks(self._cache))
+        found, identity = self._port.take(
+            "GET", "/journal/segments", _listed, patience=PATIENCE_SECONDS
+        )
+        return _sorted_out(found, _marks(self._cache), identity)
 
     def open(self, segment: Segment) -> Path:
         """The router's tag of a file is part of the name here: a router that began anew has
@@ -192,12 +197,13 @@ class RouterFeed(Feed):
         return AdminPort(self.url, self.token, answer_seconds=ANSWER_SECONDS)
 
 
-def _listed(response: http.client.HTTPResponse) -> list[Segment]:
-    return [
+def _listed(response: http.client.HTTPResponse) -> tuple[list[Segment], str]:
+    found = [
         Segment(int(match[1]), int(match[2]), Path(row["name"]), row["bytes"])
         for row in json.load(response)
         if (match := NAME.fullmatch(row["name"]))  # it becomes the name of a file here
     ]
+    return found, response.headers.get(IDENTITY_HEADER, "")
 
 
 # The cache of this machine.
@@ -261,7 +267,7 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
 # Marks.
 
 
-def _sorted_out(files: Iterable[Segment], marks: Iterable[Quarantined]) -> Listing:
+def _sorted_out(files: Iterable[Segment], marks: Iterable[Quarantined], identity: str) -> Listing:
     """A mark counts for a file of its size only, not for what another journal, or a repair, put
     in its place."""
     marked = {(mark.name, mark.bytes): mark for mark in marks}
@@ -272,7 +278,7 @@ def _sorted_out(files: Iterable[Segment], marks: Iterable[Quarantined]) -> Listi
             good.append(file)
         else:
             bad.append(mark)
-    return Listing(current(good), bad)
+    return Listing(current(good), bad, identity)
 
 
 def _mark(folder: Path, segment: Segment, problem: str) -> None:
@@ -286,7 +292,8 @@ def _mark(folder: Path, segment: Segment, problem: str) -> None:
         file.write(json.dumps({"bytes": segment.bytes, "problem": why}).encode())
     print(
         f"headgate: left out {segment.path.name}, which cannot be read ({why}); `headgate journal"
-        f" verify` tells more, and without {mark} it is read again",
+        f" verify` tells more, and without {mark} it is read again; tables get its facts by"
+        f" `headgate pipeline rebuild --from {segment.first} --to {segment.last}`",
         file=sys.stderr,
     )
 

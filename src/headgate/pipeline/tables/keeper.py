@@ -1,15 +1,16 @@
 """Keeping the tables: one streaming query that turns each batch of facts into rows of all of them.
 
-A batch is written table by table, each replacing what an earlier attempt at the same batch had
-written; then Spark notes the batch as done. Whatever dies in between, the batch is repeated with
-the same facts, and the tables come out the same.
+An attempt at a batch writes its rows where nobody looks, and then commits one manifest that names
+them all. Whatever dies in between, the batch is repeated with the same facts, and finds that it is
+there, or that it is not.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -18,16 +19,17 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.core import facts as f
 from headgate.errors import PipelineError
+from headgate.pipeline.source.feed import feed_of
 from headgate.pipeline.source.format import register
-from headgate.pipeline.tables import match_counts
+from headgate.pipeline.tables import checkpoint, lease, match_counts
 from headgate.pipeline.tables import transforms as t
-from headgate.pipeline.tables.archive import Archive
+from headgate.pipeline.tables.archive import Archive, attempt_of
+from headgate.pipeline.tables.checkpoint import Checkpoint
+from headgate.pipeline.tables.manifests import Batch, File, State
 from headgate.pipeline.tables.match_counts import Wishes
 from headgate.pipeline.tables.tables import TABLES
 
 FACTS = TABLES["facts"]
-UPKEEP = 64
-"""Batches between two rounds of merging and cleaning."""
 AT_ONCE = 3
 """Tables that are written at the same time: much of a small write is waiting."""
 
@@ -37,93 +39,132 @@ class Keeper:
     """What is done with a batch. It travels to wherever Spark calls it."""
 
     root: str
-    keep_days: int | None = None
+    journal: str = ""
+    """The identity of the journal that the facts are of."""
 
     def __call__(self, facts: DataFrame, batch: int) -> None:
         started = time.time()
         archive, session = Archive(self.root), facts.sparkSession
+        state, marks = archive.state(), Checkpoint(archive.storage)
+        query = marks.query or ""
+        if state.has(query, batch):
+            return  # it died after the manifest, and before Spark noted that
+        attempt = attempt_of(batch)
         # The source is read once. Everything else is made of the part that this leaves, of which
         # each table reads the columns and the kinds that it needs.
-        archive.write(FACTS, batch, t.facts(facts))
-        kept = archive.part(session, FACTS, batch)
-        kinds = kept.groupBy("kind").agg(
-            F.count("*").alias("facts"), F.max("number").alias("last"), F.max("at").alias("at")
+        archive.write(FACTS, attempt, t.facts(facts))
+        files = archive.written(FACTS, attempt, 0, 0)
+        found = _kinds(archive.stored(session, FACTS, files))
+        first = min((row["first"] for row in found.values()), default=state.upto + 1)
+        last = max((row["last"] for row in found.values()), default=state.upto)
+        after = min(first - 1, state.upto)
+        upto = max(last, marks.offset(batch) or 0)
+        wishes = self._write(archive, session, attempt, files, found, state)
+        archive.commit(
+            {table.name: archive.written(table, attempt, after, upto) for table in TABLES.values()},
+            batch=Batch(
+                number=batch,
+                query=query,
+                journal=self.journal,
+                after=after,
+                upto=upto,
+                facts=sum(row.facts for row in found.values()),
+                at=max((row["at"] for row in found.values()), default=None),
+                started=started,
+                seconds=round(time.time() - started, 3),
+                wishes=wishes,
+            ),
         )
-        found = {row.kind: row for row in kinds.collect()}
-        self._write(archive, kept, batch, found)
-        archive.note(
-            batch,
-            {
-                "facts": sum(row.facts for row in found.values()),
-                "last": max((row["last"] for row in found.values()), default=None),
-                "at": max((row["at"] for row in found.values()), default=None),
-                "started": started,
-                "seconds": round(time.time() - started, 3),
-            },
-        )
-        if batch % UPKEEP == UPKEEP - 1:
-            tidy(session, archive, batch, self.keep_days)
 
     def _write(
-        self, archive: Archive, facts: DataFrame, batch: int, found: Mapping[str, Row]
-    ) -> None:
+        self,
+        archive: Archive,
+        session: SparkSession,
+        attempt: str,
+        files: list[File],
+        found: Mapping[str, Row],
+        state: State,
+    ) -> str | None:
+        """Write the tables that are made of the facts in these files; return where it says who
+        wants what after them."""
+        facts = archive.stored(session, FACTS, files)
         rows = {
             name: table.make(facts.where(F.col("kind").isin(*table.kind_names)))
             for name, table in TABLES.items()
             if table.make is not None and table.kind_names & found.keys()
         }
-        judged = self._judged(archive, facts, batch, found)
-        if judged is not None:
-            rows["matches"] = judged
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            writes = [pool.submit(archive.write, TABLES[name], batch, rows[name]) for name in rows]
-            for write in writes:
-                write.result()
-
-    def _judged(
-        self, archive: Archive, facts: DataFrame, batch: int, found: Mapping[str, Row]
-    ) -> DataFrame | None:
-        """How the expressions of the moment judged the messages of the batch."""
-        wishes = Wishes.read(archive.wishes(before=batch))
+        kept = state.batch.wishes if state.batch is not None else None
+        wishes = Wishes.read(archive.wishes(kept))
         changes = {kind.__name__ for kind in match_counts.CHANGES} & found.keys()
         if changes:
             wishes.follow(facts.where(F.col("kind").isin(*changes)).orderBy("number").collect())
-            archive.wish(batch, wishes.rows())
-        if not wishes.spans or f.Accepted.__name__ not in found:
-            return None
-        return match_counts.count(facts.where(F.col("kind") == f.Accepted.__name__), wishes)
+            kept = archive.wish(attempt, wishes.rows())
+        if wishes.spans and f.Accepted.__name__ in found:
+            accepted = facts.where(F.col("kind") == f.Accepted.__name__)
+            rows["matches"] = match_counts.count(accepted, wishes)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            writes = [
+                pool.submit(archive.write, TABLES[name], attempt, rows[name]) for name in rows
+            ]
+            for write in writes:
+                write.result()
+        return kept
 
 
-def tidy(session: SparkSession, archive: Archive, before: int, keep_days: int | None) -> None:
-    """Merge small parts, remove what was replaced or is too old."""
-    for table in TABLES.values():
-        while archive.merge(session, table, before):
-            pass
-        archive.clean(table.name, keep_days)
+def _kinds(facts: DataFrame) -> dict[str, Row]:
+    """How many facts of each kind there are, their first and last number, and their latest time."""
+    counted = facts.groupBy("kind").agg(
+        F.count("*").alias("facts"),
+        F.min("number").alias("first"),
+        F.max("number").alias("last"),
+        F.max("at").alias("at"),
+    )
+    return {row.kind: row for row in counted.collect()}
 
 
-def start(
+@contextmanager
+def keeping(
     session: SparkSession,
     source: Mapping[str, str],
     root: str,
     *,
     once: bool = False,
-    keep_days: int | None = None,
     seconds: float = 1.0,
-) -> StreamingQuery:
-    """Start the query that keeps the tables under `root` up to date. With `once` it ends when
-    it has caught up with the facts that are there."""
-    archive, checkpoint = Archive(root), f"{root}/_checkpoint"
-    if not archive.is_empty and not archive.exists("_checkpoint/metadata"):
-        raise PipelineError(
-            f"the tables in {root} are there and their checkpoint is not, so nobody knows which"
-            " facts they hold: restore the folder _checkpoint, or begin with an empty folder (the"
-            " facts are read again from the journal)"
+) -> Iterator[StreamingQuery]:
+    """The query that keeps the tables under `root` up to date, which is stopped in the end. With
+    `once` it ends by itself when it has caught up with the facts that are there."""
+    archive = Archive(root)
+    archive.storage.make()
+    with lease.held(archive.storage, lease.WRITER):
+        state = archive.state()
+        Checkpoint(archive.storage).check(state)
+        journal = _journal(source, root, state)
+        reader = register(session).readStream.format("headgate").options(**source)
+        if state.upto:
+            reader = reader.option("startingOffset", str(state.upto + 1))
+        writer = (
+            reader.load()
+            .writeStream.option("checkpointLocation", f"{root}/{checkpoint.FOLDER}")
+            .queryName("headgate")
+            .foreachBatch(Keeper(root, journal))
         )
-    archive.make()
-    facts = register(session).readStream.format("headgate").options(**source).load()
-    writer = facts.writeStream.option("checkpointLocation", checkpoint).queryName("headgate")
-    writer = writer.foreachBatch(Keeper(root, keep_days))
-    if once:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds").start()
+        if once:
+            query = writer.trigger(availableNow=True).start()
+        else:
+            query = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds").start()
+        try:
+            yield query
+        finally:
+            query.stop()
+
+
+def _journal(source: Mapping[str, str], root: str, state: State) -> str:
+    """The identity of the journal, if it is the one that the tables are made of."""
+    found = feed_of(source).look().identity
+    known = state.batch.journal if state.batch is not None else ""
+    if found and known and found != known:
+        raise PipelineError(
+            f"the tables in {root} are made of the journal {known}, and this is {found}: name the"
+            " right journal, or keep the tables of this one in a folder of their own"
+        )
+    return found or known

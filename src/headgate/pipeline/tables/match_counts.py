@@ -33,6 +33,9 @@ Who: TypeAlias = tuple[bytes, str, int]
 Subject: TypeAlias = tuple[bytes, str, str]
 """Queue, app and expression: those who want the same are counted together."""
 
+Subjects: TypeAlias = dict[bytes, list[tuple[str, str, list[tuple[int, int | None]]]]]
+"""By queue: app, expression, and the spans of numbers in which it was wanted."""
+
 RESULTS = ("matched", "missed", "no_property", "wrong_type", "no_result")
 COLUMN_OF: Mapping[bool | Failure, str] = {
     True: "matched",
@@ -118,38 +121,14 @@ class Wishes:
 def count(messages: DataFrame, wishes: Wishes) -> DataFrame:
     """How each expression judged the messages that were accepted while it was wanted: a row for
     each hour and subscription, of each task."""
-    by_queue: dict[bytes, list[tuple[str, str, list[tuple[int, int | None]]]]] = {}
+    by_queue: Subjects = {}
     for (queue, app, text), spans in wishes.spans.items():
         subjects = by_queue.setdefault(queue, [])
         if len(subjects) < EXPRESSIONS_MAX:
             subjects.append((app, text, spans))
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        predicates: dict[str, Predicate | None] = {}
-        counts: dict[tuple[int, bytes, str, str], Counter[str]] = {}
-        for batch in batches:
-            for number, at, queue, properties in zip(
-                *(column.to_pylist() for column in batch.columns), strict=True
-            ):
-                for app, text, spans in by_queue.get(queue, ()):
-                    if not any(a <= number and (z is None or number < z) for a, z in spans):
-                        continue
-                    if text not in predicates:
-                        predicates[text] = _compiled(text)
-                    predicate = predicates[text]
-                    if predicate is None:
-                        continue
-                    key = int(at // 3600), queue, app, text
-                    answer = predicate.evaluate(plain(properties))
-                    counts.setdefault(key, Counter())[COLUMN_OF[answer]] += 1
-        rows = [[*key, *(counter[name] for name in RESULTS)] for key, counter in counts.items()]
-        yield pa.RecordBatch.from_arrays(
-            [
-                pa.array([row[place] for row in rows], each.type)
-                for place, each in enumerate(COUNTED)
-            ],
-            schema=COUNTED,
-        )
+        return judged(batches, by_queue)
 
     wanted = messages.select("number", "at", "queue", "properties")
     counted = wanted.mapInArrow(judge, COUNTED_DDL)
@@ -165,6 +144,34 @@ def count(messages: DataFrame, wishes: Wishes) -> DataFrame:
             *RESULTS,
             t.day_of(at).alias("day"),
         )
+    )
+
+
+def judged(batches: Iterable[pa.RecordBatch], by_queue: Subjects) -> Iterator[pa.RecordBatch]:
+    """The counts of a task. What costs is what is done for each pair of message and expression."""
+    predicates: dict[str, Predicate | None] = {}
+    counts: dict[tuple[int, bytes, str, str], Counter[str]] = {}
+    for batch in batches:
+        for number, at, queue, properties in zip(
+            *(column.to_pylist() for column in batch.columns), strict=True
+        ):
+            subjects = by_queue.get(queue, ())
+            given = plain(properties) if subjects else {}
+            for app, text, spans in subjects:
+                if not any(a <= number and (z is None or number < z) for a, z in spans):
+                    continue
+                if text not in predicates:
+                    predicates[text] = _compiled(text)
+                predicate = predicates[text]
+                if predicate is None:
+                    continue
+                key = int(at // 3600), queue, app, text
+                answer = predicate.evaluate(given)
+                counts.setdefault(key, Counter())[COLUMN_OF[answer]] += 1
+    rows = [[*key, *(counter[name] for name in RESULTS)] for key, counter in counts.items()]
+    yield pa.RecordBatch.from_arrays(
+        [pa.array([row[place] for row in rows], each.type) for place, each in enumerate(COUNTED)],
+        schema=COUNTED,
     )
 
 

@@ -19,19 +19,20 @@ def status(source: Mapping[str, str], root: str) -> dict[str, Any]:
     feed = feed_of(source)
     segments = feed.segments()
     last = segments[-1].last if segments else 0
-    notes = [note for note in Archive(root).notes() if note["facts"]]
-    latest = notes[-LATEST:]
+    state = Archive(root).state()
+    latest = [batch for batch in state.recent if batch.facts][-LATEST:]
     done = latest[-1] if latest else None
-    behind = last - (done["last"] if done else 0)
+    behind = max(0, last - state.upto)
+    at = done.at if behind and done is not None else None
     return {
         "tables": root,
         "facts_in_journal": last,
-        "facts_in_tables": done["last"] if done else 0,
+        "facts_in_tables": state.upto,
         "lag_facts": behind,
-        "lag_seconds": round(max(0.0, time.time() - done["at"]), 1) if done and behind else 0.0,
-        "batch": done["batch"] if done else None,
-        "batch_seconds": median(note["seconds"] for note in latest) if latest else None,
-        "batch_seconds_max": max((note["seconds"] for note in latest), default=None),
-        "batch_facts": median(note["facts"] for note in latest) if latest else None,
+        "lag_seconds": 0.0 if at is None else round(max(0.0, time.time() - at), 1),
+        "batch": done.number if done else None,
+        "batch_seconds": median(batch.seconds for batch in latest) if latest else None,
+        "batch_seconds_max": max((batch.seconds for batch in latest), default=None),
+        "batch_facts": median(batch.facts for batch in latest) if latest else None,
         "segments_corrupt": len(feed.quarantined()),
     }

@@ -37,6 +37,8 @@ class Table:
     """From stored rows to what a reader sees, where the two differ."""
     stored: Mapping[str, str] = field(default_factory=dict)
     """The types of stored columns, where they differ from what a reader sees."""
+    lasting: Step | None = None
+    """From all stored rows to those that last whatever their day: retention keeps them."""
 
     @property
     def kind_names(self) -> frozenset[str]:
@@ -144,6 +146,7 @@ TABLES: Mapping[str, Table] = {
                 "expression": "string",
                 "priority": "bigint",
             },
+            t.lasting,
         ),
         Table(
             "minutes",
@@ -171,7 +174,8 @@ TABLES: Mapping[str, Table] = {
         ),
         Table(
             "matches",
-            "How the expression of each subscription judged the messages of its queue.",
+            "How the expression of each subscription judged the messages of its queue; of a queue"
+            f" with more, the first {match_counts.EXPRESSIONS_MAX:,} expressions.",
             (f.Accepted,),
             None,
             {

@@ -126,9 +126,10 @@ def subscriptions(facts: DataFrame) -> DataFrame:
     )
 
 
-def spans(rows: DataFrame) -> DataFrame:
-    """Each subscription with its end: the session changed or ended its subscriptions of this
-    address, or the router started anew. What a session sets at once begins and ends together.
+def _lives(rows: DataFrame) -> DataFrame:
+    """The event that began each subscription, and when it ended: the session changed or ended its
+    subscriptions of this address, or the router started anew. What a session sets at once begins
+    and ends together.
     """
     restart = F.struct("number", "time")
     restarts = rows.where(F.col("event") == "restart").agg(
@@ -147,21 +148,29 @@ def spans(rows: DataFrame) -> DataFrame:
     )
     ended = F.min("time").over(who.orderBy("set").rangeBetween(1, 1))
     restarted = F.get("restarts", F.col("life"))["time"]
-    return (
-        sets.withColumn("until", F.coalesce(ended, restarted))
-        .where((F.col("event") != "ended") & (F.col("places") > 0))
-        .select(
-            F.col("time").alias("since"),
-            "until",
-            "family",
-            "address",
-            "app",
-            "session",
-            "expression",
-            "priority",
-            "day",
-        )
+    return sets.withColumn("until", F.coalesce(ended, restarted)).where(
+        (F.col("event") != "ended") & (F.col("places") > 0)
     )
+
+
+def spans(rows: DataFrame) -> DataFrame:
+    """Each subscription with its end."""
+    return _lives(rows).select(
+        F.col("time").alias("since"),
+        "until",
+        "family",
+        "address",
+        "app",
+        "session",
+        "expression",
+        "priority",
+        "day",
+    )
+
+
+def lasting(rows: DataFrame) -> DataFrame:
+    """The events of subscriptions that have not ended."""
+    return _lives(rows).where(F.col("until").isNull()).select(rows.columns)
 
 
 # Counts by minute.

@@ -32,7 +32,7 @@ from headgate.core.model.limits import KiB
 from headgate.core.model.message import PropertyValue
 from headgate.core.turn.slices import Slices
 from headgate.errors import HeadgateError
-from headgate.journal.segments import NAME, segments
+from headgate.journal.segments import IDENTITY_HEADER, NAME, identity_file, segments
 from headgate.server.admin.guard import KNOWN, Guard, Names, Visitors, cookie_name
 from headgate.server.admin.metrics import CONTENT_TYPE
 from headgate.server.admin.pages import in_slices, page
@@ -149,7 +149,8 @@ def make_app(
             [
                 {"name": s.path.name, "first": s.first, "last": s.last, "bytes": s.bytes}
                 for s in found
-            ]
+            ],
+            headers=None if journal is None else {IDENTITY_HEADER: identity_file(journal)},
         )
 
     async def download(request: Request) -> Response:

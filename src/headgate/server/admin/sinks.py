@@ -66,8 +66,8 @@ STATUS = {
 """The status of a request that reached a limit; 409 for others."""
 
 SMALLER = (
-    "send fewer rows per batch (maxFacts of the headgate source, maxFilesPerTrigger of files,"
-    " several writes of a DataFrame)"
+    "send fewer rows per batch (maxBytes or maxFacts of the headgate source, maxFilesPerTrigger of"
+    " files, several writes of a DataFrame)"
 )
 GIVE_UP = "abort batches that will not be committed"
 ADVICE = {

@@ -1,0 +1,154 @@
+"""Manifests: which files of the tables count, and the state that follows from all of them.
+
+A manifest is numbered, and there is one of each number. It adds files, removes files, or both, for
+all tables at once. That of a batch also says which facts its files are made of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from headgate.errors import PipelineError
+
+SCHEMA_VERSION = 1
+"""Of the tables' columns and of manifests. A newer one is refused: it could mean something else."""
+
+RECENT = 200
+"""Batches that a state tells of."""
+
+END = 2**63 - 1
+"""A number that no fact reaches."""
+
+DAY = re.compile(r"/day=(\d{4}-\d\d-\d\d)/")
+
+
+class File(msgspec.Struct, frozen=True, array_like=True):
+    """A file of a table, and the facts that its rows are made of."""
+
+    path: str
+    """Below the root."""
+    bytes: int
+    after: int
+    upto: int
+    """Numbers of facts: after this one, and up to that one."""
+
+    @property
+    def day(self) -> str:
+        """The day of its rows, as it is written."""
+        match = DAY.search(self.path)
+        return match[1] if match is not None else ""
+
+
+class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a batch of the stream did."""
+
+    number: int
+    """Spark's."""
+    query: str
+    """Spark's id of the query, which its checkpoint has: another counts batches anew."""
+    journal: str
+    """The identity of the journal, empty if it has none."""
+    after: int
+    upto: int
+    facts: int
+    at: float | None
+    """When the last fact of it happened."""
+    started: float
+    seconds: float
+    wishes: str | None = None
+    """The file that says who wants what after it."""
+
+
+Files: TypeAlias = Mapping[str, list[File]]
+"""By the name of the table."""
+
+
+class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One change of what counts."""
+
+    number: int
+    at: float
+    schema: int
+    added: dict[str, list[File]] = {}
+    removed: dict[str, list[str]] = {}
+    batch: Batch | None = None
+
+
+class State(msgspec.Struct):
+    """Everything that counts, as of a manifest."""
+
+    number: int = -1
+    """Of the last manifest; -1 if there is none yet."""
+    schema: int = SCHEMA_VERSION
+    files: dict[str, dict[str, File]] = {}
+    """By table and path."""
+    recent: list[Batch] = []
+    """The latest batches, oldest first."""
+
+    @property
+    def batch(self) -> Batch | None:
+        """The last batch."""
+        return self.recent[-1] if self.recent else None
+
+    @property
+    def upto(self) -> int:
+        """The last fact that the tables hold."""
+        return self.batch.upto if self.batch is not None else 0
+
+    def has(self, query: str, batch: int) -> bool:
+        """Whether a batch is in the tables: it, or one after it, is the last of its query."""
+        last = self.batch
+        return last is not None and last.query == query and batch <= last.number
+
+    def table(self, name: str) -> list[File]:
+        """The files of a table, in the order of the facts."""
+        return sorted(self.files.get(name, {}).values(), key=lambda file: (file.after, file.path))
+
+    def check(self, batch: Batch | None, removed: Mapping[str, Iterable[str]]) -> None:
+        """Raise unless a manifest like this can be the next one."""
+        for table, paths in removed.items():
+            gone = [path for path in paths if path not in self.files.get(table, {})]
+            if gone:
+                raise Outdated(f"{gone[0]} of {table} does not count any more")
+        if batch is None:
+            return
+        if self.has(batch.query, batch.number):
+            raise Outdated(
+                f"batch {batch.number} was written by another pipeline meanwhile; its rows count,"
+                " these do not: let one of the two run"
+            )
+        if batch.after < self.upto:
+            raise PipelineError(
+                f"batch {batch.number} begins with fact {batch.after + 1}, and the tables hold the"
+                f" facts up to {self.upto} already: remove the folder _checkpoint, and run again"
+            )
+
+    def apply(self, manifest: Manifest) -> None:
+        """Become the state as of the next manifest."""
+        assert manifest.number == self.number + 1, "manifests are applied in their order"
+        if manifest.schema > SCHEMA_VERSION:
+            raise PipelineError(
+                f"the tables are of version {manifest.schema}, and this Headgate knows"
+                f" {SCHEMA_VERSION}: upgrade it"
+            )
+        for table, paths in manifest.removed.items():
+            for path in paths:
+                self.files.get(table, {}).pop(path, None)
+        for table, files in manifest.added.items():
+            self.files.setdefault(table, {}).update({file.path: file for file in files})
+        if manifest.batch is not None:
+            self.recent = [*self.recent[1 - RECENT :], manifest.batch]
+        self.number = manifest.number
+
+
+class Outdated(PipelineError):
+    """Somebody else was faster: what was to be committed no longer fits."""
+
+
+encode = msgspec.json.Encoder().encode
+decode_manifest = msgspec.json.Decoder(Manifest).decode
+decode_state = msgspec.json.Decoder(State).decode

@@ -1,0 +1,257 @@
+"""Upkeep of the tables, beside the batches: compaction, retention, removing what counts no more.
+
+It commits manifests like a batch does, so neither waits for the other: a batch takes the next
+number, and upkeep whose files somebody else has replaced gives up.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from headgate.core.model.limits import MiB
+from headgate.core.model.value import value
+from headgate.pipeline.session import reason
+from headgate.pipeline.tables import lease
+from headgate.pipeline.tables.archive import (
+    DATA,
+    ENTRY,
+    LOG,
+    STATE,
+    Archive,
+    attempt_of,
+    entry_path,
+)
+from headgate.pipeline.tables.manifests import File, Outdated, State, decode_manifest
+from headgate.pipeline.tables.tables import TABLES, Table
+
+TARGET_BYTES = 128 * MiB
+"""What files grow to."""
+TOGETHER = 16
+"""So many files of one size become one."""
+TOGETHER_LATE = 4
+"""So many small ones of a day that is over."""
+FACTOR = 16
+"""Files are of one size if none has so many times the bytes of another."""
+GRACE_SECONDS = 600.0
+"""How long files stay after the manifest that removed them, for queries planned with them."""
+ORPHAN_SECONDS = 86_400.0
+"""How long files stay that no manifest names: their batch may be at work, or has died."""
+PAUSE_SECONDS = 60.0
+"""Between two rounds beside a stream."""
+
+
+@value
+class Group:
+    """Files of one table and one day, of which one is made."""
+
+    table: Table
+    files: list[File]
+
+
+@value
+class Tidied:
+    """What a round of upkeep did."""
+
+    merged: int = 0
+    """Files that were replaced by larger ones."""
+    made: int = 0
+    expired: int = 0
+    """Files of days that are too old."""
+    deleted: int = 0
+
+
+def tidy(
+    session: SparkSession,
+    archive: Archive,
+    keep_days: int | None = None,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Tidied:
+    """One round: merge small files, let go of days that are too old, remove what counts no more."""
+    with lease.held(archive.storage, lease.TIDIER):
+        groups = plan(archive.state(), _day(archive, 0))
+
+        def compacted(group: Group) -> bool:
+            return not is_over() and compact(session, archive, group)
+
+        with ThreadPoolExecutor(_tasks(session)) as pool:
+            outcomes = zip(groups, pool.map(compacted, groups), strict=True)
+            done = [group for group, is_done in outcomes if is_done]
+        return Tidied(
+            merged=sum(len(group.files) for group in done),
+            made=len(done),
+            expired=expire(session, archive, keep_days) if keep_days is not None else 0,
+            deleted=clean(archive),
+        )
+
+
+@contextmanager
+def beside(
+    session: SparkSession, archive: Archive, keep_days: int | None, pause: float = PAUSE_SECONDS
+) -> Iterator[None]:
+    """Rounds of upkeep in a thread, until it ends. A round that fails is told of, and the next
+    one tries again: the batches do not depend on it."""
+    over = threading.Event()
+
+    def rounds() -> None:
+        while not over.wait(pause):
+            try:
+                tidy(session, archive, keep_days, over.is_set)
+            except Exception as error:
+                if not over.is_set():
+                    print(f"headgate: upkeep failed: {reason(error)}", file=sys.stderr)
+
+    thread = threading.Thread(target=rounds, name="upkeep")
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+# Compaction.
+
+
+def plan(state: State, today: str) -> list[Group]:
+    """What is worth merging now, without a look at a file."""
+    groups = []
+    for name, table in TABLES.items():
+        small = [file for file in state.table(name) if file.bytes < TARGET_BYTES // 2]
+        for day, found in groupby(sorted(small, key=lambda file: file.day), lambda file: file.day):
+            files = list(found)
+            if day < today and len(files) >= TOGETHER_LATE:
+                chosen = [cut for cut in _cut(files) if len(cut) > 1]
+            else:
+                tiers = [tier for tier in _tiers(files) if _is_enough(tier, TARGET_BYTES)]
+                cuts = [cut for tier in tiers for cut in _cut(tier)]
+                chosen = [cut for cut in cuts if _is_enough(cut, TARGET_BYTES // 2)]
+            groups += [Group(table, cut) for cut in chosen]
+    return groups
+
+
+def compact(session: SparkSession, archive: Archive, group: Group) -> bool:
+    """Make one file of a group, in one task. Whether it counts; if not, somebody was faster."""
+    table, attempt = group.table, attempt_of("tidy")
+    archive.write(table, attempt, archive.stored(session, table, group.files).coalesce(1))
+    after = min(file.after for file in group.files)
+    upto = max(file.upto for file in group.files)
+    try:
+        archive.commit(
+            {table.name: archive.written(table, attempt, after, upto)},
+            {table.name: [file.path for file in group.files]},
+        )
+    except Outdated:
+        return False
+    return True
+
+
+def _tiers(files: Iterable[File]) -> list[list[File]]:
+    """The files by their size: each tier is so many times the one before it."""
+    tiers: dict[int, list[File]] = {}
+    for file in files:
+        tier, size = 0, file.bytes
+        while size >= FACTOR:
+            tier, size = tier + 1, size // FACTOR
+        tiers.setdefault(tier, []).append(file)
+    return list(tiers.values())
+
+
+def _is_enough(files: list[File], least: int) -> bool:
+    return len(files) >= TOGETHER or sum(file.bytes for file in files) >= least
+
+
+def _cut(files: Iterable[File]) -> Iterator[list[File]]:
+    """Runs of files that fill one of the size that is wanted."""
+    run: list[File] = []
+    for file in files:
+        if run and sum(each.bytes for each in run) + file.bytes > TARGET_BYTES:
+            yield run
+            run = []
+        run.append(file)
+    yield run
+
+
+def _tasks(session: SparkSession) -> int:
+    """How many groups are worked on at once: as many as Spark has cores."""
+    try:
+        return max(1, session.sparkContext.defaultParallelism)
+    except PySparkException:  # a client of Spark Connect cannot know
+        return os.cpu_count() or 1
+
+
+# Retention.
+
+
+def expire(session: SparkSession, archive: Archive, keep_days: int) -> int:
+    """Let go of the files of days that are too old, but for rows that still last; say how many."""
+    state, oldest = archive.state(), _day(archive, keep_days)
+    added: dict[str, list[File]] = {}
+    removed: dict[str, list[str]] = {}
+    for name, table in TABLES.items():
+        old = [file for file in state.table(name) if file.day < oldest]
+        if old and table.lasting is not None:
+            rows = archive.stored(session, table, state.table(name))
+            lasting = table.lasting(rows).where(F.col("day") < F.lit(oldest).cast("date"))
+            if lasting.count() == archive.stored(session, table, old).count():
+                continue  # nothing of it is over
+            attempt = attempt_of("lasting")
+            archive.write(table, attempt, lasting.coalesce(1))
+            added[name] = archive.written(table, attempt, old[0].after, old[-1].upto)
+        removed[name] = [file.path for file in old]
+    if not any(removed.values()):
+        return 0
+    try:
+        archive.commit(added, removed)
+    except Outdated:
+        return 0  # another round finds what is there then
+    return sum(map(len, removed.values()))
+
+
+def _day(archive: Archive, ago: int) -> str:
+    today = datetime.fromtimestamp(archive.clock(), UTC).date()
+    return (today - timedelta(ago)).isoformat()
+
+
+# Cleaning.
+
+
+def clean(archive: Archive) -> int:
+    """Remove files that count no more, after their grace, and the log from before the last but
+    one state; say how many files."""
+    storage, state, now = archive.storage, archive.state(), archive.clock()
+    names = storage.names(LOG)
+    numbers = [int(match[1]) for name in names if (match := ENTRY.fullmatch(name))]
+    states = [int(match[1]) for name in names if (match := STATE.fullmatch(name))]
+    gone: dict[str, float] = {}
+    for number in numbers:
+        data = storage.read(entry_path(number))
+        if data is not None:
+            manifest = decode_manifest(data)
+            gone |= {path: manifest.at for paths in manifest.removed.values() for path in paths}
+    counts = {path for files in state.files.values() for path in files}
+    if state.batch is not None and state.batch.wishes is not None:
+        counts.add(state.batch.wishes)
+    deleted = 0
+    for found in storage.walk(DATA):
+        if found.path in counts or found.path.rpartition("/")[2].startswith("."):
+            continue
+        is_gone = now - gone.get(found.path, now) > GRACE_SECONDS
+        if is_gone or now - found.written > ORPHAN_SECONDS:
+            storage.delete(found.path)
+            deleted += 1
+    for name in names if len(states) > 1 else ():
+        match = ENTRY.fullmatch(name) or STATE.fullmatch(name)
+        if match is not None and int(match[1]) < states[-2]:
+            storage.delete(f"{LOG}/{name}")
+    return deleted

@@ -1,0 +1,231 @@
+"""Upkeep beside the batches: what is merged, what is let go of, what is removed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.core import facts as f
+from headgate.core.facts import Fact
+from headgate.core.model.ids import AppId, QueueId, SessionId
+from headgate.pipeline.tables import upkeep
+from headgate.pipeline.tables.archive import DATA, LOG, STATE_EVERY, Archive
+from headgate.pipeline.tables.keeper import Keeper
+from headgate.pipeline.tables.manifests import File, Manifest, State
+from headgate.pipeline.tables.tables import TABLES
+from headgate.pipeline.tables.upkeep import (
+    GRACE_SECONDS,
+    ORPHAN_SECONDS,
+    TARGET_BYTES,
+    TOGETHER,
+    TOGETHER_LATE,
+)
+from tests.support.journals import DAY, facts_of_a_day
+from tests.support.spark_frames import frame, rows
+
+FACTS = list(facts_of_a_day(30))
+TODAY, YESTERDAY = "2026-11-15", "2026-11-14"
+NOW = 1_794_700_800.0
+"""2026-11-15 00:00 UTC."""
+
+
+def files(sizes: list[int], day: str = TODAY) -> list[File]:
+    return [
+        File(f"{DATA}/messages/batches={n}.x/day={day}/{n}", size, n, n + 1)
+        for n, size in enumerate(sizes)
+    ]
+
+
+def planned(*found: File) -> list[list[int]]:
+    """The places of the files in each group."""
+    state = State()
+    state.apply(Manifest(0, 1.0, 1, {"messages": list(found)}))
+    groups = upkeep.plan(state, TODAY)
+    return [[file.after for file in group.files] for group in groups]
+
+
+def test_files_of_one_size_are_merged_once_there_are_enough() -> None:
+    assert planned(*files([1000] * (TOGETHER - 1))) == []
+    assert planned(*files([1000] * TOGETHER)) == [list(range(TOGETHER))]
+    uneven = files([1000, 2**20] * (TOGETHER - 1))
+    assert planned(*uneven) == [], "large ones are not written again with each few small ones"
+
+
+def test_files_that_fill_one_are_merged_by_bytes() -> None:
+    third = TARGET_BYTES // 3
+    assert planned(*files([third] * 2)) == []
+    assert planned(*files([third] * 7)) == [[0, 1, 2], [3, 4, 5]]
+    assert planned(*files([TARGET_BYTES // 2] * 40)) == [], "they are large enough"
+
+
+def test_small_files_of_a_day_that_is_over_are_merged_whatever_their_size() -> None:
+    sizes = [10 ** (1 + n) for n in range(TOGETHER_LATE)]
+    assert planned(*files(sizes, YESTERDAY)) == [list(range(TOGETHER_LATE))]
+    assert planned(*files(sizes[1:], YESTERDAY)) == []
+
+
+def test_days_are_not_mixed() -> None:
+    mixed = [file for n in range(TOGETHER - 1) for file in files([100], f"2026-11-{15 + n:02}")]
+    assert planned(*mixed) == []
+
+
+def test_a_row_is_written_again_only_a_few_times() -> None:
+    """A file of 1,000 bytes a batch, 3,000 of them: each byte is merged as often as the
+    logarithm says."""
+    state, number, merged = State(), 0, 0
+    for batch in range(3000):
+        path = f"{DATA}/messages/batches={batch}.x/day={TODAY}/a"
+        added = File(path, 1000, batch, batch + 1)
+        state.apply(Manifest(number, 1.0, 1, {"messages": [added]}))
+        number += 1
+        for group in upkeep.plan(state, TODAY):
+            size = sum(file.bytes for file in group.files)
+            whole = File(f"{path}-{number}/day={TODAY}/b", size, group.files[0].after, batch + 1)
+            gone = [file.path for file in group.files]
+            state.apply(Manifest(number, 1.0, 1, {"messages": [whole]}, {"messages": gone}))
+            number, merged = number + 1, merged + size
+    assert len(state.table("messages")) <= 3 * TOGETHER
+    assert merged <= 3 * 3000 * 1000
+
+
+def keep(spark: SparkSession, root: Path, batches: int) -> Archive:
+    size = len(FACTS) // batches + 1
+    for batch in range(batches):
+        part = FACTS[batch * size : (batch + 1) * size]
+        Keeper(str(root))(frame(spark, part, first=batch * size + 1), batch)
+    return Archive(str(root), clock=lambda: DAY + 3 * 86_400)
+
+
+def everything(spark: SparkSession, archive: Archive) -> dict[str, list[str]]:
+    return {
+        name: sorted(str(row) for row in archive.read(spark, table).collect())
+        for name, table in TABLES.items()
+    }
+
+
+def test_compaction_changes_no_row_and_batches_go_on(spark: SparkSession, tmp_path: Path) -> None:
+    archive = keep(spark, tmp_path, 5)
+    before, seen = everything(spark, archive), archive.state()
+    planned = archive.read(spark, TABLES["facts"])
+    done = upkeep.tidy(spark, archive)
+    assert done.merged > done.made > 0
+    state = archive.state()
+    assert len(state.table("facts")) < len(seen.table("facts"))
+    assert state.upto == seen.upto
+    assert everything(spark, archive) == before
+    assert planned.count() == len(FACTS), "who planned before still finds the files"
+    Keeper(str(tmp_path))(frame(spark, FACTS[:3], first=len(FACTS) + 1), 5)
+    assert archive.read(spark, TABLES["facts"]).count() == len(FACTS) + 3
+    assert upkeep.tidy(spark, archive).made == 0, "nothing is left to do"
+
+
+def test_who_merges_what_another_has_merged_gives_up(spark: SparkSession, tmp_path: Path) -> None:
+    archive = keep(spark, tmp_path, 4)
+    before = everything(spark, archive)
+    group = next(g for g in upkeep.plan(archive.state(), "9999") if g.table.name == "facts")
+    assert upkeep.compact(spark, archive, group)
+    assert not upkeep.compact(spark, archive, group)
+    assert everything(spark, archive) == before
+
+
+def test_upkeep_goes_on_in_a_thread_and_tells_of_failures(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rounds, enough = [0], threading.Event()
+
+    def tidy(*args: object) -> None:
+        rounds[0] += 1
+        if rounds[0] == 3:
+            enough.set()
+        raise OSError("no room")
+
+    monkeypatch.setattr(upkeep, "tidy", tidy)
+    with upkeep.beside(spark, Archive(str(tmp_path)), None, pause=0.0):
+        assert enough.wait(60)
+    assert "headgate: upkeep failed: no room" in capsys.readouterr().err
+
+
+QUEUE, APP = QueueId(b"bmq://d/q"), AppId("")
+
+
+def wanting(at: float, session: int, expression: str) -> list[Fact]:
+    who = SessionId(session)
+    return [
+        f.Subscribed(at, QUEUE, APP, who),
+        f.Interested(at, QUEUE, APP, who, 0, 1, expression, 1),
+    ]
+
+
+def test_days_that_are_too_old_go_and_what_still_lasts_stays(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    archive = Archive(str(tmp_path), clock=lambda: NOW)
+    old: list[Fact] = [
+        f.RouterStarted(NOW - 10 * 86_400, ""),
+        *wanting(NOW - 9 * 86_400, 1, "lasts"),
+        *wanting(NOW - 9 * 86_400, 2, "ended"),
+        *wanting(NOW - 9 * 86_400, 3, "changed"),
+    ]
+    new: list[Fact] = [
+        f.Unsubscribed(NOW - 60, QUEUE, APP, SessionId(2)),
+        f.Interested(NOW - 60, QUEUE, APP, SessionId(3), 0, 1, "new", 1),
+    ]
+    Keeper(str(tmp_path))(frame(spark, old), 0)
+    Keeper(str(tmp_path))(frame(spark, new, first=len(old) + 1), 1)
+    table = TABLES["subscriptions"]
+    living = [("lasts",), ("new",)]
+    for _ in range(2):
+        expired = upkeep.expire(spark, archive, 3)
+        assert rows(archive.read(spark, table).where("until is null"), "expression") == living
+    assert expired == 0, "what lasts is not written again each time"
+    assert archive.read(spark, table).count() == 2
+    assert {file.day for file in archive.state().table("facts")} == {YESTERDAY}
+    gone: list[Fact] = [f.RouterStarted(NOW - 30, "")]
+    Keeper(str(tmp_path))(frame(spark, gone, first=len(old) + len(new) + 1), 2)
+    upkeep.expire(spark, archive, 3)
+    assert rows(archive.read(spark, table), "expression") == [("new",)]
+
+
+def age(path: Path, seconds: float) -> None:
+    os.utime(path, (NOW - seconds, NOW - seconds))
+
+
+def test_files_go_after_their_grace_and_those_that_nobody_names_after_a_day(tmp_path: Path) -> None:
+    moment = [NOW]
+    archive = Archive(str(tmp_path), clock=lambda: moment[0])
+    paths = [f"{DATA}/messages/batches={n}.x/day={TODAY}/a.parquet" for n in range(4)]
+    for path in paths:
+        archive.storage.put(path, b"rows")
+        age(tmp_path / path, 60)
+    age(tmp_path / paths[3], ORPHAN_SECONDS + 60)
+    archive.commit({"messages": [File(path, 4, 0, 1) for path in paths[:2]]})
+    archive.commit({}, {"messages": [paths[0]]})
+
+    def left() -> list[int]:
+        return [n for n, path in enumerate(paths) if (tmp_path / path).exists()]
+
+    assert upkeep.clean(archive) == 1
+    assert left() == [0, 1, 2]
+    moment[0] += GRACE_SECONDS + 1
+    upkeep.clean(archive)
+    assert left() == [1, 2]
+    moment[0] += ORPHAN_SECONDS
+    upkeep.clean(archive)
+    assert left() == [1]
+
+
+def test_the_log_from_before_the_last_but_one_state_goes(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path))
+    for number in range(3 * STATE_EVERY + 2):
+        archive.commit({"messages": [File(f"m{number}", 1, number, number + 1)]})
+    before = archive.state()
+    upkeep.clean(archive)
+    assert archive.state() == before
+    assert len(archive.storage.names(LOG)) == STATE_EVERY + 2 + 2, "manifests, and two states"
