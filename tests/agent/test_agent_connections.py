@@ -21,6 +21,7 @@ from headgate.agent.events import (
     Sent,
 )
 from headgate.errors import Closed, ConfigError, LinkUsed, Malformed, StoreError
+from headgate.wire.smp.codec.router_address import RouterAddress
 from tests.support.agent_scene import QUICK, EventLog, opened
 from tests.support.smp_peer import is_cancelled_at
 from tests.support.smp_router import Rig
@@ -140,6 +141,22 @@ async def test_a_short_address_is_found_again_and_leads_to_a_connection(
             await talk(accepted, hers, joined, his)
 
 
+async def test_a_short_link_needs_no_fingerprint_of_a_router_that_the_agent_knows(rig: Rig) -> None:
+    """Apps shorten the links of routers that they take for known."""
+    async with (
+        Agent.memory(routers=[rig.address], settings=QUICK) as anna,
+        Agent.memory(routers=[rig.address], settings=QUICK) as bob,
+        Agent.memory(settings=QUICK) as eve,
+    ):
+        his = EventLog(bob)
+        link = str((await anna.invite(auto_accept=True, short=True)).link)
+        page = link.replace("simplex:", f"https://{rig.host}").partition("?")[0]
+        with pytest.raises(Malformed, match="not known"):
+            await eve.join(page, router=RouterAddress(("other.example",), None, bytes(32)))
+        await bob.join(page)
+        await his.next_of(Connected)
+
+
 async def test_an_unanswered_confirmation_is_shown_again(rig: Rig, tmp_path: Path) -> None:
     """Until it is answered; an event that was read is not."""
     path = tmp_path / "anna.db"
@@ -191,6 +208,22 @@ async def test_a_kem_on_both_sides_is_in_the_ratchet_after_a_turn(rig: Rig) -> N
         await his.next_of(Connected)
         await talk(invitation.connection, hers, joined, his)
         for connection in (invitation.connection, joined):
+            assert (await connection.state()).is_post_quantum
+
+
+async def test_a_request_may_be_accepted_with_a_kem(rig: Rig) -> None:
+    pytest.importorskip("pqcrypto")
+    async with (
+        Agent.memory(routers=[rig.address], settings=QUICK) as anna,
+        Agent.memory(routers=[rig.address], settings=QUICK) as bob,
+    ):
+        hers, his = EventLog(anna), EventLog(bob)
+        joined = await bob.join((await anna.address("shop")).link, pq=True)
+        accepted = await (await hers.next_of(Request)).accept(pq=True)
+        await hers.next_of(Connected)
+        await his.next_of(Connected)
+        await talk(accepted, hers, joined, his)
+        for connection in (accepted, joined):
             assert (await connection.state()).is_post_quantum
 
 

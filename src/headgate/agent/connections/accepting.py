@@ -85,7 +85,7 @@ class Accepting:
             await self.accept(command.connection, command.arguments)
 
     async def accept_request(
-        self, id: int, info: bytes = b"", name: str | None = None, *, pq: bool = False
+        self, id: int, info: bytes = b"", name: str | None = None, pq: bool = False
     ) -> ConnectionRecord:
         """Connect with who asked at our address: join the invitation that it sent. Our queue is
         made where the address is."""

@@ -34,7 +34,7 @@ class Answers(Protocol):
         ...
 
     async def accept_request(
-        self, id: int, info: bytes = b"", name: str | None = None, *, pq: bool = False
+        self, id: int, info: bytes = b"", name: str | None = None, pq: bool = False
     ) -> Connection:
         """Connect with who asked at our address."""
         ...

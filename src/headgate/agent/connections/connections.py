@@ -175,7 +175,7 @@ class Connections:
         await self._accepting.accept(connection, info)
 
     async def accept_request(
-        self, id: int, info: bytes = b"", name: str | None = None, *, pq: bool = False
+        self, id: int, info: bytes = b"", name: str | None = None, pq: bool = False
     ) -> Connection:
         return self._connection(await self._accepting.accept_request(id, info, name, pq=pq))
 

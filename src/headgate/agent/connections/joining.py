@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import field
 from typing import TypeAlias
 
@@ -15,7 +16,7 @@ from headgate.agent.connections.parts import ConnectionParts
 from headgate.agent.connections.queue_making import make_queue
 from headgate.agent.model import ConnectionId, RouterId, UserId
 from headgate.agent.queues import CONNECTION_BYTES, PRIVATE_BYTES
-from headgate.agent.records import commands, connections, requests, send_queues, steps
+from headgate.agent.records import commands, connections, requests, routers, send_queues, steps
 from headgate.agent.records.commands import CommandRecord
 from headgate.agent.records.connections import (
     ConnectionKind,
@@ -54,12 +55,14 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 AnyLink: TypeAlias = InvitationLink | ContactLink | ShortLink
 
 
-def parse_any_link(text: str) -> AnyLink:
-    """Read a link, long or short. Raises `Malformed`."""
+def parse_any_link(text: str, known: Iterable[RouterAddress] = ()) -> AnyLink:
+    """Read a link, long or short; a short one may leave out the fingerprint of a router that is
+    `known`. Raises `Malformed`."""
     bare = text.strip()
     _, _, behind = bare.partition("#")
     # What follows the # of a long link are parameters; of a short one, a key.
-    return parse_link(bare) if behind.lstrip("/").startswith("?") else parse_short_link(bare)
+    is_long = behind.lstrip("/").startswith("?")
+    return parse_link(bare) if is_long else parse_short_link(bare, known)
 
 
 @value
@@ -96,7 +99,8 @@ class Joining:
         used it. Without a connection with the routers this returns, and the rest is done when
         there is one. `request` is the one that the link came with, if it did."""
         if isinstance(link, str):
-            link = parse_any_link(link)
+            known = await self._parts.records.read(routers.everything)
+            link = parse_any_link(link, [each.address for each in known])
         self._parts.kem_if(pq)
         if isinstance(link, ContactShortLink):
             link = await self._follow_contact(user, link)
