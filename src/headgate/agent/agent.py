@@ -133,6 +133,9 @@ class SenderQueue:
         is another's, and `StoreError`; then nothing is sent."""
         return await self._sending.send(self.connection, body, notify=notify)
 
+    def __repr__(self) -> str:
+        return f"SenderQueue({self.connection.hex()})"
+
 
 class Agent(ConnectionCalls):
     """A client of SMP routers that remembers, reconnects and subscribes again.

@@ -33,6 +33,7 @@ from headgate.agent.connections.queue_making import bare
 from headgate.agent.connections.ratchet_openers import ContactOpener, RatchetOpener
 from headgate.agent.connections.ratchet_sealer import RatchetSealer
 from headgate.agent.events import DeliveryEvent
+from headgate.agent.given_bytes import own_bytes
 from headgate.agent.model import ConnectionId, QueueKey, UserId
 from headgate.agent.openers import FollowUp, Opener, PlainOpener
 from headgate.agent.operations import Operations
@@ -139,11 +140,11 @@ class Connections:
         accepted and given `info`, and otherwise shown as a `Confirmation`. With `short` the link
         is a short one, if the router has those. With `pq` a KEM is offered. One of this name that
         nobody has used yet is found again, as it was made."""
+        accept_info = own_bytes(info, "the info") if auto_accept else None
         known = None if name is None else await self._inviting.find_invitation(user, name)
         if known is not None:
             return Invitation(self._connection(known[0]), known[1])
         record = self._inviting.new_record(user, name, pq=pq)
-        accept_info = info if auto_accept else None
         link = await self._inviting.invite(record, router, accept_info=accept_info, short=short)
         return Invitation(self._connection(record), link)
 
@@ -160,7 +161,8 @@ class Connections:
         """Use a link of any kind; `router` is where our own queue is made, and `info` is for
         whoever made the link. Raises `LinkUsed` if somebody else has used it. Without a connection
         with the routers this returns, and the rest is done when there is one."""
-        return self._connection(await self._joining.join(user, link, router, info, name, pq=pq))
+        taken = own_bytes(info, "the info")
+        return self._connection(await self._joining.join(user, link, router, taken, name, pq=pq))
 
     async def address(
         self, user: UserId, router: RouterAddress, name: str, *, short: bool = False
@@ -172,12 +174,13 @@ class Connections:
         return await self._inviting.find_address(user, name)
 
     async def accept(self, connection: ConnectionId, info: bytes = b"") -> None:
-        await self._accepting.accept(connection, info)
+        await self._accepting.accept(connection, own_bytes(info, "the info"))
 
     async def accept_request(
         self, id: int, info: bytes = b"", name: str | None = None, pq: bool = False
     ) -> Connection:
-        return self._connection(await self._accepting.accept_request(id, info, name, pq=pq))
+        taken = own_bytes(info, "the info")
+        return self._connection(await self._accepting.accept_request(id, taken, name, pq=pq))
 
     async def reject_request(self, id: int) -> None:
         await self._accepting.reject_request(id)

@@ -72,6 +72,9 @@ class Inviting:
         accepted without asking the application. `also` is kept in the same transaction, and `then`
         is called after it."""
         kem = self._parts.kem_if(record.pq)
+        if accept_info is not None:
+            # Nobody could be accepted with what has no room, and nobody would be there to hear it.
+            handshake.check_answer_info(accept_info, has_kem_room=record.pq)
         pair = None if kem is None else await asyncio.to_thread(kem.generate)
         draw = self._parts.draw
         offered = OfferedKeys(PrivatePair(draw(RAW_BYTES), draw(RAW_BYTES)), pair)

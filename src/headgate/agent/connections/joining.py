@@ -38,7 +38,7 @@ from headgate.core.model.value import value
 from headgate.crypto.box import NONCE_BYTES
 from headgate.crypto.kem import Kem
 from headgate.crypto.x448 import RAW_BYTES
-from headgate.errors import HeadgateError, LinkUsed, StoreError
+from headgate.errors import HeadgateError, LinkUsed, Malformed, StoreError
 from headgate.wire.smp.agent.link_data import contact_link_keys
 from headgate.wire.smp.agent.links import ContactLink, InvitationLink, parse_link
 from headgate.wire.smp.agent.queue_address import QueueAddress
@@ -59,6 +59,8 @@ def parse_any_link(text: str, known: Iterable[RouterAddress] = ()) -> AnyLink:
     """Read a link, long or short; a short one may leave out the fingerprint of a router that is
     `known`. Raises `Malformed`."""
     bare = text.strip()
+    if not bare.startswith(("simplex:/", "https://")):
+        raise Malformed("no link: simplex:/invitation#..., /contact#..., /i#... or /a#...")
     _, _, behind = bare.partition("#")
     # What follows the # of a long link are parameters; of a short one, a key.
     is_long = behind.lstrip("/").startswith("?")
