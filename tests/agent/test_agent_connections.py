@@ -157,6 +157,34 @@ async def test_a_short_link_needs_no_fingerprint_of_a_router_that_the_agent_know
         await his.next_of(Connected)
 
 
+async def test_a_conversation_may_be_read_apart_from_other_events(rig: Rig) -> None:
+    """A task for each connection, and one for all the rest."""
+    async with (
+        Agent.memory(routers=[rig.address], settings=QUICK) as anna,
+        Agent.memory(routers=[rig.address], settings=QUICK) as bob,
+    ):
+        hers, his = EventLog(anna), EventLog(bob)
+        invitations = [await anna.invite(auto_accept=True) for _ in range(2)]
+        joined = [await bob.join(made.link) for made in invitations]
+        for log in (hers, his):
+            for _ in joined:
+                await log.next_of(Connected)
+        for n in range(3):
+            for connection in joined:
+                await connection.send(b"%d" % n)
+        read = []
+        async for message in invitations[0].connection.messages():
+            read.append(message.body)
+            await message.ack()
+            if len(read) == 3:
+                break
+        assert read == [b"0", b"1", b"2"]
+        for body in read:
+            message = await hers.next_of(Message)
+            assert (message.connection, message.body) == (invitations[1].connection.id, body)
+            await message.ack()
+
+
 async def test_an_unanswered_confirmation_is_shown_again(rig: Rig, tmp_path: Path) -> None:
     """Until it is answered; an event that was read is not."""
     path = tmp_path / "anna.db"

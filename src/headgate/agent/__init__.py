@@ -3,7 +3,8 @@
 What is offered here is what an application needs; a name is imported when it is first used, so
 that who needs one part does not load the others.
 
-- `agent`: what an application opens; `event_stream`, `event_queue`: how it is given `events`.
+- `agent`: what an application opens; `event_sorting`, `event_stream`, `event_queue`: how it is
+  given `events`.
 - `shell`: does what the engine decides; `engine_driver`, `engine_requests`, `session_events`: what
   it calls it with; `slot_sessions`, `router_session`: sessions with routers.
 - `engine`: what decides, without I/O; `model`: the identifiers that all parts share.

@@ -19,9 +19,9 @@ from headgate.agent.engine.engine import NOT_TOGETHER
 from headgate.agent.engine.services import ServiceState
 from headgate.agent.engine.settings import MESSAGING
 from headgate.agent.engine.slots import Phase
-from headgate.agent.event_queue import EventQueue
-from headgate.agent.event_stream import AgentEvent, EventStream, Kept
-from headgate.agent.events import DeliveryEvent, Message, SubscriptionEvent, Suspended
+from headgate.agent.event_sorting import EventSorting
+from headgate.agent.event_stream import AgentEvent
+from headgate.agent.events import Message
 from headgate.agent.fetching import Fetching
 from headgate.agent.model import ConnectionId, RouterId, SessionMode, UserId
 from headgate.agent.operations import Operations
@@ -152,8 +152,7 @@ class Agent(ConnectionCalls):
         self._options = options
         self._records = records
         self._on_error = options.on_error
-        self._events: EventQueue[SubscriptionEvent | DeliveryEvent | Kept] = EventQueue()
-        self._stream = EventStream(self._events, options.settings.retry_seconds, self._failed)
+        self._events = EventSorting(options.settings.retry_seconds, self._failed)
         clock = options.clock
         self._shell = Shell(
             records,
@@ -198,6 +197,7 @@ class Agent(ConnectionCalls):
             self._receiving,
             self._sending,
             self._events.put,
+            messages=self._events.messages,
             kem=kem,
             operations=self._operations,
             clock=clock,
@@ -296,9 +296,10 @@ class Agent(ConnectionCalls):
     # Events.
 
     def events(self) -> AsyncIterator[AgentEvent]:
-        """Everything that happens, in order. It may be left and taken up again: each event is
-        given once, and none is lost. It ends when the agent is closed."""
-        return self._stream
+        """Everything that happens, in order, but for messages that somebody reads by
+        `Connection.messages`. It may be left and taken up again: each event is given once, and
+        none is lost. It ends when the agent is closed."""
+        return self._events.events
 
     # Users.
 
@@ -405,7 +406,7 @@ class Agent(ConnectionCalls):
             return  # it was resumed meanwhile
         await self._shell.suspend(max(0.0, until - asyncio.get_running_loop().time()))
         if self._shell.is_suspended:
-            self._events.put_first(Suspended())
+            self._events.suspended()
 
     def resume(self) -> None:
         """Go on where `suspend` stopped."""

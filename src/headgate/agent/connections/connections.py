@@ -9,7 +9,7 @@ joins. What an application asks is here; what follows from it is done by `inviti
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
 from headgate.agent.clock import AgentClock, SystemClock
@@ -32,7 +32,7 @@ from headgate.agent.connections.parts import ConnectionParts
 from headgate.agent.connections.queue_making import bare
 from headgate.agent.connections.ratchet_openers import ContactOpener, RatchetOpener
 from headgate.agent.connections.ratchet_sealer import RatchetSealer
-from headgate.agent.events import DeliveryEvent
+from headgate.agent.events import DeliveryEvent, Message
 from headgate.agent.given_bytes import own_bytes
 from headgate.agent.model import ConnectionId, QueueKey, UserId
 from headgate.agent.openers import FollowUp, Opener, PlainOpener
@@ -93,6 +93,7 @@ class Connections:
         sending: Sending,
         show: Callable[[DeliveryEvent | Announcement], None],
         *,
+        messages: Callable[[ConnectionId], AsyncIterator[Message]] | None = None,
         kem: Kem | None = None,
         operations: Operations | None = None,
         clock: AgentClock | None = None,
@@ -100,6 +101,7 @@ class Connections:
     ) -> None:
         self._records = records
         self._sending = sending
+        self._messages = messages
         self._draw = draw
         self._clock = clock or SystemClock()
         self._tasks = Tasks()
@@ -187,6 +189,10 @@ class Connections:
 
     async def send(self, connection: ConnectionId, body: bytes, *, notify: bool = False) -> int:
         return await self._sending.send(connection, body, notify=notify)
+
+    def messages(self, connection: ConnectionId) -> AsyncIterator[Message]:
+        assert self._messages is not None, "whoever shows events may read those of one apart"
+        return self._messages(connection)
 
     async def delete(self, connection: ConnectionId) -> None:
         await self._leaving.delete(connection)
