@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -189,6 +190,34 @@ async def test_what_a_joiner_writes_at_once_is_shown_after_connected(parties: Ma
     await event.accept()
     assert await anna.application.read() == Connected(invitation.connection.id)
     assert await anna.application.messages(1) == [b"early"]
+
+
+async def test_a_message_does_not_overtake_that_its_connection_is_made(
+    parties: MakeParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our answer has reached the router, and the peer writes before that was announced."""
+    anna, bob = await parties(), await parties()
+    invitation = await anna.connections.invite(1, ROUTER_ADDRESS)
+    joined = await bob.connections.join(1, invitation.link, ROUTER_ADDRESS)
+    event = await anna.application.read()
+    assert isinstance(event, Confirmation)
+    announcements = anna.connections._announcements
+    update, may_announce = announcements.update, asyncio.Event()
+
+    async def update_later(connection: ConnectionId) -> None:
+        await may_announce.wait()
+        await update(connection)
+
+    monkeypatch.setattr(announcements, "update", update_later)
+    await event.accept()
+    for happening in (Info, Connected):
+        assert isinstance(await bob.application.read(), happening)
+    await sent(bob, joined.id, b"at once")
+    await quiet(anna)
+    assert (await invitation.connection.state()).is_ready
+    may_announce.set()
+    assert await anna.application.read() == Connected(invitation.connection.id)
+    assert await anna.application.messages(1) == [b"at once"]
 
 
 async def test_the_longest_body_passes_and_a_longer_one_leaves_nothing(
