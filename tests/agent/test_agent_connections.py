@@ -20,7 +20,8 @@ from headgate.agent.events import (
     Request,
     Sent,
 )
-from headgate.errors import Closed, ConfigError, LinkUsed, Malformed, StoreError
+from headgate.errors import Closed, ConfigError, LinkUsed, Malformed, StoreError, TooLong
+from headgate.wire.smp.agent.short_links import ContactKind, ContactShortLink
 from headgate.wire.smp.codec.router_address import RouterAddress
 from tests.support.agent_scene import QUICK, EventLog, opened
 from tests.support.smp_peer import is_cancelled_at
@@ -139,6 +140,39 @@ async def test_a_short_address_is_found_again_and_leads_to_a_connection(
             await his.next_of(Connected)
             await hers.next_of(Connected)
             await talk(accepted, hers, joined, his)
+
+
+@pytest.mark.parametrize("shown", [b"", b"the shop", bytes(range(256)) * 50])
+async def test_the_short_link_of_an_address_shows_something_before_it_is_used(
+    rig: Rig, shown: bytes
+) -> None:
+    """Whoever has the link can read it, and the address is as it was afterwards."""
+    async with (
+        Agent.memory(routers=[rig.address], settings=QUICK) as anna,
+        Agent.memory(routers=[rig.address], settings=QUICK) as bob,
+    ):
+        address = await anna.address("shop", short=True, shown=shown)
+        for _ in range(2):
+            assert await bob.shown_by(str(address.link)) == shown
+        assert await bob.connections() == []
+        await bob.join(address.link)
+        await EventLog(anna).next_of(Request)
+
+
+async def test_what_a_link_cannot_show_is_refused(rig: Rig) -> None:
+    async with Agent.memory(routers=[rig.address], settings=QUICK) as anna:
+        with pytest.raises(ConfigError, match="short=True"):
+            await anna.address("shop", shown=b"the shop")
+        with pytest.raises(ConfigError, match="short=True"):
+            await anna.invite(shown=b"Anna")
+        with pytest.raises(TooLong):
+            await anna.address("shop", short=True, shown=bytes(14_000))
+        for made in (await anna.address("shop"), await anna.invite(short=True, shown=b"Anna")):
+            with pytest.raises(ConfigError, match="short link of an address"):
+                await anna.shown_by(made.link)
+        gone = ContactShortLink(ContactKind.CONTACT, rig.address, bytes(32))
+        with pytest.raises(LinkUsed):
+            await anna.shown_by(gone)
 
 
 async def test_a_short_link_needs_no_fingerprint_of_a_router_that_the_agent_knows(rig: Rig) -> None:

@@ -135,19 +135,19 @@ class Connections:
         *,
         info: bytes = b"",
         auto_accept: bool = False,
-        short: bool = False,
+        shown: bytes | None = None,
         pq: bool = False,
     ) -> Invitation:
         """Make a connection for whoever uses its link first. With `auto_accept` that one is
-        accepted and given `info`, and otherwise shown as a `Confirmation`. With `short` the link
-        is a short one, if the router has those. With `pq` a KEM is offered. One of this name that
-        nobody has used yet is found again, as it was made."""
+        accepted and given `info`, and otherwise shown as a `Confirmation`. With `shown` the link
+        is a short one that shows it, if the router has those. With `pq` a KEM is offered. One of
+        this name that nobody has used yet is found again, as it was made."""
         accept_info = own_bytes(info, "the info") if auto_accept else None
         known = None if name is None else await self._inviting.find_invitation(user, name)
         if known is not None:
             return Invitation(self._connection(known[0]), known[1])
         record = self._inviting.new_record(user, name, pq=pq)
-        link = await self._inviting.invite(record, router, accept_info=accept_info, short=short)
+        link = await self._inviting.invite(record, router, accept_info=accept_info, shown=shown)
         return Invitation(self._connection(record), link)
 
     async def join(
@@ -167,10 +167,15 @@ class Connections:
         return self._connection(await self._joining.join(user, link, router, taken, name, pq=pq))
 
     async def address(
-        self, user: UserId, router: RouterAddress, name: str, *, short: bool = False
+        self, user: UserId, router: RouterAddress, name: str, *, shown: bytes | None = None
     ) -> ContactAddress:
-        """The address of this name: the one that there is, or a new one at this router."""
-        return await self._inviting.address(user, router, name, short=short)
+        """The address of this name: the one that there is, or a new one at this router, with a
+        short link if there is something `shown`."""
+        return await self._inviting.address(user, router, name, shown=shown)
+
+    async def shown_by(self, user: UserId, link: str | AnyLink) -> bytes:
+        """What the short link of an address shows, before it is used."""
+        return await self._joining.shown_by(user, link)
 
     async def find_address(self, user: UserId, name: str) -> ContactAddress | None:
         return await self._inviting.find_address(user, name)

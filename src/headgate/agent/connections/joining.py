@@ -11,7 +11,11 @@ from headgate.agent.connections import handshake
 from headgate.agent.connections.command_tasks import ASK, FOLLOW, JOIN, ConnectionCommands
 from headgate.agent.connections.handshake import FreshKeys
 from headgate.agent.connections.inviting import Inviting, add_connection
-from headgate.agent.connections.link_planning import follow_contact, follow_invitation
+from headgate.agent.connections.link_planning import (
+    FollowedContact,
+    follow_contact,
+    follow_invitation,
+)
 from headgate.agent.connections.parts import ConnectionParts
 from headgate.agent.connections.queue_making import make_queue
 from headgate.agent.model import ConnectionId, RouterId, UserId
@@ -38,7 +42,7 @@ from headgate.core.model.value import value
 from headgate.crypto.box import NONCE_BYTES
 from headgate.crypto.kem import Kem
 from headgate.crypto.x448 import RAW_BYTES
-from headgate.errors import HeadgateError, LinkUsed, Malformed, StoreError
+from headgate.errors import ConfigError, HeadgateError, LinkUsed, Malformed, StoreError
 from headgate.wire.smp.agent.link_data import contact_link_keys
 from headgate.wire.smp.agent.links import ContactLink, InvitationLink, parse_link
 from headgate.wire.smp.agent.queue_address import QueueAddress
@@ -100,12 +104,10 @@ class Joining:
         """Use a link; our own queue is made at this router. Raises `LinkUsed` if somebody else has
         used it. Without a connection with the routers this returns, and the rest is done when
         there is one. `request` is the one that the link came with, if it did."""
-        if isinstance(link, str):
-            known = await self._parts.records.read(routers.everything)
-            link = parse_any_link(link, [each.address for each in known])
+        link = await self._parsed(link)
         self._parts.kem_if(pq)
         if isinstance(link, ContactShortLink):
-            link = await self._follow_contact(user, link)
+            link = (await self._follow_contact(user, link)).link
         if isinstance(link, ContactLink):
             return await self._ask(user, link, router, info, name, pq)
         handshake.check_info(info, router, has_kem_room=pq)
@@ -122,6 +124,12 @@ class Joining:
             arguments = _pack_join(link, info)
             begun = self._parts.records.write(_begin_join, record, queue, place, arguments, request)
         return await self._go_on(begun)
+
+    async def _parsed(self, link: str | AnyLink) -> AnyLink:
+        if not isinstance(link, str):
+            return link
+        known = await self._parts.records.read(routers.everything)
+        return parse_any_link(link, [each.address for each in known])
 
     async def _go_on(self, begun: asyncio.Future[Begun]) -> ConnectionRecord:
         """Begin what was written, whether or not the caller waits, and wait for the first
@@ -191,7 +199,14 @@ class Joining:
         if begun is not None:
             await result_of(self._tasks.start(begun))
 
-    async def _follow_contact(self, user: UserId, link: ContactShortLink) -> ContactLink:
+    async def shown_by(self, user: UserId, link: str | AnyLink) -> bytes:
+        """What the short link of an address shows."""
+        link = await self._parsed(link)
+        if not isinstance(link, ContactShortLink):
+            raise ConfigError("only the short link of an address shows something before it is used")
+        return (await self._follow_contact(user, link)).shown
+
+    async def _follow_contact(self, user: UserId, link: ContactShortLink) -> FollowedContact:
         asked = read_link(contact_link_keys(link.key).link_id)
         found = await self._ask_one(user, link.router, None, asked)
         assert isinstance(found, Lnk), "what answers LGET"
