@@ -20,7 +20,9 @@ from headgate.agent.events import (
     Request,
     Sent,
 )
-from headgate.errors import Closed, ConfigError, LinkUsed, Malformed, StoreError
+from headgate.errors import Closed, ConfigError, LinkUsed, Malformed, StoreError, TooLong
+from headgate.wire.smp.agent.short_links import ContactKind, ContactShortLink
+from headgate.wire.smp.codec.router_address import RouterAddress
 from tests.support.agent_scene import QUICK, EventLog, opened
 from tests.support.smp_peer import is_cancelled_at
 from tests.support.smp_router import Rig
@@ -140,6 +142,83 @@ async def test_a_short_address_is_found_again_and_leads_to_a_connection(
             await talk(accepted, hers, joined, his)
 
 
+@pytest.mark.parametrize("shown", [b"", b"the shop", bytes(range(256)) * 50])
+async def test_the_short_link_of_an_address_shows_something_before_it_is_used(
+    rig: Rig, shown: bytes
+) -> None:
+    """Whoever has the link can read it, and the address is as it was afterwards."""
+    async with (
+        Agent.memory(routers=[rig.address], settings=QUICK) as anna,
+        Agent.memory(routers=[rig.address], settings=QUICK) as bob,
+    ):
+        address = await anna.address("shop", short=True, shown=shown)
+        for _ in range(2):
+            assert await bob.shown_by(str(address.link)) == shown
+        assert await bob.connections() == []
+        await bob.join(address.link)
+        await EventLog(anna).next_of(Request)
+
+
+async def test_what_a_link_cannot_show_is_refused(rig: Rig) -> None:
+    async with Agent.memory(routers=[rig.address], settings=QUICK) as anna:
+        with pytest.raises(ConfigError, match="short=True"):
+            await anna.address("shop", shown=b"the shop")
+        with pytest.raises(ConfigError, match="short=True"):
+            await anna.invite(shown=b"Anna")
+        with pytest.raises(TooLong):
+            await anna.address("shop", short=True, shown=bytes(14_000))
+        for made in (await anna.address("shop"), await anna.invite(short=True, shown=b"Anna")):
+            with pytest.raises(ConfigError, match="short link of an address"):
+                await anna.shown_by(made.link)
+        gone = ContactShortLink(ContactKind.CONTACT, rig.address, bytes(32))
+        with pytest.raises(LinkUsed):
+            await anna.shown_by(gone)
+
+
+async def test_a_short_link_needs_no_fingerprint_of_a_router_that_the_agent_knows(rig: Rig) -> None:
+    """Apps shorten the links of routers that they take for known."""
+    async with (
+        Agent.memory(routers=[rig.address], settings=QUICK) as anna,
+        Agent.memory(routers=[rig.address], settings=QUICK) as bob,
+        Agent.memory(settings=QUICK) as eve,
+    ):
+        his = EventLog(bob)
+        link = str((await anna.invite(auto_accept=True, short=True)).link)
+        page = link.replace("simplex:", f"https://{rig.host}").partition("?")[0]
+        with pytest.raises(Malformed, match="not known"):
+            await eve.join(page, router=RouterAddress(("other.example",), None, bytes(32)))
+        await bob.join(page)
+        await his.next_of(Connected)
+
+
+async def test_a_conversation_may_be_read_apart_from_other_events(rig: Rig) -> None:
+    """A task for each connection, and one for all the rest."""
+    async with (
+        Agent.memory(routers=[rig.address], settings=QUICK) as anna,
+        Agent.memory(routers=[rig.address], settings=QUICK) as bob,
+    ):
+        hers, his = EventLog(anna), EventLog(bob)
+        invitations = [await anna.invite(auto_accept=True) for _ in range(2)]
+        joined = [await bob.join(made.link) for made in invitations]
+        for log in (hers, his):
+            for _ in joined:
+                await log.next_of(Connected)
+        for n in range(3):
+            for connection in joined:
+                await connection.send(b"%d" % n)
+        read = []
+        async for message in invitations[0].connection.messages():
+            read.append(message.body)
+            await message.ack()
+            if len(read) == 3:
+                break
+        assert read == [b"0", b"1", b"2"]
+        for body in read:
+            message = await hers.next_of(Message)
+            assert (message.connection, message.body) == (invitations[1].connection.id, body)
+            await message.ack()
+
+
 async def test_an_unanswered_confirmation_is_shown_again(rig: Rig, tmp_path: Path) -> None:
     """Until it is answered; an event that was read is not."""
     path = tmp_path / "anna.db"
@@ -191,6 +270,22 @@ async def test_a_kem_on_both_sides_is_in_the_ratchet_after_a_turn(rig: Rig) -> N
         await his.next_of(Connected)
         await talk(invitation.connection, hers, joined, his)
         for connection in (invitation.connection, joined):
+            assert (await connection.state()).is_post_quantum
+
+
+async def test_a_request_may_be_accepted_with_a_kem(rig: Rig) -> None:
+    pytest.importorskip("pqcrypto")
+    async with (
+        Agent.memory(routers=[rig.address], settings=QUICK) as anna,
+        Agent.memory(routers=[rig.address], settings=QUICK) as bob,
+    ):
+        hers, his = EventLog(anna), EventLog(bob)
+        joined = await bob.join((await anna.address("shop")).link, pq=True)
+        accepted = await (await hers.next_of(Request)).accept(pq=True)
+        await hers.next_of(Connected)
+        await his.next_of(Connected)
+        await talk(accepted, hers, joined, his)
+        for connection in (accepted, joined):
             assert (await connection.state()).is_post_quantum
 
 

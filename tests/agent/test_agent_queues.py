@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from headgate.agent.agent import Agent, AgentOptions, Opening
+from headgate.agent.agent import Agent, Opening
+from headgate.agent.agent_options import AgentOptions
 from headgate.agent.event_stream import AgentEvent
 from headgate.agent.events import Down, Failed, Message, Sent, Suspended, Up
 from headgate.agent.records import Records

@@ -75,6 +75,19 @@ async def recipient(party: Party, model: ModelRouter, count: int) -> list[ModelQ
     return made
 
 
+@pytest.fixture
+async def anna(parties: MakeParty) -> Party:
+    """Who receives."""
+    return await parties()
+
+
+@pytest.fixture
+async def queue(anna: Party, model: ModelRouter) -> ModelQueue:
+    """The only one that she has."""
+    [queue] = await recipient(anna, model, 1)
+    return queue
+
+
 def asked(party: Party, kind: type[c.Command]) -> int:
     assert isinstance(party.port, ModelPort)
     return sum(isinstance(request.command, kind) for request in party.port.asked)
@@ -94,10 +107,8 @@ def link_port_of(party: Party) -> LinkPort:
 
 
 async def test_a_message_is_stored_before_it_is_shown(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     seen: list[object] = []
     show = anna.receiving._show
 
@@ -114,11 +125,9 @@ async def test_a_message_is_stored_before_it_is_shown(
 
 
 async def test_messages_of_a_connection_are_shown_in_order(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """S000-62, S000-68: the first is pushed, those that follow answer ACKs; both go one way."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     for n in range(30):
         model.put(queue, body_of(n))
     assert await anna.application.messages(30) == [b"body %d" % n for n in range(30)]
@@ -169,10 +178,8 @@ async def test_two_queues_of_a_connection_share_its_lane(
 
 
 async def test_the_mark_is_on_the_disk_before_the_ack_leaves(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     message = await anna.application.message()
     await message.ack()
@@ -188,11 +195,9 @@ async def test_the_mark_is_on_the_disk_before_the_ack_leaves(
 
 
 async def test_an_ack_whose_caller_is_cancelled_is_made(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """S004-26: cancelling leaves nothing half done."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     message = await anna.application.message()
     acking = asyncio.ensure_future(message.ack())
@@ -205,10 +210,8 @@ async def test_an_ack_whose_caller_is_cancelled_is_made(
 
 
 async def test_a_message_that_is_let_go_of_is_not_acknowledged(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     message = await anna.application.message()
     assert (message.attempts, message.connection) == (1, b"c%011d" % 0)
@@ -227,11 +230,9 @@ async def test_a_message_that_is_let_go_of_is_not_acknowledged(
 
 
 async def test_a_message_whose_ack_was_lost_is_acknowledged_again_and_not_shown(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """ACC-99: it is recognised after the next connect."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     model.put(queue, body_of(2))
     message = await anna.application.message()
@@ -248,11 +249,9 @@ async def test_a_message_whose_ack_was_lost_is_acknowledged_again_and_not_shown(
 
 
 async def test_a_message_that_was_not_acknowledged_is_shown_again(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """ACC-99: with one attempt more; whichever of the two is acknowledged, it was this message."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     first = await anna.application.message()
     port_of(anna).disconnect()
@@ -268,11 +267,9 @@ async def test_a_message_that_was_not_acknowledged_is_shown_again(
 
 
 async def test_a_message_that_waits_and_comes_again_is_shown_once(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """ACC-99: nobody has seen it, so it is no repetition."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     for _ in range(3):
         await quiet(anna)
@@ -288,11 +285,9 @@ async def test_a_message_that_waits_and_comes_again_is_shown_once(
 
 
 async def test_a_message_that_is_acknowledged_while_it_waits_again_is_not_shown(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """ACC-99: the second ticket of a message is worth nothing after the mark."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     first = await anna.application.message()
     port_of(anna).disconnect()
@@ -305,11 +300,9 @@ async def test_a_message_that_is_acknowledged_while_it_waits_again_is_not_shown(
 
 
 async def test_a_message_that_comes_twice_in_a_session_is_shown_once(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """A repeated SUB gives the first message of a queue again."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     port_of(anna).subscribe()
     message = await anna.application.message()
@@ -325,11 +318,9 @@ async def test_a_message_that_comes_twice_in_a_session_is_shown_once(
 
 
 async def test_a_message_that_its_sender_sent_twice_is_shown_once(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """ACC-99: the router has it under two ids; its hash is the same."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     for n in (1, 1, 2):
         model.put(queue, body_of(n))
     assert await anna.application.messages(2) == [b"body 1", b"body 2"]
@@ -338,11 +329,9 @@ async def test_a_message_that_its_sender_sent_twice_is_shown_once(
 
 
 async def test_a_message_is_dropped_after_eight_attempts_over_more_than_a_day(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """ACC-99: it is reported and acknowledged, so that others can come."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     model.put(queue, body_of(2))
     for attempt in range(1, 11):  # not while it is younger than a day
@@ -362,11 +351,9 @@ async def test_a_message_is_dropped_after_eight_attempts_over_more_than_a_day(
 
 
 async def test_few_attempts_are_not_enough_to_drop_an_old_message(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """ACC-99: eight are shown, however old it is; the ninth is not."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     for attempt in range(1, 9):
         assert (await anna.application.message()).attempts == attempt
@@ -407,11 +394,9 @@ async def test_a_message_that_was_never_shown_is_not_dropped(
 
 
 async def test_a_reader_that_is_cancelled_counts_one_attempt(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """S004-26: and what was counted and is not shown in the end is taken back."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     first = await anna.application.message()
     port_of(anna).disconnect()
@@ -432,11 +417,9 @@ async def test_a_reader_that_is_cancelled_counts_one_attempt(
 
 
 async def test_an_ack_that_may_work_later_is_asked_again_while_the_session_lasts(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """Otherwise the queue gives nothing more until the next connect."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     model.put(queue, body_of(2))
     port_of(anna).script.extend([RequestRefused("STORE full"), RequestRefused("INTERNAL")])
@@ -463,10 +446,8 @@ async def test_an_ack_that_is_refused_for_good_is_an_end(
 
 
 async def test_a_message_that_cannot_be_opened_is_reported_and_acknowledged(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put_sealed(queue, b"not sealed by the router")
     model.put(queue, b"no envelope")
     model.put(
@@ -486,10 +467,8 @@ async def test_a_message_that_cannot_be_opened_is_reported_and_acknowledged(
 
 
 async def test_a_connection_of_a_kind_that_nobody_opens_does_not_block(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     await anna.records.write(connections.amend, b"c%011d" % 0, kind=ConnectionKind.NEW)
     model.put(queue, body_of(1))
     event = await anna.application.read()
@@ -500,10 +479,8 @@ async def test_a_connection_of_a_kind_that_nobody_opens_does_not_block(
 
 
 async def test_a_quota_marker_is_shown_and_acknowledged(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put_marker(queue)
     model.put(queue, body_of(1))
     event = await anna.application.read()
@@ -529,10 +506,8 @@ async def test_a_message_of_a_deleted_queue_is_not_shown(
 
 
 async def test_a_full_disk_stops_receiving_before_the_ack_and_it_goes_on_by_itself(
-    parties: MakeParty, model: ModelRouter, monkeypatch: pytest.MonkeyPatch
+    anna: Party, queue: ModelQueue, model: ModelRouter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     write = anna.records.write
     left = 3
 
@@ -557,11 +532,9 @@ async def test_a_full_disk_stops_receiving_before_the_ack_and_it_goes_on_by_itse
 
 
 async def test_suspended_nothing_is_shown_or_acknowledged_and_resumed_all_come_in_order(
-    parties: MakeParty, model: ModelRouter
+    anna: Party, queue: ModelQueue, model: ModelRouter
 ) -> None:
     """S000-71: what is under way finishes; nothing is lost."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     for n in range(5):
         model.put(queue, body_of(n))
     first = await anna.application.message()
@@ -580,10 +553,10 @@ async def test_suspended_nothing_is_shown_or_acknowledged_and_resumed_all_come_i
     assert await reading == [b"body %d" % n for n in range(1, 5)]
 
 
-async def test_a_ticket_waits_while_suspended(parties: MakeParty, model: ModelRouter) -> None:
+async def test_a_ticket_waits_while_suspended(
+    anna: Party, queue: ModelQueue, model: ModelRouter
+) -> None:
     """S000-71: also one that was there before."""
-    anna = await parties()
-    [queue] = await recipient(anna, model, 1)
     model.put(queue, body_of(1))
     await quiet(anna)
     await anna.operations.suspend()

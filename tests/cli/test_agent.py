@@ -198,12 +198,23 @@ def test_two_are_connected_by_a_link_and_write_both_ways(anna: Folder, bob: Fold
         assert anna.agent("send", "bob", f"and you {number}") == "sent"
         [row] = bob.rows("listen", "--count", "1", "--from", "anna")
         assert (row["from"], row["body"]) == ("anna", f"and you {number}")
-    assert bob.agent("join", link, "--name", "anna") == "connected"
+    again = bob.run("agent", "join", link, "--name", "ann", "--json")
+    assert json.loads(again.stdout) == {"name": "anna", "connected": True}
+    assert "for anna" in again.stderr
     assert "name" in anna.error("invite", "--name", "bob")
     assert "name" in anna.error("queue", "new", "bob")
     assert anna.rows("connection", "list") == [{"name": "bob", "status": "ready"}]
     assert bob.agent("connection", "list") == "anna: ready"
     assert anna.agent("check") == bob.agent("check") == "ok"
+
+
+def test_keys_against_computers_to_come_may_be_wanted(anna: Folder, bob: Folder) -> None:
+    pytest.importorskip("pqcrypto")
+    link = anna.agent("invite", "--name", "bob", "--pq")
+    assert "kem_key" in link
+    with anna.start("agent", "invite", "--name", "bob", "--wait") as inviting:
+        assert bob.agent("join", link, "--name", "anna", "--pq", "--wait", "60") == "connected"
+        assert inviting.wait() == 0
 
 
 def test_a_connection_is_deleted_at_its_router_and_its_name_is_free(anna: Folder) -> None:

@@ -15,7 +15,8 @@ import asyncio
 import random
 from pathlib import Path
 
-from headgate.agent.agent import Agent, AgentOptions, Opening
+from headgate.agent.agent import Agent, Opening
+from headgate.agent.agent_options import AgentOptions
 from headgate.agent.events import Message
 from headgate.agent.records import Records
 from headgate.errors import HeadgateError

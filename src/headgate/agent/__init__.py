@@ -3,7 +3,8 @@
 What is offered here is what an application needs; a name is imported when it is first used, so
 that who needs one part does not load the others.
 
-- `agent`: what an application opens; `event_stream`, `event_queue`: how it is given `events`.
+- `agent`: what an application opens; `agent_options`: with what; `event_sorting`, `event_stream`,
+  `event_queue`: how it is given `events`.
 - `shell`: does what the engine decides; `engine_driver`, `engine_requests`, `session_events`: what
   it calls it with; `slot_sessions`, `router_session`: sessions with routers.
 - `engine`: what decides, without I/O; `model`: the identifiers that all parts share.
@@ -19,7 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from headgate.agent.agent import Agent, RouterStatus, SenderQueue
+    from headgate.agent.agent import Agent
     from headgate.agent.connections.connection import Connection, ConnectionState, Invitation
     from headgate.agent.connections.inviting import ContactAddress
     from headgate.agent.event_stream import AgentEvent
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
         Warned,
     )
     from headgate.agent.queues import OwnQueue
+    from headgate.agent.router_status import RouterStatus
+    from headgate.agent.sender_queue import SenderQueue
     from headgate.agent.subscribe_calls import SubscribeResult, SubscribeState
 
 __all__ = [
@@ -102,8 +105,8 @@ PLACES = {
     "ContactAddress": "connections.inviting",
     "Invitation": "connections.connection",
     "OwnQueue": "queues",
-    "RouterStatus": "agent",
-    "SenderQueue": "agent",
+    "RouterStatus": "router_status",
+    "SenderQueue": "sender_queue",
     "SubscribeResult": "subscribe_calls",
     "SubscribeState": "subscribe_calls",
 }

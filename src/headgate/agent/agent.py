@@ -4,80 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, TypeAlias
 
-from headgate.agent.clock import AgentClock, SystemClock
+from headgate.agent.agent_options import (
+    AgentOptions,
+    SessionWord,
+    options_of,
+    parsed_router,
+    session_mode,
+)
 from headgate.agent.connections.calls import ConnectionCalls
 from headgate.agent.connections.connections import Connections, openers, sealers
 from headgate.agent.connections.parts import find_kem
-from headgate.agent.engine.engine import NOT_TOGETHER
-from headgate.agent.engine.services import ServiceState
-from headgate.agent.engine.settings import MESSAGING
-from headgate.agent.engine.slots import Phase
-from headgate.agent.event_queue import EventQueue
-from headgate.agent.event_stream import AgentEvent, EventStream, Kept
-from headgate.agent.events import DeliveryEvent, Message, SubscriptionEvent, Suspended
+from headgate.agent.event_sorting import EventSorting
+from headgate.agent.event_stream import AgentEvent
+from headgate.agent.events import Message
 from headgate.agent.fetching import Fetching
 from headgate.agent.model import ConnectionId, RouterId, SessionMode, UserId
 from headgate.agent.operations import Operations
-from headgate.agent.queues import OpenedQueue, OwnQueue, Queues
+from headgate.agent.queues import OwnQueue, Queues
 from headgate.agent.receiving import Receiving
 from headgate.agent.records import Database, Records, routers, users
+from headgate.agent.router_status import RouterStatus
+from headgate.agent.sender_queue import SenderQueue
 from headgate.agent.sending import Sending
 from headgate.agent.shell import Shell
 from headgate.agent.shell_settings import ShellSettings
-from headgate.agent.slot_sessions import ConnectLink
 from headgate.agent.subscribe_calls import SubscribeResult
 from headgate.agent.upkeep import Upkeep
-from headgate.client.smp.link import Link
-from headgate.client.smp.timing import BACKGROUND
-from headgate.core.model.tally import Tally
-from headgate.core.model.value import value
 from headgate.errors import Closed, ConfigError
 from headgate.wire.smp.agent.queue_address import QueueAddress
 from headgate.wire.smp.codec.router_address import RouterAddress
 
 log = logging.getLogger("headgate.agent")
-
-SessionWord: TypeAlias = Literal["shared", "entity"]
-
-
-@value
-class RouterStatus:
-    """What an agent has with one router; in entity mode, of one connection there."""
-
-    user: UserId
-    router: RouterAddress
-    connection: ConnectionId | None
-    phase: Phase
-    pending: int
-    """Queues that wait for an answer, as far as they were read."""
-    active: int
-    is_reading: bool
-    service: ServiceState
-    tally: Tally
-    """Queues that the router confirmed for the service."""
-
-
-@value
-class AgentOptions:
-    """What an agent is opened with."""
-
-    routers: tuple[RouterAddress, ...] = ()
-    services: bool = False
-    mode: SessionMode = SessionMode.SHARED
-    settings: ShellSettings = ShellSettings()
-    on_error: Callable[[Exception], None] | None = None
-    subscribe: bool = True
-    clock: AgentClock = SystemClock()
-    connect: ConnectLink = Link.connect
-    draw: Callable[[int], bytes] = secrets.token_bytes
-    """A simulated world has its own time, links and chance."""
 
 
 class Opening:
@@ -119,21 +81,6 @@ class Opening:
         return agent
 
 
-class SenderQueue:
-    """A queue that an agent sends to."""
-
-    def __init__(self, opened: OpenedQueue, sending: Sending) -> None:
-        self.connection = opened.connection
-        self.address = opened.address
-        self._sending = sending
-
-    async def send(self, body: bytes, *, notify: bool = False) -> int:
-        """Send a message: when this returns it is stored, and `Sent` or `Failed` with this id
-        follow. Messages are sent in the order of calls. Raises `TooLong`, `LinkUsed` if the queue
-        is another's, and `StoreError`; then nothing is sent."""
-        return await self._sending.send(self.connection, body, notify=notify)
-
-
 class Agent(ConnectionCalls):
     """A client of SMP routers that remembers, reconnects and subscribes again.
 
@@ -149,8 +96,7 @@ class Agent(ConnectionCalls):
         self._options = options
         self._records = records
         self._on_error = options.on_error
-        self._events: EventQueue[SubscriptionEvent | DeliveryEvent | Kept] = EventQueue()
-        self._stream = EventStream(self._events, options.settings.retry_seconds, self._failed)
+        self._events = EventSorting(options.settings.retry_seconds, self._failed)
         clock = options.clock
         self._shell = Shell(
             records,
@@ -195,6 +141,7 @@ class Agent(ConnectionCalls):
             self._receiving,
             self._sending,
             self._events.put,
+            messages=self._events.messages,
             kem=kem,
             operations=self._operations,
             clock=clock,
@@ -234,7 +181,7 @@ class Agent(ConnectionCalls):
         Raises `StoreError` if another agent has the file, and `ConfigError` if services and a
         session for each connection are both asked for.
         """
-        options = _options(routers, services, session, repair, timeout, on_error, settings)
+        options = options_of(routers, services, session, repair, timeout, on_error, settings)
         options = replace(options, subscribe=subscribe)
         return Opening(lambda: Records.open(Path(path)), options)
 
@@ -251,7 +198,7 @@ class Agent(ConnectionCalls):
         settings: ShellSettings | None = None,
     ) -> Opening:
         """An agent without a file, which forgets everything when it is closed."""
-        options = _options(routers, services, session, repair, timeout, on_error, settings)
+        options = options_of(routers, services, session, repair, timeout, on_error, settings)
         return Opening(Records.memory, options)
 
     async def __aenter__(self) -> Agent:
@@ -293,9 +240,10 @@ class Agent(ConnectionCalls):
     # Events.
 
     def events(self) -> AsyncIterator[AgentEvent]:
-        """Everything that happens, in order. It may be left and taken up again: each event is
-        given once, and none is lost. It ends when the agent is closed."""
-        return self._stream
+        """Everything that happens, in order, but for messages that somebody reads by
+        `Connection.messages`. It may be left and taken up again: each event is given once, and
+        none is lost. It ends when the agent is closed."""
+        return self._events.events
 
     # Users.
 
@@ -383,7 +331,7 @@ class Agent(ConnectionCalls):
 
     def set_session(self, session: SessionWord, user: UserId | None = None) -> None:
         """One session for each router, or for each connection. Queues are subscribed anew."""
-        self._shell.set_mode(self.user if user is None else user, _mode(session))
+        self._shell.set_mode(self.user if user is None else user, session_mode(session))
 
     async def suspend(self, timeout: float = 30.0) -> None:  # noqa: ASYNC109
         """Let what is under way finish, for so many seconds at most. From now on nothing is shown,
@@ -402,7 +350,7 @@ class Agent(ConnectionCalls):
             return  # it was resumed meanwhile
         await self._shell.suspend(max(0.0, until - asyncio.get_running_loop().time()))
         if self._shell.is_suspended:
-            self._events.put_first(Suspended())
+            self._events.suspended()
 
     def resume(self) -> None:
         """Go on where `suspend` stopped."""
@@ -466,7 +414,7 @@ class Agent(ConnectionCalls):
 
     async def _router(self, address: str | RouterAddress) -> RouterId:
         """The number of a router, which is kept if it is new."""
-        parsed = _parsed(address)
+        parsed = parsed_router(address)
         if parsed not in self._router_ids:
             self._add_router(await self._records.write(routers.keep, parsed), parsed)
         return self._router_ids[parsed]
@@ -476,7 +424,7 @@ class Agent(ConnectionCalls):
             if not self._options.routers:
                 raise ConfigError(f"name the router at which to make {what}")
             router = self._options.routers[0]
-        parsed = _parsed(router)
+        parsed = parsed_router(router)
         await self._router(parsed)
         return parsed
 
@@ -503,35 +451,3 @@ def _prepare(
         users.switch_services(tables, everyone[0].id, on=services)
     everyone = users.everyone(tables)
     return routers.everything(tables), everyone, everyone[0].id
-
-
-def _options(
-    addresses: Iterable[str | RouterAddress],
-    services: bool,
-    session: SessionWord,
-    repair: bool,
-    seconds: float,
-    on_error: Callable[[Exception], None] | None,
-    settings: ShellSettings | None,
-) -> AgentOptions:
-    parsed = [_parsed(each) for each in addresses]
-    mode = _mode(session)
-    if services and mode is SessionMode.ENTITY:
-        # S004-15: refused before anything is opened.
-        raise ConfigError(NOT_TOGETHER)
-    if settings is None:
-        settings = ShellSettings(
-            replace(MESSAGING, repair=repair), replace(BACKGROUND, answer_seconds=seconds)
-        )
-    return AgentOptions(tuple(parsed), services, mode, settings, on_error)
-
-
-def _parsed(address: str | RouterAddress) -> RouterAddress:
-    return RouterAddress.parse(address) if isinstance(address, str) else address
-
-
-def _mode(session: SessionWord) -> SessionMode:
-    try:
-        return SessionMode(session)
-    except ValueError:
-        raise ConfigError(f"session is 'shared' or 'entity', not {session!r}") from None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -58,8 +58,8 @@ class EventQueue(Generic[T]):
         self._first: deque[T | Skipped] = deque()
         self._folded = 0
         """Of the events, those that can be put together."""
-        self._is_held = False
-        self._is_closed = False
+        self.is_held = False
+        self.is_closed = False
         self._readers: deque[asyncio.Future[None]] = deque()
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class EventQueue(Generic[T]):
 
     def put(self, event: T) -> None:
         """Give the application an event, when it reads."""
-        if self._is_closed:
+        if self.is_closed:
             return
         self._events.append(event)
         if isinstance(event, FOLDED):
@@ -78,23 +78,31 @@ class EventQueue(Generic[T]):
 
     def put_first(self, event: T) -> None:
         """The same, before all others, and also while the queue is held."""
-        if not self._is_closed:
+        if not self.is_closed:
             self._first.append(event)
             self._wake()
 
+    def pull(self, match: Callable[[T | Skipped], bool]) -> list[T]:
+        """Remove the events that match, and that cannot be put together with others."""
+        pulled = [e for e in self._events if not isinstance(e, FOLDED) and match(e)]
+        if pulled:
+            left = set(map(id, pulled))
+            self._events = deque(e for e in self._events if id(e) not in left)
+        return pulled
+
     def hold(self) -> None:
         """Give nothing any more."""
-        self._is_held = True
+        self.is_held = True
 
     def release(self) -> None:
         """Go on."""
-        self._is_held = False
+        self.is_held = False
         self._wake()
 
     def close(self) -> None:
         """No more events come."""
-        self._is_closed = True
-        self._is_held = False
+        self.is_closed = True
+        self.is_held = False
         self._wake(everybody=True)
 
     def __aiter__(self) -> EventQueue[T]:
@@ -111,9 +119,9 @@ class EventQueue(Generic[T]):
         while True:
             if self._first:
                 return self._first[0]
-            if self._events and not self._is_held:
+            if self._events and not self.is_held:
                 return self._events[0]
-            if self._is_closed:
+            if self.is_closed:
                 raise StopAsyncIteration
             waiting = asyncio.get_running_loop().create_future()
             self._readers.append(waiting)
@@ -140,7 +148,7 @@ class EventQueue(Generic[T]):
         self._wake()
 
     def _wake(self, *, everybody: bool = False) -> None:
-        has_any = self._first or (self._events and not self._is_held)
+        has_any = self._first or (self._events and not self.is_held)
         while self._readers and (has_any or everybody):
             reader = self._readers.popleft()
             if not reader.done():

@@ -39,6 +39,8 @@ class EventStream:
         self._failed = failed
         self._turn = asyncio.Lock()
         """What is in the records is loaded one at a time."""
+        self.loading: Kept | None = None
+        """What is about to be given."""
 
     def __aiter__(self) -> EventStream:
         return self
@@ -50,6 +52,7 @@ class EventStream:
                 if not isinstance(event, Kept):
                     self._queue.take(event)
                     return event
+                self.loading = event
                 try:
                     found = await event.load()
                 except StoreError as error:
@@ -57,6 +60,8 @@ class EventStream:
                     self._failed(error)
                     await asyncio.sleep(self._retry_seconds)
                     continue
+                finally:
+                    self.loading = None
                 self._queue.take(event)
                 if found is not None:
                     return found

@@ -291,15 +291,18 @@ class Request:
     """The connection of the address."""
     id: int
     info: bytes = field(repr=False)
-    answer: Callable[[int, bytes, str | None], Awaitable[Connection]] = field(
+    answer: Callable[[int, bytes, str | None, bool], Awaitable[Connection]] = field(
         repr=False, compare=False
     )
     forget: Callable[[int], Awaitable[None]] = field(repr=False, compare=False)
 
-    async def accept(self, info: bytes = b"", name: str | None = None) -> Connection:
+    async def accept(
+        self, info: bytes = b"", name: str | None = None, *, pq: bool = False
+    ) -> Connection:
         """Connect with it, as a new connection of this name, which is returned; `info` is for its
-        application. `Info` and `Connected` follow. Raises `LinkUsed` if it has gone meanwhile."""
-        return await self.answer(self.id, info, name)
+        application. `pq`: with a KEM, if it offers or takes one. `Info` and `Connected` follow.
+        Raises `LinkUsed` if it has gone meanwhile."""
+        return await self.answer(self.id, info, name, pq)
 
     async def reject(self) -> None:
         """Forget it. Who asked does not get to know."""

@@ -340,6 +340,8 @@ class Receiving:
     def _keep_back(self, origin: Origin, message: ReceivedMessage) -> None:
         ticket = Ticket(origin, message, self._load)
         self._kept_back.setdefault(origin.connection, {})[message.id] = ticket
+        # `Connected` is shown now if it was not, and what was kept back behind it.
+        self._follow(FollowUp(origin.connection))
 
     def _follow(self, follow_up: FollowUp | None) -> None:
         if follow_up is not None and self.follow is not None:

@@ -15,6 +15,7 @@ from headgate.agent.clock import AgentClock, SystemClock
 from headgate.agent.connections.handshake import CONFIRMATION
 from headgate.agent.engine.backoff import spread
 from headgate.agent.events import DeliveryEvent, Failed, Sent, StoreFailed, Warned
+from headgate.agent.given_bytes import own_bytes
 from headgate.agent.model import ConnectionId, QueueKey
 from headgate.agent.operations import Operations
 from headgate.agent.pauses import FAST, SLOW, Pauses
@@ -103,8 +104,9 @@ class Sending:
         """Store a message for a connection; return the id that the events about it have. Raises
         `TooLong`, or `LinkUsed` if the queue is another's, and `StoreError`; then nothing is
         stored."""
+        taken = own_bytes(body, "a message")
         now, fresh = self._clock.now(), self._draw(FRESH_BYTES)
-        stored = self._records.write(self.store, connection, body, notify, now, fresh)
+        stored = self._records.write(self.store, connection, taken, notify, now, fresh)
         stored.add_done_callback(self._stored)
         # Whoever is cancelled here has sent all the same.
         id, _ = await asyncio.shield(stored)
@@ -184,8 +186,10 @@ class Sending:
         record = connections.get(tables, connection)
         queues = send_queues.of_connection(tables, connection)
         sealer = None if record is None else self._sealers.get(record.kind)
-        if record is None or sealer is None or not queues:
-            raise StoreError("a connection that nothing can be sent to; open or join it first")
+        if record is None:
+            raise StoreError("nothing can be sent: there is no such connection any more")
+        if sealer is None or not queues:
+            raise StoreError("nothing can be sent: it only receives, or is not Connected yet")
         if queues[0].status == REFUSED:
             raise LinkUsed(ADDRESS)
         id = record.sent_id + 1

@@ -8,7 +8,14 @@ from typing import Final, TypeAlias
 from headgate.agent.events import NamedQueue
 from headgate.agent.model import ConnectionId, QueueKey, UserId
 from headgate.agent.openers import FollowUp, Opener
-from headgate.agent.records import connections, receive_queues, received, routers, steps
+from headgate.agent.records import (
+    commands,
+    connections,
+    receive_queues,
+    received,
+    routers,
+    steps,
+)
 from headgate.agent.records.connections import (
     ConnectionKind,
     ConnectionRecord,
@@ -97,8 +104,12 @@ def take_in(
     router = routers.get(tables, key[0])
     if queue is None or connection is None or router is None or queue.deleted:
         return None
-    # What a joiner writes right after its confirmation is shown after `Connected`.
-    is_held = connection.status is ConnectionStatus.CONFIRMED
+    # What a peer writes right after its confirmation is shown after `Connected`, which may be on
+    # its way although the connection is ready.
+    is_held = connection.status is ConnectionStatus.CONFIRMED or (
+        connection.kind is ConnectionKind.DUPLEX
+        and commands.has(tables, connection.id, commands.CONNECTED)
+    )
     origin = Origin(queue.user, router.address, connection.id, _named(connection), is_held)
     opener = openers.get(connection.kind)
     if opener is None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from headgate.agent.events import (
@@ -187,6 +190,34 @@ async def test_what_a_joiner_writes_at_once_is_shown_after_connected(parties: Ma
     await event.accept()
     assert await anna.application.read() == Connected(invitation.connection.id)
     assert await anna.application.messages(1) == [b"early"]
+
+
+async def test_a_message_does_not_overtake_that_its_connection_is_made(
+    parties: MakeParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our answer has reached the router, and the peer writes before that was announced."""
+    anna, bob = await parties(), await parties()
+    invitation = await anna.connections.invite(1, ROUTER_ADDRESS)
+    joined = await bob.connections.join(1, invitation.link, ROUTER_ADDRESS)
+    event = await anna.application.read()
+    assert isinstance(event, Confirmation)
+    announcements = anna.connections._announcements
+    update, may_announce = announcements.update, asyncio.Event()
+
+    async def update_later(connection: ConnectionId) -> None:
+        await may_announce.wait()
+        await update(connection)
+
+    monkeypatch.setattr(announcements, "update", update_later)
+    await event.accept()
+    for happening in (Info, Connected):
+        assert isinstance(await bob.application.read(), happening)
+    await sent(bob, joined.id, b"at once")
+    await quiet(anna)
+    assert (await invitation.connection.state()).is_ready
+    may_announce.set()
+    assert await anna.application.read() == Connected(invitation.connection.id)
+    assert await anna.application.messages(1) == [b"at once"]
 
 
 async def test_the_longest_body_passes_and_a_longer_one_leaves_nothing(
@@ -377,6 +408,43 @@ async def test_info_that_has_no_room_is_refused_before_the_link_is_used(
         await event.accept(bytes(15_000))
     await event.accept(bytes(caught.value.limit))
     assert await anna.application.read() == Connected(made.connection.id)
+
+
+@pytest.mark.parametrize("pq", [False, True])
+async def test_info_with_which_nobody_could_be_accepted_is_refused_at_once(
+    parties: MakeParty, model: ModelRouter, pq: bool
+) -> None:
+    """When somebody answers, nobody is there who could be given the error."""
+    anna, bob = await parties(kem=CountingKem()), await parties(kem=CountingKem(1000))
+    with pytest.raises(TooLong) as caught:
+        await anna.connections.invite(
+            1, ROUTER_ADDRESS, info=bytes(15_000), auto_accept=True, pq=pq
+        )
+    longest = bytes(caught.value.limit)
+    address = await anna.connections.address(1, ROUTER_ADDRESS, "shop")
+    made = len(model.queues)
+    with pytest.raises(TooLong):
+        await bob.connections.join(1, address.link, ROUTER_ADDRESS, longest + b"1", pq=pq)
+    assert len(model.queues) == made
+    await bob.connections.join(1, address.link, ROUTER_ADDRESS, longest, pq=pq)
+    request = await anna.application.read()
+    assert isinstance(request, Request)
+    accepted = await request.accept(pq=pq)
+    assert await anna.application.read() == Info(accepted.id, longest)
+
+
+async def test_a_text_in_place_of_bytes_is_refused(parties: MakeParty) -> None:
+    anna = await parties()
+    text: Any = "hello"
+    for call in (
+        anna.connections.invite(1, ROUTER_ADDRESS, info=text, auto_accept=True),
+        anna.connections.join(1, "simplex:/contact#/?", ROUTER_ADDRESS, text),
+        anna.connections.accept(b"", text),
+        anna.connections.accept_request(1, text),
+        anna.connections.send(b"", text),
+    ):
+        with pytest.raises(TypeError, match="encoded"):
+            await call
 
 
 async def test_a_peer_whose_queue_is_gone_fails_the_connection(

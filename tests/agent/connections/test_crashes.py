@@ -75,7 +75,7 @@ async def join(party: Party, peer: Peer) -> Connection:
 
 async def join_short(party: Party, peer: Peer) -> Connection:
     if not peer.link:
-        peer.link = str((await peer.party.connections.invite(1, ROUTER_ADDRESS, short=True)).link)
+        peer.link = str((await peer.party.connections.invite(1, ROUTER_ADDRESS, shown=b"")).link)
     found = await party.connections.find(1, "peer")
     return found or await party.connections.join(1, peer.link, ROUTER_ADDRESS, b"", "peer")
 

@@ -122,6 +122,7 @@ CALLS: list[Call] = [
     (steps.before_confirmation, (REPLY, RatchetRecord(), outgoing_message(1, C2), TO)),
     (commands.add, (C1, 1, "", b"")),
     (commands.get, (1,)),
+    (commands.has, (C1, commands.CONNECTED)),
     (commands.of_connections, ([C1],)),
     (commands.of_router, (1,)),
     (commands.page, ()),

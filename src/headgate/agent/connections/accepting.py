@@ -9,7 +9,6 @@ from headgate.agent.connections import handshake
 from headgate.agent.connections.command_tasks import ACCEPT
 from headgate.agent.connections.joining import Joining
 from headgate.agent.connections.parts import ConnectionParts
-from headgate.agent.connections.ratchet_sealer import INFO
 from headgate.agent.model import ConnectionId, QueueKey
 from headgate.agent.queues import PRIVATE_BYTES
 from headgate.agent.records import (
@@ -21,7 +20,7 @@ from headgate.agent.records import (
     routers,
     steps,
 )
-from headgate.agent.records.commands import CommandRecord
+from headgate.agent.records.commands import INFO, CommandRecord
 from headgate.agent.records.connections import ConnectionRecord
 from headgate.agent.records.database import Database
 from headgate.agent.records.requests import Asked
@@ -85,7 +84,7 @@ class Accepting:
             await self.accept(command.connection, command.arguments)
 
     async def accept_request(
-        self, id: int, info: bytes = b"", name: str | None = None, *, pq: bool = False
+        self, id: int, info: bytes = b"", name: str | None = None, pq: bool = False
     ) -> ConnectionRecord:
         """Connect with who asked at our address: join the invitation that it sent. Our queue is
         made where the address is."""

@@ -8,11 +8,10 @@ from typing import Final, Protocol, TypeAlias
 from headgate.agent.connections.command_tasks import ACCEPT, ConnectionCommands
 from headgate.agent.connections.connection import Connection
 from headgate.agent.connections.parts import ConnectionParts
-from headgate.agent.connections.ratchet_sealer import CONNECTED, INFO
 from headgate.agent.events import Confirmation, Connected, ConnectionEvent, Info, Request
 from headgate.agent.model import ConnectionId
 from headgate.agent.records import commands, connections, requests
-from headgate.agent.records.commands import CommandRecord
+from headgate.agent.records.commands import CONNECTED, INFO, CommandRecord
 from headgate.agent.records.connections import ConnectionRecord, ConnectionStatus
 from headgate.agent.records.database import Database
 from headgate.agent.records.requests import Asked, Question
@@ -34,7 +33,7 @@ class Answers(Protocol):
         ...
 
     async def accept_request(
-        self, id: int, info: bytes = b"", name: str | None = None, *, pq: bool = False
+        self, id: int, info: bytes = b"", name: str | None = None, pq: bool = False
     ) -> Connection:
         """Connect with who asked at our address."""
         ...

@@ -8,8 +8,9 @@ from headgate.agent.connections.connection import Connection, Invitation
 from headgate.agent.connections.connections import Connections
 from headgate.agent.connections.inviting import ContactAddress
 from headgate.agent.connections.joining import AnyLink
+from headgate.agent.given_bytes import own_bytes
 from headgate.agent.model import ConnectionId, UserId
-from headgate.errors import StoreError
+from headgate.errors import ConfigError, StoreError
 from headgate.wire.smp.codec.router_address import RouterAddress
 
 
@@ -39,23 +40,26 @@ class ConnectionCalls(ABC):
         info: bytes = b"",
         auto_accept: bool = False,
         short: bool = False,
+        shown: bytes = b"",
         pq: bool = False,
         user: UserId | None = None,
     ) -> Invitation:
         """Make a connection for whoever uses its link first. `Confirmation` follows, to be
         accepted, and then `Connected`; with `auto_accept` that one is accepted at once and given
         `info`, and `Info` and `Connected` follow. `short`: hand out a link of a hundred
-        characters, if the router has those. `pq`: offer a KEM against computers to come, which
-        needs the extra `pq`. One of this name that nobody has used yet is found again.
+        characters, if the router has those; whoever has it can read what is `shown`, and the
+        router cannot. `pq`: offer a KEM against computers to come, which needs the extra `pq`. One
+        of this name that nobody has used yet is found again.
 
         Raises what the router refuses it with, `NotConnected` and `TimedOut`; `StoreError` if the
-        name is taken.
+        name is taken; `TooLong` for the info and for what is shown.
         """
         self._check_open()
+        wish = _wish(short, shown)
         place = await self._router_for(router, "an invitation")
         owner = self.user if user is None else user
         return await self._connections.invite(
-            owner, place, name, info=info, auto_accept=auto_accept, short=short, pq=pq
+            owner, place, name, info=info, auto_accept=auto_accept, shown=wish, pq=pq
         )
 
     async def join(
@@ -88,17 +92,27 @@ class ConnectionCalls(ABC):
         *,
         router: str | RouterAddress | None = None,
         short: bool = False,
+        shown: bytes = b"",
         user: UserId | None = None,
     ) -> ContactAddress:
-        """The address of this name, for anybody: made once, and found again later. A `Request`
-        comes from each who uses it, to be accepted or rejected."""
+        """The address of this name, for anybody: made once, and found again later, as it was made.
+        A `Request` comes from each who uses it, to be accepted or rejected. `short` and `shown` as
+        for `invite`."""
         self._check_open()
+        wish = _wish(short, shown)
         owner = self.user if user is None else user
         known = await self._connections.find_address(owner, name)
         if known is not None:
             return known
         place = await self._router_for(router, f"the address {name}")
-        return await self._connections.address(owner, place, name, short=short)
+        return await self._connections.address(owner, place, name, shown=wish)
+
+    async def shown_by(self, link: str | AnyLink, *, user: UserId | None = None) -> bytes:
+        """What the short link of an address shows, before it is used: bytes, as the application of
+        its owner understands them. Raises `ConfigError` for a link of another kind, `Malformed` if
+        the router changed it, `LinkUsed` if it is gone, `NotConnected` and `TimedOut`."""
+        self._check_open()
+        return await self._connections.shown_by(self.user if user is None else user, link)
 
     async def connection(
         self, which: ConnectionId | str, *, user: UserId | None = None
@@ -120,3 +134,11 @@ class ConnectionCalls(ABC):
         """Send a message to the connection that an event names; see `Connection.send`."""
         self._check_open()
         return await self._connections.send(connection, body, notify=notify)
+
+
+def _wish(short: bool, shown: bytes) -> bytes | None:
+    """What a short link shows; none if it is to be a long one."""
+    taken = own_bytes(shown, "what a link shows")
+    if taken and not short:
+        raise ConfigError("only a short link shows something: short=True")
+    return taken if short else None

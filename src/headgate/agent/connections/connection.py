@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from headgate.wire.smp.agent.short_links import ShortLink
 
 if TYPE_CHECKING:
     from headgate.agent.connections.connections import Connections
+    from headgate.agent.events import Message
 
 
 @value
@@ -47,6 +49,12 @@ class Connection:
         follow. Messages are sent in the order of calls. Raises `TooLong`, `LinkUsed` if the
         connection failed, and `StoreError`, also if it is not made yet; then nothing is sent."""
         return await self._owner.send(self.id, body, notify=notify)
+
+    def messages(self) -> AsyncIterator[Message]:
+        """Its messages, in order; each has to be acknowledged. From the first call on, and for as
+        long as the agent is open, they come here and no longer by `Agent.events`. It may be left
+        and taken up again, and ends when the agent is closed."""
+        return self._owner.messages(self.id)
 
     async def state(self) -> ConnectionState:
         """How it is now. Raises `StoreError` if it was deleted."""

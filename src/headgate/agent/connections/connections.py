@@ -9,7 +9,7 @@ joins. What an application asks is here; what follows from it is done by `inviti
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
 from headgate.agent.clock import AgentClock, SystemClock
@@ -32,7 +32,8 @@ from headgate.agent.connections.parts import ConnectionParts
 from headgate.agent.connections.queue_making import bare
 from headgate.agent.connections.ratchet_openers import ContactOpener, RatchetOpener
 from headgate.agent.connections.ratchet_sealer import RatchetSealer
-from headgate.agent.events import DeliveryEvent
+from headgate.agent.events import DeliveryEvent, Message
+from headgate.agent.given_bytes import own_bytes
 from headgate.agent.model import ConnectionId, QueueKey, UserId
 from headgate.agent.openers import FollowUp, Opener, PlainOpener
 from headgate.agent.operations import Operations
@@ -92,6 +93,7 @@ class Connections:
         sending: Sending,
         show: Callable[[DeliveryEvent | Announcement], None],
         *,
+        messages: Callable[[ConnectionId], AsyncIterator[Message]] | None = None,
         kem: Kem | None = None,
         operations: Operations | None = None,
         clock: AgentClock | None = None,
@@ -99,6 +101,7 @@ class Connections:
     ) -> None:
         self._records = records
         self._sending = sending
+        self._messages = messages
         self._draw = draw
         self._clock = clock or SystemClock()
         self._tasks = Tasks()
@@ -132,19 +135,19 @@ class Connections:
         *,
         info: bytes = b"",
         auto_accept: bool = False,
-        short: bool = False,
+        shown: bytes | None = None,
         pq: bool = False,
     ) -> Invitation:
         """Make a connection for whoever uses its link first. With `auto_accept` that one is
-        accepted and given `info`, and otherwise shown as a `Confirmation`. With `short` the link
-        is a short one, if the router has those. With `pq` a KEM is offered. One of this name that
-        nobody has used yet is found again, as it was made."""
+        accepted and given `info`, and otherwise shown as a `Confirmation`. With `shown` the link
+        is a short one that shows it, if the router has those. With `pq` a KEM is offered. One of
+        this name that nobody has used yet is found again, as it was made."""
+        accept_info = own_bytes(info, "the info") if auto_accept else None
         known = None if name is None else await self._inviting.find_invitation(user, name)
         if known is not None:
             return Invitation(self._connection(known[0]), known[1])
         record = self._inviting.new_record(user, name, pq=pq)
-        accept_info = info if auto_accept else None
-        link = await self._inviting.invite(record, router, accept_info=accept_info, short=short)
+        link = await self._inviting.invite(record, router, accept_info=accept_info, shown=shown)
         return Invitation(self._connection(record), link)
 
     async def join(
@@ -160,30 +163,41 @@ class Connections:
         """Use a link of any kind; `router` is where our own queue is made, and `info` is for
         whoever made the link. Raises `LinkUsed` if somebody else has used it. Without a connection
         with the routers this returns, and the rest is done when there is one."""
-        return self._connection(await self._joining.join(user, link, router, info, name, pq=pq))
+        taken = own_bytes(info, "the info")
+        return self._connection(await self._joining.join(user, link, router, taken, name, pq=pq))
 
     async def address(
-        self, user: UserId, router: RouterAddress, name: str, *, short: bool = False
+        self, user: UserId, router: RouterAddress, name: str, *, shown: bytes | None = None
     ) -> ContactAddress:
-        """The address of this name: the one that there is, or a new one at this router."""
-        return await self._inviting.address(user, router, name, short=short)
+        """The address of this name: the one that there is, or a new one at this router, with a
+        short link if there is something `shown`."""
+        return await self._inviting.address(user, router, name, shown=shown)
+
+    async def shown_by(self, user: UserId, link: str | AnyLink) -> bytes:
+        """What the short link of an address shows, before it is used."""
+        return await self._joining.shown_by(user, link)
 
     async def find_address(self, user: UserId, name: str) -> ContactAddress | None:
         return await self._inviting.find_address(user, name)
 
     async def accept(self, connection: ConnectionId, info: bytes = b"") -> None:
-        await self._accepting.accept(connection, info)
+        await self._accepting.accept(connection, own_bytes(info, "the info"))
 
     async def accept_request(
-        self, id: int, info: bytes = b"", name: str | None = None, *, pq: bool = False
+        self, id: int, info: bytes = b"", name: str | None = None, pq: bool = False
     ) -> Connection:
-        return self._connection(await self._accepting.accept_request(id, info, name, pq=pq))
+        taken = own_bytes(info, "the info")
+        return self._connection(await self._accepting.accept_request(id, taken, name, pq=pq))
 
     async def reject_request(self, id: int) -> None:
         await self._accepting.reject_request(id)
 
     async def send(self, connection: ConnectionId, body: bytes, *, notify: bool = False) -> int:
         return await self._sending.send(connection, body, notify=notify)
+
+    def messages(self, connection: ConnectionId) -> AsyncIterator[Message]:
+        assert self._messages is not None, "whoever shows events may read those of one apart"
+        return self._messages(connection)
 
     async def delete(self, connection: ConnectionId) -> None:
         await self._leaving.delete(connection)

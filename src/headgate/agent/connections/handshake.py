@@ -158,6 +158,11 @@ def check_info(info: bytes, router: RouterAddress, *, has_kem_room: bool) -> Non
     _check_room(info, ReplyQueues((reply,), b""), has_kem_room)
 
 
+def check_answer_info(info: bytes, *, has_kem_room: bool) -> None:
+    """The same for the initiator, before it hands out its link."""
+    _check_room(info, ConnectionInfo(b""), has_kem_room)
+
+
 def _check_room(info: bytes, without: AgentContent, has_kem_room: bool) -> None:
     padded = CONFIRMATION_PADDED_KEM if has_kem_room else CONFIRMATION_PADDED
     room = padded - LENGTH_BYTES - len(without.encode())
@@ -220,7 +225,7 @@ def answer(
     if record.status is not ConnectionStatus.CONFIRMED or record.sent_id:
         raise StoreError("nothing that could be accepted: it was, or the connection is gone")
     state = ratchet_of(ratchet)
-    _check_room(info, ConnectionInfo(b""), state.has_kem_room)
+    check_answer_info(info, has_kem_room=state.has_kem_room)
     version = record.agent_version or AGENT_VERSIONS.lowest
     content = ConnectionInfo(info)
     return _confirming(record.id, version, state, content, None, queue, nonce, now)

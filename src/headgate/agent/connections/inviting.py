@@ -64,14 +64,18 @@ class Inviting:
         router: RouterAddress,
         *,
         accept_info: bytes | None = None,
-        short: bool = False,
+        shown: bytes | None = None,
         also: Also | None = None,
         then: Callable[[], object] | None = None,
     ) -> InvitationLink | ShortLink:
         """Make a connection for whoever uses its link first. With `accept_info` that one is
-        accepted without asking the application. `also` is kept in the same transaction, and `then`
-        is called after it."""
+        accepted without asking the application. With `shown` the link is a short one that shows
+        it, if the router has those. `also` is kept in the same transaction, and `then` is called
+        after it."""
         kem = self._parts.kem_if(record.pq)
+        if accept_info is not None:
+            # Nobody could be accepted with what has no room, and nobody would be there to hear it.
+            handshake.check_answer_info(accept_info, has_kem_room=record.pq)
         pair = None if kem is None else await asyncio.to_thread(kem.generate)
         draw = self._parts.draw
         offered = OfferedKeys(PrivatePair(draw(RAW_BYTES), draw(RAW_BYTES)), pair)
@@ -84,7 +88,7 @@ class Inviting:
             record, handshake.offered_record(offered), accept_info, link_of, also
         )
         place = await self._parts.keep_router(router)
-        wish = ShortLinkWish(link_of, b"") if short else None
+        wish = None if shown is None else ShortLinkWish(link_of, shown)
         queue, address = await make_queue(
             self._parts, record.user, place, record.id, Purpose.MESSAGING, keep, wish, then
         )
@@ -104,9 +108,10 @@ class Inviting:
         return ConnectionRecord(id, user, ConnectionKind.DUPLEX, status, name, pq=pq)
 
     async def address(
-        self, user: UserId, router: RouterAddress, name: str, *, short: bool = False
+        self, user: UserId, router: RouterAddress, name: str, *, shown: bytes | None = None
     ) -> ContactAddress:
-        """The address of this name: the one that there is, or a new one at this router."""
+        """The address of this name: the one that there is, or a new one at this router, with a
+        short link if there is something `shown`."""
         async with self._naming:
             known = await self.find_address(user, name)
             if known is not None:
@@ -116,7 +121,7 @@ class Inviting:
                 connection, user, ConnectionKind.CONTACT, ConnectionStatus.READY, name
             )
             place = await self._parts.keep_router(router)
-            wish = ShortLinkWish(handshake.contact_link, b"") if short else None
+            wish = None if shown is None else ShortLinkWish(handshake.contact_link, shown)
             keep = _KeepAddress(record)
             queue, address = await make_queue(
                 self._parts, user, place, connection, Purpose.CONTACT, keep, wish

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import field
 from typing import TypeAlias
 
@@ -10,12 +11,16 @@ from headgate.agent.connections import handshake
 from headgate.agent.connections.command_tasks import ASK, FOLLOW, JOIN, ConnectionCommands
 from headgate.agent.connections.handshake import FreshKeys
 from headgate.agent.connections.inviting import Inviting, add_connection
-from headgate.agent.connections.link_planning import follow_contact, follow_invitation
+from headgate.agent.connections.link_planning import (
+    FollowedContact,
+    follow_contact,
+    follow_invitation,
+)
 from headgate.agent.connections.parts import ConnectionParts
 from headgate.agent.connections.queue_making import make_queue
 from headgate.agent.model import ConnectionId, RouterId, UserId
 from headgate.agent.queues import CONNECTION_BYTES, PRIVATE_BYTES
-from headgate.agent.records import commands, connections, requests, send_queues, steps
+from headgate.agent.records import commands, connections, requests, routers, send_queues, steps
 from headgate.agent.records.commands import CommandRecord
 from headgate.agent.records.connections import (
     ConnectionKind,
@@ -37,7 +42,7 @@ from headgate.core.model.value import value
 from headgate.crypto.box import NONCE_BYTES
 from headgate.crypto.kem import Kem
 from headgate.crypto.x448 import RAW_BYTES
-from headgate.errors import HeadgateError, LinkUsed, StoreError
+from headgate.errors import ConfigError, HeadgateError, LinkUsed, Malformed, StoreError
 from headgate.wire.smp.agent.link_data import contact_link_keys
 from headgate.wire.smp.agent.links import ContactLink, InvitationLink, parse_link
 from headgate.wire.smp.agent.queue_address import QueueAddress
@@ -54,12 +59,16 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 AnyLink: TypeAlias = InvitationLink | ContactLink | ShortLink
 
 
-def parse_any_link(text: str) -> AnyLink:
-    """Read a link, long or short. Raises `Malformed`."""
+def parse_any_link(text: str, known: Iterable[RouterAddress] = ()) -> AnyLink:
+    """Read a link, long or short; a short one may leave out the fingerprint of a router that is
+    `known`. Raises `Malformed`."""
     bare = text.strip()
+    if not bare.startswith(("simplex:/", "https://")):
+        raise Malformed("no link: simplex:/invitation#..., /contact#..., /i#... or /a#...")
     _, _, behind = bare.partition("#")
     # What follows the # of a long link are parameters; of a short one, a key.
-    return parse_link(bare) if behind.lstrip("/").startswith("?") else parse_short_link(bare)
+    is_long = behind.lstrip("/").startswith("?")
+    return parse_link(bare) if is_long else parse_short_link(bare, known)
 
 
 @value
@@ -95,11 +104,10 @@ class Joining:
         """Use a link; our own queue is made at this router. Raises `LinkUsed` if somebody else has
         used it. Without a connection with the routers this returns, and the rest is done when
         there is one. `request` is the one that the link came with, if it did."""
-        if isinstance(link, str):
-            link = parse_any_link(link)
+        link = await self._parsed(link)
         self._parts.kem_if(pq)
         if isinstance(link, ContactShortLink):
-            link = await self._follow_contact(user, link)
+            link = (await self._follow_contact(user, link)).link
         if isinstance(link, ContactLink):
             return await self._ask(user, link, router, info, name, pq)
         handshake.check_info(info, router, has_kem_room=pq)
@@ -116,6 +124,12 @@ class Joining:
             arguments = _pack_join(link, info)
             begun = self._parts.records.write(_begin_join, record, queue, place, arguments, request)
         return await self._go_on(begun)
+
+    async def _parsed(self, link: str | AnyLink) -> AnyLink:
+        if not isinstance(link, str):
+            return link
+        known = await self._parts.records.read(routers.everything)
+        return parse_any_link(link, [each.address for each in known])
 
     async def _go_on(self, begun: asyncio.Future[Begun]) -> ConnectionRecord:
         """Begin what was written, whether or not the caller waits, and wait for the first
@@ -185,7 +199,14 @@ class Joining:
         if begun is not None:
             await result_of(self._tasks.start(begun))
 
-    async def _follow_contact(self, user: UserId, link: ContactShortLink) -> ContactLink:
+    async def shown_by(self, user: UserId, link: str | AnyLink) -> bytes:
+        """What the short link of an address shows."""
+        link = await self._parsed(link)
+        if not isinstance(link, ContactShortLink):
+            raise ConfigError("only the short link of an address shows something before it is used")
+        return (await self._follow_contact(user, link)).shown
+
+    async def _follow_contact(self, user: UserId, link: ContactShortLink) -> FollowedContact:
         asked = read_link(contact_link_keys(link.key).link_id)
         found = await self._ask_one(user, link.router, None, asked)
         assert isinstance(found, Lnk), "what answers LGET"

@@ -86,13 +86,21 @@ def short_link_of(router: RouterAddress, queue: ReceiveQueue) -> ShortLink | Non
     return InvitationShortLink(router, queue.link_id, queue.link_key)
 
 
-def follow_contact(link: ContactShortLink, found: Lnk) -> ContactLink:
+@value
+class FollowedContact:
+    """What the short link of an address leads to, and what it shows."""
+
+    link: ContactLink
+    shown: bytes = field(repr=False)
+
+
+def follow_contact(link: ContactShortLink, found: Lnk) -> FollowedContact:
     """What a contact's short link leads to. Raises `Malformed` if the router changed anything."""
     keys = contact_link_keys(link.key)
     opened = open_link(link.key, keys.data_key, SealedLink(found.fixed, found.user))
     if not isinstance(opened.fixed.link, ContactLink):
         raise Malformed("the short link of a contact leads to something else")
-    return opened.fixed.link
+    return FollowedContact(opened.fixed.link, opened.user.data)
 
 
 def follow_invitation(link: InvitationShortLink, found: Lnk) -> InvitationLink:

@@ -14,7 +14,6 @@ from typing import Final
 
 from headgate.agent.connections.envelope_opening import Came, finding_flags, open_envelope
 from headgate.agent.connections.handshake import check_link
-from headgate.agent.connections.ratchet_sealer import CONNECTED, INFO
 from headgate.agent.openers import (
     HANDSHAKE,
     MESSAGE,
@@ -152,8 +151,8 @@ def _keep(tables: Database, queue: ReceiveQueue, sealed: Sealed, came: Came, now
             requests.add(tables, Asked.CONFIRMATION, connection, content, info, now)
         case ConnectionInfo(info):
             connections.amend(tables, connection, info=info)
-            commands.add(tables, connection, queue.router, INFO, b"")
-            commands.add(tables, connection, queue.router, CONNECTED, b"")
+            commands.add(tables, connection, queue.router, commands.INFO, b"")
+            commands.add(tables, connection, queue.router, commands.CONNECTED, b"")
 
 
 def _skipped_key(row: SkippedRow) -> SkippedKey:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from headgate.agent.connections.handshake import CONFIRMATION, CONFIRMATION_ID
 from headgate.agent.connections.message_sealing import MESSAGE, message_bytes, seal
 from headgate.agent.connections.status import Happening, next_status
 from headgate.agent.model import ConnectionId
 from headgate.agent.records import commands, connections, ratchets, send_queues
+from headgate.agent.records.commands import CONNECTED
 from headgate.agent.records.database import Database
 from headgate.agent.records.outgoing import OutgoingMessage
 from headgate.agent.records.send_queues import SendQueue
 from headgate.agent.sealers import Outgoing
 from headgate.wire.smp.agent.agent_messages import AgentMessage, ApplicationMessage
-
-CONNECTED: Final = "CONNECTED"
-INFO: Final = "INFO"
-"""Commands that are events: kept until the application has read them."""
 
 
 class RatchetSealer:

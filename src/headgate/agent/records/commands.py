@@ -11,6 +11,10 @@ from headgate.agent.records.database import Database
 from headgate.core.model.value import value
 from headgate.store.sqlite.rows import Row
 
+INFO: Final = "INFO"
+CONNECTED: Final = "CONNECTED"
+"""Commands that are events: kept until the application has read them."""
+
 PAGE: Final = 1000
 COLUMNS = "id, connection, router, kind, arguments, attempts"
 
@@ -44,6 +48,14 @@ def add(
 def get(tables: Database, id: int) -> CommandRecord | None:
     row = tables.one(f"SELECT {COLUMNS} FROM commands WHERE id = ?", id)
     return None if row is None else CommandRecord(*row)
+
+
+def has(tables: Database, connection: ConnectionId, kind: str) -> bool:
+    """Whether a command of this kind waits for a connection."""
+    row = tables.one(
+        "SELECT 1 FROM commands WHERE connection = ? AND kind = ? LIMIT 1", connection, kind
+    )
+    return row is not None
 
 
 def of_connections(

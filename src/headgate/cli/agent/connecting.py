@@ -34,6 +34,9 @@ router_option = click.option(
     metavar="smp://...",
     help="Receive there.  [default: the router that init was given]",
 )
+pq_option = click.option(
+    "--pq", is_flag=True, help="With keys against computers to come; needs headgate[pq]."
+)
 
 
 @click.command()
@@ -41,10 +44,17 @@ router_option = click.option(
 @json_option
 @name_option
 @router_option
+@pq_option
 @click.option("--short", is_flag=True, help="A link of a hundred characters, kept at the router.")
 @click.option("--wait", is_flag=True, help="Wait until the other has used the link.")
 def invite(
-    path: Path, as_json: bool, name: str, address: RouterAddress | None, short: bool, wait: bool
+    path: Path,
+    as_json: bool,
+    name: str,
+    address: RouterAddress | None,
+    pq: bool,
+    short: bool,
+    wait: bool,
 ) -> None:
     """Print a link, and be connected with the one who uses it first.
 
@@ -56,15 +66,22 @@ def invite(
     Example:
       headgate agent invite --name anna --wait
     """
-    asyncio.run(_invite(path, name, address or facts_of(path).router, short, wait, as_json))
+    router = address or facts_of(path).router
+    asyncio.run(_invite(path, name, router, pq, short, wait, as_json))
 
 
 async def _invite(
-    path: Path, name: str, router: RouterAddress, short: bool, wait: bool, as_json: bool
+    path: Path,
+    name: str,
+    router: RouterAddress,
+    pq: bool,
+    short: bool,
+    wait: bool,
+    as_json: bool,
 ) -> None:
     async with open_agent(path, subscribe=False) as agent:
         async with making_at(router):
-            made = await agent.invite(name, router=router, auto_accept=True, short=short)
+            made = await agent.invite(name, router=router, auto_accept=True, short=short, pq=pq)
         emit([{"name": name, "link": str(made.link)}], lambda row: str(row["link"]), as_json)
         if wait:
             sys.stdout.flush()
@@ -78,6 +95,7 @@ async def _invite(
 @json_option
 @name_option
 @router_option
+@pq_option
 @click.option(
     "--wait",
     "seconds",
@@ -89,7 +107,13 @@ async def _invite(
 )
 @click.argument("link")
 def join(
-    path: Path, as_json: bool, name: str, address: RouterAddress | None, seconds: float, link: str
+    path: Path,
+    as_json: bool,
+    name: str,
+    address: RouterAddress | None,
+    pq: bool,
+    seconds: float,
+    link: str,
 ) -> None:
     """Use a LINK that another agent handed out, and be connected with it.
 
@@ -101,27 +125,34 @@ def join(
       headgate agent join 'simplex:/invitation#/?...' --name bob
     """
     router = address or facts_of(path).router
-    is_connected = asyncio.run(_join(path, name, router, link, seconds))
-    row = {"name": name, "connected": is_connected}
+    used, is_connected = asyncio.run(_join(path, name, router, link, pq, seconds))
+    if used != name:
+        click.echo(f"this agent used the link before, for {used}", err=True)
+    row = {"name": used, "connected": is_connected}
     emit([row], lambda shown: "connected" if shown["connected"] else "joining", as_json)
 
 
-async def _join(path: Path, name: str, router: RouterAddress, link: str, seconds: float) -> bool:
+async def _join(
+    path: Path, name: str, router: RouterAddress, link: str, pq: bool, seconds: float
+) -> tuple[str, bool]:
+    """What the connection is called, and whether messages go both ways. One that was joined before
+    keeps its name."""
     waiting = progress(f"waiting for {name} to accept ...")
     async with waiting, open_agent(path, subscribe=False) as agent:
         try:
-            joined = await agent.join(link, name=name, router=router)
+            joined = await agent.join(link, name=name, router=router, pq=pq)
         except Malformed as error:
             raise ConfigError(
                 f"this is no link ({error}); put all of what `headgate agent invite` printed in"
                 " quotes, with the part behind #"
             ) from None
+        used = joined.name or joined.id.hex()
         try:
             async with asyncio.timeout(seconds):
                 await _connected(agent, joined)
         except TimeoutError:
-            return False
-    return True
+            return used, False
+    return used, True
 
 
 async def _connected(agent: Agent, connection: Connection) -> None:

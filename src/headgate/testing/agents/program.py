@@ -13,7 +13,8 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from headgate.agent.agent import Agent, AgentOptions, Opening, SenderQueue
+from headgate.agent.agent import Agent, Opening
+from headgate.agent.agent_options import AgentOptions
 from headgate.agent.event_stream import AgentEvent
 from headgate.agent.events import (
     Deleted,
@@ -28,6 +29,7 @@ from headgate.agent.events import (
     Up,
 )
 from headgate.agent.model import ConnectionId, SessionMode
+from headgate.agent.sender_queue import SenderQueue
 from headgate.errors import Closed, ConfigError, HeadgateError, StoreError
 from headgate.testing.agents.disk import Disk, DiskRecords
 from headgate.testing.agents.laws import QueueBook, UpBook

@@ -38,6 +38,15 @@ def test_of_an_invitation() -> None:
     assert parse_short_link(INVITATION_TEXT) == INVITATION
 
 
+def test_of_a_router_with_several_hosts() -> None:
+    """The comma between them is escaped, as other clients write it; both ways are read."""
+    router = RouterAddress(("relay.example", "x.onion"), 5223, KEY_HASH)
+    link = ContactShortLink(ContactKind.CONTACT, router, KEY)
+    text = f"simplex:/a#{KEY_TEXT}?h=relay.example%2Cx.onion&p=5223&c={HASH_TEXT}"
+    assert link.text == text
+    assert parse_short_link(text) == parse_short_link(text.replace("%2C", ",")) == link
+
+
 def test_the_longest_id() -> None:
     link = InvitationShortLink(ROUTER, bytes(255), KEY)
     assert parse_short_link(link.text) == link

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from headgate.core.model.value import value
 from headgate.errors import Malformed
-from headgate.wire.smp.agent.query import Query
+from headgate.wire.smp.agent.query import Query, escape
 from headgate.wire.smp.codec.router_address import (
     KEY_HASH_BYTES,
     RouterAddress,
@@ -120,7 +120,7 @@ def _parse_router(host: str | None, query: Query, known: Iterable[RouterAddress]
 
 def _format_router(router: RouterAddress) -> str:
     port = "" if router.written_port is None else f"&p={router.written_port}"
-    return f"?h={','.join(router.hosts)}{port}&c={_base64(router.key_hash)}"
+    return f"?h={escape(','.join(router.hosts))}{port}&c={_base64(router.key_hash)}"
 
 
 def _base64(data: bytes) -> str:

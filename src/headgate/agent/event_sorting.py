@@ -1,0 +1,102 @@
+"""Sorting events: all go one way, but for the messages of connections that are read apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from headgate.agent.event_queue import EventQueue
+from headgate.agent.event_stream import EventStream, Kept
+from headgate.agent.events import DeliveryEvent, Message, Skipped, SubscriptionEvent, Suspended
+from headgate.agent.model import ConnectionId
+from headgate.agent.openers import RECEIPT
+from headgate.agent.tickets import Ticket
+
+Waiting: TypeAlias = SubscriptionEvent | DeliveryEvent | Kept
+"""What waits for the application."""
+
+
+class MessageStream:
+    """The messages of one connection. It may be left and taken up again, as `events()`."""
+
+    def __init__(self, stream: EventStream) -> None:
+        self._stream = stream
+
+    def __aiter__(self) -> MessageStream:
+        return self
+
+    async def __anext__(self) -> Message:
+        event = await anext(self._stream)
+        assert isinstance(event, Message), "nothing else is sorted here"
+        return event
+
+
+class EventSorting:
+    """What the application has not read yet. Owned by an agent.
+
+    What must hold: each event is in one place; the messages of a connection keep their order; what
+    is held and what is closed is so in all places.
+    """
+
+    def __init__(self, retry_seconds: float, failed: Callable[[Exception], None]) -> None:
+        self._retry_seconds = retry_seconds
+        self._failed = failed
+        self._all: EventQueue[Waiting] = EventQueue()
+        self.events = EventStream(self._all, retry_seconds, failed)
+        self._apart: dict[ConnectionId, EventQueue[Waiting]] = {}
+        self._streams: dict[ConnectionId, MessageStream] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues()))
+
+    def put(self, event: Waiting) -> None:
+        """Give the application an event, when it reads."""
+        self._place_of(event).put(event)
+
+    def messages(self, connection: ConnectionId) -> MessageStream:
+        """The messages of a connection, which from now on come here alone. One that `events` is
+        about to give stays there."""
+        known = self._streams.get(connection)
+        if known is not None:
+            return known
+        queue: EventQueue[Waiting] = EventQueue()
+        self._apart[connection] = queue
+        for event in self._all.pull(lambda each: self._goes_to(queue, each)):
+            queue.put(event)
+        stream = EventStream(queue, self._retry_seconds, self._failed)
+        made = self._streams[connection] = MessageStream(stream)
+        if self._all.is_held:
+            queue.hold()
+        if self._all.is_closed:
+            queue.close()
+        return made
+
+    def hold(self) -> None:
+        """Give nothing any more."""
+        for queue in self._queues():
+            queue.hold()
+
+    def suspended(self) -> None:
+        """Say so to whoever reads `events`, before all else."""
+        self._all.put_first(Suspended())
+
+    def release(self) -> None:
+        """Go on."""
+        for queue in self._queues():
+            queue.release()
+
+    def close(self) -> None:
+        """No more events come."""
+        for queue in self._queues():
+            queue.close()
+
+    def _queues(self) -> list[EventQueue[Waiting]]:
+        return [self._all, *self._apart.values()]
+
+    def _place_of(self, event: Waiting | Skipped) -> EventQueue[Waiting]:
+        if isinstance(event, Ticket) and event.message.kind != RECEIPT:
+            return self._apart.get(event.origin.connection, self._all)
+        return self._all
+
+    def _goes_to(self, queue: EventQueue[Waiting], event: Waiting | Skipped) -> bool:
+        return event is not self.events.loading and self._place_of(event) is queue

@@ -1,0 +1,27 @@
+"""What an agent has with a router at one moment."""
+
+from __future__ import annotations
+
+from headgate.agent.engine.services import ServiceState
+from headgate.agent.engine.slots import Phase
+from headgate.agent.model import ConnectionId, UserId
+from headgate.core.model.tally import Tally
+from headgate.core.model.value import value
+from headgate.wire.smp.codec.router_address import RouterAddress
+
+
+@value
+class RouterStatus:
+    """What an agent has with one router; in entity mode, of one connection there."""
+
+    user: UserId
+    router: RouterAddress
+    connection: ConnectionId | None
+    phase: Phase
+    pending: int
+    """Queues that wait for an answer, as far as they were read."""
+    active: int
+    is_reading: bool
+    service: ServiceState
+    tally: Tally
+    """Queues that the router confirmed for the service."""
