@@ -49,6 +49,8 @@ directory = "state"
 port = 0
 [listen.smp]
 port = {port}
+[journal]
+enabled = false
 [smp]
 queue_quota = 1000
 end_flush = "50ms"

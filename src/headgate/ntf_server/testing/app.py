@@ -287,6 +287,7 @@ class WorldApp:
     async def _insist(self, command: c.NtfCommand, entity: bytes) -> None:
         """Ask until there is an answer."""
         while True:
+            self.changed_at = self.world.loop.now
             try:
                 await self._ask(command, entity)
             except Unanswered:
