@@ -14,7 +14,7 @@ from headgate.client.smp.service import make_service
 from headgate.core.model.ids import QueueId, ServiceId
 from headgate.core.model.tally import NOTHING, Tally
 from headgate.notify.notices import NoticeFate
-from headgate.notify.subscriptions import NotifierSubscription, accept
+from headgate.notify.subscriptions import NotifierSubscription, accept, refuse
 from headgate.ntf_server.records import Records, routers, subscriptions, tokens
 from headgate.ntf_server.records.routers import ServiceCredentials
 from headgate.wire.ntf.statuses import SubscriptionStatus
@@ -297,6 +297,20 @@ async def test_refused_as_a_service_is_tried_again_in_the_next_session(
         talk.drop()
         talk = await peer.talk()
         await accepted(talk, 2, r.Sok())
+        await scene.reaches(made, ACTIVE)
+
+
+async def test_what_was_refused_as_a_service_is_tried_after_a_restart(
+    peer: Peer, tmp_path: Path
+) -> None:
+    """Also where its router has nothing else that is wanted."""
+    [made] = await stored(tmp_path, peer, 1)
+    refused = partial(refuse, error="SERVICE")
+    async with await Records.open("sqlite:ntf.db", tmp_path) as records:
+        await records.write(subscriptions.change_one, made.id, refused)
+    async with notifying(tmp_path) as scene:
+        talk = await peer.talk()
+        await accepted(talk, 1, r.Sok(SERVICE_ID))
         await scene.reaches(made, ACTIVE)
 
 

@@ -177,11 +177,13 @@ def send(
 
 
 def routers_wanted(tables: Tables) -> list[RouterNumber]:
-    """The routers that have to be connected."""
+    """The routers that have to be connected. What was refused as a service is tried again in every
+    session, so there has to be one."""
+    statuses = [*WANTED, SubscriptionStatus.SERVICE]
     return [
         record.number
         for record in routers.everyone(tables)
-        if any(_has(tables, record.number, status) for status in WANTED)
+        if any(_has(tables, record.number, status) for status in statuses)
     ]
 
 
