@@ -37,7 +37,7 @@ from headgate.wire.smp.codec.encoding import FieldReader
 from headgate.wire.smp.codec.replies import Msg, Ok
 from headgate.wire.smp.codec.router_address import RouterAddress
 from headgate.wire.smp.codec.sealed import open_notice
-from tests.crash.routers import free_port, start
+from tests.crash.routers import lasting_port, start
 from tests.support.ntf_app import App, AppKeys
 
 QUEUES = 2
@@ -117,9 +117,9 @@ class Household:
         self._reading: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
         self._address: NtfAddress | None = None
-        self._port = free_port()
+        self._port = lasting_port()
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "headgate.toml").write_text(CONFIG.format(port=free_port()))
+        (folder / "headgate.toml").write_text(CONFIG.format(port=lasting_port()))
 
     # Rounds.
 
