@@ -12,13 +12,15 @@ from headgate.agent.engine.services import ServiceState, ServiceSubscription
 from headgate.agent.model import SessionKey
 from headgate.core.model.tally import Tally
 from headgate.errors import StoreError
+from headgate.notify.outcomes import Failed, PushOutcome
 from headgate.notify.tokens import Token
-from headgate.ntf_server.pushing.pusher import Pusher
-from headgate.ntf_server.pushing.queue import ProviderQueue
+from headgate.ntf_server.pushing.pusher import MadePush, Pusher
+from headgate.ntf_server.pushing.queue import ProviderQueue, Turn
 from headgate.ntf_server.records import notices, subscriptions, tokens
 from headgate.ntf_server.records.subscriptions import RemovedSubscription
 from headgate.ntf_server.routers.intake import NoticeIntake
 from headgate.ntf_server.routers.shell import NotifierShell
+from headgate.wire.ntf.devices import Provider
 from headgate.wire.ntf.statuses import TokenStatus
 
 
@@ -90,6 +92,19 @@ def kept_notices_wait_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
     monkeypatch.setattr(Pusher, "start", start)
+
+
+def failures_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A push that failed leaves no trace."""
+    keep = Pusher._keep
+
+    async def keep_others(
+        self: Pusher, provider: Provider, turn: Turn, made: MadePush, outcome: PushOutcome
+    ) -> None:
+        if not isinstance(outcome, Failed):
+            await keep(self, provider, turn, made, outcome)
+
+    monkeypatch.setattr(Pusher, "_keep", keep_others)
 
 
 def tokens_wait_for_each_notice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,7 @@ def test_a_seed_always_gives_the_same_world_of_a_notification_server() -> None:
         (variants.removals_are_kept_from_the_engine, "tally"),
         (variants.kept_notices_wait_for_the_next, "lost"),
         (variants.tokens_wait_for_each_notice, "once"),
+        (variants.failures_are_not_counted, "counted"),
         (variants.statuses_are_not_stored, "kept"),
     ],
     ids=lambda part: getattr(part, "__name__", part),

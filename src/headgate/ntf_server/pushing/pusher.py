@@ -192,7 +192,8 @@ class Pusher:
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             for token in page:
-                self.push_notices(token)
+                if token.takes_messages:
+                    self.push_notices(token)
             after = page[-1].id if len(page) == PAGE else None
 
 

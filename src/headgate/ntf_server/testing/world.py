@@ -30,6 +30,8 @@ from headgate.wire.ntf.statuses import SubscriptionStatus, TokenStatus
 
 LAST_SECONDS = 5.0
 """Before the calm, messages come once more."""
+ANSWERED = ("delivered", "dead", "failed", "later")
+"""Labels of pushes that the provider answered, or failed at."""
 GRACE_SECONDS = 30.0
 """A push that was made from the records may be on its way for so long."""
 
@@ -217,6 +219,7 @@ class NtfWorld(RouterWorld):
         self._check_tallies()
         self._check_kept()
         self._check_queue()
+        self._check_counts()
 
     def _check_tallies(self) -> None:
         """Stored tallies are recounts, at any moment."""
@@ -238,6 +241,16 @@ class NtfWorld(RouterWorld):
                     self.broken("kept", f"the subscription of {each.name} is gone")
                 if each.gone and self._row(each.gone) is not None:
                     self.broken("kept", f"the subscription of {each.name} came back")
+
+    def _check_counts(self) -> None:
+        """What the provider answered is what the server has counted."""
+        if self.server.pusher is None or self.server.provider is None:
+            return
+        outcomes = self.server.pusher.outcomes.items()
+        counted = sum(count for (_, _, label), count in outcomes if label in ANSWERED)
+        answered = self.server.provider.answers.total()
+        if counted != answered:
+            self.broken("counted", f"{answered} pushes were answered, {counted} are counted")
 
     def _check_queue(self) -> None:
         """A token waits once for a push of its notices."""
