@@ -112,6 +112,8 @@ class Household:
         self.draw = random.Random(seed)
         self.result = Result()
         self.phones: list[Phone] = []
+        self._answers = 0
+        """How much was answered to those who work."""
         self._router: subprocess.Popen[bytes] | None = None
         self._server: Process | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -130,9 +132,10 @@ class Household:
         if self.result.wrong:
             return
         names = self.draw.choice((["router"], ["server"], ["server"], ["router", "server"]))
-        moment = self.draw.choice((0.02, 0.1, 0.5)) * self.draw.random()
         work = asyncio.create_task(self._work())
-        await asyncio.sleep(moment)
+        wanted = self._answers + self.draw.choice((1, 5, 10, 20, 60))
+        await self._until(lambda: self._answers >= wanted or work.done(), "work is done")
+        await asyncio.sleep(self.draw.uniform(0, 0.02))
         for name in names:
             await self._kill(name)
             self.result.kills[name] += 1
@@ -180,10 +183,12 @@ class Household:
                     key = Ed25519PrivateKey.generate()
                     queue = await client.new_queue(subscribe=False, notifier=key)
                     phone.posts.append(Post(queue, key))
+                    self._answers += 1
                 self.phones.append(phone)
                 sending = asyncio.create_task(self._send(client))
                 try:
                     await self._settle(app, phone)
+                    await asyncio.sleep(self.draw.choice((0.0, 0.1)))
                     others = [post for each in self.phones for post in each.posts]
                     post = self.draw.choice([each for each in others if each.subscription])
                     await self._remove(app, self._owner(post), post)
@@ -201,12 +206,14 @@ class Household:
                 posts = [post for phone in self.phones for post in phone.posts]
                 assert await client.send(self.draw.choice(posts).queue, b"x", notify=True) == Ok()
                 self.result.sent += 1
+                self._answers += 1
 
     async def _settle(self, app: App, phone: Phone) -> None:
         """Register and subscribe, or go on with it: every request may be repeated."""
         if not phone.is_verified:
             before = phone.keys.token
             phone.keys.take(await app.ask(phone.keys.new_token(phone.device), phone.keys))
+            self._answers += 1
             if before not in (b"", phone.keys.token):
                 self.result.wrong.append(f"{phone.name} has another token")
             await self._until(lambda: phone.codes, f"a code for {phone.name}")
@@ -214,6 +221,7 @@ class Household:
             if (answer := await app.ask(c.TVfy(code), phone.keys)) != Ok():
                 self.result.wrong.append(f"{phone.name} is not verified: {answer}")
             phone.is_verified = True
+            self._answers += 1
         for post in phone.posts:
             if not post.subscription and not post.is_removed:
                 private = encode_private(KeyKind.ED25519, post.key.private_bytes_raw())
@@ -222,12 +230,14 @@ class Household:
                 reply = await app.ask(asked, phone.keys)
                 assert isinstance(reply, IdSub), reply
                 post.subscription = reply.subscription
+                self._answers += 1
 
     async def _remove(self, app: App, phone: Phone, post: Post) -> None:
         post.is_removed = True
         await app.ask(c.SDel(), phone.keys, post.subscription)
         post.subscription = b""
         self.result.removed += 1
+        self._answers += 1
 
     def _owner(self, post: Post) -> Phone:
         return next(phone for phone in self.phones if post in phone.posts)
