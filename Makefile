@@ -12,7 +12,7 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-route bench-spark mutants laws hold soak clean
+.PHONY: help setup run test check peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-route bench-spark mutants laws hold soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -105,6 +105,9 @@ bench-queues: .venv/.dev ## queues and services over the SMP wire: blocks, sweep
 
 bench-agent: .venv/.dev ## the agent: 100,000 queues at one router, messages a second, a slow application
 	$(BIN)/python -m bench.agent
+
+bench-ntf: .venv/.dev ## the notification server: 100,000 subscriptions at three routers, from notice to push
+	$(BIN)/python -m bench.ntf
 
 bench-route: .venv/.dev ## routing over the BMQP wire against RabbitMQ's headers exchange; durable rates
 	$(BIN)/python -m bench.route

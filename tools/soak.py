@@ -1,6 +1,7 @@
-"""The long counts, by hand: `make soak` plays 20,000 worlds and as many of agents, kills a router
-200 times, one of the SMP wire 100 times, one of BlazingMQ's 60 times, agents with their router 100
-times and a pipeline 50 times, and writes docs/soak.md."""
+"""The long counts, by hand: `make soak` plays 20,000 worlds, as many of agents and as many of a
+notification server, kills a router 200 times, one of the SMP wire 100 times, one of BlazingMQ's 60
+times, agents and a notification server with their routers 100 times each and a pipeline 50 times,
+and writes docs/soak.md."""
 
 from __future__ import annotations
 
@@ -16,12 +17,16 @@ from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from headgate.testing.agents import world as agent_world
+from headgate.ntf_server.testing.world import NtfWorld
+from headgate.testing.agents.router_world import STEPS as SMALL_STEPS
+from headgate.testing.agents.router_world import RouterWorld
+from headgate.testing.agents.world import AgentWorld
 from headgate.testing.sealing import SealingActor
 from headgate.testing.trace import Violation
 from headgate.testing.world import Operator, Ticker, play
 from tests.crash.agents import run as run_agents
 from tests.crash.bmq import run as run_bmq
+from tests.crash.ntf import run as run_ntf
 from tests.crash.pipelines import PLAYS
 from tests.crash.pipelines import run as run_pipelines
 from tests.crash.rounds import Ledger
@@ -122,6 +127,37 @@ to, each a process with a file. A round kills one of the three, both agents, or 
 everything that was sent has come. CI runs 10 rounds.
 """
 
+NTF_WORLDS = """\
+| what | result |
+|---|---|
+| seeds | 0 to {last} |
+| steps each | {steps} |
+| violations | {violations} |
+| seconds | {seconds:.0f} |
+
+CI runs 800 seeds.
+"""
+
+NTF_KILLS = """\
+| what | result |
+|---|---|
+| rounds | {rounds} |
+| first seed | {seed} |
+| kill -9 of the router, of the notification server | {kills} |
+| devices that were registered and verified | {devices} |
+| subscriptions in the end; removed before | {subscriptions}; {removed} |
+| messages sent while something was killed | {sent} |
+| messages sent after a restart, each of them pushed | {pushed} |
+| tokens or subscriptions lost, messages not pushed, tallies that differ | {wrong} |
+| seconds | {seconds:.0f} |
+
+For each {life} rounds there are a router and a notification server on SQLite, each a process, with
+apps and senders over TLS. A round starts what is down and looks at everything: tokens and
+subscriptions that were answered are there, all become active, and a message to every queue is
+pushed, down to its id. Then a new app registers and subscribes, another removes, messages come, and
+the server, the router or both are killed after 1 to 60 answers. CI runs 10 rounds.
+"""
+
 PIPELINES = """\
 | what | result |
 |---|---|
@@ -146,6 +182,8 @@ HEAD = """\
 What `make soak` found when it was last run: {when}, Python {python}, {machine}.
 """
 
+NTF_LIFE = 10
+"""Rounds after which a notification server and its router are made anew."""
 AGENT_LIFE = 20
 """Rounds after which queues of agents are read to their end."""
 BMQ_LIFE = 6
@@ -162,6 +200,8 @@ def main() -> int:
     parser.add_argument("--bmq", type=int, default=60)
     parser.add_argument("--agents", type=int, default=20_000)
     parser.add_argument("--agent-kills", type=int, default=100)
+    parser.add_argument("--ntf", type=int, default=20_000)
+    parser.add_argument("--ntf-kills", type=int, default=100)
     parser.add_argument("--pipelines", type=int, default=50)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--report", type=Path, default=Path("docs/soak.md"))
@@ -174,6 +214,8 @@ def main() -> int:
         ("Worlds", options.worlds, simulate),
         ("Worlds of agents", options.agents, simulate_agents),
         ("Kills of agents", options.agent_kills, kill_agents),
+        ("Worlds of a notification server", options.ntf, simulate_ntf),
+        ("Kills of a notification server", options.ntf_kills, kill_ntf),
         ("Pipelines", options.pipelines, kill_pipelines),
     ):
         if count:
@@ -311,12 +353,47 @@ def kill_agents(rounds: int, seed: int) -> tuple[str, bool]:
     return text, not wrong
 
 
+def kill_ntf(rounds: int, seed: int) -> tuple[str, bool]:
+    began = time.monotonic()
+    results = []
+    for first in range(0, rounds, NTF_LIFE):
+        with tempfile.TemporaryDirectory() as folder:
+            life = min(NTF_LIFE, rounds - first)
+            result = asyncio.run(run_ntf(Path(folder), life, seed + first))
+        results.append(result)
+        for line in result.wrong:
+            print(line, file=sys.stderr)
+        print(f"rounds of notification servers {first + life}/{rounds}: {result}", file=sys.stderr)
+    counts = {
+        name: sum(getattr(result, name) for result in results)
+        for name in ("devices", "subscriptions", "removed", "sent", "pushed")
+    }
+    wrong = sum(len(result.wrong) for result in results)
+    kills = ", ".join(
+        str(sum(result.kills[name] for result in results)) for name in ("router", "server")
+    )
+    text = NTF_KILLS.format(
+        rounds=rounds,
+        seed=seed,
+        life=NTF_LIFE,
+        kills=kills,
+        wrong=wrong,
+        seconds=time.monotonic() - began,
+        **counts,
+    )
+    return text, not wrong
+
+
 def simulate(count: int, seed: int) -> tuple[str, bool]:
     return play_worlds(WORLDS, STEPS, play_chunk, count)
 
 
 def simulate_agents(count: int, seed: int) -> tuple[str, bool]:
-    return play_worlds(AGENT_WORLDS, agent_world.STEPS, play_agents_chunk, count)
+    return play_worlds(AGENT_WORLDS, SMALL_STEPS, play_agents_chunk, count)
+
+
+def simulate_ntf(count: int, seed: int) -> tuple[str, bool]:
+    return play_worlds(NTF_WORLDS, SMALL_STEPS, play_ntf_chunk, count)
 
 
 def play_worlds(
@@ -373,10 +450,19 @@ def play_chunk(first: int) -> list[str]:
 
 def play_agents_chunk(first: int) -> list[str]:
     """The same for worlds of agents."""
+    return play_small_chunk(AgentWorld, first)
+
+
+def play_ntf_chunk(first: int) -> list[str]:
+    """The same for worlds of a notification server."""
+    return play_small_chunk(NtfWorld, first)
+
+
+def play_small_chunk(make: Callable[[int], RouterWorld], first: int) -> list[str]:
     found = []
     for seed in range(first, first + CHUNK):
         try:
-            agent_world.play(seed)
+            make(seed).play()
         except Violation as violation:
             found.append(f"seed {seed}: {violation.checker}: {violation.what}")
     return found

@@ -71,6 +71,18 @@ async def test_what_a_replaced_session_reports_changes_nothing(peer: Peer, path:
         assert [type(event) for event in scene.events[len(before) :]] == [Down, Up]
 
 
+async def test_a_queue_that_ends_twice_in_a_row(peer: Peer, path: Path) -> None:
+    """S000-69: what comes while its row is read is reported with it."""
+    await store_made_up(path, peer.address, 2)
+    async with shell_of(path) as scene, Script(peer, confirms):
+        await soon(lambda: scene.status() == (0, 2))
+        session = only_session(scene)
+        for n in (0, 0, 1):
+            session.received(session.link, queue_id(n), r.SmpEnd())
+        await soon(lambda: scene.status() == (0, 0))
+        assert scene.errors == []
+
+
 async def test_the_tally_of_a_replaced_session_leaves_the_service_pending(
     peer: Peer, path: Path
 ) -> None:

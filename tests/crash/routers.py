@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from headgate.core.model.ids import QueueId
@@ -15,6 +17,8 @@ from headgate.core.turn.store_requests import Load
 from headgate.store.sqlite import SqliteStore
 
 DEADLINE_SECONDS = 60
+LASTING_PORTS = (20_000, 32_000)
+"""Below those that Linux gives to clients."""
 QUEUE = "bmq://orders/q"
 CONFIG = """\
 directory = "state"
@@ -31,6 +35,15 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def lasting_port() -> int:
+    """A port that is free, and stays so while nobody listens: the kernel gives it to no client."""
+    while True:
+        port = random.randrange(*LASTING_PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def configured(folder: Path) -> int:

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from headgate.cli.simulate import simulate
-from headgate.testing.agents.world import STEPS, play, shortest
+from headgate.testing.agents.router_world import STEPS
+from headgate.testing.agents.world import play, shortest
 from headgate.testing.trace import Violation
 from tests.simulation import agent_variants as variants
 from tests.simulation.agent_variants import Variant

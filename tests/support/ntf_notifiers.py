@@ -60,6 +60,12 @@ class NotifierScene:
         self.shell.want(number, made)
         return made
 
+    async def unsubscribe(self, made: NotifierSubscription) -> None:
+        """What SDEL leads to."""
+        removed = await self.records.write(subscriptions.remove, made.id)
+        assert removed is not None
+        self.shell.forget([removed])
+
     async def status(self, made: NotifierSubscription) -> SubscriptionStatus | None:
         found = await self.records.read(subscriptions.get, made.id)
         return None if found is None else found.status

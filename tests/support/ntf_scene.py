@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from headgate.ntf_server.apps.settings import AppSettings
 from headgate.ntf_server.host import NtfHost
 from headgate.ntf_server.records import Records
 from headgate.ntf_server.records.routers import RouterNumber
+from headgate.ntf_server.records.subscriptions import RemovedSubscription
 from headgate.server.identity import Identity
 from headgate.wire.ntf.address import NtfAddress
 from headgate.wire.ntf.devices import Provider
@@ -32,6 +33,7 @@ class Others:
 
     codes: list[Token] = field(default_factory=list)
     wanted: list[tuple[RouterNumber, NotifierSubscription]] = field(default_factory=list)
+    removed: list[RemovedSubscription] = field(default_factory=list)
     active: set[RouterNumber] = field(default_factory=set)
 
     def push_code(self, token: Token) -> None:
@@ -39,6 +41,9 @@ class Others:
 
     def want(self, router: RouterNumber, subscription: NotifierSubscription) -> None:
         self.wanted.append((router, subscription))
+
+    def forget(self, removed: Iterable[RemovedSubscription]) -> None:
+        self.removed += removed
 
     def is_service_active(self, router: RouterNumber) -> bool:
         return router in self.active

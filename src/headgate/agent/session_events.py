@@ -69,8 +69,9 @@ class SessionEvents:
         match event:
             case r.SmpEnd() | r.Deld():
                 waiting = self._ended.setdefault(session.number, {})
+                is_first = not waiting
                 waiting[entity] = event
-                if len(waiting) == 1:
+                if is_first:
                     self._tasks.run(self._take_ended(session.key), "reading queues that ended")
             case r.Ends():
                 # The entity of ENDS is the service, not a queue.

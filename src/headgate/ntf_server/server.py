@@ -100,6 +100,7 @@ class NtfServer:
             )
             stack.push_async_callback(notifiers.close)
             await notifiers.start()
+            pusher.start()
             commands = AppCommands(records, settings.apps, pusher, notifiers, host.clock)
             address = settings.host, settings.port
             apps = AppServer(host, commands, identity, settings.apps, address)

@@ -207,6 +207,34 @@ def test_a_queue_that_was_deleted_while_it_was_read_is_not_subscribed() -> None:
     assert page.queues == (b"b",)
 
 
+def test_what_the_records_do_not_have_is_not_waited_for() -> None:
+    """A queue that was removed while its page was on the way is gone, and the others go on."""
+    world = World()
+    world.add_queue(1, 1, b"a", b"x")
+    world.do(world.engine.want_all(1, 1, world.now))
+    world.run_job(0)
+    world.run_job(0)
+    world.deliver(world.read.pop())
+    (page,) = world.jobs_of(SendSubs)
+    world.do(world.engine.withdrawn(page.session, page.page, page.queues, world.now))
+    assert not world.engine.is_busy()
+    assert world.engine.state_of(1, 1, QueueRow(b"a", b"x", False)) is QueueState.UNKNOWN
+
+
+def test_what_is_wanted_again_is_not_withdrawn_with_what_was_removed() -> None:
+    world = World()
+    row = world.add_queue(1, 1, b"a", b"x")
+    world.do(world.engine.want_all(1, 1, world.now))
+    world.run_job(0)
+    world.run_job(0)
+    world.deliver(world.read.pop())
+    (page,) = world.jobs_of(SendSubs)
+    world.do(world.engine.remove_all(1, 1, [row], world.now))
+    world.do(world.engine.want(1, 1, [row], world.now))
+    world.do(world.engine.withdrawn(page.session, page.page, page.queues, world.now))
+    assert world.engine.state_of(1, 1, row) is QueueState.PENDING
+
+
 # Locks
 
 

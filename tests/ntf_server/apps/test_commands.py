@@ -97,6 +97,7 @@ async def test_whoever_is_verified_has_the_device(scene: AppScene, app: App) -> 
     assert refused(await app.ask(c.TChk(), first)) == "AUTH"
     assert refused(await app.ask(c.SChk(), first, subscription)) == "AUTH"
     assert await scene.records.read(subscriptions.counts) == {}
+    assert [gone.id for gone in scene.others.removed] == [subscription]
 
 
 async def test_tokens_outlive_a_restart(tmp_path: Path) -> None:
@@ -140,10 +141,11 @@ async def test_a_device_that_the_app_has_already_does_not_replace_another(
 
 async def test_a_token_is_removed_with_what_it_subscribed_to(scene: AppScene, app: App) -> None:
     keys = await verified(scene, app)
-    await subscribed(app, keys)
+    subscription = await subscribed(app, keys)
     assert await app.ask(c.TDel(), keys) == Ok()
     assert refused(await app.ask(c.TDel(), keys)) == "AUTH"
     assert await scene.records.read(subscriptions.counts) == {}
+    assert [gone.id for gone in scene.others.removed] == [subscription]
 
 
 @pytest.mark.parametrize(("minutes", "answer"), [(19, "QUOTA"), (1, "QUOTA"), (20, ""), (0, "")])
@@ -316,6 +318,7 @@ async def test_a_subscription_is_removed(scene: AppScene, app: App) -> None:
     subscription = await subscribed(app, keys)
     assert await app.ask(c.SDel(), keys, subscription) == Ok()
     assert refused(await app.ask(c.SChk(), keys, subscription)) == "AUTH"
+    assert [gone.id for gone in scene.others.removed] == [subscription]
     assert await subscribed(app, keys) != subscription
 
 

@@ -8,20 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from headgate.errors import StoreError
 from headgate.notify.outcomes import Dead, Failed, Later
 from headgate.notify.push_content import (
     CheckPush,
     CodePush,
     MessagesPush,
+    NoticeEntry,
     open_push,
     parse_entries,
 )
 from headgate.notify.tokens import Token, mark_checked, set_interval
+from headgate.ntf_server.pushing import pusher as pushing
 from headgate.ntf_server.pushing.periodic import push_due
 from headgate.ntf_server.pushing.provider import NullProvider
 from headgate.ntf_server.pushing.pusher import Pusher
 from headgate.ntf_server.pushing.queue import PushKind
-from headgate.ntf_server.records import Records, notices, tokens
+from headgate.ntf_server.records import Records, Tables, notices, tokens
 from headgate.ntf_server.records.routers import RouterNumber
 from headgate.wire.ntf.devices import ApnsDevice, Provider
 from headgate.wire.ntf.statuses import InvalidReason, TokenStatus
@@ -141,6 +144,95 @@ async def test_what_comes_later_is_tried_once_more(scene: PushScene) -> None:
     scene.pusher.push_check(ACTIVE)
     await scene.done(4)
     assert scene.outcomes(PushKind.CHECK)["delivered"] == 1
+
+
+async def test_a_token_waits_once(scene: PushScene) -> None:
+    """What comes while the provider has the push of a token, or wants it later, is in the next
+    push, and there is one."""
+    await scene.records.write(notices.keep, ROUTER, [notice(1)])
+    scene.provider.go.clear()
+    scene.provider.answers = [Later(3600)]
+    scene.pusher.push_notices(ACTIVE)
+    await until(when(lambda: scene.provider.pushed))
+    scene.pusher.push_notices(ACTIVE)
+    scene.provider.go.set()
+    await until(when(lambda: scene.outcomes(PushKind.NOTICES) == {"later": 1}))
+    scene.pusher.push_notices(ACTIVE)
+    assert len(scene.pusher) == 1
+    assert len(scene.provider.pushed) == 1
+
+
+async def test_notices_that_come_while_a_push_is_under_way_are_pushed_after_it(
+    scene: PushScene,
+) -> None:
+    await scene.records.write(notices.keep, ROUTER, [notice(1)])
+    scene.provider.go.clear()
+    scene.pusher.push_notices(ACTIVE)
+    await until(when(lambda: scene.provider.pushed))
+    await scene.records.write(notices.keep, ROUTER, [notice(2)])
+    scene.pusher.push_notices(ACTIVE)
+    scene.provider.go.set()
+    await scene.done(2)
+    push = scene.provider.pushed[-1][1]
+    assert isinstance(push, MessagesPush)
+    assert len(parse_entries(open_push(ACTIVE.key, push))) == 2
+
+
+async def test_what_was_kept_and_not_pushed_is_pushed_after_a_restart(tmp_path: Path) -> None:
+    """Also if the provider had it and did not answer. What it has answered is not pushed again."""
+    async with await Records.open("sqlite:ntf.db", tmp_path) as records:
+        other = replace(ACTIVE, id=b"o" * 24, verify_key=b"o")
+        for token in (ACTIVE, other):
+            await records.write(tokens.put, token)
+        await records.write(add, subscription(1), subscription(2, other.id))
+        await records.write(notices.keep, ROUTER, [notice(1), notice(2)])
+        first = KeepingProvider()
+        pusher = Pusher(records, {TEST: first})
+        pusher.push_notices(ACTIVE)
+        await until(when(lambda: first.pushed and not len(pusher)))
+        first.go.clear()
+        pusher.push_notices(other)
+        await until(when(lambda: len(first.pushed) == 2))
+        await pusher.close()
+        second = KeepingProvider()
+        pusher = Pusher(records, {TEST: second})
+        pusher.start()
+        await until(when(lambda: second.pushed and not len(pusher)))
+        await pusher.close()
+        [(_, push)] = second.pushed
+        assert isinstance(push, MessagesPush)
+        [entry] = parse_entries(open_push(other.key, push))
+        assert entry.notifier == subscription(2).notifier
+        assert await records.read(notices.owners_waiting, b"", 10) == []
+
+
+async def test_a_push_that_the_records_refused_is_made_later(
+    scene: PushScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pushing, "RETRY_SECONDS", 0.01)
+    await scene.records.write(notices.keep, ROUTER, [notice(1)])
+    latest = notices.latest
+    failures = [StoreError("the disk is full")] * 2
+
+    def fail(tables: Tables, token: bytes) -> list[NoticeEntry]:
+        if failures:
+            raise failures.pop()
+        return latest(tables, token)
+
+    monkeypatch.setattr(notices, "latest", fail)
+    scene.pusher.push_notices(ACTIVE)
+    await scene.done()
+    assert scene.outcomes(PushKind.NOTICES) == {"store": 2, "delivered": 1}
+
+
+async def test_a_provider_that_never_answers_costs_its_push(
+    scene: PushScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pushing, "PUSH_SECONDS", 0.01)
+    scene.provider.go.clear()
+    scene.pusher.push_check(ACTIVE)
+    await scene.done()
+    assert scene.outcomes(PushKind.CHECK) == {"failed": 1}
 
 
 async def test_a_slow_provider_holds_up_no_other(tmp_path: Path) -> None:

@@ -56,6 +56,20 @@ async def test_what_waits_is_bounded(records: Records, monkeypatch: pytest.Monke
     assert len(await records.read(notices.latest, ACTIVE.id)) == 2
 
 
+async def test_what_cannot_be_stored_at_the_end_is_counted(
+    records: Records, tmp_path: Path
+) -> None:
+    errors: list[Exception] = []
+    intake = NoticeIntake(records, lambda _: None, errors.append, 0.001)
+    os.rename(tmp_path / "ntf.db", tmp_path / "away")
+    for n in range(3):
+        intake.take(ROUTER, notice(n))
+    await intake.close()
+    os.rename(tmp_path / "away", tmp_path / "ntf.db")
+    assert errors
+    assert intake.dropped == 3
+
+
 async def test_notices_wait_for_records_that_fail(records: Records, tmp_path: Path) -> None:
     errors: list[Exception] = []
     pushed: list[Token] = []

@@ -14,7 +14,7 @@ from headgate.client.smp.service import make_service
 from headgate.core.model.ids import QueueId, ServiceId
 from headgate.core.model.tally import NOTHING, Tally
 from headgate.notify.notices import NoticeFate
-from headgate.notify.subscriptions import NotifierSubscription, accept
+from headgate.notify.subscriptions import NotifierSubscription, accept, refuse
 from headgate.ntf_server.records import Records, routers, subscriptions, tokens
 from headgate.ntf_server.records.routers import ServiceCredentials
 from headgate.wire.ntf.statuses import SubscriptionStatus
@@ -237,6 +237,23 @@ async def test_a_subscription_that_another_took_has_ended(peer: Peer, tmp_path: 
         assert (await scene.router()).tally == NOTHING
 
 
+async def test_a_subscription_that_ends_twice_in_a_row(peer: Peer, tmp_path: Path) -> None:
+    """What comes while its row is read is reported with it, and others after it."""
+    made, other = await stored(tmp_path, peer, 2)
+    async with notifying(tmp_path) as scene:
+        talk = await peer.talk()
+        await accepted(talk, 2, r.Sok(SERVICE_ID))
+        for each in (made, other):
+            await scene.reaches(each, ACTIVE)
+        talk.send(
+            event(made.notifier, r.SmpEnd()),
+            event(made.notifier, r.Deld()),
+            event(other.notifier, r.SmpEnd()),
+        )
+        await scene.reaches(made, SubscriptionStatus.DELETED)
+        await scene.reaches(other, SubscriptionStatus.END)
+
+
 @pytest.mark.parametrize(
     ("error", "status"),
     [
@@ -283,6 +300,20 @@ async def test_refused_as_a_service_is_tried_again_in_the_next_session(
         await scene.reaches(made, ACTIVE)
 
 
+async def test_what_was_refused_as_a_service_is_tried_after_a_restart(
+    peer: Peer, tmp_path: Path
+) -> None:
+    """Also where its router has nothing else that is wanted."""
+    [made] = await stored(tmp_path, peer, 1)
+    refused = partial(refuse, error="SERVICE")
+    async with await Records.open("sqlite:ntf.db", tmp_path) as records:
+        await records.write(subscriptions.change_one, made.id, refused)
+    async with notifying(tmp_path) as scene:
+        talk = await peer.talk()
+        await accepted(talk, 1, r.Sok(SERVICE_ID))
+        await scene.reaches(made, ACTIVE)
+
+
 async def test_what_was_removed_is_not_subscribed_again(peer: Peer, tmp_path: Path) -> None:
     made = await stored(tmp_path, peer, 2)
     async with notifying(tmp_path) as scene:
@@ -302,6 +333,59 @@ async def test_what_was_removed_is_not_subscribed_again(peer: Peer, tmp_path: Pa
 
         await until(is_up)
         assert made[0].notifier not in {each.entity for each in talk.asked}
+
+
+async def test_who_subscribes_to_what_was_removed_is_judged_by_the_router(
+    peer: Peer, tmp_path: Path
+) -> None:
+    """The session has the notifier already. Another subscription to it, which anybody may ask for
+    who knows its id, is not active before the router has seen its key."""
+    [made] = await stored(tmp_path, peer, 1)
+    async with notifying(tmp_path) as scene:
+        talk = await peer.talk()
+        await accepted(talk, 1, r.Sok(SERVICE_ID))
+        await scene.reaches(made, ACTIVE)
+        await scene.unsubscribe(made)
+        again = await scene.subscribe(peer.address, made.notifier, Ed25519PrivateKey.generate())
+        asked = await talk.one()
+        assert asked.entity == made.notifier
+        assert await scene.status(again) is not ACTIVE
+        talk.send(asked.answer(r.Err("AUTH")))
+        await scene.reaches(again, SubscriptionStatus.AUTH)
+
+
+async def test_what_is_removed_and_wanted_again_belongs_to_the_service(
+    peer: Peer, tmp_path: Path
+) -> None:
+    """S001-92: as it does for the router."""
+    [made] = await stored(tmp_path, peer, 1)
+    async with notifying(tmp_path) as scene:
+        talk = await peer.talk()
+        await accepted(talk, 1, r.Sok(SERVICE_ID))
+        await scene.reaches(made, ACTIVE)
+        await scene.unsubscribe(made)
+        again = await scene.subscribe(peer.address, made.notifier, KEY)
+        await accepted(talk, 1, r.Sok(SERVICE_ID))
+        await scene.reaches(again, ACTIVE)
+        assert await scene.is_associated(again)
+
+
+async def test_what_is_removed_before_it_is_sent_refuses_nothing(
+    peer: Peer, tmp_path: Path
+) -> None:
+    """A subscription that takes the place of one that was removed while its NSUB was about to be
+    sent is subscribed, and not refused with the other."""
+    [made] = await stored(tmp_path, peer, 1)
+    async with notifying(tmp_path) as scene:
+        # Both are in the records before the shell has looked for the first.
+        removing = scene.records.write(subscriptions.remove, made.id)
+        removed = await removing
+        assert removed is not None
+        scene.shell.forget([removed])
+        again = await scene.subscribe(peer.address, made.notifier, KEY)
+        talk = await peer.talk()
+        await accepted(talk, 1, r.Sok(SERVICE_ID))
+        await scene.reaches(again, ACTIVE)
 
 
 async def test_notices_for_nobody_are_counted(peer: Peer, tmp_path: Path) -> None:

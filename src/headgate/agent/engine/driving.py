@@ -142,7 +142,8 @@ class Driving:
             if page:
                 slot.page_answered = False
                 # S000-58, S000-60: pending before it leaves, as many together as a page has.
-                context.emit(SendSubs(slot.session_key, page))
+                slot.page += 1
+                context.emit(SendSubs(slot.session_key, page, slot.page))
         if slot.key.connection is None and not (states.pending.waiting or states.checks.waiting):
             # The next page is read while this one is answered; so two are in memory at most.
             self._read_on(account, now)

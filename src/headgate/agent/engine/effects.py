@@ -3,6 +3,7 @@ change the records are done before later effects that read them."""
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TypeAlias
 
 from headgate.agent.engine.answers import Failure
@@ -74,6 +75,8 @@ class SendSubs:
 
     session: SessionKey
     queues: tuple[RecipientId, ...]
+    page: int = field(default=0, compare=False)
+    """Its number, for `withdrawn`."""
 
 
 @value

@@ -190,6 +190,21 @@ class Engine:
         self._subscribing.remove(user, router, row, now)
         return self._flush()
 
+    def remove_all(
+        self, user: UserId, router: RouterId, rows: Iterable[QueueRow], now: float
+    ) -> list[Effect]:
+        """The same for many queues."""
+        self._subscribing.remove_all(user, router, rows, now)
+        return self._flush()
+
+    def withdrawn(
+        self, session: SessionKey, page: int, queues: Iterable[RecipientId], now: float
+    ) -> list[Effect]:
+        """The records do not have these any more, of those that `SendSubs` named: they are not
+        sent. If somebody has asked for one of them since, it comes with a later page."""
+        self._subscribing.withdrawn(session, page, queues, now)
+        return self._flush()
+
     def page_read(
         self,
         user: UserId,

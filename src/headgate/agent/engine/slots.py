@@ -29,6 +29,7 @@ class Slot:
         "key",
         "number",
         "opened_at",
+        "page",
         "page_answered",
         "phase",
         "service",
@@ -49,6 +50,8 @@ class Slot:
         self.opened_at = 0.0
         self.failure: Failure | None = None
         self.failed_until = 0.0
+        self.page = 0
+        """The number of the page that was sent last."""
         self.page_answered = False
         """Something of the page that was sent last has an answer that is no temporary error."""
         self.states = QueueStates()

@@ -129,11 +129,35 @@ class Subscribing:
 
     def remove(self, user: UserId, router: RouterId, row: QueueRow, now: float) -> None:
         """A queue that we deleted ourselves."""
+        self.remove_all(user, router, [row], now)
+
+    def remove_all(
+        self, user: UserId, router: RouterId, rows: Iterable[QueueRow], now: float
+    ) -> None:
         account = self._context.account(user, router)
-        self._leave_service(account, row)
-        self._forget(account, row)
-        account.forget(row.id)
-        self._driving.advance(self._context.slot_key(account, row.connection), now)
+        touched = {}
+        for row in rows:
+            self._leave_service(account, row)
+            self._forget(account, row)
+            account.forget(row.id)
+            touched[self._context.slot_key(account, row.connection)] = True
+        for key in touched:
+            self._driving.advance(key, now)
+
+    def withdrawn(
+        self, session: SessionKey, page: int, queues: Iterable[RecipientId], now: float
+    ) -> None:
+        """Queues of the page that was to be sent, and that the records do not have any more."""
+        slot = self._context.current(session)
+        if slot is None or slot.page != page:
+            return
+        for queue in queues:
+            # One that is wanted again waits for the next page, and is not this one.
+            slot.states.pending.sent.pop(queue, None)
+            slot.states.checks.sent.pop(queue, None)
+            if queue not in slot.states.pending:
+                slot.states.flagged.discard(queue)
+        self._driving.advance(slot.key, now)
 
     # What was read
 

@@ -36,6 +36,7 @@ from headgate.ntf_server.apps.registration_rate import RegistrationRate
 from headgate.ntf_server.apps.settings import AppSettings
 from headgate.ntf_server.records import Records, Tables, routers, subscriptions, tokens
 from headgate.ntf_server.records.routers import RouterNumber
+from headgate.ntf_server.records.subscriptions import RemovedSubscription
 from headgate.wire.ntf import commands as c
 from headgate.wire.ntf.devices import Device
 from headgate.wire.ntf.errors import error_text
@@ -60,12 +61,14 @@ class AppCommands:
         codes: CodePort,
         notifiers: SubscribePort,
         clock: Callable[[], float],
+        draw: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
         self._records = records
         self._settings = settings
         self._codes = codes
         self._notifiers = notifiers
         self._clock = clock
+        self._draw = draw
         self._rate = RegistrationRate(settings.registrations_per_minute)
 
     async def answer(self, request: NtfRequest, verifier: Verifier, network: str) -> NtfReply:
@@ -107,11 +110,7 @@ class AppCommands:
             raise Unauthorised
         check_provider(asked.device, self._settings.providers)
         self._rate.count(network, self._clock())
-        fresh = FreshToken(
-            secrets.token_bytes(ID_BYTES),
-            secrets.token_bytes(PRIVATE_BYTES),
-            secrets.token_bytes(CODE_BYTES),
-        )
+        fresh = FreshToken(self._draw(ID_BYTES), self._draw(PRIVATE_BYTES), self._draw(CODE_BYTES))
         # ACC-110: it is on the disk before it is answered, and before its code is on the way.
         token = await self._records.write(_register, asked, fresh, self._day)
         self._codes.push_code(token)
@@ -124,14 +123,14 @@ class AppCommands:
             case c.TChk():
                 return TokenState(token.status, token.reason)
             case c.TVfy(code):
-                await self._records.write(_verify, token.id, code)
+                self._notifiers.forget(await self._records.write(_verify, token.id, code))
             case c.TRpl(device):
                 check_provider(device, self._settings.providers)
-                fresh = secrets.token_bytes(CODE_BYTES)
+                fresh = self._draw(CODE_BYTES)
                 replaced = await self._records.write(_replace_device, token.id, device, fresh)
                 self._codes.push_code(replaced)
             case c.TDel():
-                await self._records.write(tokens.remove, token.id)
+                self._notifiers.forget(await self._records.write(tokens.remove, token.id))
             case c.TCrn(minutes):
                 change = partial(set_interval, minutes=minutes)
                 await self._records.write(_change, token.id, change)
@@ -142,7 +141,7 @@ class AppCommands:
     # Subscriptions.
 
     async def _subscribe(self, asked: c.SNew) -> IdSub:
-        fresh = secrets.token_bytes(ID_BYTES)
+        fresh = self._draw(ID_BYTES)
         router, made, is_new = await self._records.write(_subscribe, asked, fresh)
         if is_new:
             self._notifiers.want(router, made)
@@ -155,7 +154,8 @@ class AppCommands:
         check_may_subscribe(token)
         subscription, _, router = found
         if isinstance(request.command, c.SDel):
-            await self._records.write(subscriptions.remove, subscription.id)
+            removed = await self._records.write(subscriptions.remove, subscription.id)
+            self._notifiers.forget([] if removed is None else [removed])
             return Ok()
         return subscription.state(self._notifiers.is_service_active(router))
 
@@ -205,11 +205,12 @@ def _register(tables: Tables, asked: c.TNew, fresh: FreshToken, day: int) -> Tok
     return token
 
 
-def _verify(tables: Tables, id: bytes, code: bytes) -> None:
+def _verify(tables: Tables, id: bytes, code: bytes) -> list[RemovedSubscription]:
+    """The subscriptions that leave, with their tokens."""
     token = _change(tables, id, lambda before: verify(before, code))
     # ACC-109: a device has one owner, the last who showed its code.
-    for other in superseded(token, tokens.all_of_device(tables, token.device)):
-        tokens.remove(tables, other.id)
+    leaving = superseded(token, tokens.all_of_device(tables, token.device))
+    return [gone for other in leaving for gone in tokens.remove(tables, other.id)]
 
 
 def _replace_device(tables: Tables, id: bytes, device: Device, code: bytes) -> Token:

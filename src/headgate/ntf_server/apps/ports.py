@@ -3,11 +3,13 @@ once; what follows does not hold up the answer."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from headgate.notify.subscriptions import NotifierSubscription
 from headgate.notify.tokens import Token
 from headgate.ntf_server.records.routers import RouterNumber
+from headgate.ntf_server.records.subscriptions import RemovedSubscription
 
 
 class CodePort(Protocol):
@@ -23,6 +25,11 @@ class SubscribePort(Protocol):
 
     def want(self, router: RouterNumber, subscription: NotifierSubscription) -> None:
         """A subscription was stored and is to be made at its router."""
+        ...
+
+    def forget(self, removed: Iterable[RemovedSubscription]) -> None:
+        """Subscriptions were removed. If one of their notifiers is wanted again, it is another
+        subscription, with a key that its router has to judge."""
         ...
 
     def is_service_active(self, router: RouterNumber) -> bool:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
+from typing import Final
 
+from headgate.agent.tasks import Tasks
+from headgate.core.model.value import value
 from headgate.crypto.box import NONCE_BYTES
 from headgate.errors import StoreError
 from headgate.notify.outcomes import Dead, Delivered, Failed, Later, PushOutcome
@@ -26,6 +31,17 @@ from headgate.wire.ntf.devices import Provider
 from headgate.wire.ntf.statuses import TokenStatus
 
 log = logging.getLogger("headgate.ntf")
+
+PUSH_SECONDS: Final = 60.0
+"""Providers have shorter bounds of their own; this one holds if that fails."""
+
+RETRY_SECONDS: Final = 2.0
+"""After which the records are asked again."""
+
+PAGE: Final = 1000
+
+LABELS: Final = {Delivered: "delivered", Dead: "dead", Later: "failed", Failed: "failed"}
+"""Of what was not tried again."""
 
 
 class Pusher:
@@ -51,8 +67,16 @@ class Pusher:
             )
             for provider in providers
         }
+        self._tasks = Tasks()
+        self._settled: dict[bytes, int] = {}
+        """Tokens to whose notices providers have answered, and the newest notice of each."""
+        self._is_settling = False
         self.outcomes: Counter[tuple[Provider, PushKind, str]] = Counter()
         """What became of pushes, since the beginning; a label of each."""
+
+    def start(self) -> None:
+        """Push what was kept before this run and not pushed in it."""
+        self._tasks.run(self._push_kept(), "pushing what was kept")
 
     def __len__(self) -> int:
         """Pushes that wait or are under way."""
@@ -72,6 +96,7 @@ class Pusher:
     async def close(self) -> None:
         for queue in self._queues.values():
             await queue.close()
+        await self._tasks.close()
         for provider in self._providers.values():
             await provider.close()
 
@@ -88,48 +113,101 @@ class Pusher:
         """Make a push as the records are now, bring it, and keep what became of it."""
         try:
             made = await self._records.read(_make, turn)
-            if made is None or made[0].device.provider is not provider:
-                self.outcomes[provider, turn.kind, "not_wanted"] += 1
-                return
-            token, push = made
-            outcome = await self._bring(provider, token, push)
-            await self._keep(provider, turn, token, outcome)
         except StoreError as error:
+            # A disk that fails passes, and nothing was pushed.
             self.outcomes[provider, turn.kind, "store"] += 1
-            log.error("a push was not made or kept", extra={"fields": {"error": str(error)}})
+            log.error("a push was not made", extra={"fields": {"error": str(error)}})
+            self._queues[provider].add_later(turn, RETRY_SECONDS)
+            return
+        if made is None or made.token.device.provider is not provider:
+            self.outcomes[provider, turn.kind, "not_wanted"] += 1
+            return
+        outcome = await self._bring(provider, made.token, made.push)
+        try:
+            await self._keep(provider, turn, made, outcome)
+        except StoreError as error:
+            # The next push to the device finds the same out.
+            log.error("what became of a push is not kept", extra={"fields": {"error": str(error)}})
 
     async def _bring(self, provider: Provider, token: Token, push: Push) -> PushOutcome:
         try:
-            return await self._providers[provider].push(token.device, push)
+            async with asyncio.timeout(PUSH_SECONDS):
+                return await self._providers[provider].push(token.device, push)
         except Exception as error:
             # S004-29: a provider that fails costs this push. The error may name the device.
             log.error("a provider failed", extra={"fields": {"error": type(error).__name__}})
             return Failed(type(error).__name__)
 
     async def _keep(
-        self, provider: Provider, turn: Turn, token: Token, outcome: PushOutcome
+        self, provider: Provider, turn: Turn, made: MadePush, outcome: PushOutcome
     ) -> None:
-        queue = self._queues[provider]
+        queue, token = self._queues[provider], made.token
+        again = replace(turn, is_second=True)
         match outcome:
-            case Later(seconds) if not turn.is_second and queue.add_later(turn, seconds):
-                label = "later"
-            case Later():
-                label = "failed"
-            case Delivered():
-                label = "delivered"
-                if turn.kind is PushKind.CODE:
-                    await self._records.write(_confirm, token)
+            case Later(seconds) if not turn.is_second and queue.add_later(again, seconds):
+                self.outcomes[provider, turn.kind, "later"] += 1
+                return
+            case _:
+                self.outcomes[provider, turn.kind, LABELS[type(outcome)]] += 1
+        if made.newest is not None:
+            self._settle(token.id, made.newest)
+        match outcome:
+            case Delivered() if turn.kind is PushKind.CODE:
+                await self._records.write(_confirm, token)
             case Dead(reason):
-                label = "dead"
                 change = partial(invalidate, device=token.device, reason=reason)
                 await self._records.write(tokens.change, token.id, change)
             case Failed(text):
-                label = "failed"
                 log.warning("a push failed", extra={"fields": {"answer": text}})
-        self.outcomes[provider, turn.kind, label] += 1
+            case _:
+                pass
+
+    # What was pushed, and what was not.
+
+    def _settle(self, token: bytes, newest: int) -> None:
+        """Write down that the notices of a token need no push, with those of others."""
+        self._settled[token] = newest
+        if not self._is_settling:
+            self._is_settling = True
+            self._tasks.run(self._settle_all(), "settling pushes", to_end=True)
+
+    async def _settle_all(self) -> None:
+        try:
+            while self._settled:
+                settled, self._settled = self._settled, {}
+                await self._records.write(notices.settle, settled.items())
+        except StoreError as error:
+            # After a restart these are pushed once more, which does no harm.
+            log.error("pushes are not written down", extra={"fields": {"error": str(error)}})
+        finally:
+            self._is_settling = False
+
+    async def _push_kept(self) -> None:
+        after: bytes | None = b""
+        while after is not None:
+            try:
+                page = await self._records.read(notices.owners_waiting, after, PAGE)
+            except StoreError as error:
+                log.error("kept notices wait", extra={"fields": {"error": str(error)}})
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            for token in page:
+                if token.takes_messages:
+                    self.push_notices(token)
+            after = page[-1].id if len(page) == PAGE else None
 
 
-def _make(tables: Tables, turn: Turn) -> tuple[Token, Push] | None:
+@value
+class MadePush:
+    """What is brought to a device."""
+
+    token: Token
+    push: Push
+    newest: int | None = None
+    """The number of the last notice in it."""
+
+
+def _make(tables: Tables, turn: Turn) -> MadePush | None:
     """The push of a turn; none if the token does not want it any more."""
     token = tokens.get(tables, turn.token)
     if token is None:
@@ -137,14 +215,17 @@ def _make(tables: Tables, turn: Turn) -> tuple[Token, Push] | None:
     nonce = secrets.token_bytes(NONCE_BYTES)
     if turn.kind is PushKind.CODE:
         made: CodePush = seal_code(token.key, nonce, token.code)
-        return None if token.status is TokenStatus.INVALID else (token, made)
+        return None if token.status is TokenStatus.INVALID else MadePush(token, made)
     if not token.takes_messages:
         return None
     if turn.kind is PushKind.CHECK:
-        return token, CheckPush()
+        return MadePush(token, CheckPush())
     # ACC-111: what the app opens with the key that it agreed on with us.
     entries = notices.latest(tables, token.id)
-    return (token, seal_entries(token.key, nonce, entries)) if entries else None
+    if not entries:
+        return None
+    push = seal_entries(token.key, nonce, entries)
+    return MadePush(token, push, notices.newest(tables, token.id))
 
 
 def _confirm(tables: Tables, pushed: Token) -> None:

@@ -58,9 +58,11 @@ class ProviderQueue:
         self._tasks = Tasks()
         self._asked: dict[tuple[PushKind, bytes], Turn] = {}
         """Codes and periodic pushes, in their order."""
-        self._notices = WaitingPushes(size_max)
+        self._notices = WaitingPushes(size_max + under_way_max)
         self._second: dict[tuple[PushKind, bytes], asyncio.TimerHandle] = {}
-        """Turns that come again, because the provider asked for it."""
+        """Turns that come again, because the provider asked for it, or the records failed."""
+        self._notified: dict[bytes, bool] = {}
+        """Tokens whose notices are under way, and whether others have come since."""
         self._under_way = 0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -73,7 +75,7 @@ class ProviderQueue:
         return self._add(Turn(kind, token))
 
     def add_later(self, turn: Turn, seconds: float) -> bool:
-        """Let a turn come a second time. False if there is no room for it."""
+        """Let a turn that is under way come once more. False if there is no room for it."""
         key = turn.kind, turn.token
         if len(self._second) >= self._size_max:
             return False
@@ -92,7 +94,7 @@ class ProviderQueue:
 
     def _add(self, turn: Turn) -> bool:
         if turn.kind is PushKind.NOTICES and not turn.is_second:
-            has_room = self._notices.add(turn.token, self._loop.time())
+            has_room = self._add_notices(turn.token)
         else:
             has_room = len(self._asked) < self._size_max
             if has_room:
@@ -100,9 +102,22 @@ class ProviderQueue:
         self._go_on()
         return has_room
 
+    def _add_notices(self, token: bytes) -> bool:
+        key = PushKind.NOTICES, token
+        if key in self._second or key in self._asked:
+            # What is pushed then has this notice, too, and not before the provider wants it.
+            return True
+        if len(self._notices) >= self._size_max:
+            return False
+        if token in self._notified:
+            # One push to a token at a time: a device that hangs takes one place of a hundred.
+            self._notified[token] = True
+            return True
+        return self._notices.add(token, self._loop.time())
+
     def _add_second(self, turn: Turn) -> None:
         del self._second[turn.kind, turn.token]
-        self._add(Turn(turn.kind, turn.token, is_second=True))
+        self._add(turn)
 
     def _go_on(self) -> None:
         """Begin whatever may begin now."""
@@ -112,6 +127,8 @@ class ProviderQueue:
                 self._wait()
                 return
             self._under_way += 1
+            if turn.kind is PushKind.NOTICES:
+                self._notified[turn.token] = False
             self._tasks.run(self._carry_out(turn), "pushing")
 
     def _next(self) -> Turn | None:
@@ -134,4 +151,6 @@ class ProviderQueue:
             await self._send(turn)
         finally:
             self._under_way -= 1
+            if turn.kind is PushKind.NOTICES and self._notified.pop(turn.token):
+                self._add_notices(turn.token)
             self._go_on()

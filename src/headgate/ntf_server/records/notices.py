@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from headgate.core.model.value import value
@@ -74,14 +74,38 @@ def latest(tables: Tables, token: bytes) -> list[NoticeEntry]:
     ]
 
 
+def newest(tables: Tables, token: bytes) -> int:
+    """The number of the last notice of a token that has one."""
+    return tables.number("SELECT max(number) FROM notices WHERE token = ?", token)
+
+
+def settle(tables: Tables, pushed: Iterable[tuple[bytes, int]]) -> None:
+    """Providers have answered pushes to these tokens, which had notices up to these numbers."""
+    tables.change_many(
+        "UPDATE notices SET waiting = ? WHERE token = ? AND number <= ? AND waiting",
+        ((False, token, number) for token, number in pushed),
+    )
+
+
+def owners_waiting(tables: Tables, after: bytes, limit: int) -> list[Token]:
+    """Tokens with notices that no provider has answered for, in the order of their ids."""
+    rows = tables.ask(
+        "SELECT DISTINCT token FROM notices WHERE waiting AND token > ? ORDER BY token LIMIT ?",
+        after,
+        limit,
+    )
+    found = _tokens(tables, {token for (token,) in rows})
+    return sorted(found.values(), key=lambda token: token.id)
+
+
 def _put(tables: Tables, kept: dict[bytes, tuple[bytes, RouterNotice]]) -> None:
     # The newest of each subscription takes the last place among those of its token.
     tables.change_many("DELETE FROM notices WHERE subscription = ?", ((id,) for id in kept))
     tables.change_many(
-        "INSERT INTO notices (token, subscription, seconds, nonce, metadata)"
-        " VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO notices (token, subscription, seconds, nonce, metadata, waiting)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
         (
-            (token, id, notice.seconds, notice.nonce, notice.metadata)
+            (token, id, notice.seconds, notice.nonce, notice.metadata, True)
             for id, (token, notice) in kept.items()
         ),
     )

@@ -11,6 +11,7 @@ from typing import Final
 
 from headgate.core.model.ids import QueueId
 from headgate.core.model.tally import Tally
+from headgate.core.model.value import value
 from headgate.notify.subscriptions import (
     WANTED,
     NotifierSubscription,
@@ -34,6 +35,16 @@ SET: Final = "UPDATE subscriptions SET status = ?, error = ?, assoc = ? WHERE id
 
 Decision = Callable[[NotifierSubscription], NotifierSubscription]
 """What becomes of a subscription: a row of the table in `headgate.notify.subscriptions`."""
+
+
+@value
+class RemovedSubscription:
+    """What whoever has sessions with routers has to know of one that was removed."""
+
+    id: bytes
+    router: RouterNumber
+    notifier: bytes
+    was_associated: bool
 
 
 def get(tables: Tables, id: bytes) -> NotifierSubscription | None:
@@ -166,36 +177,42 @@ def send(
 
 
 def routers_wanted(tables: Tables) -> list[RouterNumber]:
-    """The routers that have to be connected."""
+    """The routers that have to be connected. What was refused as a service is tried again in every
+    session, so there has to be one."""
+    statuses = [*WANTED, SubscriptionStatus.SERVICE]
     return [
         record.number
         for record in routers.everyone(tables)
-        if any(_has(tables, record.number, status) for status in WANTED)
+        if any(_has(tables, record.number, status) for status in statuses)
     ]
 
 
-def remove(tables: Tables, id: bytes) -> bool:
-    """Remove one with its notice; return whether there was one."""
+def remove(tables: Tables, id: bytes) -> RemovedSubscription | None:
+    """Remove one with its notice; return it, if there was one."""
     row = tables.one(f"SELECT {COLUMNS}, router FROM subscriptions WHERE id = ?", id)
     if row is None:
-        return False
+        return None
     *columns, router = row
     subscription = decode(tuple(columns))
     tables.change("DELETE FROM notices WHERE subscription = ?", id)
     tables.change("DELETE FROM subscriptions WHERE id = ?", id)
     tables.change("UPDATE tokens SET held = held - 1 WHERE id = ?", subscription.token)
     _retally(tables, router, [(subscription, None)])
-    return True
+    return RemovedSubscription(id, router, subscription.notifier, subscription.is_associated)
 
 
-def remove_of(tables: Tables, token: bytes) -> int:
-    """Remove all of a token; return how many they were."""
+def remove_of(tables: Tables, token: bytes) -> list[RemovedSubscription]:
+    """Remove all of a token, and return them."""
+    rows = tables.ask(
+        "SELECT id, router, notifier, assoc FROM subscriptions WHERE token = ?", token
+    )
+    gone = [RemovedSubscription(*row) for row in rows]
     leaving: dict[RouterNumber, list[QueueId]] = {}
-    associated = "SELECT router, notifier FROM subscriptions WHERE token = ? AND assoc"
-    for router, notifier in tables.ask(associated, token):
-        leaving.setdefault(router, []).append(QueueId(notifier))
+    for each in gone:
+        if each.was_associated:
+            leaving.setdefault(each.router, []).append(QueueId(each.notifier))
     tables.change("DELETE FROM notices WHERE token = ?", token)
-    gone = tables.change("DELETE FROM subscriptions WHERE token = ?", token)
+    tables.change("DELETE FROM subscriptions WHERE token = ?", token)
     tables.change("UPDATE tokens SET held = 0 WHERE id = ?", token)
     for router, notifiers in leaving.items():
         record = routers.get(tables, router)

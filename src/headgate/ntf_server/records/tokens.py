@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from headgate.notify.tokens import Token
 from headgate.ntf_server.records import subscriptions
+from headgate.ntf_server.records.subscriptions import RemovedSubscription
 from headgate.ntf_server.records.tables import Row, Tables
 from headgate.wire.ntf.devices import Device, read_device
 from headgate.wire.ntf.statuses import InvalidReason, TokenStatus
@@ -70,10 +71,11 @@ def change(tables: Tables, id: bytes, decide: Callable[[Token], Token]) -> Token
     return token
 
 
-def remove(tables: Tables, id: bytes) -> None:
-    """Remove a token with its subscriptions and their notices."""
-    subscriptions.remove_of(tables, id)
+def remove(tables: Tables, id: bytes) -> list[RemovedSubscription]:
+    """Remove a token with its subscriptions, which are returned, and their notices."""
+    removed = subscriptions.remove_of(tables, id)
     tables.change("DELETE FROM tokens WHERE id = ?", id)
+    return removed
 
 
 def with_interval(tables: Tables, after: bytes, limit: int) -> list[Token]:

@@ -51,7 +51,7 @@ class NoticeIntake:
         self.fates: Counter[NoticeFate] = Counter()
         """What became of notices, since the beginning."""
         self.dropped = 0
-        """Notices for which there was no room."""
+        """Notices for which there was no room, or no time at the end."""
 
     def take(self, router: RouterNumber, notice: RouterNotice) -> None:
         """A router sent this."""
@@ -67,8 +67,9 @@ class NoticeIntake:
             self._tasks.run(self._store(), "storing notices", to_end=True)
 
     async def close(self) -> None:
-        """Store what is left; what the records refuse now comes again from its router."""
+        """Store what is left; what the records refuse now is counted."""
         await self._tasks.close()
+        self.dropped += len(self._waiting)
 
     async def _store(self) -> None:
         try:

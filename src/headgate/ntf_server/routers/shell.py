@@ -18,7 +18,7 @@ from functools import partial
 from typing import Final
 
 from headgate.agent.engine import effects as e
-from headgate.agent.engine.answers import Answer, Failure, NotSubscribed, failure_of
+from headgate.agent.engine.answers import Answer, Failure, failure_of
 from headgate.agent.engine.engine import SlotStatus
 from headgate.agent.engine.services import ServiceState
 from headgate.agent.engine.settings import NOTIFIER
@@ -28,7 +28,7 @@ from headgate.agent.model import QueueRow, SessionKey, SlotKey, Which
 from headgate.agent.record_line import RecordLine
 from headgate.agent.router_session import RouterSession
 from headgate.agent.shell_settings import ShellSettings
-from headgate.agent.slot_sessions import SlotSessions
+from headgate.agent.slot_sessions import ConnectLink, SlotSessions
 from headgate.agent.tasks import Tasks
 from headgate.client.smp import requests
 from headgate.client.smp.failures import FailureKind
@@ -44,6 +44,7 @@ from headgate.notify.subscriptions import NotifierSubscription, router_key
 from headgate.ntf_server.records import Records, Tables, routers, subscriptions
 from headgate.ntf_server.records.notices import RouterNotice
 from headgate.ntf_server.records.routers import RouterNumber
+from headgate.ntf_server.records.subscriptions import RemovedSubscription
 from headgate.ntf_server.routers.credentials import credentials_of
 from headgate.ntf_server.routers.keys import notifier_key
 from headgate.ntf_server.routers.stored_effects import settle, store
@@ -55,8 +56,6 @@ log = logging.getLogger("headgate.ntf")
 
 USER: Final = 1
 """The engine knows users; the server is one."""
-
-NOT_WANTED: Final = Failure(FailureKind.PERMANENT, "it is not wanted any more")
 
 NOTIFIER_SHELL: Final = ShellSettings(engine=NOTIFIER)
 
@@ -79,13 +78,17 @@ class NotifierShell:
         services: bool = True,
         trust_tally: bool = False,
         settings: ShellSettings = NOTIFIER_SHELL,
+        clock: Callable[[], float] = time.time,
+        draw: Callable[[int], bytes] = secrets.token_bytes,
+        connect: ConnectLink = Link.connect,
     ) -> None:
         engine = replace(settings.engine, trust_tally=trust_tally)
         self.settings = replace(settings, engine=engine)
         self._took = took
         self._failed = failed
+        self._clock = clock
         self._tasks = Tasks(failed)
-        self._driver = EngineDriver(engine, secrets.randbits(32), self._carry_out, failed)
+        self._driver = EngineDriver(engine, int.from_bytes(draw(4), "big"), self._carry_out, failed)
         self._engine = self._driver.engine
         # S001-88, ACC-114: a setting; where it is off, what was associated is subscribed singly.
         self._engine.add_user(USER, services=services)
@@ -97,7 +100,7 @@ class NotifierShell:
             self,
             self._connected,
             self._connect_failed,
-            Link.connect,
+            connect,
         )
         self._numbers: dict[deciding.RouterKey, RouterNumber] = {}
         self._ended: dict[int, dict[bytes, r.Reply]] = {}
@@ -138,6 +141,15 @@ class NotifierShell:
             row = _row(subscription)
             self._do(self._engine.want(USER, router, [row], self._now()))
 
+    def forget(self, removed: Iterable[RemovedSubscription]) -> None:
+        rows: dict[RouterNumber, list[QueueRow]] = {}
+        for each in removed:
+            row = QueueRow(each.notifier, each.id, each.was_associated)
+            rows.setdefault(each.router, []).append(row)
+        for router, gone in rows.items():
+            if not self._is_closed and router in self._sessions.routers:
+                self._do(self._engine.remove_all(USER, router, gone, self._now()))
+
     def is_service_active(self, router: RouterNumber) -> bool:
         is_known = router in self._sessions.routers
         return is_known and self._engine.service_of(USER, router) is ServiceState.ACTIVE
@@ -170,8 +182,8 @@ class NotifierShell:
                 self._tasks.run(self._read_page(effect), "reading subscriptions")
             case e.ReadTally(session):
                 self._tasks.run(self._read_tally(session), "reading a tally")
-            case e.SendSubs(session, queues):
-                self._tasks.run(self._send_subs(session, queues), "subscribing")
+            case e.SendSubs(session, queues, page):
+                self._tasks.run(self._send_subs(session, page, queues), "subscribing")
             case e.SendServiceSub(session, service, expected):
                 asked = requests.subscribe_notifier_service(service, expected)
                 self._tasks.run(self._send_service_sub(session, asked), "subscribing a service")
@@ -218,7 +230,7 @@ class NotifierShell:
     # Sessions.
 
     async def _credentials(self, slot: SlotKey) -> Service:
-        return await credentials_of(self._line, RouterNumber(slot.router), time.time())
+        return await credentials_of(self._line, RouterNumber(slot.router), self._clock())
 
     def _connected(self, session: RouterSession) -> None:
         link = session.link
@@ -274,20 +286,16 @@ class NotifierShell:
 
     # Subscribing.
 
-    async def _send_subs(self, key: SessionKey, notifiers: Sequence[bytes]) -> None:
+    async def _send_subs(self, key: SessionKey, page: int, notifiers: Sequence[bytes]) -> None:
         number = RouterNumber(key.slot.router)
         try:
             found = await self._line.change(subscriptions.send, number, notifiers)
             session = self._sessions.get(key.number)
             if session is None:
                 return  # its end was reported, and all is pending again
-            missing: list[Answer] = [
-                NotSubscribed(notifier, NOT_WANTED)
-                for notifier in notifiers
-                if notifier not in found
-            ]
+            missing = [notifier for notifier in notifiers if notifier not in found]
             if missing:
-                self._do(self._engine.answered(key, missing, self._now()))
+                self._do(self._engine.withdrawn(key, page, missing, self._now()))
             if found:
                 await session.subscribe(
                     [
@@ -333,12 +341,13 @@ class NotifierShell:
     def event_came(self, session: RouterSession, entity: bytes, event: r.Reply) -> None:
         match event:
             case r.NMsg(nonce, sealed):
-                notice = RouterNotice(entity, int(time.time()), nonce, sealed)
+                notice = RouterNotice(entity, int(self._clock()), nonce, sealed)
                 self._took(RouterNumber(session.slot.router), notice)
             case r.SmpEnd() | r.Deld():
                 waiting = self._ended.setdefault(session.number, {})
+                is_first = not waiting
                 waiting[entity] = event
-                if len(waiting) == 1:
+                if is_first:
                     self._tasks.run(self._take_ended(session.key), "reading what ended")
             case r.Ends():
                 # The entity of ENDS is the service, not a notifier.

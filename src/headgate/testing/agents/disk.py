@@ -1,4 +1,4 @@
-"""The disk of an agent: real records in memory that are slow, fail, and outlive their process."""
+"""The disk of a program: real records in memory that are slow, fail, and outlive their process."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from headgate.agent.records import Records
 from headgate.agent.records.database import Database
 from headgate.agent.records.file import AgentMemory
 from headgate.errors import StoreError
-from headgate.store.writer import GROUP_MAX, Job, Writer
+from headgate.store.writer import GROUP_MAX, Job, Tables, Transactions, Writer
 from headgate.testing.agents.loop import Process
 from headgate.testing.agents.weather import AgentWeather
 
 T = TypeVar("T")
+D = TypeVar("D", bound=Tables)
+
+
+class DiskFile(Transactions, Protocol):
+    """A file that is on a disk of a world."""
+
+    path: Path
 
 
 class Disk(AgentMemory):
@@ -48,17 +56,19 @@ class Disk(AgentMemory):
         return job(Database(self))
 
 
-class DiskWriter(Writer[Database]):
+class DiskWriter(Writer[D]):
     """Does jobs as the thread of the records does, but in the loop: what was asked while the disk
     was busy is one commit, and whoever asked learns of it a while later."""
 
-    def __init__(self, disk: Disk, process: Process, random: Random, weather: AgentWeather) -> None:
-        super().__init__(str(disk.path), disk, Database(disk))
+    def __init__(
+        self, disk: DiskFile, tables: D, process: Process, random: Random, weather: AgentWeather
+    ) -> None:
+        super().__init__(str(disk.path), disk, tables)
         self._disk = disk
         self._process = process
         self._random = random
         self._weather = weather
-        self._waiting: deque[Job[Database]] = deque()
+        self._waiting: deque[Job[D]] = deque()
         self._is_open = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -67,7 +77,7 @@ class DiskWriter(Writer[Database]):
         self._disk.open()
         self._is_open = True
 
-    def submit(self, do: Callable[[Database], T], *, is_writing: bool) -> asyncio.Future[T]:
+    def submit(self, do: Callable[[D], T], *, is_writing: bool) -> asyncio.Future[T]:
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[T] = loop.create_future()
         if not self._process.is_alive:
@@ -101,7 +111,7 @@ class DiskWriter(Writer[Database]):
         # A process that is killed in between never learns that it was done.
         asyncio.get_running_loop().call_later(self._delay(), self._report, group)
 
-    def _report(self, group: list[Job[Database]]) -> None:
+    def _report(self, group: list[Job[D]]) -> None:
         for job in group:
             job.report()
         if self._waiting:
@@ -115,7 +125,7 @@ class DiskRecords(Records):
 
     def __init__(self, disk: Disk, process: Process, random: Random, weather: AgentWeather) -> None:
         super().__init__(disk)
-        self._writer = DiskWriter(disk, process, random, weather)
+        self._writer = DiskWriter(disk, Database(disk), process, random, weather)
 
     async def start(self) -> Records:
         await self._writer.open()

@@ -11,6 +11,7 @@ from collections import deque
 from contextvars import copy_context
 from dataclasses import dataclass
 from itertools import count
+from math import inf, nextafter
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +119,7 @@ class Connection:
         if network.random.random() < network.weather.loss:
             self.cut()
             return
-        self._asked_at = max(self._asked_at, self.asked_held_until, network.arrival())
+        self._asked_at = max(_after(self._asked_at), self.asked_held_until, network.arrival())
         network.at(self._asked_at, self._arrive, payload)
 
     async def read(self) -> bytes:
@@ -136,7 +137,7 @@ class Connection:
         self.is_broken = True
         self._wake()
         if not self.is_cut:
-            arrival = max(self._asked_at, self.asked_held_until, self.network.arrival())
+            arrival = max(_after(self._asked_at), self.asked_held_until, self.network.arrival())
             self.network.at(arrival, self._end_at_router)
 
     # The router's end.
@@ -148,7 +149,9 @@ class Connection:
         if network.random.random() < network.weather.loss:
             self.cut()
             return
-        self._answered_at = max(self._answered_at, self.answers_held_until, network.arrival())
+        self._answered_at = max(
+            _after(self._answered_at), self.answers_held_until, network.arrival()
+        )
         network.at(self._answered_at, self._receive, payload)
 
     # What happens to it.
@@ -189,6 +192,11 @@ class Connection:
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
+
+
+def _after(moment: float) -> float:
+    """The next moment: what is planned for one and the same has no order."""
+    return nextafter(moment, inf)
 
 
 class Network:

@@ -180,11 +180,11 @@ class Program:
     def _ended(self, process: Process, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None and process.is_alive:
-            self.world.broken("agent", f"{self.name}: {error!r}", error)
+            self.world.broken("raised", f"{self.name}: {error!r}", error)
 
     def _on_error(self, error: Exception) -> None:
         if not isinstance(error, StoreError):
-            self.world.broken("agent", f"{self.name}: {error!r}", error)
+            self.world.broken("raised", f"{self.name}: {error!r}", error)
 
     # What is done to it.
 

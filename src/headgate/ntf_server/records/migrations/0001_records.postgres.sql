@@ -63,13 +63,16 @@ CREATE INDEX subscriptions_by_token ON subscriptions (token, id);
 CREATE INDEX subscriptions_by_status ON subscriptions (router, status, notifier);
 CREATE INDEX subscriptions_of_service ON subscriptions (router, notifier) WHERE assoc;
 
--- The last notice of a subscription. Numbers grow with arrival.
+-- The last notice of a subscription. Numbers grow with arrival. One that is `waiting` was in no push
+-- that a provider has answered.
 CREATE TABLE notices (
     number       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     token        bytea NOT NULL,
     subscription bytea NOT NULL UNIQUE,
     seconds      bigint NOT NULL,
     nonce        bytea NOT NULL,
-    metadata     bytea NOT NULL
+    metadata     bytea NOT NULL,
+    waiting      boolean NOT NULL
 );
 CREATE INDEX notices_by_token ON notices (token, number);
+CREATE INDEX notices_waiting ON notices (token) WHERE waiting;

@@ -55,13 +55,16 @@ CREATE INDEX subscriptions_by_token ON subscriptions (token, id);
 CREATE INDEX subscriptions_by_status ON subscriptions (router, status, notifier);
 CREATE INDEX subscriptions_of_service ON subscriptions (router, notifier) WHERE assoc;
 
--- The last notice of a subscription. Numbers grow with arrival.
+-- The last notice of a subscription. Numbers grow with arrival, and none comes twice. One that is
+-- `waiting` was in no push that a provider has answered.
 CREATE TABLE notices (
-    number       INTEGER PRIMARY KEY,
+    number       INTEGER PRIMARY KEY AUTOINCREMENT,
     token        BLOB NOT NULL,
     subscription BLOB NOT NULL UNIQUE,
     seconds      INTEGER NOT NULL,
     nonce        BLOB NOT NULL,
-    metadata     BLOB NOT NULL
+    metadata     BLOB NOT NULL,
+    waiting      INTEGER NOT NULL
 );
 CREATE INDEX notices_by_token ON notices (token, number);
+CREATE INDEX notices_waiting ON notices (token) WHERE waiting;
