@@ -39,6 +39,7 @@ COMMAND_LINE = frozenset(
         *("CONFIG", "READY_FILE", "DEBUG"),
         *("ROUTER", "TOKEN_FILE", "RESP", "BMQ", "BMQ_CLIENT", "BMQ_TOKEN", "PASSWORD"),
         *("AGENT", "AGENT_FROM", "AGENT_MESSAGE"),
+        *("NTF_CONFIG", "NTF_READY_FILE"),
     )
 )
 """Variables that are options of the command line, not keys of the configuration."""

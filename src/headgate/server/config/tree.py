@@ -48,7 +48,8 @@ def group(cls: type, optional: bool = False) -> Group:
         if get_origin(hint) is Annotated:
             members[name] = Key(hint.__metadata__[0], defaults[name])
         else:
-            members[name] = group(get_args(hint)[0], optional=True)
+            parts = get_args(hint)  # of SECTION | None
+            members[name] = group(parts[0] if parts else hint, optional=bool(parts))
     return Group(cls, members, optional, cls)
 
 
