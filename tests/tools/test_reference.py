@@ -5,6 +5,7 @@ import re
 import pytest
 
 from headgate.core.facts import KINDS
+from headgate.core.ntf_facts import NTF_KINDS
 from headgate.server.admin.metrics import Metrics
 from tools.reference import FOLDER, PAGES
 
@@ -28,4 +29,4 @@ def test_every_metric_is_documented() -> None:
 
 def test_every_fact_is_documented() -> None:
     documented = re.findall(r"^### `(\w+)`", (FOLDER / "facts.md").read_text(), re.M)
-    assert documented == [kind.__name__ for kind in KINDS]
+    assert documented == [kind.__name__ for kind in (*KINDS, *NTF_KINDS)]
