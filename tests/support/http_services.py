@@ -66,7 +66,7 @@ async def serving_app(
 
 @asynccontextmanager
 async def serving_streams(
-    handle: Handle, context: ssl.SSLContext | None = None
+    handle: Handle, context: ssl.SSLContext | None = None, host: str = "127.0.0.1"
 ) -> AsyncIterator[int]:
     """Serve connections of bytes, with TLS if there is a context; the port."""
     tasks: set[asyncio.Task[None]] = set()
@@ -83,7 +83,7 @@ async def serving_streams(
             tasks.discard(task)
             writer.transport.abort()
 
-    server = await asyncio.start_server(take, "127.0.0.1", 0, ssl=context)
+    server = await asyncio.start_server(take, host, 0, ssl=context)
     port: int = server.sockets[0].getsockname()[1]
     try:
         yield port
