@@ -11,9 +11,9 @@ import asyncio
 import logging
 import ssl
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import httpx
 
@@ -134,8 +134,7 @@ class HttpPosting:
         self._names.close()
 
     async def _post(self, target: Target, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        connections = await self._open(target)
-        connections.under_way += 1
+        connections = await self._begin(target)
         try:
             return await connections.post(target, headers, body)
         except BaseException:
@@ -147,7 +146,8 @@ class HttpPosting:
             connections.under_way -= 1
             self._close_unused(connections)
 
-    async def _open(self, target: Target) -> HostConnections:
+    async def _begin(self, target: Target) -> HostConnections:
+        """Connections for one request, which counts as under way from here on."""
         key = target.host, target.port
         if key not in self._hosts:
             addresses = await self._names.addresses(*key)
@@ -157,6 +157,7 @@ class HttpPosting:
                     key, addresses[:ADDRESSES_MAX], self._context, self._http1
                 )
         connections = self._hosts[key]
+        connections.under_way += 1
         connections.used_at = asyncio.get_running_loop().time()
         self._hosts.move_to_end(key)
         self._leave_idle()
@@ -239,8 +240,12 @@ class HostConnections:
             where,
             headers={"Host": target.authority, **headers},
             content=body,
-            # The address is connected to, the name is checked: TLS sends and compares this one.
-            extensions={"sni_hostname": target.host, "timeout": {"connect": CONNECT_SECONDS}},
+            extensions={
+                # The address is connected to, the name is checked: TLS sends and compares it.
+                "sni_hostname": target.host,
+                "timeout": {"connect": CONNECT_SECONDS},
+                "trace": _closing_unfinished(),
+            },
         )
         response = await self._transport.handle_async_request(request)
         try:
@@ -249,6 +254,21 @@ class HostConnections:
             )
         finally:
             await response.aclose()
+
+
+def _closing_unfinished() -> Callable[[str, Mapping[str, Any]], Awaitable[None]]:
+    """Watches a request. The library leaves a socket open if it is cancelled during TLS, as happens
+    when an endpoint hangs there."""
+    connected: Any = None
+
+    async def watch(event: str, details: Mapping[str, Any]) -> None:
+        nonlocal connected
+        if event == "connection.connect_tcp.complete":
+            connected = details["return_value"]
+        elif event == "connection.start_tls.failed":
+            await connected.aclose()
+
+    return watch
 
 
 async def _read(response: httpx.Response) -> bytes:

@@ -37,6 +37,9 @@ APNS_SANDBOX_URL: Final = "https://api.sandbox.push.apple.com"
 
 CONTACT_FORM: Final = re.compile(r"(mailto:|https://)[^\s\"\\]+")
 
+WORD_FORM: Final = re.compile(r"[A-Za-z0-9._-]+")
+"""Of what becomes a header or a part of a token."""
+
 
 def open_providers(
     settings: PushSettings, *, clock: Callable[[], float] = time.time
@@ -83,8 +86,8 @@ def _open_apns(settings: ApnsSettings, clock: Callable[[], float]) -> dict[Provi
     from headgate.ntf_server.pushing.http_posting import HttpPosting, Target, client_context
 
     for name in ("key_id", "team", "topic"):
-        if not getattr(settings, name).isprintable() or not getattr(settings, name).isascii():
-            raise ConfigError(f"{name} of Apple's push service has a character that it may not")
+        if WORD_FORM.fullmatch(getattr(settings, name)) is None:
+            raise ConfigError(f"{name} of Apple's push service is letters, digits, dots and dashes")
     private = read_key(settings.key_file)
     context = client_context(settings.ca_file)
     urls = {Provider.APNS: APNS_URL}

@@ -13,16 +13,12 @@ from headgate.errors import StoreError
 from headgate.notify.outcomes import Dead, Delivered, Failed, Later, PushOutcome
 from headgate.notify.push_content import CheckPush, CodePush, Push, seal_code, seal_entries
 from headgate.notify.tokens import Token, confirm, invalidate
+from headgate.ntf_server.pushing.lanes import LANE_MAX
 from headgate.ntf_server.pushing.provider import PushProvider
-from headgate.ntf_server.pushing.queue import (
-    SIZE_MAX,
-    UNDER_WAY_MAX,
-    ProviderQueue,
-    PushKind,
-    Turn,
-)
+from headgate.ntf_server.pushing.queue import SIZE_MAX, UNDER_WAY_MAX, ProviderQueue
+from headgate.ntf_server.pushing.turns import PushKind, Turn
 from headgate.ntf_server.records import Records, Tables, notices, tokens
-from headgate.wire.ntf.devices import Provider
+from headgate.wire.ntf.devices import Provider, WebPushDevice
 from headgate.wire.ntf.statuses import TokenStatus
 
 log = logging.getLogger("headgate.ntf")
@@ -42,12 +38,16 @@ class Pusher:
         *,
         size_max: int = SIZE_MAX,
         under_way_max: int = UNDER_WAY_MAX,
+        lane_max: int = LANE_MAX,
     ) -> None:
         self._records = records
         self._providers = dict(providers)
         self._queues = {
             provider: ProviderQueue(
-                partial(self._send, provider), size_max=size_max, under_way_max=under_way_max
+                partial(self._send, provider),
+                size_max=size_max,
+                under_way_max=under_way_max,
+                lane_max=lane_max,
             )
             for provider in providers
         }
@@ -91,14 +91,26 @@ class Pusher:
             if made is None or made[0].device.provider is not provider:
                 self.outcomes[provider, turn.kind, "not_wanted"] += 1
                 return
-            token, push = made
-            outcome = await self._bring(provider, token, push)
-            await self._keep(provider, turn, token, outcome)
+            await self._bring(provider, turn, *made)
         except StoreError as error:
             self.outcomes[provider, turn.kind, "store"] += 1
             log.error("a push was not made or kept", extra={"fields": {"error": str(error)}})
 
-    async def _bring(self, provider: Provider, token: Token, push: Push) -> PushOutcome:
+    async def _bring(self, provider: Provider, turn: Turn, token: Token, push: Push) -> None:
+        """Bring a push, unless the host that it goes to has enough of them: then it comes back."""
+        device, queue = token.device, self._queues[provider]
+        if not isinstance(device, WebPushDevice):
+            await self._keep(provider, turn, token, await self._outcome(provider, token, push))
+            return
+        lane = device.host.lower()
+        if queue.enter(lane, turn):
+            try:
+                outcome = await self._outcome(provider, token, push)
+            finally:
+                queue.leave(lane)
+            await self._keep(provider, turn, token, outcome)
+
+    async def _outcome(self, provider: Provider, token: Token, push: Push) -> PushOutcome:
         try:
             return await self._providers[provider].push(token.device, push)
         except Exception as error:
