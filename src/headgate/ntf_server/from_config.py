@@ -22,10 +22,8 @@ def host_name(config: NtfConfig) -> str:
 
 def address_of(config: NtfConfig, identity: Identity, port: int | None = None) -> NtfAddress:
     """What apps are given. A port that was drawn is not in the configuration."""
-    host = host_name(config)
-    shown = f"[{host}]" if ":" in host else host
     known = config.listen.ntf.port if port is None else port
-    return NtfAddress((shown,), known, identity.fingerprint)
+    return NtfAddress((_written(host_name(config)),), known, identity.fingerprint)
 
 
 def push_settings(config: NtfConfig) -> PushSettings:
@@ -38,7 +36,7 @@ def push_settings(config: NtfConfig) -> PushSettings:
 def web_push_settings(config: NtfConfig) -> WebPushSettings:
     web_push = config.ntf.webpush
     return WebPushSettings(
-        web_push.contact or f"https://{host_name(config)}",
+        web_push.contact or f"https://{_written(host_name(config))}",
         config.directory,
         _path(web_push.key),
         frozenset(web_push.allow_private),
@@ -80,6 +78,11 @@ def _apns_settings(apns: Apns) -> ApnsSettings:
 def _given(text: str | None) -> str:
     assert text is not None, "a section that was read is complete"
     return text
+
+
+def _written(host: str) -> str:
+    """As a URL has it."""
+    return f"[{host}]" if ":" in host else host
 
 
 def _path(text: str | None) -> Path | None:
