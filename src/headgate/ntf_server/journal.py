@@ -84,7 +84,7 @@ class NtfJournal:
         records.box.clock = settings.clock
         await records.keep_facts(journal.sealer.last)
         journal.sealer.start()
-        journal._record(NtfStarted(settings.clock(), VERSION))
+        journal.record(NtfStarted(settings.clock(), VERSION))
         return journal
 
     @property
@@ -117,9 +117,9 @@ class NtfJournal:
 
     def _record_counts(self) -> None:
         if self._counts is not None:
-            self._record(*self._counts.facts(self._clock()))
+            self.record(*self._counts.facts(self._clock()))
 
-    def _record(self, *facts: AnyFact) -> None:
+    def record(self, *facts: AnyFact) -> None:
         """Facts that no change goes with. A crash may lose those of the last second."""
         if facts:
             self._records.write(outbox.add, *facts).add_done_callback(self._look_at)
@@ -129,7 +129,7 @@ class NtfJournal:
         self._records.write(outbox.remove_sealed, last).add_done_callback(self._look_at)
 
     def _expired(self, last: int, size: int) -> None:
-        self._record(SegmentsExpired(self._clock(), last, size))
+        self.record(SegmentsExpired(self._clock(), last, size))
 
     def _look_at(self, done: asyncio.Future[None]) -> None:
         error = None if done.cancelled() else done.exception()
