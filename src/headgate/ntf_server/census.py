@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import Final
 
 from headgate.errors import StoreError
@@ -16,6 +17,9 @@ from headgate.wire.ntf.statuses import SubscriptionStatus, TokenStatus
 log = logging.getLogger("headgate.ntf")
 
 CENSUS_SECONDS: Final = 5.0
+
+PAUSES: Final = 50
+"""So many times as long as it takes to count, at least: others have to write."""
 
 
 class Census:
@@ -31,8 +35,9 @@ class Census:
     async def run(self) -> None:
         """Count until cancelled."""
         while True:
+            began = time.monotonic()
             await self.take()
-            await asyncio.sleep(CENSUS_SECONDS)
+            await asyncio.sleep(max(CENSUS_SECONDS, (time.monotonic() - began) * PAUSES))
 
     async def take(self) -> None:
         commits = self._records.commits
