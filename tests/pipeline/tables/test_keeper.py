@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.core.facts import Fact
+from headgate.core.ntf_facts import (
+    AnyFact,
+    NoticesCounted,
+    NotifierAdded,
+    PushesCounted,
+    TokenRegistered,
+)
 from headgate.errors import PipelineError
 from headgate.pipeline.tables import keeper
 from headgate.pipeline.tables.archive import Archive
@@ -16,7 +22,15 @@ from headgate.pipeline.tables.status import status
 from headgate.pipeline.tables.tables import TABLES
 from tests.support.journals import facts_of_a_day, write_journal
 
-FACTS = list(facts_of_a_day(60))
+AT = 1_760_000_000.0
+FACTS: list[AnyFact] = [
+    *facts_of_a_day(60),
+    TokenRegistered(AT, b"t" * 16, "web_push"),
+    NotifierAdded(AT, b"n" * 16, b"t" * 16, "relay.example:5223"),
+    NoticesCounted(AT, "pushed", 3),
+    PushesCounted(AT, "web_push", "notices", "delivered", 1),
+]
+"""Of a router, and of a notification server."""
 
 
 def catch_up(spark: SparkSession, root: Path) -> None:
@@ -78,7 +92,7 @@ def test_small_parts_are_merged_as_batches_go_by(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headgate.pipeline.tables.archive.MERGED", 2)
-    facts: list[Fact] = FACTS[:60]
+    facts = FACTS[:60]
     for batch in range(3):
         part = facts[batch * 20 : (batch + 1) * 20]
         write_journal(tmp_path / "journal", part, per_segment=20, first=batch * 20 + 1)
