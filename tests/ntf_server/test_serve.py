@@ -12,7 +12,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from headgate.client.smp.recipient import make_key
 from headgate.crypto.keys import KeyKind
@@ -28,12 +35,12 @@ from headgate.wire.ntf.statuses import SubscriptionStatus, TokenStatus
 from headgate.wire.smp.codec.commands import Ping
 from headgate.wire.smp.codec.replies import Ok, Pong
 from tests.server.test_serve import DEADLINE_SECONDS, refused
-from tests.support.http_services import Certificate, serving_app
+from tests.support.http_services import Certificate, serving_app, serving_streams
 from tests.support.ntf_app import App, AppKeys
 from tests.support.ntf_notifiers import until
 from tests.support.ntf_process import CONFIG, ServedNtf, ServeNtf
 from tests.support.ntf_pushes import when
-from tests.support.push_services import WebPushService
+from tests.support.push_services import WebPushReceiver, WebPushService
 from tests.support.smp_router import Rig
 
 NULL = ApnsDevice(Provider.NULL, b"nobody")
@@ -171,6 +178,12 @@ def test_it_answers_until_it_is_told_to_stop(serve: ServeNtf, tmp_path: Path) ->
     assert b"headgate_ntf_apps" in served.get("/metrics")[1]
     assert json.loads(served.get("/status.json")[1])["apps"] == 0
     assert served.shown["ntf"]["host"] == "127.0.0.1"
+
+    def segments() -> list[str]:
+        return [each["name"] for each in json.loads(served.get("/journal/segments")[1])]
+
+    served.until(lambda: bool(segments()))
+    assert served.get(f"/journal/segments/{segments()[0]}")[1].startswith(b"PAR1")
     assert served.stop() == 0
     assert served.lines("serving")
     assert (tmp_path / "ntf" / "ntf.db").exists()
@@ -248,7 +261,74 @@ def test_a_wrong_key_of_a_provider_is_one_line(serve: ServeNtf) -> None:
     assert "nowhere.pem cannot be read: No such file or directory" in line
 
 
-def test_a_hangup_shows_a_new_leaf_and_no_other_identity(serve: ServeNtf, tmp_path: Path) -> None:
+def renew_leaf(folder: Path) -> bytes:
+    """Sign another leaf with the same identity, as its owner may; the DER of it."""
+    ca = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
+    old = x509.load_pem_x509_certificate((folder / "server.crt").read_bytes())
+    signing = load_pem_private_key((folder / "ca.key").read_bytes(), None)
+    assert isinstance(signing, Ed25519PrivateKey)
+    private = Ed25519PrivateKey.generate()
+    builder = (
+        x509.CertificateBuilder()
+        .issuer_name(ca.subject)
+        .subject_name(old.subject)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(old.not_valid_before_utc)
+        .not_valid_after(old.not_valid_after_utc)
+        .public_key(private.public_key())
+    )
+    for extension in old.extensions:
+        builder = builder.add_extension(extension.value, extension.critical)
+    leaf = builder.sign(signing, None)
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "server.key").write_bytes(pem)
+    (folder / "server.crt").write_bytes(leaf.public_bytes(Encoding.PEM))
+    return leaf.public_bytes(Encoding.DER)
+
+
+async def test_a_hangup_shows_a_new_leaf(serve: ServeNtf, tmp_path: Path) -> None:
+    """Apps know the identity, and take the leaf that it signed."""
+    served = await started(serve())
+    async with await App.connect(served.address) as app:
+        before = app.stream.leaf
+        new = await asyncio.to_thread(renew_leaf, tmp_path / "ntf" / "identity")
+        served.process.send_signal(signal.SIGHUP)
+        await asyncio.to_thread(served.until, lambda: bool(served.lines("configuration reloaded")))
+        assert await app.ask(Ping()) == Pong(), "who is connected stays"
+    async with await App.connect(served.address) as app:
+        assert app.stream.leaf == new != before
+        assert await app.ask(Ping()) == Pong()
+    assert await stopped(served) == 0
+
+
+async def test_a_push_service_that_never_answers_does_not_hold_the_stop(
+    serve: ServeNtf, tmp_path: Path
+) -> None:
+    certificate = await asyncio.to_thread(Certificate.make, tmp_path / "tls")
+    asked = asyncio.Event()
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        asked.set()
+        await asyncio.Event().wait()
+
+    served = await started(
+        serve(
+            CONFIG
+            + f'[ntf.webpush]\nallow_private = ["localhost"]\nca = "{certificate.certificate}"\n'
+        )
+    )
+    async with serving_streams(hang, certificate.server_context("h2")) as port:
+        device = WebPushReceiver(f"https://localhost:{port}/push").device
+        keys = AppKeys()
+        async with await App.connect(served.address) as app:
+            keys.take(await app.ask(keys.new_token(device), keys))
+            await asked.wait()
+            assert await stopped(served) == 0
+    assert served.lines("ended without waiting any longer") == []
+
+
+def test_a_hangup_makes_no_other_server_of_it(serve: ServeNtf, tmp_path: Path) -> None:
     served = serve().started()
     served.process.send_signal(signal.SIGHUP)
     served.until(lambda: bool(served.lines("configuration reloaded")))
