@@ -12,15 +12,14 @@ from pathlib import Path
 
 from headgate.errors import HeadgateError
 from headgate.ntf_server.config import NtfConfig
-from headgate.ntf_server.from_config import address_of, lock_file, push_settings
+from headgate.ntf_server.from_config import address_of, push_settings
 from headgate.ntf_server.pushing.providers import open_providers
 from headgate.ntf_server.pushing.sender_keys import KEY_NAME
 from headgate.ntf_server.pushing.settings import PushSettings
 from headgate.ntf_server.records import Records, Tables, subscriptions, tokens
-from headgate.ntf_server.records.view import view
+from headgate.ntf_server.records.view import is_used, view
 from headgate.server.check import check_directory, check_port
 from headgate.server.identity import CA_KEY, NEEDED, Identity
-from headgate.server.state_directory import is_locked
 from headgate.server.wires.wire import Finding
 from headgate.store.backends import backend_of, masked
 from headgate.store.private import is_open_to_others
@@ -30,8 +29,7 @@ SERVER = "notification server"
 
 def findings(config: NtfConfig) -> Iterator[Finding]:
     """Look at everything that a start needs. Leaves nothing behind."""
-    lock = lock_file(config)
-    running = lock is not None and is_locked(lock)
+    running = _is_running(config)
     source = str(config.source) if config.source else "no file, only defaults and environment"
     warnings = [f"warning: {warning}" for warning in config.warnings]
     yield Finding("config", True, "; ".join([source, *warnings]))
@@ -42,6 +40,13 @@ def findings(config: NtfConfig) -> Iterator[Finding]:
     yield check_port("listen.ntf", listen.host, listen.port, running, SERVER)
     yield _identity(config)
     yield _providers(config)
+
+
+def _is_running(config: NtfConfig) -> bool:
+    try:
+        return is_used(config.ntf.store, config.directory)
+    except HeadgateError:
+        return False  # what is wrong with the store is a finding of its own
 
 
 def _store(config: NtfConfig, running: bool) -> Finding:

@@ -18,6 +18,8 @@ from headgate.store.postgres.schema import SchemaOwner
 NTF_SCHEMA: Final = SchemaOwner(
     "notification server", SCHEMA, 0x48474E54, "headgate.ntf_server.records"
 )
+SHARD: Final = 0
+"""All is in one."""
 STATEMENT_SECONDS: Final = 30.0
 
 
@@ -26,7 +28,7 @@ class NtfDatabase:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._database = Database(url, 0, STATEMENT_SECONDS, NTF_SCHEMA)
+        self._database = Database(url, SHARD, STATEMENT_SECONDS, NTF_SCHEMA)
 
     @property
     def name(self) -> str:

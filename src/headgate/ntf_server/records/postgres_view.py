@@ -9,11 +9,11 @@ import psycopg
 
 from headgate.errors import StoreError
 from headgate.ntf_server.records.places import SCHEMA
-from headgate.ntf_server.records.postgres import NTF_SCHEMA, NtfDatabase, translated
+from headgate.ntf_server.records.postgres import NTF_SCHEMA, SHARD, NtfDatabase, translated
 from headgate.ntf_server.records.tables import Row
 from headgate.ntf_server.records.view import check_version
 from headgate.store.postgres.advice import describe
-from headgate.store.postgres.database import OPTIONS, options
+from headgate.store.postgres.database import OPTIONS, OWNER, options
 from headgate.store.postgres.schema import migrations
 
 BEGIN = f"""
@@ -30,6 +30,14 @@ class ViewedNtfDatabase(NtfDatabase):
         super().__init__(url)
         self._options: dict[str, Any] = OPTIONS | options(url) | {"target_session_attrs": "any"}
         self._db: psycopg.Connection[Row] | None = None
+
+    def is_used(self) -> bool:
+        """Whether a server has the lock of the database; it is looked for and not taken."""
+        try:
+            with psycopg.connect(**self._options, autocommit=True) as db:
+                return bool(db.execute(OWNER, (NTF_SCHEMA.key, SHARD)).fetchall())
+        except psycopg.Error as error:
+            raise StoreError(describe(self.name, error)) from error
 
     def open(self) -> None:
         try:

@@ -13,7 +13,8 @@ from headgate.errors import StoreError
 from headgate.ntf_server.records.places import open_place
 from headgate.ntf_server.records.sqlite import NtfFile
 from headgate.ntf_server.records.tables import Place, Tables
-from headgate.store.sqlite.file import migrations
+from headgate.server.state_directory import is_locked
+from headgate.store.sqlite.file import lock_of, migrations
 
 
 class ViewedNtfFile(NtfFile):
@@ -72,6 +73,17 @@ def view(url: str, directory: Path) -> Iterator[Tables]:
         yield Tables(place)
     finally:
         place.close()
+
+
+def is_used(url: str, directory: Path) -> bool:
+    """Whether a server has the records open. Raises `StoreError` if a database cannot be asked."""
+    place = _viewed(open_place(url, directory))
+    if isinstance(place, NtfFile):
+        return is_locked(lock_of(place.path))
+    from headgate.ntf_server.records.postgres_view import ViewedNtfDatabase
+
+    assert isinstance(place, ViewedNtfDatabase), "records are in a file or in a database"
+    return place.is_used()
 
 
 def _viewed(place: Place) -> Place:
