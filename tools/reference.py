@@ -11,6 +11,9 @@ import click
 
 from headgate.cli import cli as root
 from headgate.core.facts import CONFIRM_SECONDS, KINDS
+from headgate.core.ntf_facts import NTF_KINDS
+from headgate.ntf_server import metrics as ntf_described
+from headgate.ntf_server.config import default_text as ntf_default_text
 from headgate.pipeline.tables.tables import TABLES, Table
 from headgate.server.admin.metrics import (
     BUILD,
@@ -20,11 +23,18 @@ from headgate.server.admin.metrics import (
     SUMMED,
     TOTALS,
     Described,
+    full_name,
 )
 from headgate.server.config import default_text
 from tests.support.repository import DOCS
 
 FOLDER = DOCS / "reference"
+NTF_FACTS = """\
+## Of a notification server
+
+They are in its own journal. Tokens and notifiers are named by digests; devices, keys and what was
+sealed are in none.
+"""
 NOTE = "<!-- Written by `python -m tools.reference`; a test compares. -->\n"
 
 
@@ -89,6 +99,41 @@ def metrics() -> str:
     return _page(head, (_metric(*each) for each in described))
 
 
+def ntf_config() -> str:
+    """The default file of a notification server."""
+    head = """\
+    # The configuration of a notification server
+
+    One TOML file, named with `--config`, or `ntf.toml` in the current directory. None is needed.
+    This is what `headgate ntf config default` prints; `headgate ntf config show` prints the values
+    in effect and where each came from, without the secrets.
+
+    An unknown key, section or `HEADGATE_*` variable is an error, so that a slip of the pen does
+    not become a default. `SIGHUP` makes a running server read the certificates and the log level
+    again; the log says which other changes need a restart.
+    """
+    return _page(head, [f"```toml\n{ntf_default_text()}```\n"])
+
+
+def ntf_metrics() -> str:
+    """Every metric of a notification server."""
+    head = """\
+    # Metrics of a notification server
+
+    On `/metrics` of its admin port, in the Prometheus text format. A scrape reads what the server
+    counts anyway; tokens and subscriptions are counted every five seconds, if something changed.
+    No label names a token, a notifier or a router.
+    """
+    counters = [*ntf_described.TOTALS, ntf_described.LIMITS, ntf_described.HANDSHAKES]
+    described = [
+        (f"headgate_{BUILD.name}", "gauge", BUILD),
+        *((f"headgate_{d.name}", "gauge", d) for d in ntf_described.GAUGES),
+        *((f"headgate_{d.name}_total", "counter", d) for d in counters),
+        (full_name(ntf_described.PUSH_SECONDS), "histogram", ntf_described.PUSH_SECONDS),
+    ]
+    return _page(head, (_metric(*each) for each in described))
+
+
 def _metric(name: str, kind: str, described: Described) -> str:
     labels = ", ".join(f"`{label}`" for label in described.labels)
     return f"### `{name}`\n\n{described.help} A {kind}{', by ' + labels if labels else ''}.\n"
@@ -103,7 +148,7 @@ def facts() -> str:
     no secrets, and a body only where its domain says so (`journal_bodies`); `at` is the time of
     the turn, in seconds since 1970.
     """
-    return _page(head, map(_fact, KINDS))
+    return _page(head, [*map(_fact, KINDS), NTF_FACTS, *map(_fact, NTF_KINDS)])
 
 
 def _fact(kind: type) -> str:
@@ -141,6 +186,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "config.md": config,
     "metrics.md": metrics,
     "facts.md": facts,
+    "ntf-config.md": ntf_config,
+    "ntf-metrics.md": ntf_metrics,
     "../pipeline.md": tables,
 }
 

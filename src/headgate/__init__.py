@@ -7,10 +7,11 @@ The packages, from above to below; an import goes downwards only, which contract
 `pyproject.toml` hold:
 
 - `cli`: the `headgate` command; `demo`: what `make run` shows.
-- `embedded`: a router in your process; `notify`: the notification server.
+- `embedded`: a router in your process; `ntf_server`: the notification server as a process.
 - `server`: the router as a process; `pipeline`: its facts on Spark.
 - `testing`: the simulator, and tools for tests.
 - `agent`: a client of SMP routers that reconnects and subscribes again.
+- `notify`: what a notification server decides and pushes, and how a push is opened.
 - `store`: where queues are kept; `journal`: where facts go; `wire`: protocols; `client`: clients.
 - `crypto`: keys, boxes and proofs.
 - `core`: what decides, without I/O; `expr`: the language of predicates; `errors`.

@@ -135,3 +135,32 @@ async def test_a_queue_that_was_deleted_cannot_be_fetched_from(rig: Rig, path: P
         await north.delete()
         with pytest.raises(StoreError, match="make it again"):
             await agent.fetch(north)
+
+
+async def test_the_next_message_is_fetched_at_once(rig: Rig, path: Path) -> None:
+    """Whoever has acknowledged one does not meet its own lock."""
+    bodies = [b"first", b"second", b"third"]
+    await fill(rig, path, *bodies)
+    async with unsubscribed(path) as (agent, north, _):
+        found = []
+        while message := await agent.fetch(north):
+            found.append(message.body)
+            await message.ack()
+    assert found == bodies
+
+
+async def test_a_queue_that_is_made_without_subscribing_is_fetched_from(
+    rig: Rig, path: Path
+) -> None:
+    """Its messages wait at the router for whoever fetches them."""
+    async with (
+        opened(path, routers=[rig.address], subscribe=False) as (agent, log),
+        Agent.memory(settings=QUICK) as sender,
+    ):
+        queue = await agent.queue("west")
+        await (await sender.open_queue(queue.address)).send(b"42")
+        await EventLog(sender).next_of(Sent)
+        message = await agent.fetch(queue)
+        assert message is not None
+        assert message.body == b"42"
+        assert log.of(Message) == []

@@ -26,7 +26,8 @@ from headgate.core.model.window import Window
 from headgate.expr.predicate import compile_expression
 from headgate.journal.columns import SCHEMA
 from headgate.journal.segments import name_of
-from headgate.server.admin.app import make_app, serving
+from headgate.server.admin.app import make_app
+from headgate.server.admin.http_server import serving
 from headgate.server.in_process import InProcessSession
 from headgate.server.net.listener import bind
 from headgate.server.router import Router

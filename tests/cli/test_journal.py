@@ -87,6 +87,15 @@ def test_verify_says_which_segment_is_broken(folder: Path, tmp_path: Path) -> No
     assert "move it away" in done.stdout
 
 
+def test_another_journal_is_named_by_its_folder(folder: Path, tmp_path: Path) -> None:
+    """That of a notification server, for instance; the configuration is not asked then."""
+    elsewhere = ("--journal", str(folder / "journal"))
+    assert len(journal(tmp_path, "tail", *elsewhere).stdout.splitlines()) == 20
+    assert journal(tmp_path, "stats", *elsewhere).stdout == journal(folder, "stats").stdout
+    assert journal(tmp_path, "verify", *elsewhere).exit_code == 0
+    assert journal(tmp_path, "tail", "--journal", str(tmp_path / "nowhere")).exit_code == 2
+
+
 def test_a_configuration_without_a_journal_says_so(folder: Path) -> None:
     environment = {"HEADGATE_STORE__URL": "memory:"}
     done = CliRunner().invoke(cli, ["journal", "stats"], env=environment)

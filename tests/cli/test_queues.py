@@ -16,7 +16,8 @@ from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import MessageId, QueueId
 from headgate.core.model.limits import Limits
 from headgate.core.model.message import Message
-from headgate.server.admin.app import make_app, serving
+from headgate.server.admin.app import make_app
+from headgate.server.admin.http_server import serving
 from headgate.server.admin.queues import QueueAdmin
 from headgate.server.in_process import InProcessSession
 from headgate.server.net.listener import bind

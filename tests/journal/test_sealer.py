@@ -15,6 +15,7 @@ import pytest
 
 from headgate.core.facts import KINDS, Accepted
 from headgate.core.model.ids import MessageId, QueueId
+from headgate.core.ntf_facts import NTF_KINDS
 from headgate.core.turn.outbox import OutboxRow
 from headgate.core.turn.store_requests import Batch
 from headgate.errors import StoreError
@@ -409,7 +410,7 @@ def test_properties_are_typed_and_bytes_are_left_out(bench: Bench) -> None:
 
 
 def test_every_fact_has_its_columns(bench: Bench) -> None:
-    for kind in KINDS:
+    for kind in (*KINDS, *NTF_KINDS):
         assert set(kind.__dataclass_fields__) <= set(COLUMNS)
     bench.record((1, 1))
     sealer = bench.sealer()

@@ -23,8 +23,9 @@ from headgate.server.config import (
     load_config,
 )
 from headgate.server.config.kinds import Duration, Size
-from headgate.server.config.reader import FILE_BYTES
-from headgate.server.config.sections import DOMAIN_KINDS, KNOWN, Group
+from headgate.server.config.reading import FILE_BYTES
+from headgate.server.config.sections import DOMAIN_KINDS, KNOWN
+from headgate.server.config.tree import Group
 
 Load: TypeAlias = Callable[..., Config]
 

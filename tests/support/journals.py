@@ -42,6 +42,7 @@ from headgate.core.facts import (
 )
 from headgate.core.model.ids import AppId, MessageId, QueueId, ServiceId, SessionId
 from headgate.core.model.message import PropertyValue
+from headgate.core.ntf_facts import AnyFact
 from headgate.core.turn.outbox import FactTuple
 from headgate.journal.codec import encode_facts
 from headgate.journal.columns import FIELD_NAMES, VERSION, VERSION_KEY
@@ -50,7 +51,7 @@ from headgate.journal.sealer import _table
 from headgate.journal.segments import name_of, segments
 from headgate.server.admin.app import make_app
 
-Given: TypeAlias = Fact | tuple[str, Mapping[str, Any]]
+Given: TypeAlias = AnyFact | tuple[str, Mapping[str, Any]]
 """A fact, or the name of a kind and its fields; a kind need not be known."""
 
 DAY = 1_760_000_000.0

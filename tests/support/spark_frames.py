@@ -7,14 +7,14 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.core.facts import Fact
+from headgate.core.ntf_facts import AnyFact
 from headgate.journal.codec import encode_facts
 from headgate.journal.sealer import _table
 from headgate.pipeline.source.schema import ARROW
 from tests.support.journals import told
 
 
-def frame(spark: SparkSession, facts: Iterable[Fact], first: int = 1) -> DataFrame:
+def frame(spark: SparkSession, facts: Iterable[AnyFact], first: int = 1) -> DataFrame:
     """The facts, numbered from `first` on."""
     rows = [
         (number, number, encode_facts([told(fact)])) for number, fact in enumerate(facts, first)

@@ -34,9 +34,9 @@ def test_every_rule_has_a_test_or_a_remark_and_nobody_names_one_that_is_not_ther
     assert mistakes(ROOT, EVIDENCE) == []
 
 
-def test_a_rule_that_is_shown_is_not_left_for_later() -> None:
+def test_a_rule_that_is_shown_is_planned() -> None:
     shown = by_rule(EVIDENCE.tests)
-    assert [row.rule for row in ROWS if row.is_later and row.rule in shown] == []
+    assert [row.rule for row in ROWS if row.is_not_planned and row.rule in shown] == []
 
 
 @pytest.mark.parametrize("name", [MAP, "README.md", *(family.page for family in FAMILIES)])
@@ -208,23 +208,20 @@ def test_a_row_shows_code_one_test_and_how_many_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "remark", ["part 6", "", "not planned: ", "soon", "agent", "later: agent?"]
+    "remark", ["part 6", "", "not planned: ", "soon", "later: agent", "better: not planned: x"]
 )
-def test_other_words_do_not_leave_a_rule_for_later(remark: str) -> None:
-    assert not Row("S000-1", "text", remark).is_later
+def test_other_words_do_not_leave_a_rule_out(remark: str) -> None:
+    assert not Row("S000-1", "text", remark).is_not_planned
 
 
-@pytest.mark.parametrize(
-    "remark",
-    ["later: agent", "later: notification server", "not planned: why", "later: agent; better: so"],
-)
-def test_a_rule_may_be_left_for_later(remark: str) -> None:
-    assert Row("S000-1", "text", remark).is_later
+@pytest.mark.parametrize("remark", ["not planned: why", "better: so; not planned: why"])
+def test_a_rule_may_be_left_out_for_a_reason(remark: str) -> None:
+    assert Row("S000-1", "text", remark).is_not_planned
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A repository in which a test shows the first rule, and all others are left for later."""
+    """A repository in which a test shows the first rule, and all others are left out."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_a.py").write_text("def test_x(): 'S000-1'\n")
     (tmp_path / "src" / "headgate").mkdir(parents=True)
@@ -232,10 +229,10 @@ def root(tmp_path: Path) -> Path:
     folder(tmp_path).mkdir(parents=True)
     (folder(tmp_path) / "README.md").write_text("# Index\n\n| family |\n|---|\n\nWords.\n")
     for family in FAMILIES:
-        rows = (f"| {rule} | text | | | | later: agent |\n" for rule in family.rules)
+        rows = (f"| {rule} | text | | | | not planned: no |\n" for rule in family.rules)
         (folder(tmp_path) / family.page).write_text(f"# {family.name}\n\n{''.join(rows)}")
     page = folder(tmp_path) / FAMILIES[0].page
-    page.write_text(page.read_text().replace("later: agent", "differs: so", 1))
+    page.write_text(page.read_text().replace("not planned: no", "differs: so", 1))
     return tmp_path
 
 

@@ -12,12 +12,11 @@ from tools.requirements.rules import FAMILIES, Family
 from tools.requirements.showing import RuleTest, leading
 
 CELL = re.compile(r"(?<!\\)\|")
-LATER = ("later: agent", "later: notification server")
 NOT_PLANNED = "not planned: "
 TABLE = re.compile(r"^\| family \|.*\n(?:\|.*\n)+", re.MULTILINE)
 COLUMNS = (
     *("family", "document", "rules", "with a code place", "shown"),
-    *("better", "differs", "left for later"),
+    *("better", "differs", "not planned"),
 )
 
 
@@ -37,10 +36,8 @@ class Row:
         return self.remark.split("; ") if self.remark else []
 
     @property
-    def is_later(self) -> bool:
-        return any(
-            remark in LATER or re.match(rf"{NOT_PLANNED}\S", remark) for remark in self.remarks
-        )
+    def is_not_planned(self) -> bool:
+        return any(re.match(rf"{NOT_PLANNED}\S", remark) for remark in self.remarks)
 
     def is_marked(self, word: str) -> bool:
         return any(remark.startswith(f"{word}: ") for remark in self.remarks)
@@ -123,7 +120,7 @@ def _counts(rows: Sequence[Row]) -> tuple[str, ...]:
         sum(bool(row.tests) for row in rows),
         sum(row.is_marked("better") for row in rows),
         sum(row.is_marked("differs") for row in rows),
-        sum(row.is_later for row in rows),
+        sum(row.is_not_planned for row in rows),
     )
     return tuple(f"{count}" for count in counts)
 

@@ -12,6 +12,8 @@ that who needs one part does not load the others.
 - `receiving`, `fetching`, `sending`, `queues`, `deleting`: messages, on top of the `ports`;
   `upkeep`: what is done now and then.
 - `connections`: two agents that write to each other.
+- `notifying`: having queues watched by a notification server, for a program that sleeps;
+  `web_push_receiver`: how such a program is pushed to.
 """
 
 from __future__ import annotations
@@ -52,10 +54,12 @@ if TYPE_CHECKING:
         Up,
         Warned,
     )
+    from headgate.agent.push_token import PushedNotice, PushToken
     from headgate.agent.queues import OwnQueue
     from headgate.agent.router_status import RouterStatus
     from headgate.agent.sender_queue import SenderQueue
     from headgate.agent.subscribe_calls import SubscribeResult, SubscribeState
+    from headgate.agent.web_push_receiver import WebPushReceiver
 
 __all__ = [
     "Agent",
@@ -77,6 +81,8 @@ __all__ = [
     "OwnQueue",
     "Problem",
     "ProblemKind",
+    "PushToken",
+    "PushedNotice",
     "QueueFull",
     "Receipt",
     "Refusal",
@@ -95,6 +101,7 @@ __all__ = [
     "Suspended",
     "Up",
     "Warned",
+    "WebPushReceiver",
 ]
 
 PLACES = {
@@ -105,10 +112,13 @@ PLACES = {
     "ContactAddress": "connections.inviting",
     "Invitation": "connections.connection",
     "OwnQueue": "queues",
+    "PushToken": "push_token",
+    "PushedNotice": "push_token",
     "RouterStatus": "router_status",
     "SenderQueue": "sender_queue",
     "SubscribeResult": "subscribe_calls",
     "SubscribeState": "subscribe_calls",
+    "WebPushReceiver": "web_push_receiver",
 }
 """All others are events."""
 

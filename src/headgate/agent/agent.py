@@ -24,6 +24,8 @@ from headgate.agent.event_stream import AgentEvent
 from headgate.agent.events import Message
 from headgate.agent.fetching import Fetching
 from headgate.agent.model import ConnectionId, RouterId, SessionMode, UserId
+from headgate.agent.notify_calls import NotifyCalls
+from headgate.agent.notifying import Notifying
 from headgate.agent.operations import Operations
 from headgate.agent.queues import OwnQueue, Queues
 from headgate.agent.receiving import Receiving
@@ -81,7 +83,7 @@ class Opening:
         return agent
 
 
-class Agent(ConnectionCalls):
+class Agent(ConnectionCalls, NotifyCalls):
     """A client of SMP routers that remembers, reconnects and subscribes again.
 
     Open it with a file, or in memory; it belongs to one event loop, and the file to one agent at a
@@ -131,6 +133,7 @@ class Agent(ConnectionCalls):
             self._shell,
             self._sending,
             drop=self._receiving.drop,
+            subscribe=options.subscribe,
             operations=self._operations,
             clock=clock,
             draw=options.draw,
@@ -149,6 +152,13 @@ class Agent(ConnectionCalls):
         )
         self._fetching = Fetching(
             records, self._shell, self._events.put, operations=self._operations, clock=clock
+        )
+        self._notifying = Notifying(
+            records,
+            self._shell,
+            options.settings.timing,
+            operations=self._operations,
+            draw=options.draw,
         )
         self._upkeep = Upkeep(records, operations=self._operations, clock=clock)
         self._router_ids: dict[RouterAddress, RouterId] = {}
@@ -172,11 +182,12 @@ class Agent(ConnectionCalls):
 
         `routers` are where new queues are made unless a router is named. `services`: subscribe all
         queues of a router with one request. `session`: one session for each router, or one for
-        each connection there. `subscribe`: subscribe what the file has; a program that only sends
-        goes without, since what it is given and does not acknowledge counts as shown. `repair`:
-        after a drift, subscribe the queues of a service once more. `timeout`: seconds that an
-        answer may take. `on_error` is called with what goes wrong inside and is tried again; it is
-        logged as well. `settings` have all numbers, and replace `repair` and `timeout`.
+        each connection there. `subscribe`: subscribe what the file has, and queues that are made; a
+        program that only sends or fetches goes without, since what it is given and does not
+        acknowledge counts as shown. `repair`: after a drift, subscribe the queues of a service once
+        more. `timeout`: seconds that an answer may take. `on_error` is called with what goes wrong
+        inside and is tried again; it is logged as well. `settings` have all numbers, and replace
+        `repair` and `timeout`.
 
         Raises `StoreError` if another agent has the file, and `ConfigError` if services and a
         session for each connection are both asked for.

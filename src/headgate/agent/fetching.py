@@ -63,6 +63,7 @@ class Fetching:
         queue = await self.records.read(receive_queues.get, key)
         if queue is None or queue.deleted:
             raise StoreError("there is no such queue any more; make it again")
+        await self._finished(key)
         fetch = _Fetch(self, queue)
         if not self.routers.lock(queue.user, queue.router, fetch.row):
             raise Prohibited(
@@ -79,6 +80,12 @@ class Fetching:
                 fetch.end()
         return message
 
+    async def _finished(self, key: QueueKey) -> None:
+        """Whoever has acknowledged one message may fetch the next at once."""
+        for before in [each for each in self.under_way if each.key == key]:
+            if before.finishing is not None:
+                await asyncio.wait([before.finishing])
+
     async def close(self) -> None:
         """Stop. What was not acknowledged comes again."""
         for fetch in list(self.under_way):
@@ -90,10 +97,13 @@ class _Fetch:
     """One fetch: the handler of its link."""
 
     def __init__(self, owner: Fetching, queue: ReceiveQueue) -> None:
+        self.key = queue.key
         self.row = QueueRow(queue.recipient_id, queue.connection, queue.assoc)
+        self.finishing: asyncio.Task[None] | None = None
+        """Acknowledges at the router what the application has acknowledged here."""
         self._owner = owner
         self._queue = queue
-        self._key = unpack_key(queue.key_kind, queue.private_key)
+        self._private = unpack_key(queue.key_kind, queue.private_key)
         self._link: Link | None = None
         self._is_over = False
 
@@ -105,7 +115,7 @@ class _Fetch:
         owner, queue = self._owner, self._queue
         while True:
             async with owner.operations.operation():
-                reply = await self._ask(requests.get(queue.recipient_id, self._key))
+                reply = await self._ask(requests.get(queue.recipient_id, self._private))
                 if not isinstance(reply, r.Msg):
                     return None
                 now = owner.clock.now()
@@ -151,7 +161,8 @@ class _Fetch:
 
     def _marked(self, done: asyncio.Future[ReceivedMessage]) -> None:
         if not done.cancelled() and done.exception() is None:
-            self._owner.tasks.run(self._finish(done.result().broker_id), "acknowledging")
+            work = self._finish(done.result().broker_id)
+            self.finishing = self._owner.tasks.run(work, "acknowledging")
 
     async def _finish(self, broker_id: bytes) -> None:
         try:
@@ -163,7 +174,7 @@ class _Fetch:
 
     async def _acknowledge(self, broker_id: bytes) -> None:
         queue = self._queue
-        await self._ask(requests.acknowledge(queue.recipient_id, self._key, broker_id))
+        await self._ask(requests.acknowledge(queue.recipient_id, self._private, broker_id))
 
     async def _ask(self, request: Request) -> r.Reply:
         assert self._link is not None, "a fetch that was opened"

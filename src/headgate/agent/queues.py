@@ -79,7 +79,7 @@ class OpenedQueue:
 class Queues:
     """Makes plain queues, opens those of others, and deletes. It owns what is being deleted; queues
     are in the records. `drop` is called with a connection whose messages are not to be shown any
-    more."""
+    more. New queues are subscribed from the beginning, or left for who fetches from them."""
 
     def __init__(
         self,
@@ -88,6 +88,7 @@ class Queues:
         sending: Sending,
         *,
         drop: Callable[[ConnectionId], None],
+        subscribe: bool = True,
         operations: Operations | None = None,
         clock: AgentClock | None = None,
         draw: Callable[[int], bytes] = secrets.token_bytes,
@@ -95,6 +96,7 @@ class Queues:
         self._records = records
         self._routers = routers
         self._sending = sending
+        self._subscribe = subscribe
         self._draw = draw
         self._deleting = Deleting(
             records, routers, drop, operations or Operations(), clock or SystemClock()
@@ -125,7 +127,7 @@ class Queues:
             place = await self._records.write(routers.keep, router)
             connection = self._draw(CONNECTION_BYTES)
             password = None if router.password is None else router.password.encode()
-            wanted = new_queue(password=password)
+            wanted = new_queue(subscribe=self._subscribe, password=password)
             session, (outcome,) = await self._routers.ask(user, place, connection, [wanted.request])
             if isinstance(outcome, HeadgateError):
                 raise outcome
@@ -157,7 +159,11 @@ class Queues:
         service: bytes | None,
     ) -> None:
         await self._records.write(_keep, record, queue)
-        self._routers.created(session, queue.recipient_id, record.id, service)
+        # What belongs to a service is subscribed with it.
+        if self._subscribe or service is not None:
+            self._routers.created(
+                session, queue.recipient_id, record.id, service, subscribed=self._subscribe
+            )
 
     async def open(self, user: UserId, address: QueueAddress | str) -> OpenedQueue:
         """Be the sender of a queue. Raises `LinkUsed` if somebody else is. Without a connection

@@ -54,6 +54,7 @@ def _code(error: HeadgateError) -> int:
         "explain": "headgate.cli.explain",
         "queues": "headgate.cli.queues",
         "agent": "headgate.cli.agent",
+        "ntf": "headgate.cli.ntf",
         "journal": "headgate.cli.journal",
         "pipeline": "headgate.cli.pipeline",
         "store": "headgate.cli.store",

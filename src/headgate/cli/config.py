@@ -13,6 +13,7 @@ import click
 from headgate.cli.output import emit, json_option
 from headgate.client.admin import TOKEN_FILE
 from headgate.server.config import FILE_NAME, default_text, load_config
+from headgate.server.config.sections import ServerConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -66,7 +67,11 @@ def show(config: Path | None, as_json: bool) -> None:
 
     Secrets are not shown. Warnings go to standard error.
     """
-    loaded = load_config(config, os.environ)
+    print_effective(load_config(config, os.environ), as_json)
+
+
+def print_effective(loaded: ServerConfig, as_json: bool) -> None:
+    """The values of a configuration, and where each came from."""
     rows = [asdict(entry) for entry in loaded.entries]
     width = min(40, max(len(_assignment(row)) for row in rows))
     emit(rows, lambda row: f"{_assignment(row):<{width}}  # {row['origin']}", as_json)

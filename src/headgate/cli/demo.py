@@ -76,6 +76,7 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
         click.echo(f"  {program} pub {scene.ORDERS_QUEUE} 'a lamp' --property amount=60{at}")
         click.echo(f"  {program} agent init --router '{addresses['smp']}'")
         click.echo(f"  {program} agent queue new meters")
+        click.echo(f"  {program} ntf serve  # wakes sleeping devices; see docs/ntf.md")
         click.echo(f"  {program} expr check 'amount >= 1000 && kind == \"express\"'")
         click.echo(f"  {program} pipeline dryrun 'amount >= 50' --domain {scene.ORDERS}")
         click.echo(f"  {program} pipeline sql 'select * from deliveries'")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -25,13 +25,28 @@ LAST = 20
 """Facts that are printed unless somebody says how many."""
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def folder_option(command: F) -> F:
+    """Add ``--journal`` to a command, as the argument `folder`."""
+    return click.option(
+        "--journal",
+        "folder",
+        type=click.Path(path_type=Path, file_okay=False, exists=True),
+        metavar="DIR",
+        help="The folder of a journal that is not this router's, such as ntf/journal.",
+    )(command)
+
+
 @click.group()
 def journal() -> None:
-    """Look at the facts that the router wrote down."""
+    """Look at the facts that the router, or another server, wrote down."""
 
 
 @journal.command()
 @config_option
+@folder_option
 @json_option
 @click.option("--from", "start", type=int, metavar="NUMBER", help="Begin with this number.")
 @click.option(
@@ -41,10 +56,15 @@ def journal() -> None:
 )
 @click.option("--follow", is_flag=True, help="Go on with what comes.")
 def tail(
-    config: Path | None, as_json: bool, start: int | None, count: int | None, follow: bool
+    config: Path | None,
+    folder: Path | None,
+    as_json: bool,
+    start: int | None,
+    count: int | None,
+    follow: bool,
 ) -> None:
     """Print facts, oldest first: the last 20, or from a number on."""
-    directory = _directory(config)
+    directory = _directory(config, folder)
     if start is not None:
         emit(_facts(directory, start - 1, count, follow), _line, as_json)
         return
@@ -54,10 +74,11 @@ def tail(
 
 @journal.command()
 @config_option
+@folder_option
 @json_option
-def stats(config: Path | None, as_json: bool) -> None:
+def stats(config: Path | None, folder: Path | None, as_json: bool) -> None:
     """Count the facts by kind, and say how much the journal takes."""
-    directory = _directory(config)
+    directory = _directory(config, folder)
     kinds = Counter(fact["kind"] for fact in reader.facts(directory))
     found = segments(directory)
     emit(
@@ -75,15 +96,16 @@ def stats(config: Path | None, as_json: bool) -> None:
 
 @journal.command()
 @config_option
+@folder_option
 @json_option
 @click.pass_context
-def verify(ctx: click.Context, config: Path | None, as_json: bool) -> None:
+def verify(ctx: click.Context, config: Path | None, folder: Path | None, as_json: bool) -> None:
     """Read every segment and see whether it is what its name says. Exits with 3 if one is not."""
     wrong = 0
 
     def rows() -> Iterator[Mapping[str, object]]:
         nonlocal wrong
-        for finding in reader.verify(_directory(config)):
+        for finding in reader.verify(_directory(config, folder)):
             wrong += finding.problem is not None
             yield {
                 "segment": finding.segment.path.name,
@@ -103,7 +125,9 @@ def verify(ctx: click.Context, config: Path | None, as_json: bool) -> None:
     ctx.exit(3 if wrong else 0)
 
 
-def _directory(config: Path | None) -> Path:
+def _directory(config: Path | None, folder: Path | None) -> Path:
+    if folder is not None:
+        return folder
     settings = journal_settings(load_config(config, os.environ))
     if settings is None:
         raise ConfigError("this configuration keeps no journal; see [journal] and [store]")

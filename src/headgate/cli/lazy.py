@@ -24,5 +24,6 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = getattr(import_module(self.lazy[cmd_name]), cmd_name)
+        attribute = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(self.lazy[cmd_name]), attribute)
         return command

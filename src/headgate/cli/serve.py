@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -48,11 +48,16 @@ def check(ctx: click.Context, config: Path | None, as_json: bool) -> None:
     every listener with its certificate, and the file descriptors. Exits with 3 if something is
     wrong. It can be used while the router runs.
     """
+    ctx.exit(print_findings(lambda: findings(load_config(config, os.environ)), as_json))
+
+
+def print_findings(look: Callable[[], Iterator[Finding]], as_json: bool) -> int:
+    """Print what is found as it is found; return the exit code."""
     failed: list[Finding] = []
 
     def found() -> Iterator[Finding]:
         try:
-            yield from findings(load_config(config, os.environ))
+            yield from look()
         except ConfigError as error:
             yield Finding("config", False, str(error))
 
@@ -64,4 +69,4 @@ def check(ctx: click.Context, config: Path | None, as_json: bool) -> None:
             lambda row: f"{'ok  ' if row['ok'] else 'FAIL'}  {row['name']:<11}  {row['text']}",
             as_json,
         )
-    ctx.exit(3 if failed else 0)
+    return 3 if failed else 0

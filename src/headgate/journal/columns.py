@@ -8,6 +8,7 @@ from typing import get_type_hints
 import pyarrow as pa
 
 from headgate.core.facts import KINDS
+from headgate.core.ntf_facts import NTF_KINDS
 
 VERSION = 1
 """Of the journal. A reader refuses a newer one: it could mean something else."""
@@ -18,14 +19,14 @@ PROPERTY = pa.struct([("i", pa.int64()), ("s", pa.string()), ("b", pa.bool_())])
 """Exactly one is not null; a property of bytes is not told."""
 
 FIELD_NAMES: dict[str, list[str]] = {
-    kind.__name__: [field.name for field in fields(kind)] for kind in KINDS
+    kind.__name__: [field.name for field in fields(kind)] for kind in (*KINDS, *NTF_KINDS)
 }
 
 
 def _columns() -> dict[str, pa.DataType]:
     """A column for each field that any fact has."""
     types: dict[str, pa.DataType] = {}
-    for kind in KINDS:
+    for kind in (*KINDS, *NTF_KINDS):
         for name, hint in get_type_hints(kind).items():
             types.setdefault(name, _type_of(name, str(hint)))
     return types

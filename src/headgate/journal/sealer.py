@@ -37,7 +37,7 @@ from headgate.journal.columns import COLUMNS, FIELD_NAMES, SCHEMA
 from headgate.journal.identity import KEY, identified
 from headgate.journal.sealer_process import URL_VARIABLE
 from headgate.journal.segments import PART, Segment, all_files, clean, current, name_of
-from headgate.store.backends import open_outbox
+from headgate.store.backends import ROUTER_SCHEMA, open_outbox
 from headgate.store.private import make_file, make_folder
 
 ROWS_TOGETHER = 1 << 17
@@ -78,6 +78,7 @@ class Sealer:
         bounds: Bounds,
         at_step: Callable[[str], None] = lambda step: None,
         patience: float = 10.0,
+        schema: str = ROUTER_SCHEMA,
     ) -> None:
         self._directory = directory
         self._bounds = bounds
@@ -90,7 +91,7 @@ class Sealer:
         self._lock = _locked(directory / LOCK, patience)
         clean(directory)
         try:
-            self._outbox = open_outbox(source)
+            self._outbox = open_outbox(source, schema)
         except BaseException:
             os.close(self._lock)
             raise
@@ -301,6 +302,7 @@ def main() -> None:
     parser.add_argument("--segment-bytes", type=int, default=defaults.segment_bytes)
     parser.add_argument("--keep-seconds", type=float, default=defaults.keep_seconds)
     parser.add_argument("--keep-bytes", type=int, default=defaults.keep_bytes)
+    parser.add_argument("--schema", default=ROUTER_SCHEMA)
     options = parser.parse_args()
     bounds = Bounds(
         segment_bytes=options.segment_bytes,
@@ -309,7 +311,7 @@ def main() -> None:
     )
     source = os.environ[URL_VARIABLE] if options.source == "-" else options.source
     try:
-        _serve(Sealer(source, options.directory, bounds))
+        _serve(Sealer(source, options.directory, bounds, schema=options.schema))
     except StoreError as error:
         sys.exit(str(error))
     except BrokenPipeError:

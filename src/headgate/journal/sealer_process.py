@@ -22,6 +22,7 @@ from pathlib import Path
 
 from headgate.errors import ConfigError
 from headgate.journal.segments import last_number, segments
+from headgate.store.backends import ROUTER_SCHEMA
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,8 @@ class JournalSettings:
     segment_bytes: int
     keep_seconds: float | None
     keep_bytes: int | None
+    schema: str = ROUTER_SCHEMA
+    """Of the outbox, if it is in a database."""
 
 
 class Journal:
@@ -162,6 +165,7 @@ class Journal:
         arguments += ["--segment-bytes", str(settings.segment_bytes)]
         arguments += ["--keep-seconds", str(settings.keep_seconds or math.inf)]
         arguments += ["--keep-bytes", str(settings.keep_bytes or sys.maxsize)]
+        arguments += ["--schema", settings.schema]
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

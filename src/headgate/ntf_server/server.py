@@ -17,10 +17,12 @@ from headgate.ntf_server.apps.commands import AppCommands
 from headgate.ntf_server.apps.server import AppServer
 from headgate.ntf_server.apps.settings import AppSettings
 from headgate.ntf_server.host import NtfHost
+from headgate.ntf_server.journal import NtfJournal, NtfJournalSettings
 from headgate.ntf_server.pushing.periodic import LOOK_SECONDS, push_periodically
 from headgate.ntf_server.pushing.provider import PushProvider
 from headgate.ntf_server.pushing.pusher import Pusher
 from headgate.ntf_server.records import Records
+from headgate.ntf_server.records.places import source_of
 from headgate.ntf_server.routers.intake import NoticeIntake
 from headgate.ntf_server.routers.shell import NOTIFIER_SHELL, NotifierShell
 from headgate.server.identity import Identity
@@ -62,6 +64,7 @@ class NtfServer:
         notifiers: NotifierShell,
         intake: NoticeIntake,
         pusher: Pusher,
+        journal: NtfJournal | None,
         closing: AsyncExitStack,
     ) -> None:
         self.records = records
@@ -69,6 +72,7 @@ class NtfServer:
         self.notifiers = notifiers
         self.intake = intake
         self.pusher = pusher
+        self.journal = journal
         self._closing = closing
 
     @classmethod
@@ -79,14 +83,26 @@ class NtfServer:
         folder: Path,
         settings: NtfSettings,
         providers: Mapping[Provider, PushProvider],
+        *,
+        journal: NtfJournalSettings | None = None,
+        waits: Callable[[StoreError], None] = lambda error: None,
     ) -> NtfServer:
         """Open the records, waiting for them if need be, then subscribe at all routers, then let
-        apps in. It owns the providers from here on. Raises `ConfigError` for what waiting does not
-        mend."""
+        apps in. It owns the providers from here on. `waits` is called with each error of a store
+        that cannot be opened yet. Raises `ConfigError` for what waiting does not mend."""
         async with AsyncExitStack() as stack:
-            records = await open_records(settings, folder)
+            unused = await stack.enter_async_context(AsyncExitStack())
+            for provider in providers.values():
+                unused.push_async_callback(provider.close)
+            records = await open_records(settings, folder, waits)
             stack.push_async_callback(records.close)
+            kept = None
+            if journal is not None:
+                source = source_of(settings.store, folder)
+                kept = await NtfJournal.open(records, source, journal, _failed)
+                stack.push_async_callback(kept.close)
             pusher = Pusher(records, providers)
+            unused.pop_all()  # it closes them
             stack.push_async_callback(pusher.close)
             intake = NoticeIntake(records, pusher.push_notices, _failed)
             stack.push_async_callback(intake.close)
@@ -107,7 +123,9 @@ class NtfServer:
             stack.push_async_callback(apps.close)
             if settings.periodic:
                 _keep_running(stack, records, pusher, host.clock, settings.look_seconds)
-            return cls(records, apps, notifiers, intake, pusher, stack.pop_all())
+            if kept is not None:
+                kept.count(intake, pusher, notifiers)
+            return cls(records, apps, notifiers, intake, pusher, kept, stack.pop_all())
 
     @property
     def address(self) -> NtfAddress:
@@ -129,12 +147,15 @@ class NtfServer:
         await self.close()
 
 
-async def open_records(settings: NtfSettings, folder: Path) -> Records:
+async def open_records(
+    settings: NtfSettings, folder: Path, waits: Callable[[StoreError], None]
+) -> Records:
     """The records. A store that cannot be opened may be there in a moment: it is waited for."""
     while True:
         try:
             return await Records.open(settings.store, folder)
         except StoreError as error:
+            waits(error)
             fields = {"error": str(error), "again_in": settings.open_seconds}
             log.error("the store cannot be opened", extra={"fields": fields})
             await asyncio.sleep(settings.open_seconds)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from headgate.errors import HeadgateError
 from headgate.server.config import Config
-from headgate.server.config.sections import ListenSection, Tls
+from headgate.server.config.sections import ListenSection, ServerConfig, Tls
 from headgate.server.file_descriptors import file_descriptors, sessions_possible
 from headgate.server.mode_check import check_modes, check_modes_of_file
 from headgate.server.net.listener import bind
@@ -35,9 +35,12 @@ def findings(config: Config) -> Iterator[Finding]:
     """Look at everything that a start needs. Leaves nothing behind but a new database."""
     running = is_running(config)
     yield Finding("config", True, _config(config))
-    yield _directory(config)
+    if is_durable(config):
+        yield check_directory(config)
+    else:
+        yield Finding("directory", True, "not needed")
     yield _store(config, running)
-    yield _port("admin", config.admin.host, config.admin.port, running)
+    yield check_port("admin", config.admin.host, config.admin.port, running)
     for wire in WIRES:
         listen = wire.listen(config)
         if listen is not None:
@@ -52,7 +55,7 @@ def _listener(
 ) -> Iterator[Finding]:
     """What every wire needs, and what this one needs besides."""
     section = f"listen.{wire.name}"
-    yield _port(section, listen.host, listen.port, running)
+    yield check_port(section, listen.host, listen.port, running)
     if listen.tls is not None:
         yield _certificate(f"{section}.tls", config, listen.tls)
     yield from wire.check(config)
@@ -65,9 +68,8 @@ def _config(config: Config) -> str:
     return "; ".join([*parts, *(f"warning: {w}" for w in config.warnings)])
 
 
-def _directory(config: Config) -> Finding:
-    if not is_durable(config):
-        return Finding("directory", True, "not needed")
+def check_directory(config: ServerConfig) -> Finding:
+    """Whether the state directory can be written, or made."""
     existing = config.directory
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -137,13 +139,14 @@ def _queues(path: Path, config: Config) -> int:
     return count
 
 
-def _port(name: str, host: str, port: int, running: bool) -> Finding:
+def check_port(name: str, host: str, port: int, running: bool, server: str = "router") -> Finding:
+    """Whether the port is free, or taken by the server that is running."""
     where = f"{host} port {port or '0 (any free one)'}"
     try:
         bind(name, host, port).close()
     except HeadgateError as error:
         if running and _answers(host, port):
-            return Finding(name, True, f"{where}: a router is running and listens there")
+            return Finding(name, True, f"{where}: a {server} is running and listens there")
         return Finding(name, False, str(error))
     return Finding(name, True, f"{where} is free")
 

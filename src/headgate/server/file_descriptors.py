@@ -13,6 +13,15 @@ DESCRIPTORS_RESERVED = 128
 logger = logging.getLogger("headgate")
 
 
+def raise_limit(needed: int) -> int:
+    """Allow this process so many, or as many as it may have; return how many that are."""
+    now, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = needed if hard == resource.RLIM_INFINITY else hard
+    if now != resource.RLIM_INFINITY and now < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, needed), hard))
+    return most
+
+
 def file_descriptors(config: Config) -> tuple[int, int]:
     """How many this process may have at most, and how many the sessions could need."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -32,9 +41,7 @@ def sessions_possible(config: Config) -> int:
 def raise_descriptors(config: Config) -> None:
     """Allow as many file descriptors as the sessions could need, or say that there are fewer."""
     most, needed = file_descriptors(config)
-    now, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if now != resource.RLIM_INFINITY and now < needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, needed), hard))
+    raise_limit(needed)
     if most < needed:
         fields = {"sessions": sessions_possible(config), "file_descriptors": most}
         logger.info("fewer sessions than limits.sessions", extra={"fields": fields})

@@ -142,7 +142,7 @@ def make(folder: Path, host: str, now: float) -> None:
         _sync(folder.parent)
     except OSError as error:
         raise ConfigError(
-            f"the router's identity cannot be made in {folder}: {error.strerror};"
+            f"the identity cannot be made in {folder}: {error.strerror};"
             " it needs a folder of its own, in a place where it may write"
         ) from error
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
-from headgate.server.config import Config, Secret
+from headgate.server.config import Secret
+from headgate.server.config.sections import ServerConfig
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-def waits_for_restart(running: Config, new: Config) -> list[str]:
+def waits_for_restart(running: ServerConfig, new: ServerConfig) -> list[str]:
     """The keys whose new values a router takes over only when it starts again."""
     before, after = ({e.key: e.value for e in config.entries} for config in (running, new))
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}

@@ -27,8 +27,9 @@ from headgate.core.turn.slices import Slices
 from headgate.errors import HeadgateError
 from headgate.server import clock, log, notice_file
 from headgate.server.admin import tokens
-from headgate.server.admin.app import make_app, serving
+from headgate.server.admin.app import make_app
 from headgate.server.admin.guard import Names, Visitors
+from headgate.server.admin.http_server import serving
 from headgate.server.admin.metrics import Metrics
 from headgate.server.admin.queues import QueueAdmin
 from headgate.server.admin.sinks import SinkAdmin

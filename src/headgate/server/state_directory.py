@@ -13,6 +13,7 @@ from pathlib import Path
 from headgate.errors import ConfigError
 from headgate.journal.sealer_process import JournalSettings
 from headgate.server.config import Config
+from headgate.server.config.sections import ServerConfig
 from headgate.store import backends
 from headgate.store.backends import backend_of
 from headgate.store.base import Store
@@ -50,8 +51,11 @@ def journal_settings(config: Config) -> JournalSettings | None:
 def is_running(config: Config) -> bool:
     """Whether a router holds the lock beside the database."""
     path = backend_of(config.store.url).lock_file(config.store.url, config.directory)
-    if path is None:
-        return False
+    return path is not None and is_locked(path)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether the lock file of a database is held."""
     try:
         lock = os.open(path, os.O_RDONLY)
     except OSError:
@@ -65,7 +69,7 @@ def is_running(config: Config) -> bool:
     return False
 
 
-def make_directory(config: Config) -> None:
+def make_directory(config: ServerConfig) -> None:
     """Make the state directory, and see whether it can be written."""
     folder = config.directory
     try:

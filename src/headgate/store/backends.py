@@ -14,6 +14,9 @@ from headgate.store.sqlite import SqliteOutbox, SqliteStore
 from headgate.store.sqlite.file import lock_of
 from headgate.store.urls import without_secrets
 
+ROUTER_SCHEMA = "headgate"
+"""Of a database: where a router has its tables."""
+
 
 @dataclass(frozen=True, slots=True)
 class Backend:
@@ -29,8 +32,9 @@ class Backend:
     """Whether anything outlives the router's process."""
     open_store: Callable[[str, Path], Store]
     """The store of a URL, not opened yet. A file is relative to the state directory."""
-    open_outbox: Callable[[str], Outbox] | None
-    """The outbox of `Store.source`, for another process; None if there is nothing for it."""
+    open_outbox: Callable[[str, str], Outbox] | None
+    """The outbox of `Store.source`, for another process, and its schema if it is in a database;
+    None if there is nothing for it."""
     file: Callable[[str, Path], Path | None]
     """The file of a URL, if it is one on this machine."""
     shown: Callable[[str], str]
@@ -57,10 +61,10 @@ def _postgres_store(url: str, directory: Path) -> Store:
     return PostgresStore(url)
 
 
-def _postgres_outbox(url: str) -> Outbox:
+def _postgres_outbox(url: str, schema: str) -> Outbox:
     from headgate.store.postgres import PostgresOutbox  # psycopg is not there for everybody
 
-    return PostgresOutbox(url)
+    return PostgresOutbox(url, schema)
 
 
 MEMORY = Backend(
@@ -79,7 +83,7 @@ SQLITE = Backend(
     pattern=r"sqlite:[^\x00-\x1f\ud800-\udfff]+",
     is_durable=True,
     open_store=lambda url, directory: SqliteStore(_path(url, directory)),
-    open_outbox=lambda url: SqliteOutbox(_path(url)),
+    open_outbox=lambda url, schema: SqliteOutbox(_path(url)),
     file=_path,
     shown=str,
 )
@@ -119,11 +123,11 @@ def open_store(url: str, directory: Path) -> Store:
     return backend_of(url).open_store(url, directory)
 
 
-def open_outbox(url: str) -> Outbox:
+def open_outbox(url: str, schema: str = ROUTER_SCHEMA) -> Outbox:
     """The outbox that `Store.source` names."""
     backend = backend_of(url)
     assert backend.open_outbox is not None, "a store without an outbox has no source"
-    return backend.open_outbox(url)
+    return backend.open_outbox(url, schema)
 
 
 def masked(url: str) -> str:

@@ -24,7 +24,7 @@ from tests.support.agent_records import ask
 TABLES = {
     *("users", "routers", "services", "connections", "receive_queues", "send_queues", "commands"),
     *("ratchets", "skipped_keys", "received", "outgoing", "deliveries"),
-    *("confirmations", "requests"),
+    *("confirmations", "requests", "push_tokens"),
 }
 
 HOLD = """

@@ -17,6 +17,7 @@ from headgate.agent.records import (
     commands,
     connections,
     outgoing,
+    push_tokens,
     ratchets,
     receive_queues,
     received,
@@ -29,6 +30,7 @@ from headgate.agent.records import (
 )
 from headgate.agent.records.connections import ConnectionRecord
 from headgate.agent.records.outgoing import OutgoingMessage
+from headgate.agent.records.push_tokens import PushTokenRecord
 from headgate.agent.records.ratchets import RatchetRecord
 from headgate.agent.records.requests import Asked
 from headgate.agent.records.steps import RatchetStep
@@ -61,6 +63,7 @@ CALLS: list[Call] = [
     (users.get, (1,)),
     (routers.keep, (ADDRESS,)),
     (routers.get, (1,)),
+    (routers.find, (ADDRESS,)),
     (routers.of_user, (1,)),
     (services.put_credentials, (1, 1, CREDENTIALS)),
     (services.get, (1, 1)),
@@ -83,6 +86,7 @@ CALLS: list[Call] = [
     (receive_queues.put_status, (QUEUE, "")),
     (receive_queues.put_notice, (QUEUE, b"")),
     (receive_queues.put_notifier, (QUEUE, b"", b"", b"")),
+    (receive_queues.of_notifier, (1, b"")),
     (receive_queues.put_link, (QUEUE, b"", b"", b"", b"")),
     (services.associate, (1, 1, [queue_id(1)])),
     (services.change, (1, [queue_id(1)])),
@@ -134,6 +138,11 @@ CALLS: list[Call] = [
     *[(requests.waiting_ids, (asked, C1)) for asked in Asked],
     *[(requests.page, (asked,)) for asked in Asked],
     *[(requests.answer, (asked, 1)) for asked in Asked],
+    (push_tokens.keep, (PushTokenRecord("", b"", b"", b""),)),
+    (push_tokens.get, ("", b"")),
+    (push_tokens.put_registered, ("", b"", b"", b"")),
+    (push_tokens.put_verified, ("", b"", True)),
+    (push_tokens.remove, ("", b"")),
     (receive_queues.delete, (QUEUE,)),
     (receive_queues.deleted_of, (C1,)),
     (receive_queues.delete_of, (C1,)),

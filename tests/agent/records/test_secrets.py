@@ -25,6 +25,7 @@ from headgate.agent.records import (
 )
 from headgate.agent.records.connections import ConnectionRecord
 from headgate.agent.records.outgoing import OutgoingMessage, Sealing
+from headgate.agent.records.push_tokens import PushTokenRecord
 from headgate.agent.records.ratchets import RatchetRecord, SkippedKey
 from headgate.agent.records.receive_queues import ReceiveQueue
 from headgate.agent.records.received import Incoming
@@ -52,6 +53,7 @@ VALUES = [
         1, b"", 1, C1, "", S, S, S, S, notifier_key=S, notice_key=S, link_key=S, link_root_key=S
     ),
     SendQueue(1, b"", C1, S, S),
+    PushTokenRecord("", S, S, S, b"", S),
     RatchetRecord(S, S, S, S, S),
     SKIPPED,
     RatchetStep(S, [SKIPPED], [SKIPPED]),

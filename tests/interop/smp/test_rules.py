@@ -13,7 +13,8 @@ from headgate.core.model.parties import Purpose
 from headgate.core.model.tally import Tally
 from headgate.core.turn.store_requests import Batch, Load, Loaded, ServiceRecord
 from headgate.errors import StoreError
-from headgate.server.admin.app import make_app, serving
+from headgate.server.admin.app import make_app
+from headgate.server.admin.http_server import serving
 from headgate.server.admin.metrics import Metrics
 from headgate.server.net.listener import bind
 from headgate.testing.smp_client import SmpClient

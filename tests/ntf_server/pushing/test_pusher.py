@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import StoreError
-from headgate.notify.outcomes import Dead, Failed, Later
+from headgate.notify.outcomes import Dead, Delivered, Failed, Later, PushOutcome
 from headgate.notify.push_content import (
     CheckPush,
     CodePush,
     MessagesPush,
     NoticeEntry,
+    Push,
     open_push,
     parse_entries,
 )
@@ -23,10 +24,10 @@ from headgate.ntf_server.pushing import pusher as pushing
 from headgate.ntf_server.pushing.periodic import push_due
 from headgate.ntf_server.pushing.provider import NullProvider
 from headgate.ntf_server.pushing.pusher import Pusher
-from headgate.ntf_server.pushing.queue import PushKind
+from headgate.ntf_server.pushing.turns import PushKind
 from headgate.ntf_server.records import Records, Tables, notices, tokens
 from headgate.ntf_server.records.routers import RouterNumber
-from headgate.wire.ntf.devices import ApnsDevice, Provider
+from headgate.wire.ntf.devices import ApnsDevice, Device, Provider, WebPushDevice
 from headgate.wire.ntf.statuses import InvalidReason, TokenStatus
 from tests.conformance.ntf_records import ACTIVE, add, notice, subscription
 from tests.support.ntf_examples import WEB_DEVICE
@@ -56,6 +57,21 @@ class PushScene:
     def outcomes(self, kind: PushKind) -> dict[str, int]:
         found = self.pusher.outcomes
         return {label: found[key] for key in found for label in key[2:] if key[1] is kind}
+
+
+class HangingProvider(KeepingProvider):
+    """Does not answer for one host, until it may."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__()
+        self.host = host
+        self.go.clear()
+
+    async def push(self, device: Device, push: Push) -> PushOutcome:
+        self.pushed.append((device, push))
+        if isinstance(device, WebPushDevice) and device.host == self.host:
+            await self.go.wait()
+        return Delivered()
 
 
 @pytest.fixture
@@ -254,6 +270,28 @@ async def test_a_slow_provider_holds_up_no_other(tmp_path: Path) -> None:
         slow.go.set()
         await until(when(lambda: not len(pusher)))
         assert len(slow.pushed) == 5
+        await pusher.close()
+
+
+async def test_an_endpoint_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
+    """A host has a part of the places of its provider; its turns wait without one."""
+    async with await Records.open("sqlite:ntf.db", tmp_path) as records:
+        web, hanging = Provider.WEB_PUSH, HangingProvider("push.example")
+        pusher = Pusher(records, {web: hanging}, under_way_max=4, lane_max=2)
+        for n in range(20):
+            token = replace(ACTIVE, id=bytes([n]) * 24, verify_key=bytes([n]), device=WEB_DEVICE)
+            await records.write(tokens.put, token)
+            pusher.push_check(token)
+        await until(when(lambda: len(pusher) == 20 and len(hanging.pushed) == 2))
+        other = replace(WEB_DEVICE, host="other.example")
+        quick = replace(ACTIVE, id=b"q" * 24, device=other)
+        await records.write(tokens.put, quick)
+        pusher.push_check(quick)
+        await until(when(lambda: pusher.outcomes[web, PushKind.CHECK, "delivered"]))
+        assert [device for device, _ in hanging.pushed] == [WEB_DEVICE, WEB_DEVICE, other]
+        hanging.go.set()
+        await until(when(lambda: not len(pusher)))
+        assert pusher.outcomes == {(web, PushKind.CHECK, "delivered"): 21}
         await pusher.close()
 
 

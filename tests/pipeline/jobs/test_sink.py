@@ -49,7 +49,8 @@ from headgate.pipeline.jobs.sink import (
     target_of,
 )
 from headgate.pipeline.session import reason
-from headgate.server.admin.app import make_app, serving
+from headgate.server.admin.app import make_app
+from headgate.server.admin.http_server import serving
 from headgate.server.admin.sinks import SinkAdmin
 from headgate.server.in_process import InProcessSession
 from headgate.server.net.listener import bind

@@ -9,6 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.core.ntf_facts import (
+    AnyFact,
+    NoticesCounted,
+    NotifierAdded,
+    PushesCounted,
+    TokenRegistered,
+)
 from headgate.errors import PipelineError
 from headgate.pipeline.session import one_line
 from headgate.pipeline.tables import keeper
@@ -19,7 +26,15 @@ from headgate.pipeline.tables.tables import TABLES
 from tests.support.journals import facts_of_a_day, write_journal
 from tests.support.spark_frames import frame
 
-FACTS = list(facts_of_a_day(60))
+AT = 1_760_000_000.0
+FACTS: list[AnyFact] = [
+    *facts_of_a_day(60),
+    TokenRegistered(AT, b"t" * 16, "web_push"),
+    NotifierAdded(AT, b"n" * 16, b"t" * 16, "relay.example:5223"),
+    NoticesCounted(AT, "pushed", 3),
+    PushesCounted(AT, "web_push", "notices", "delivered", 1),
+]
+"""Of a router, and of a notification server."""
 
 
 def catch_up(spark: SparkSession, root: Path, journal: str = "journal") -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.core import facts as f
+from headgate.core import ntf_facts as n
 from headgate.core.model.ids import MessageId, QueueId, ServiceId, SessionId
 from headgate.pipeline.tables import transforms as t
 from tests.support.spark_frames import frame, rows
@@ -194,4 +196,41 @@ def test_channels_displacements_pressure_and_services_keep_what_their_facts_say(
     assert rows(services, "event", "service", "address", "queues", "drift") == [
         ("associated", "abcd", "00ff" * 8, None, None),
         ("subscribed", "abcd", None, 7, "count"),
+    ]
+
+
+def test_facts_of_a_notification_server_have_tables_of_their_own(spark: SparkSession) -> None:
+    token, notifier = b"\x01" * 16, b"\x02" * 16
+    facts = frame(
+        spark,
+        [
+            n.TokenRegistered(NOON, token, "web_push"),
+            n.TokenChanged(NOON, token, "web_push", "ACTIVE"),
+            n.TokenRemoved(NOON, token, 3),
+            n.NotifierAdded(NOON, notifier, token, "relay:5223"),
+            n.NotifierEnded(NOON, notifier, "relay:5223", "AUTH"),
+            n.NotifiersActive(NOON, "relay:5223", 900),
+            n.NoticesCounted(NOON, "pushed", 5),
+            n.PushesCounted(NOON, "web_push", "notices", "delivered", 4),
+        ],
+    )
+
+    def by_kind(kinds: Iterable[type]) -> DataFrame:
+        return facts.where(facts.kind.isin([kind.__name__ for kind in kinds]))
+
+    assert rows(t.tokens(by_kind(t.TOKENS)), "event", "token", "status", "notifiers") == [
+        ("changed", "01" * 16, "ACTIVE", None),
+        ("registered", "01" * 16, None, None),
+        ("removed", "01" * 16, None, 3),
+    ]
+    found = rows(t.notifiers(by_kind(t.NOTIFIERS)), "event", "notifier", "status", "notifiers")
+    assert found == [
+        ("active", None, None, 900),
+        ("added", "02" * 16, None, 1),
+        ("ended", "02" * 16, "AUTH", 1),
+    ]
+    assert rows(t.notices(by_kind([n.NoticesCounted])), "outcome", "notices") == [("pushed", 5)]
+    pushes = t.pushes(by_kind([n.PushesCounted]))
+    assert rows(pushes, "provider", "push", "outcome", "pushes") == [
+        ("web_push", "notices", "delivered", 4)
     ]

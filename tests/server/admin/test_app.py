@@ -21,8 +21,9 @@ from headgate.core.model.window import Window
 from headgate.errors import ConfigError
 from headgate.expr.predicate import compile_expression
 from headgate.server.admin import app as admin_app
-from headgate.server.admin import guard
-from headgate.server.admin.app import PATHS, make_app, serving
+from headgate.server.admin import guard, http_server
+from headgate.server.admin.app import PATHS, make_app
+from headgate.server.admin.http_server import serving
 from headgate.server.admin.sinks import SinkAdmin
 from headgate.server.in_process import InProcessSession
 from headgate.server.net.listener import bind
@@ -136,7 +137,7 @@ async def test_a_failure_inside_says_nothing_about_itself() -> None:
     async with serving(app(status=broken), listening):
         answer = await ask(listening.getsockname()[1], request)
     assert answer.startswith(b"HTTP/1.1 500")
-    assert b"the router failed to answer" in answer
+    assert b"the server failed to answer" in answer
     assert b"secret" not in answer
 
 
@@ -401,8 +402,8 @@ async def test_silent_requests_leave_room_for_health(tmp_path: Path, is_known: b
     port = listening.getsockname()[1]
     request = HELD + (KNOWN if is_known else b"") + b"\r\n"
     async with desk.opened(), serving(guarded, listening):
-        open_ones = [await held(port, request) for _ in range(2 * admin_app.CONNECTIONS)]
-        refused = await first_lines(open_ones, admin_app.CONNECTIONS - guard.WORKING)
+        open_ones = [await held(port, request) for _ in range(2 * http_server.CONNECTIONS)]
+        refused = await first_lines(open_ones, http_server.CONNECTIONS - guard.WORKING)
         assert {line.split()[1] for line in refused if line} == {b"503" if is_known else b"401"}
         for path in (b"/healthz", b"/readyz"):
             answered = await ask(port, CLOSING.replace(b"/healthz", path).replace(KNOWN, b""))
@@ -416,7 +417,7 @@ async def test_silent_connections_make_room_for_newer_ones() -> None:
     listening = bind("admin", "127.0.0.1", 0)
     port = listening.getsockname()[1]
     async with serving(app(), listening):
-        silent = [await held(port, b"GET /") for _ in range(3 * admin_app.CONNECTIONS)]
+        silent = [await held(port, b"GET /") for _ in range(3 * http_server.CONNECTIONS)]
         for _ in range(3):
             assert (await ask(port, CLOSING)).startswith(b"HTTP/1.1 200")
         oldest, _ = silent[0]
@@ -430,7 +431,7 @@ async def test_silent_connections_make_room_for_newer_ones() -> None:
 async def test_a_request_that_was_refused_does_not_keep_its_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(admin_app, "LINGER_SECONDS", 0.05)
+    monkeypatch.setattr(http_server, "LINGER_SECONDS", 0.05)
     listening = bind("admin", "127.0.0.1", 0)
     async with serving(app(), listening), asyncio.timeout(30):
         reader, writer = await held(listening.getsockname()[1], HELD + b"\r\nabc")
@@ -468,7 +469,7 @@ async def test_a_question_whose_body_does_not_come_is_given_up(
 
 async def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than the kernel takes, asked for by somebody who knows the token."""
-    monkeypatch.setattr(admin_app, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(http_server, "IDLE_SECONDS", 0.1)
     listening = bind("admin", "127.0.0.1", 0)
     large = {"text": "x" * 64_000_000}
     request = CLOSING.replace(b"/healthz", b"/status.json")
@@ -487,7 +488,7 @@ async def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.Monke
 
 
 async def test_a_connection_without_a_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin_app, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(http_server, "IDLE_SECONDS", 0.05)
     listening = bind("admin", "127.0.0.1", 0)
     port = listening.getsockname()[1]
     async with serving(app(), listening):

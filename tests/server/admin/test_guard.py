@@ -14,8 +14,9 @@ import pytest
 
 from headgate.client.admin import ROWS
 from headgate.server.admin import guard
-from headgate.server.admin.app import make_app, serving
+from headgate.server.admin.app import make_app
 from headgate.server.admin.guard import Names, Visitors
+from headgate.server.admin.http_server import serving
 from headgate.server.net.listener import bind
 from tests.server.test_serve import CONFIG, Served
 

@@ -32,7 +32,8 @@ from headgate.core.redis.acl import AccessControl
 from headgate.core.redis.cluster import Cluster, Node
 from headgate.server.admin import app as admin_app
 from headgate.server.admin import sinks, staging
-from headgate.server.admin.app import make_app, serving
+from headgate.server.admin.app import make_app
+from headgate.server.admin.http_server import serving
 from headgate.server.admin.sinks import SinkAdmin
 from headgate.server.in_process import InProcessSession
 from headgate.server.net.listener import bind

@@ -168,6 +168,17 @@ def put_notifier(
     )
 
 
+def of_notifier(tables: Database, router: RouterId, notifier_id: bytes) -> ReceiveQueue | None:
+    """The queue of a notifier, unless it was deleted."""
+    row = tables.one(
+        f"SELECT {COLUMNS} FROM receive_queues"
+        " WHERE router = ? AND notifier_id = ? AND deleted = 0",
+        router,
+        notifier_id,
+    )
+    return None if row is None else _queue(row)
+
+
 def put_link(
     tables: Database,
     key: QueueKey,

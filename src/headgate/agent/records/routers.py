@@ -9,6 +9,7 @@ from headgate.store.sqlite.rows import Row
 from headgate.wire.smp.codec.router_address import RouterAddress
 
 COLUMNS = "id, hosts, written_port, key_hash, password"
+FIND = "SELECT id FROM routers WHERE host = ? AND port = ? AND key_hash = ?"
 
 
 @value
@@ -23,7 +24,7 @@ def keep(tables: Database, address: RouterAddress) -> RouterId:
     """The number of a router. One that is known takes over the other hosts and the password, if
     there is one, of the address that was given last."""
     # S004-16: the key hash belongs to the key, so one address with two of them is two routers.
-    key = (address.hosts[0].lower(), address.port, address.key_hash)
+    key = _key(address)
     tables.change(
         "INSERT INTO routers (host, port, key_hash, hosts, written_port, password)"
         " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (host, port, key_hash) DO UPDATE"
@@ -33,8 +34,13 @@ def keep(tables: Database, address: RouterAddress) -> RouterId:
         address.written_port,
         address.password,
     )
-    question = "SELECT id FROM routers WHERE host = ? AND port = ? AND key_hash = ?"
-    return tables.number(question, *key)
+    return tables.number(FIND, *key)
+
+
+def find(tables: Database, address: RouterAddress) -> RouterId | None:
+    """The number of a router, if it is known."""
+    row = tables.one(FIND, *_key(address))
+    return None if row is None else row[0]
 
 
 def get(tables: Database, router: RouterId) -> Router | None:
@@ -58,6 +64,10 @@ def of_user(tables: Database, user: UserId) -> list[RouterId]:
     while row := tables.one(question, user, found[-1] if found else 0):
         found.append(row[0])
     return found
+
+
+def _key(address: RouterAddress) -> tuple[str, int, bytes]:
+    return address.hosts[0].lower(), address.port, address.key_hash
 
 
 def _router(row: Row) -> Router:

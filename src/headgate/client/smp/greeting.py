@@ -63,7 +63,9 @@ class Stream:
         """The certificate of the other end."""
 
     @classmethod
-    async def open(cls, host: str, port: int, context: ssl.SSLContext) -> Stream:
+    async def open(
+        cls, host: str, port: int, context: ssl.SSLContext, *, who: str = "router"
+    ) -> Stream:
         """Raises `NotConnected`, or `HostNotFound` if the host's name is the reason.
 
         The name is not sent: routers that also serve HTTPS take a connection that names its host
@@ -79,7 +81,7 @@ class Stream:
             raise HostNotFound(f"{host} is not found: {reason}") from error
         except OSError as error:
             raise NotConnected(
-                f"no router answers on {host}:{port}: {error.strerror or error}"
+                f"no {who} answers on {host}:{port}: {error.strerror or error}"
             ) from error
         # A block counts as written when it has left, not while it waits in a buffer of TLS.
         writer.transport.set_write_buffer_limits(high=1)

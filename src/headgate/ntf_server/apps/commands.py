@@ -202,6 +202,7 @@ def _register(tables: Tables, asked: c.TNew, fresh: FreshToken, day: int) -> Tok
     token = register(found, asked, fresh, day)
     if token is not found:
         tokens.put(tables, token)
+        tokens.record(tables, found, token)
     return token
 
 

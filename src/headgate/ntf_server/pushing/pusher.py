@@ -18,16 +18,12 @@ from headgate.errors import StoreError
 from headgate.notify.outcomes import Dead, Delivered, Failed, Later, PushOutcome
 from headgate.notify.push_content import CheckPush, CodePush, Push, seal_code, seal_entries
 from headgate.notify.tokens import Token, confirm, invalidate
+from headgate.ntf_server.pushing.lanes import LANE_MAX
 from headgate.ntf_server.pushing.provider import PushProvider
-from headgate.ntf_server.pushing.queue import (
-    SIZE_MAX,
-    UNDER_WAY_MAX,
-    ProviderQueue,
-    PushKind,
-    Turn,
-)
+from headgate.ntf_server.pushing.queue import SIZE_MAX, UNDER_WAY_MAX, ProviderQueue
+from headgate.ntf_server.pushing.turns import PushKind, Turn
 from headgate.ntf_server.records import Records, Tables, notices, tokens
-from headgate.wire.ntf.devices import Provider
+from headgate.wire.ntf.devices import Provider, WebPushDevice
 from headgate.wire.ntf.statuses import TokenStatus
 
 log = logging.getLogger("headgate.ntf")
@@ -58,12 +54,16 @@ class Pusher:
         *,
         size_max: int = SIZE_MAX,
         under_way_max: int = UNDER_WAY_MAX,
+        lane_max: int = LANE_MAX,
     ) -> None:
         self._records = records
         self._providers = dict(providers)
         self._queues = {
             provider: ProviderQueue(
-                partial(self._send, provider), size_max=size_max, under_way_max=under_way_max
+                partial(self._send, provider),
+                size_max=size_max,
+                under_way_max=under_way_max,
+                lane_max=lane_max,
             )
             for provider in providers
         }
@@ -122,14 +122,29 @@ class Pusher:
         if made is None or made.token.device.provider is not provider:
             self.outcomes[provider, turn.kind, "not_wanted"] += 1
             return
-        outcome = await self._bring(provider, made.token, made.push)
+        outcome = await self._bring(provider, turn, made)
+        if outcome is None:
+            return
         try:
             await self._keep(provider, turn, made, outcome)
         except StoreError as error:
             # The next push to the device finds the same out.
             log.error("what became of a push is not kept", extra={"fields": {"error": str(error)}})
 
-    async def _bring(self, provider: Provider, token: Token, push: Push) -> PushOutcome:
+    async def _bring(self, provider: Provider, turn: Turn, made: MadePush) -> PushOutcome | None:
+        """Bring a push; none if the host that it goes to has enough of them: then it comes back."""
+        device, queue = made.token.device, self._queues[provider]
+        if not isinstance(device, WebPushDevice):
+            return await self._outcome(provider, made.token, made.push)
+        lane = device.host.lower()
+        if not queue.enter(lane, turn):
+            return None
+        try:
+            return await self._outcome(provider, made.token, made.push)
+        finally:
+            queue.leave(lane)
+
+    async def _outcome(self, provider: Provider, token: Token, push: Push) -> PushOutcome:
         try:
             async with asyncio.timeout(PUSH_SECONDS):
                 return await self._providers[provider].push(token.device, push)

@@ -8,36 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from enum import Enum
 from typing import Final
 
 from headgate.agent.tasks import Tasks
-from headgate.core.model.value import value
 from headgate.notify.notices import WaitingPushes
+from headgate.ntf_server.pushing.lanes import LANE_MAX, Lanes
+from headgate.ntf_server.pushing.turns import PushKind, Turn, TurnKey
 
 SIZE_MAX: Final = 100_000
 """Tokens that wait for one provider with one kind of push."""
 
 UNDER_WAY_MAX: Final = 100
 """Pushes that one provider has not answered."""
-
-
-class PushKind(Enum):
-    """What a push is for. The value is its label in the metrics."""
-
-    CODE = "code"
-    NOTICES = "notices"
-    CHECK = "check"
-
-
-@value
-class Turn:
-    """A push whose time has come."""
-
-    kind: PushKind
-    token: bytes
-    is_second: bool = False
-    """The provider took it not the first time."""
 
 
 class ProviderQueue:
@@ -50,25 +32,28 @@ class ProviderQueue:
         *,
         size_max: int = SIZE_MAX,
         under_way_max: int = UNDER_WAY_MAX,
+        lane_max: int = LANE_MAX,
     ) -> None:
         self._send = send
         self._size_max = size_max
         self._under_way_max = under_way_max
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
-        self._asked: dict[tuple[PushKind, bytes], Turn] = {}
+        self._asked: dict[TurnKey, Turn] = {}
         """Codes and periodic pushes, in their order."""
         self._notices = WaitingPushes(size_max + under_way_max)
-        self._second: dict[tuple[PushKind, bytes], asyncio.TimerHandle] = {}
+        self._second: dict[TurnKey, asyncio.TimerHandle] = {}
         """Turns that come again, because the provider asked for it, or the records failed."""
         self._notified: dict[bytes, bool] = {}
         """Tokens whose notices are under way, and whether others have come since."""
+        self._lanes = Lanes(lane_max)
         self._under_way = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         """How many wait or are under way."""
-        return len(self._asked) + len(self._notices) + len(self._second) + self._under_way
+        waiting = len(self._asked) + len(self._notices) + len(self._second) + len(self._lanes)
+        return waiting + self._under_way
 
     def add(self, kind: PushKind, token: bytes) -> bool:
         """Let a token wait for a push of this kind. False if there is no room."""
@@ -76,12 +61,23 @@ class ProviderQueue:
 
     def add_later(self, turn: Turn, seconds: float) -> bool:
         """Let a turn that is under way come once more. False if there is no room for it."""
-        key = turn.kind, turn.token
+        key = turn.key
         if len(self._second) >= self._size_max:
             return False
         if key not in self._second:
             self._second[key] = self._loop.call_later(seconds, self._add_second, turn)
         return True
+
+    def enter(self, lane: str, turn: Turn) -> bool:
+        """Whether `send` may go on with a turn, now that it knows for which host it is. If not, it
+        comes back when there is room; whoever entered leaves."""
+        return self._lanes.enter(lane, turn)
+
+    def leave(self, lane: str) -> None:
+        turn = self._lanes.leave(lane)
+        if turn is not None:
+            self._asked.setdefault(turn.key, turn)
+            self._go_on()
 
     async def close(self) -> None:
         """Begin nothing more. What waits is lost; the next notice brings it again."""
@@ -98,13 +94,13 @@ class ProviderQueue:
         else:
             has_room = len(self._asked) < self._size_max
             if has_room:
-                self._asked.setdefault((turn.kind, turn.token), turn)
+                self._asked.setdefault(turn.key, turn)
         self._go_on()
         return has_room
 
     def _add_notices(self, token: bytes) -> bool:
         key = PushKind.NOTICES, token
-        if key in self._second or key in self._asked:
+        if key in self._second or key in self._asked or key in self._lanes:
             # What is pushed then has this notice, too, and not before the provider wants it.
             return True
         if len(self._notices) >= self._size_max:
@@ -116,7 +112,7 @@ class ProviderQueue:
         return self._notices.add(token, self._loop.time())
 
     def _add_second(self, turn: Turn) -> None:
-        del self._second[turn.kind, turn.token]
+        del self._second[turn.key]
         self._add(turn)
 
     def _go_on(self) -> None:

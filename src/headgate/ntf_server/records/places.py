@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from headgate.errors import ConfigError
 from headgate.ntf_server.records.sqlite import NtfFile
 from headgate.ntf_server.records.tables import Place
 from headgate.store.backends import POSTGRES, SQLITE, backend_of, masked
+
+SCHEMA: Final = "headgate_ntf"
+"""Of a database, where the tables are."""
+
+
+def source_of(url: str, directory: Path) -> str:
+    """How another process finds what a URL names."""
+    file = backend_of(url).file(url, directory)
+    return url if file is None else f"sqlite:{file.absolute()}"
+
 
 FORMS = f"{SQLITE.form} or {POSTGRES.form}"
 

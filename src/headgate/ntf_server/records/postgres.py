@@ -9,14 +9,17 @@ from typing import Final
 import psycopg
 
 from headgate.errors import StoreError
+from headgate.ntf_server.records.places import SCHEMA
 from headgate.ntf_server.records.tables import IDS, Row
 from headgate.store.postgres.advice import describe
 from headgate.store.postgres.database import Database, Lost
 from headgate.store.postgres.schema import SchemaOwner
 
 NTF_SCHEMA: Final = SchemaOwner(
-    "notification server", "headgate_ntf", 0x48474E54, "headgate.ntf_server.records"
+    "notification server", SCHEMA, 0x48474E54, "headgate.ntf_server.records"
 )
+SHARD: Final = 0
+"""All is in one."""
 STATEMENT_SECONDS: Final = 30.0
 
 
@@ -24,7 +27,8 @@ class NtfDatabase:
     """A database. If the connection is lost at COMMIT, it is found out whether that was done."""
 
     def __init__(self, url: str) -> None:
-        self._database = Database(url, 0, STATEMENT_SECONDS, NTF_SCHEMA)
+        self.url = url
+        self._database = Database(url, SHARD, STATEMENT_SECONDS, NTF_SCHEMA)
 
     @property
     def name(self) -> str:
@@ -46,17 +50,20 @@ class NtfDatabase:
     def commit(self, work: Callable[[], None]) -> None:
         self._database.run(lambda: self._database.transaction(work))
 
+    def probe(self) -> None:
+        self._database.probe()
+
     def do(self, statement: str) -> None:
         self._database.change(statement)
 
     def ask(self, question: str, values: Sequence[object]) -> list[Row]:
-        return self._database.ask(_translated(question), *values)
+        return self._database.ask(translated(question), *values)
 
     def ask_about(self, question: str, ids: Sequence[bytes], values: Sequence[object]) -> list[Row]:
-        return self._database.ask(_translated(question), *values, list(ids))
+        return self._database.ask(translated(question), *values, list(ids))
 
     def change_many(self, change: str, rows: Sequence[Row]) -> int:
-        text = _translated(change)
+        text = translated(change)
         if len(rows) == 1:
             return self._database.change(text, *rows[0])
         return self._database.change_many(text, rows)
@@ -77,5 +84,5 @@ class NtfDatabase:
 
 
 @cache
-def _translated(text: str) -> str:
+def translated(text: str) -> str:
     return text.replace(IDS, "= ANY(?)").replace("?", "%b")

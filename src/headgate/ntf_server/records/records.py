@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
+from headgate.ntf_server.records import outbox
+from headgate.ntf_server.records.fact_box import FactBox, FactRow
 from headgate.ntf_server.records.places import open_place
 from headgate.ntf_server.records.tables import Place, Tables
 from headgate.store.writer import Writer
@@ -33,7 +35,9 @@ class Records:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._writer = Writer(place.name, place, Tables(place))
+        self.box = FactBox()
+        """Facts for the journal, which are written with what they say."""
+        self._writer = Writer(place.name, place, Tables(place, self.box))
 
     @classmethod
     async def open(cls, url: str, directory: Path = Path()) -> Records:
@@ -41,6 +45,15 @@ class Records:
         records = cls(open_place(url, directory))
         await records._writer.open()
         return records
+
+    async def probe(self) -> None:
+        """See that the place answers, or raise `StoreError`."""
+        await self.read(Tables.probe)
+
+    async def keep_facts(self, sealed: int) -> None:
+        """Record facts from here on; in segments are those up to this number."""
+        last, size = await self.read(outbox.unsealed)
+        self.box.start(max(last, sealed), size)
 
     @property
     def name(self) -> str:
@@ -62,7 +75,28 @@ class Records:
     ) -> asyncio.Future[T]:
         """Take a job that changes tables. It has its place in the order when this returns, and is
         on the disk when the future is done."""
-        return self._writer.submit(lambda tables: job(tables, *args, **named), is_writing=True)
+        if not self.box.is_on:
+            return self._writer.submit(lambda tables: job(tables, *args, **named), is_writing=True)
+        written: list[FactRow] = []
+
+        def work(tables: Tables) -> T:
+            written.clear()
+            tables.facts.clear()
+            result = job(tables, *args, **named)
+            row = self.box.row(tables.facts) if tables.facts else None
+            if row is not None:
+                outbox.put(tables, row)
+                written.append(row)
+            return result
+
+        def stored(done: asyncio.Future[T]) -> None:
+            if not done.cancelled() and done.exception() is None:
+                for row in written:
+                    self.box.stored(row)
+
+        waiting = self._writer.submit(work, is_writing=True)
+        waiting.add_done_callback(stored)
+        return waiting
 
     def read(
         self, job: Callable[Concatenate[Tables, P], T], *args: P.args, **named: P.kwargs

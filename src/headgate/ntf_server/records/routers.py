@@ -12,6 +12,7 @@ from typing import Final, NewType
 from headgate.core.model.ids import ServiceId
 from headgate.core.model.tally import NOTHING, Tally
 from headgate.core.model.value import value
+from headgate.core.ntf_facts import ServiceForgotten
 from headgate.notify.subscriptions import router_key
 from headgate.ntf_server.records.tables import Row, Tables
 from headgate.wire.smp.codec.encoding import FieldReader
@@ -44,6 +45,11 @@ class RouterRecord:
     """What the router called us; none before the first handshake."""
     tally: Tally
     """Of the subscriptions that are associated with the service."""
+
+
+def shown(address: RouterAddress) -> str:
+    """A router as people know it, without its fingerprint."""
+    return f"{address.hosts[0]}:{address.port}"
 
 
 def number_of(tables: Tables, address: RouterAddress) -> RouterNumber:
@@ -112,6 +118,9 @@ def put_tally(tables: Tables, number: RouterNumber, tally: Tally) -> None:
 def forget_service(tables: Tables, number: RouterNumber) -> None:
     """The router does not know the service, or calls it otherwise: credentials, id, tally and all
     flags go together, and subscriptions are single from now on."""
+    record = get(tables, number) if tables.keeps_facts else None
+    if record is not None and record.credentials is not None:
+        tables.record(ServiceForgotten(tables.now(), shown(record.address), record.tally.count))
     # S001-91: one transaction, so that no flag outlives the service.
     clear_associations(tables, number)
     tables.change(

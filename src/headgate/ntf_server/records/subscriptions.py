@@ -6,12 +6,20 @@ its router and the count of its token in the same transaction.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from headgate.core.model.ids import QueueId
-from headgate.core.model.tally import Tally
+from headgate.core.model.tally import Tally, name_of
 from headgate.core.model.value import value
+from headgate.core.ntf_facts import (
+    NotifierAdded,
+    NotifierEnded,
+    NotifierRemoved,
+    NotifiersActive,
+    NotifiersLost,
+)
 from headgate.notify.subscriptions import (
     WANTED,
     NotifierSubscription,
@@ -89,6 +97,7 @@ def put(tables: Tables, router: RouterNumber, subscription: NotifierSubscription
             router,
         )
         tables.change("UPDATE tokens SET held = held + 1 WHERE id = ?", subscription.token)
+        _record_added(tables, subscription)
     else:
         tables.change(
             "UPDATE subscriptions SET address = ?, status = ?, error = ?, assoc = ? WHERE id = ?",
@@ -96,6 +105,8 @@ def put(tables: Tables, router: RouterNumber, subscription: NotifierSubscription
             *_state(subscription),
             subscription.id,
         )
+        if not before.is_wanted and subscription.is_wanted:
+            _record_added(tables, subscription)
     _retally(tables, router, [(before, subscription)])
 
 
@@ -108,6 +119,8 @@ def change(
     changes = [(old, new) for old in before if (new := decide(old)) is not old]
     tables.change_many(SET, ((*_state(new), new.id) for _, new in changes))
     _retally(tables, router, changes)
+    if tables.keeps_facts:
+        _record_changes(tables, changes)
     return [new for _, new in changes]
 
 
@@ -121,12 +134,16 @@ def change_one(tables: Tables, id: bytes, decide: Decision) -> None:
 def lose(tables: Tables, router: RouterNumber) -> int:
     """The session with a router is lost; see `headgate.notify.subscriptions.lose`. One statement,
     however many there are, and nothing of the router is written."""
-    return tables.change(
+    lost = tables.change(
         "UPDATE subscriptions SET status = ? WHERE router = ? AND status = ? AND NOT assoc",
         SubscriptionStatus.INACTIVE.value,
         router,
         SubscriptionStatus.ACTIVE.value,
     )
+    record = routers.get(tables, router) if lost and tables.keeps_facts else None
+    if record is not None:
+        tables.record(NotifiersLost(tables.now(), routers.shown(record.address), lost))
+    return lost
 
 
 def retry_services(tables: Tables, router: RouterNumber) -> list[NotifierSubscription]:
@@ -198,6 +215,8 @@ def remove(tables: Tables, id: bytes) -> RemovedSubscription | None:
     tables.change("DELETE FROM subscriptions WHERE id = ?", id)
     tables.change("UPDATE tokens SET held = held - 1 WHERE id = ?", subscription.token)
     _retally(tables, router, [(subscription, None)])
+    name = name_of(QueueId(subscription.notifier))
+    tables.record(NotifierRemoved(tables.now(), name, routers.shown(subscription.router)))
     return RemovedSubscription(id, router, subscription.notifier, subscription.is_associated)
 
 
@@ -229,6 +248,12 @@ def counts(tables: Tables) -> dict[SubscriptionStatus, int]:
     return {SubscriptionStatus(status): count for status, count in rows}
 
 
+def counts_by_router(tables: Tables) -> dict[tuple[RouterNumber, SubscriptionStatus], int]:
+    """The same at each router."""
+    rows = tables.ask("SELECT router, status, count(*) FROM subscriptions GROUP BY router, status")
+    return {(router, SubscriptionStatus(status)): count for router, status, count in rows}
+
+
 def decode(row: Row) -> NotifierSubscription:
     id, token, address, notifier, key, status, error, assoc = row
     return NotifierSubscription(
@@ -249,6 +274,30 @@ def _state(subscription: NotifierSubscription) -> Row:
         subscription.error.encode("utf-8", "surrogateescape"),
         subscription.is_associated,
     )
+
+
+def _record_added(tables: Tables, added: NotifierSubscription) -> None:
+    names = name_of(QueueId(added.notifier)), name_of(QueueId(added.token))
+    tables.record(NotifierAdded(tables.now(), *names, routers.shown(added.router)))
+
+
+def _record_changes(
+    tables: Tables, changes: Sequence[tuple[NotifierSubscription, NotifierSubscription]]
+) -> None:
+    """One fact for each that is over. Of those that are active now there is one for all: after a
+    restart they are as many as there are."""
+    active: Counter[str] = Counter()
+    for before, after in changes:
+        if before.status is after.status:
+            continue
+        router = routers.shown(after.router)
+        if after.status is SubscriptionStatus.ACTIVE:
+            active[router] += 1
+        elif not after.is_wanted:
+            name = name_of(QueueId(after.notifier))
+            tables.record(NotifierEnded(tables.now(), name, router, after.status.value))
+    for router, count in active.items():
+        tables.record(NotifiersActive(tables.now(), router, count))
 
 
 def _retally(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
+from headgate.core.ntf_facts import AnyFact
+from headgate.ntf_server.records.fact_box import FactBox
 from headgate.store.writer import Transactions
 
 Row: TypeAlias = tuple[Any, ...]
@@ -24,6 +26,10 @@ class Place(Transactions, Protocol):
 
     def ask(self, question: str, values: Sequence[object]) -> list[Row]: ...
 
+    def probe(self) -> None:
+        """See that it answers."""
+        ...
+
     def ask_about(self, question: str, ids: Sequence[bytes], values: Sequence[object]) -> list[Row]:
         """A question with `IDS` in it, and values before that."""
         ...
@@ -40,9 +46,31 @@ class Tables:
     nothing. It must change nothing outside of the tables, since it may be run a second time.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, box: FactBox | None = None) -> None:
         self._place = place
         self.is_writing = False
+        self._box = FactBox() if box is None else box
+        self.facts: list[AnyFact] = []
+        """What the job that is being done has recorded."""
+
+    @property
+    def keeps_facts(self) -> bool:
+        """Whether anybody wants them; they may take a question."""
+        return self._box.is_on
+
+    def now(self) -> float:
+        """For facts."""
+        return self._box.clock()
+
+    def record(self, fact: AnyFact) -> None:
+        """This happens with the job."""
+        assert self.is_writing, "a job that records something goes through write()"
+        if self._box.is_on:
+            self.facts.append(fact)
+
+    def probe(self) -> None:
+        """See that the place answers."""
+        self._place.probe()
 
     def ask(self, question: str, *values: object) -> list[Row]:
         return self._place.ask(question, values)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from headgate.core.model.ids import QueueId
+from headgate.core.model.tally import name_of
+from headgate.core.ntf_facts import TokenChanged, TokenRegistered, TokenRemoved
 from headgate.notify.tokens import Token
 from headgate.ntf_server.records import subscriptions
 from headgate.ntf_server.records.subscriptions import RemovedSubscription
 from headgate.ntf_server.records.tables import Row, Tables
-from headgate.wire.ntf.devices import Device, read_device
+from headgate.wire.ntf.devices import Device, Provider, read_device
 from headgate.wire.ntf.statuses import InvalidReason, TokenStatus
 from headgate.wire.smp.codec.encoding import FieldReader
 
@@ -68,13 +71,26 @@ def change(tables: Tables, id: bytes, decide: Callable[[Token], Token]) -> Token
     token = decide(before)
     if token is not before:
         put(tables, token)
+        record(tables, before, token)
     return token
+
+
+def record(tables: Tables, before: Token | None, token: Token) -> None:
+    """The fact of a token that was put, if it is one."""
+    name, provider = name_of(QueueId(token.id)), token.device.provider.name.lower()
+    if before is None:
+        tables.record(TokenRegistered(tables.now(), name, provider))
+    elif (before.status, before.device) != (token.status, token.device):
+        reason = "" if token.reason is None else f",{token.reason.value}"
+        status = token.status.value + reason
+        tables.record(TokenChanged(tables.now(), name, provider, status))
 
 
 def remove(tables: Tables, id: bytes) -> list[RemovedSubscription]:
     """Remove a token with its subscriptions, which are returned, and their notices."""
     removed = subscriptions.remove_of(tables, id)
-    tables.change("DELETE FROM tokens WHERE id = ?", id)
+    if tables.change("DELETE FROM tokens WHERE id = ?", id):
+        tables.record(TokenRemoved(tables.now(), name_of(QueueId(id)), len(removed)))
     return removed
 
 
@@ -92,6 +108,16 @@ def counts(tables: Tables) -> dict[TokenStatus, int]:
     """How many tokens are in each status. This reads them all."""
     rows = tables.ask("SELECT status, count(*) FROM tokens GROUP BY status")
     return {TokenStatus(status): count for status, count in rows}
+
+
+def counts_by_provider(tables: Tables) -> dict[tuple[Provider, TokenStatus], int]:
+    """The same for each provider, which is what a device begins with."""
+    rows = tables.ask(
+        "SELECT substr(device, 1, 2), status, count(*) FROM tokens GROUP BY 1, 2 ORDER BY 1, 2"
+    )
+    return {
+        (Provider(bytes(provider)), TokenStatus(status)): count for provider, status, count in rows
+    }
 
 
 def decode(row: Row) -> Token:

@@ -157,6 +157,10 @@ class NotifierShell:
     def status(self) -> list[SlotStatus]:
         return self._engine.status()
 
+    def address_of(self, router: int) -> RouterAddress:
+        """Of a router that the status names."""
+        return self._sessions.routers[router]
+
     def _add_router(self, router: RouterNumber, address: RouterAddress) -> None:
         self._sessions.routers[router] = address
         self._numbers[router_key(address)] = router

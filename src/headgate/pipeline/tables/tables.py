@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 
 from headgate.core import facts as f
-from headgate.core.facts import Fact
+from headgate.core import ntf_facts as n
+from headgate.core.ntf_facts import AnyFact
 from headgate.pipeline.source.schema import FACTS, PROPERTIES
 from headgate.pipeline.tables import match_counts
 from headgate.pipeline.tables import transforms as t
@@ -27,7 +28,7 @@ class Table:
 
     name: str
     about: str
-    kinds: tuple[type[Fact], ...]
+    kinds: tuple[type[AnyFact], ...]
     """The facts it is made of; all of them if it names none."""
     make: Step | None
     """The rows of one batch of facts; none if they take more than the facts."""
@@ -59,6 +60,7 @@ DOMAIN = ("string", "the domain of a shared queue")
 APP = ("string", "the app; empty for a queue without apps")
 MESSAGE = ("binary", "the id of the message")
 SESSION = ("bigint", "the session; a router that starts anew counts anew")
+TOKEN = ("string", "the digest of the token in hex")
 DAY = ("date", "the day in UTC; tables are partitioned by it")
 
 
@@ -261,6 +263,67 @@ TABLES: Mapping[str, Table] = {
                 "by": ("bigint", "the session that has it now"),
                 "queues": ("bigint", "how many queues the service has"),
                 "drift": ("string", "how the session's tally differed"),
+                "day": DAY,
+            },
+        ),
+        Table(
+            "tokens",
+            "What happened to tokens of a notification server.",
+            tuple(t.TOKENS),
+            t.tokens,
+            {
+                "number": NUMBER,
+                "time": TIME,
+                "event": ("string", ", ".join(t.TOKENS.values())),
+                "token": TOKEN,
+                "provider": ("string", "who brings pushes to the device"),
+                "status": ("string", "the one it has now"),
+                "notifiers": ("bigint", "those that went with it"),
+                "day": DAY,
+            },
+        ),
+        Table(
+            "notifiers",
+            "What a notification server subscribed to, and what became of it.",
+            tuple(t.NOTIFIERS),
+            t.notifiers,
+            {
+                "number": NUMBER,
+                "time": TIME,
+                "event": ("string", ", ".join(t.NOTIFIERS.values())),
+                "router": ("string", "its host and port"),
+                "notifier": ("string", "the digest of a notifier in hex; null if it is many"),
+                "token": TOKEN,
+                "status": ("string", "why it ended"),
+                "notifiers": ("bigint", "how many the row is for"),
+                "day": DAY,
+            },
+        ),
+        Table(
+            "notices",
+            "Notices that came to a notification server in each second.",
+            (n.NoticesCounted,),
+            t.notices,
+            {
+                "number": NUMBER,
+                "time": ("timestamp", "the end of the second"),
+                "outcome": ("string", "pushed, no_token or inactive"),
+                "notices": ("bigint", "how many"),
+                "day": DAY,
+            },
+        ),
+        Table(
+            "pushes",
+            "Pushes of a notification server in each second.",
+            (n.PushesCounted,),
+            t.pushes,
+            {
+                "number": NUMBER,
+                "time": ("timestamp", "the end of the second"),
+                "provider": ("string", "who brought them, or did not"),
+                "push": ("string", "code, notices or check"),
+                "outcome": ("string", "delivered, dead, failed, later and others"),
+                "pushes": ("bigint", "how many"),
                 "day": DAY,
             },
         ),

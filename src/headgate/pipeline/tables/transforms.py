@@ -7,12 +7,14 @@ zone of the session.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from headgate.core import facts as f
+from headgate.core import ntf_facts as n
 from headgate.core.facts import Fact
 
 SECONDS_OF_DAY = 86_400
@@ -44,8 +46,8 @@ def _rows(facts: DataFrame, *columns: Column) -> DataFrame:
     )
 
 
-def _event(names: Mapping[type[Fact], str]) -> Column:
-    """What happened, in the words of a table."""
+def _event(names: Mapping[Any, str]) -> Column:
+    """What happened, in the words of a table; by kind of fact, of a router or another server."""
     chosen = F.lit(None).cast("string")
     for kind, name in names.items():
         chosen = F.when(F.col("kind") == kind.__name__, F.lit(name)).otherwise(chosen)
@@ -300,4 +302,60 @@ def services(facts: DataFrame) -> DataFrame:
         F.col("by"),
         F.col("count").alias("queues"),
         F.col("drift"),
+    )
+
+
+# Facts of a notification server.
+
+TOKENS: Mapping[type[n.NtfFact], str] = {
+    n.TokenRegistered: "registered",
+    n.TokenChanged: "changed",
+    n.TokenRemoved: "removed",
+}
+
+
+def tokens(facts: DataFrame) -> DataFrame:
+    return _rows(
+        facts,
+        _event(TOKENS),
+        F.lower(F.hex("token")).alias("token"),
+        F.col("provider"),
+        F.col("status"),
+        F.col("count").alias("notifiers"),
+    )
+
+
+NOTIFIERS: Mapping[type[n.NtfFact], str] = {
+    n.NotifierAdded: "added",
+    n.NotifierEnded: "ended",
+    n.NotifierRemoved: "removed",
+    n.NotifiersActive: "active",
+    n.NotifiersLost: "lost",
+    n.ServiceForgotten: "service forgotten",
+}
+
+
+def notifiers(facts: DataFrame) -> DataFrame:
+    return _rows(
+        facts,
+        _event(NOTIFIERS),
+        F.col("router"),
+        F.lower(F.hex("notifier")).alias("notifier"),
+        F.lower(F.hex("token")).alias("token"),
+        F.col("status"),
+        F.coalesce(F.col("count"), F.lit(1)).alias("notifiers"),
+    )
+
+
+def notices(facts: DataFrame) -> DataFrame:
+    return _rows(facts, F.col("fate").alias("outcome"), F.col("count").alias("notices"))
+
+
+def pushes(facts: DataFrame) -> DataFrame:
+    return _rows(
+        facts,
+        F.col("provider"),
+        F.col("push"),
+        F.col("outcome"),
+        F.col("count").alias("pushes"),
     )

@@ -175,7 +175,7 @@ class Guard:
         for host in hosts:
             if not self._names.has(host.decode("latin-1")):
                 return (
-                    "the router does not go by the name in Host; use its address, or add the name"
+                    "the server does not go by the name in Host; use its address, or add the name"
                     " to admin.names"
                 )
         for origin in _all(scope, b"origin"):

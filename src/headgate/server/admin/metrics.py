@@ -167,27 +167,29 @@ class Metrics(Collector):
         return generate_latest(self.registry)
 
     def collect(self) -> Iterator[Metric]:
-        info = GaugeMetricFamily(_full(BUILD), BUILD.help, labels=BUILD.labels)
+        info = GaugeMetricFamily(full_name(BUILD), BUILD.help, labels=BUILD.labels)
         info.add_metric([version("headgate"), platform.python_version()], 1)
         yield info
         kept = self.gauges() if self._kept is None else self._kept
         for name, described in GAUGES.items():
-            yield GaugeMetricFamily(_full(described), described.help, kept.get(name, 0))
+            yield GaugeMetricFamily(full_name(described), described.help, kept.get(name, 0))
         for name, described in TOTALS.items():
-            yield CounterMetricFamily(_full(described), described.help, kept.get(name, 0))
+            yield CounterMetricFamily(full_name(described), described.help, kept.get(name, 0))
         for kind, described in COUNTED.items():
-            yield CounterMetricFamily(_full(described), described.help, self.facts[kind])
+            yield CounterMetricFamily(full_name(described), described.help, self.facts[kind])
         for described, count in self.sums.items():
-            yield CounterMetricFamily(_full(described), described.help, count)
+            yield CounterMetricFamily(full_name(described), described.help, count)
         for described, counts in self.labelled.items():
-            family = CounterMetricFamily(_full(described), described.help, labels=described.labels)
+            family = CounterMetricFamily(
+                full_name(described), described.help, labels=described.labels
+            )
             for labels, count in counts.items():
                 family.add_metric(labels, count)
             yield family
         yield self._histogram()
 
     def _histogram(self) -> Metric:
-        family = HistogramMetricFamily(_full(f.CONFIRM_SECONDS), f.CONFIRM_SECONDS.help)
+        family = HistogramMetricFamily(full_name(f.CONFIRM_SECONDS), f.CONFIRM_SECONDS.help)
         below, cumulative = 0, []
         for bound, count in zip([*map(str, SECONDS), "+Inf"], self.buckets, strict=True):
             below += count
@@ -214,5 +216,5 @@ class Metrics(Collector):
         counts[labels] = counts.get(labels, 0) + 1
 
 
-def _full(described: Described) -> str:
+def full_name(described: Described) -> str:
     return f"headgate_{described.name}"

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from headgate.client.admin import read_token
 from headgate.errors import ConfigError
-from headgate.server.config import Config
 from headgate.server.config.hosts import is_loopback
+from headgate.server.config.sections import ServerConfig
 
 FILE = "admin.token"
 """In the state directory."""
@@ -30,7 +30,7 @@ class Token(NamedTuple):
 
 
 @contextmanager
-def kept(config: Config, *, lasts: bool) -> Iterator[Token]:
+def kept(config: ServerConfig, *, lasts: bool) -> Iterator[Token]:
     """The token of a router, made if there is none. One that need not last is removed after."""
     if config.admin.token is not None:
         yield Token(config.admin.token.reveal(), _configured_file(config))
@@ -56,7 +56,7 @@ def kept(config: Config, *, lasts: bool) -> Iterator[Token]:
                     path.parent.rmdir()
 
 
-def found(config: Config, url: str, file: Path | None = None) -> str | None:
+def found(config: ServerConfig, url: str, file: Path | None = None) -> str | None:
     """The token that a client of the admin port at a URL says: that of a file if one is named,
     or of the configuration, or of its state directory. The last is not for strangers: it is given
     to this machine and to the host of the configuration."""
@@ -74,7 +74,7 @@ def found(config: Config, url: str, file: Path | None = None) -> str | None:
     return None
 
 
-def _configured_file(config: Config) -> Path | None:
+def _configured_file(config: ServerConfig) -> Path | None:
     assert config.admin.token is not None, "asked about a configured token"
     kind, _, name = config.admin.token.shown.partition(":")
     if kind != "file":

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from headgate.server.config.kinds import Choice, Text, Unlimited, quoted
-from headgate.server.config.sections import DOMAIN, DOMAIN_DOCS, KNOWN, Group, Key, Path_
+from headgate.server.config.sections import DOMAIN, DOMAIN_DOCS, KNOWN
+from headgate.server.config.tree import Group, Key, Path_
 
 HEAD = """\
 # The configuration of Headgate. Every key is shown with its default, behind a #.
@@ -34,15 +35,20 @@ def default_text() -> str:
         '#directory = "var"',
         "",
     ]
-    for name, member in KNOWN.items():
-        if isinstance(member, Group):
-            lines += _section((name,), member)
+    lines += section_lines(KNOWN)
     lines += [
         "# A domain: the mode and the bounds that its queues share. Any number of them.",
         '#[domains."example"]',
         *_keys(DOMAIN),
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def section_lines(members: Mapping[str, Key | Group]) -> Iterator[str]:
+    """The sections of a tree, each key with its default and its text."""
+    for name, member in members.items():
+        if isinstance(member, Group):
+            yield from _section((name,), member)
 
 
 def _section(path: Path_, group: Group) -> Iterator[str]:

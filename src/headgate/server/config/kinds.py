@@ -275,8 +275,8 @@ class Secrets(Kind):
 class StoreUrl(Text):
     """Not echoed when wrong: addresses of databases have passwords in them."""
 
-    def __init__(self) -> None:
-        super().__init__(FORMS, PATTERN)
+    def __init__(self, forms: str = FORMS, pattern: str = PATTERN) -> None:
+        super().__init__(forms, pattern)
 
     def show(self, value: str) -> str:
         return quoted(masked(value))

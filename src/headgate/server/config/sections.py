@@ -6,10 +6,10 @@ default is the default, and the text under it is the comment in ``headgate confi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, TypeAlias
 
 from headgate.core.model.domain import SMP_DOMAIN, Domain, Mode
 from headgate.core.model.limits import KiB, Limits, MiB
@@ -32,6 +32,7 @@ from headgate.server.config.kinds import (
     Unlimited,
     Whole,
 )
+from headgate.server.config.tree import Entry, Group, Key, Tree, group
 
 HostName: TypeAlias = Annotated[
     str, Text('a host name or an address, such as "127.0.0.1"', r"[A-Za-z0-9_.:%-]{1,255}")
@@ -298,34 +299,31 @@ class Log:
     """"auto" is text on a terminal and JSON elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One effective value: its path, its TOML text (None if not set) and where it came from."""
-
-    key: str
-    value: str | None
-    origin: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """The whole configuration of a router."""
+class ServerConfig:
+    """What every server of Headgate has configured."""
 
     directory: Path
-    """The state directory: everything that the router writes is in it."""
-    store: Store = field(default_factory=Store)
-    listen: Listen = field(default_factory=Listen)
-    smp: Smp = field(default_factory=Smp)
+    """The state directory: everything that the server writes is in it."""
     admin: Admin = field(default_factory=Admin)
     journal: Journal = field(default_factory=Journal)
     log: Log = field(default_factory=Log)
-    limits: Limits = field(default_factory=Limits)
-    domains: Mapping[str, Domain] = field(default_factory=dict)
     source: Path | None = None
     """The file, if there is one."""
     entries: tuple[Entry, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
     """What was accepted and probably not meant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ServerConfig):
+    """The whole configuration of a router."""
+
+    store: Store = field(default_factory=Store)
+    listen: Listen = field(default_factory=Listen)
+    smp: Smp = field(default_factory=Smp)
+    limits: Limits = field(default_factory=Limits)
+    domains: Mapping[str, Domain] = field(default_factory=dict)
 
     def all_domains(self) -> dict[str, Domain]:
         """The domains of the file, and the one of the SMP queues."""
@@ -340,36 +338,6 @@ class Config:
 
 
 # The tree of known keys.
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key of the configuration: where it is, its kind, its default, its text."""
-
-    kind: Kind
-    default: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A table. `make` takes its values; `optional` is None unless something is in it."""
-
-    make: Callable[..., Any]
-    members: Mapping[str, Key | Group]
-    optional: bool = False
-    source: type | None = None
-    """The class whose attribute texts are the comments."""
-
-
-def _group(cls: type, optional: bool = False) -> Group:
-    members: dict[str, Key | Group] = {}
-    defaults = {f.name: f.default for f in fields(cls)}
-    for name, hint in get_type_hints(cls, include_extras=True).items():
-        if get_origin(hint) is Annotated:
-            members[name] = Key(hint.__metadata__[0], defaults[name])
-        else:
-            members[name] = _group(get_args(hint)[0], optional=True)
-    return Group(cls, members, optional, cls)
 
 
 def _limit(name: str) -> Kind:
@@ -418,12 +386,12 @@ DOMAIN_DOCS = {
 
 KNOWN: dict[str, Key | Group] = {
     "directory": Key(Text("the path of a folder"), "var"),
-    "store": _group(Store),
-    "listen": _group(Listen),
-    "smp": _group(Smp),
-    "admin": _group(Admin),
-    "journal": _group(Journal),
-    "log": _group(Log),
+    "store": group(Store),
+    "listen": group(Listen),
+    "smp": group(Smp),
+    "admin": group(Admin),
+    "journal": group(Journal),
+    "log": group(Log),
     "limits": Group(
         Limits,
         {f.name: Key(_limit(f.name), f.default) for f in fields(Limits)},
@@ -432,9 +400,9 @@ KNOWN: dict[str, Key | Group] = {
 }
 DOMAINS = "domains"
 
-REMOVED = {
-    "listen.resp.workers": "is no key any more: a router is one process; remove it",
-}
-"""Keys of earlier versions, and what to do about them."""
-
-Path_: TypeAlias = tuple[str, ...]
+ROUTER = Tree(
+    KNOWN,
+    removed={
+        "listen.resp.workers": "is no key any more: a router is one process; remove it",
+    },
+)

@@ -7,6 +7,7 @@ import psycopg
 from headgate.errors import StoreError
 from headgate.store.postgres.advice import describe
 from headgate.store.postgres.database import OPTIONS, options
+from headgate.store.postgres.schema import ROUTER
 from headgate.store.urls import without_secrets
 
 ROWS_FETCHED = 32
@@ -15,7 +16,7 @@ ROWS_FETCHED = 32
 STATEMENT_MILLISECONDS = 30_000
 
 ROWS = """
-SELECT first, last, facts FROM headgate.outbox
+SELECT first, last, facts FROM {schema}.outbox
 WHERE first > %b::int8 AND last <= %b::int8 ORDER BY first
 """
 
@@ -23,7 +24,8 @@ WHERE first > %b::int8 AND last <= %b::int8 ORDER BY first
 class PostgresOutbox:
     """Reads only, and never more than it was asked for: an outbox may be larger than memory."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, schema: str = ROUTER.schema) -> None:
+        self._rows = ROWS.format(schema=schema)
         self._name = without_secrets(url)
         try:
             self._db = psycopg.connect(**(OPTIONS | options(url)))
@@ -41,7 +43,7 @@ class PostgresOutbox:
         try:
             with self._db.transaction(), self._db.cursor("outbox", binary=True) as cursor:
                 cursor.itersize = ROWS_FETCHED
-                for first, last, facts in cursor.execute(ROWS, (after, upto)):
+                for first, last, facts in cursor.execute(self._rows, (after, upto)):
                     rows.append((first, last, facts))
                     size += len(facts)
                     if size >= bytes_max:

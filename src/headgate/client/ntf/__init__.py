@@ -1,0 +1,4 @@
+"""A client of notification servers: what an app asks of one.
+
+`link` is one connection; `greeting` is how it begins.
+"""

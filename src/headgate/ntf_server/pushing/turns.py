@@ -1,0 +1,34 @@
+"""Turns: which push of which token is to be made."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TypeAlias
+
+from headgate.core.model.value import value
+
+
+class PushKind(Enum):
+    """What a push is for. The value is its label in the metrics."""
+
+    CODE = "code"
+    NOTICES = "notices"
+    CHECK = "check"
+
+
+TurnKey: TypeAlias = tuple[PushKind, bytes]
+"""What a turn is known by while it waits: a token waits for each kind once."""
+
+
+@value
+class Turn:
+    """A push whose time has come."""
+
+    kind: PushKind
+    token: bytes
+    is_second: bool = False
+    """The provider took it not the first time."""
+
+    @property
+    def key(self) -> TurnKey:
+        return self.kind, self.token
