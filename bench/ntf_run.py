@@ -29,7 +29,7 @@ from headgate.notify.outcomes import Delivered, PushOutcome
 from headgate.notify.push_content import Push
 from headgate.ntf_server.apps.settings import AppSettings
 from headgate.ntf_server.host import NtfHost
-from headgate.ntf_server.pushing.queue import PushKind
+from headgate.ntf_server.pushing.turns import PushKind
 from headgate.ntf_server.records import Tables
 from headgate.ntf_server.records.notices import RouterNotice
 from headgate.ntf_server.records.routers import RouterNumber

@@ -47,3 +47,10 @@ def test_what_is_remembered_is_bounded() -> None:
     for n in range(10):
         hosts.failed(str(n), 0.0, 0.0)
     assert [n for n in range(10) if hosts.seconds_left(str(n), 0.0)] == [7, 8, 9]
+
+
+def test_a_clock_that_was_set_back_makes_nobody_rest_longer() -> None:
+    hosts = RestingHosts()
+    hosts.failed("a", 10_000.0, 10_000.0)
+    assert hosts.seconds_left("a", 10_000.0) == REST_SECONDS
+    assert hosts.seconds_left("a", 5_000.0) == 0

@@ -15,7 +15,8 @@ from headgate.errors import StoreError
 from headgate.notify.outcomes import Failed, PushOutcome
 from headgate.notify.tokens import Token
 from headgate.ntf_server.pushing.pusher import MadePush, Pusher
-from headgate.ntf_server.pushing.queue import ProviderQueue, Turn
+from headgate.ntf_server.pushing.queue import ProviderQueue
+from headgate.ntf_server.pushing.turns import Turn
 from headgate.ntf_server.records import notices, subscriptions, tokens
 from headgate.ntf_server.records.subscriptions import RemovedSubscription
 from headgate.ntf_server.routers.intake import NoticeIntake

@@ -17,7 +17,15 @@ from headgate.agent.deleting import Deleting
 from headgate.agent.model import ConnectionId, RecipientId, RouterId, SessionKey, UserId
 from headgate.agent.operations import Operations
 from headgate.agent.ports import RouterPort
-from headgate.agent.records import Records, connections, receive_queues, routers, send_queues, steps
+from headgate.agent.records import (
+    Records,
+    connections,
+    receive_queues,
+    routers,
+    send_queues,
+    steps,
+    users,
+)
 from headgate.agent.records.connections import (
     ConnectionKind,
     ConnectionRecord,
@@ -79,7 +87,8 @@ class OpenedQueue:
 class Queues:
     """Makes plain queues, opens those of others, and deletes. It owns what is being deleted; queues
     are in the records. `drop` is called with a connection whose messages are not to be shown any
-    more. New queues are subscribed from the beginning, or left for who fetches from them."""
+    more. New queues are subscribed from the beginning, or left for who fetches from them; those of
+    a service are always subscribed."""
 
     def __init__(
         self,
@@ -127,7 +136,9 @@ class Queues:
             place = await self._records.write(routers.keep, router)
             connection = self._draw(CONNECTION_BYTES)
             password = None if router.password is None else router.password.encode()
-            wanted = new_queue(subscribe=self._subscribe, password=password)
+            # Routers let a service make no queue that it does not subscribe.
+            subscribe = self._subscribe or await self._records.read(_has_services, user)
+            wanted = new_queue(subscribe=subscribe, password=password)
             session, (outcome,) = await self._routers.ask(user, place, connection, [wanted.request])
             if isinstance(outcome, HeadgateError):
                 raise outcome
@@ -137,7 +148,10 @@ class Queues:
             )
             queue = _receive_queue(record, place, wanted, outcome, self._draw(PRIVATE_BYTES))
             assert session is not None, "what answered has a session"
-            keeping = asyncio.ensure_future(self._keep(session, record, queue, outcome.service))
+            service = outcome.service
+            keeping = asyncio.ensure_future(
+                self._keep(session, record, queue, service, subscribe=subscribe)
+            )
             # A caller that is cancelled from here on has a queue all the same.
             await result_of(keeping)
             address = _address(router, queue)
@@ -157,13 +171,12 @@ class Queues:
         record: ConnectionRecord,
         queue: ReceiveQueue,
         service: bytes | None,
+        *,
+        subscribe: bool,
     ) -> None:
         await self._records.write(_keep, record, queue)
-        # What belongs to a service is subscribed with it.
-        if self._subscribe or service is not None:
-            self._routers.created(
-                session, queue.recipient_id, record.id, service, subscribed=self._subscribe
-            )
+        if subscribe:
+            self._routers.created(session, queue.recipient_id, record.id, service)
 
     async def open(self, user: UserId, address: QueueAddress | str) -> OpenedQueue:
         """Be the sender of a queue. Raises `LinkUsed` if somebody else is. Without a connection
@@ -254,6 +267,11 @@ def find_named(
     assert router is not None, "a queue is at a router that is kept"
     address = _address(router.address, queue)
     return OwnQueue(user, record.id, name, queue.router, queue.recipient_id, address, delete)
+
+
+def _has_services(tables: Database, user: UserId) -> bool:
+    found = users.get(tables, user)
+    return found is not None and found.services
 
 
 def _keep(tables: Database, record: ConnectionRecord, queue: ReceiveQueue) -> None:

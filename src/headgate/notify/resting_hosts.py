@@ -19,7 +19,7 @@ HOSTS_MAX: Final = 10_000
 
 
 class RestingHosts:
-    """What is known of hosts, by those who ask them. The time is given, and runs forward."""
+    """What is known of hosts, by those who ask them. The time is given."""
 
     __slots__ = ("_answered", "_resting", "hosts_max")
 
@@ -32,8 +32,10 @@ class RestingHosts:
 
     def seconds_left(self, host: str, now: float) -> int:
         """How long a host is not to be asked; zero if it may."""
-        until, _ = self._resting.get(host, (now, 0))
-        return max(0, ceil(until - now))
+        until, seconds = self._resting.get(host, (now, 0))
+        left = ceil(until - now)
+        # A clock that was set back makes nobody rest for longer.
+        return left if 0 < left <= seconds else 0
 
     def answered(self, host: str, now: float) -> None:
         """It gave an answer, whatever that was."""

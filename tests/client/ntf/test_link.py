@@ -236,6 +236,19 @@ async def test_a_server_that_goes_away_or_does_not_answer(scripted: Scripted) ->
             await link.ask(AppRequest(Ping()))
 
 
+async def test_a_server_that_does_not_greet(scripted: Scripted) -> None:
+    async def be_silent(server: ScriptedServer) -> None:
+        pass
+
+    async def leave(server: ScriptedServer) -> None:
+        server.writer.transport.abort()
+
+    with pytest.raises(TimedOut, match="connecting with"):
+        await NtfLink.connect(await scripted(be_silent), timing=Timing(connect_seconds=0.5))
+    with pytest.raises(NotConnected):
+        await NtfLink.connect(await scripted(leave))
+
+
 async def test_who_is_cancelled_leaves_a_closed_link(scripted: Scripted) -> None:
     """Its answer would be taken for that of the next."""
     asked = asyncio.Event()

@@ -217,6 +217,39 @@ async def test_an_endpoint_that_never_ends_its_headers_is_left(scene: PostScene)
     assert isinstance(answer, NoAnswer)
 
 
+H2_SETTINGS = bytes.fromhex("000000040000000000")
+H2_ANSWER = bytes.fromhex("00000101040000000188")
+"""The headers of an answer with status 200, whose body follows."""
+
+
+@pytest.mark.parametrize(
+    ("protocol", "answer"),
+    [
+        ("http/1.1", b"no HTTP at all\r\n\r\n"),
+        ("http/1.1", b"HTTP/1.1 200 OK\r\nContent-Length: no number\r\n\r\n"),
+        ("h2", b"no frames, but enough bytes for one" * 10),
+        ("h2", H2_SETTINGS + bytes.fromhex("000001010400000001ff")),
+        ("h2", H2_SETTINGS + H2_ANSWER + bytes.fromhex("ffffff000000000001")),
+        ("h2", H2_SETTINGS + H2_ANSWER + bytes.fromhex("00000403000000000100000002")),
+        ("h2", H2_SETTINGS + bytes.fromhex("0000080700000000000000000000000000")),
+    ],
+)
+async def test_an_endpoint_that_breaks_the_protocol_gives_no_answer(
+    scene: PostScene, protocol: str, answer: bytes
+) -> None:
+    """Before the answer and in the middle of it."""
+
+    async def break_protocol(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(answer)
+        await writer.drain()
+        await reader.read()
+
+    port = await scene.streams(break_protocol, protocol)
+    # Some of it reads like the beginning of something that never comes.
+    assert isinstance(await post(scene.posting(2.0), port), NoAnswer)
+
+
 async def test_one_hanging_answer_disturbs_no_other(scene: PostScene) -> None:
     """Whoever gives up leaves those of the same connection alone, and the next one has another."""
     service, port = await scene.service("h2")

@@ -15,7 +15,7 @@ from typing import ClassVar
 from headgate.errors import HeadgateError
 from headgate.notify.push_content import CodePush, MessagesPush, Push, open_push, parse_entries
 from headgate.notify.subscriptions import NotifierSubscription
-from headgate.ntf_server.pushing.queue import PushKind
+from headgate.ntf_server.pushing.turns import PushKind
 from headgate.ntf_server.records import Tables, subscriptions, tokens
 from headgate.ntf_server.records.audit import audit, tallies
 from headgate.ntf_server.records.notices import RouterNotice
