@@ -334,6 +334,20 @@ class NtfRecordsConformance:
         found = await records.read(notices.latest, TOKEN)
         assert [entry.nonce[0] for entry in found] == [2, 4, 5, 6, 7, 3]
 
+    async def test_notices_wait_until_their_push_was_answered(self, records: Records) -> None:
+        """What came after the push was made waits on, also in the place of one that was in it."""
+        number = await records.write(add, subscription(1), subscription(2))
+        await records.write(notices.keep, number, [notice(1), notice(2)])
+        newest = await records.read(notices.newest, TOKEN)
+        await records.write(notices.keep, number, [notice(2)])
+        await records.write(notices.settle, [(TOKEN, newest)])
+        waiting = await records.read(notices.owners_waiting, b"", 10)
+        assert [token.id for token in waiting] == [TOKEN]
+        assert await records.read(notices.owners_waiting, TOKEN, 10) == []
+        newest = await records.read(notices.newest, TOKEN)
+        await records.write(notices.settle, [(TOKEN, newest)])
+        assert await records.read(notices.owners_waiting, b"", 10) == []
+
     async def test_notices_for_nobody_are_not_kept(self, records: Records) -> None:
         waits = replace(SECOND, status=TokenStatus.CONFIRMED)
         await records.write(tokens.put, waits)

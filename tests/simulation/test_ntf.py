@@ -106,6 +106,11 @@ def test_simulate_plays_worlds_of_a_notification_server() -> None:
     assert result.output.count("\n") == 1
 
 
+def test_simulate_plays_one_kind_of_worlds() -> None:
+    result = CliRunner().invoke(simulate, ["--ntf", "--agents"])
+    assert result.exit_code == 2
+
+
 def test_simulate_names_the_shortest_world_of_a_notification_server_that_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

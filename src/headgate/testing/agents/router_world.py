@@ -225,11 +225,12 @@ class RouterWorld(ABC):
 @contextmanager
 def _quiet(logger: str) -> Iterator[None]:
     log = logging.getLogger(logger)
-    level, log.level = log.level, logging.CRITICAL + 1
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        log.level = level
+        log.setLevel(level)
 
 
 def shortest(make: Callable[[int], RouterWorld], seed: int, steps: int = STEPS) -> int:
