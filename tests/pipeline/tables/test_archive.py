@@ -17,7 +17,14 @@ from headgate.pipeline.tables.archive import (
     entry_path,
     state_path,
 )
-from headgate.pipeline.tables.manifests import Batch, File, Outdated
+from headgate.pipeline.tables.manifests import (
+    SCHEMA_VERSION,
+    Batch,
+    File,
+    Outdated,
+    State,
+    encode,
+)
 from headgate.pipeline.tables.tables import TABLES
 from headgate.pipeline.tables.transforms import messages
 from tests.support.spark_frames import frame, rows
@@ -88,6 +95,13 @@ def test_a_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         archive.state()
     (tmp_path / state_path(0)).write_text("{")
     with pytest.raises(PipelineError, match=r"00\.state\.json cannot be read .*: remove it"):
+        archive.state()
+
+
+def test_a_state_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    archive = Archive(str(tmp_path))
+    archive.storage.put(state_path(5), encode(State(number=5, schema=SCHEMA_VERSION + 1)))
+    with pytest.raises(PipelineError, match="upgrade it"):
         archive.state()
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from headgate.core import facts as f
 from headgate.core.facts import Fact
 from headgate.core.model.ids import AppId, QueueId, SessionId
-from headgate.pipeline.tables import upkeep
+from headgate.pipeline.tables import lease, upkeep
 from headgate.pipeline.tables.archive import DATA, LOG, STATE_EVERY, Archive
 from headgate.pipeline.tables.keeper import Keeper
 from headgate.pipeline.tables.manifests import File, Manifest, State
@@ -144,12 +144,16 @@ def test_upkeep_goes_on_in_a_thread_and_tells_of_failures(
         rounds[0] += 1
         if rounds[0] == 3:
             enough.set()
+        if rounds[0] == 1:
+            raise lease.Held("somebody is at work")
         raise OSError("no room")
 
     monkeypatch.setattr(upkeep, "tidy", tidy)
     with upkeep.beside(spark, Archive(str(tmp_path)), None, pause=0.0):
         assert enough.wait(60)
-    assert "headgate: upkeep failed: no room" in capsys.readouterr().err
+    errors = capsys.readouterr().err
+    assert "headgate: upkeep failed: no room" in errors
+    assert "at work" not in errors, "what another does need not be done"
 
 
 QUEUE, APP = QueueId(b"bmq://d/q"), AppId("")

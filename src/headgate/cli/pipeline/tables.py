@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ def run(
 ) -> None:
     """Keep the tables up to date, until it is stopped."""
     session = spark()
-    from headgate.pipeline.tables import keeper, upkeep
+    from headgate.pipeline.tables import keeper, lease, upkeep
     from headgate.pipeline.tables.archive import Archive
 
     archive = Archive(place.tables)
@@ -58,7 +58,8 @@ def run(
             with nullcontext() if once else upkeep.beside(session, archive, keep_days):
                 follow(query, printed.go_on)
         if once:
-            upkeep.tidy(session, archive, keep_days)
+            with suppress(lease.Held):  # somebody else does it
+                upkeep.tidy(session, archive, keep_days)
         _named(session, place)
         for asked in queries:
             click.echo()

@@ -147,12 +147,14 @@ class Archive:
     def _state(self, number: int) -> State:
         path = state_path(number)
         try:
-            return decode_state(self.storage.read(path) or b"")
+            state = decode_state(self.storage.read(path) or b"")
         except msgspec.MsgspecError as error:
             raise PipelineError(
                 f"{self.storage.uri(path)} cannot be read ({error}): remove it; the manifests"
                 " before it say the same"
             ) from error
+        state.check_version()
+        return state
 
     def _manifest(self, number: int, wanted: int) -> Manifest:
         path = entry_path(wanted)

@@ -20,6 +20,10 @@ WRITER = "_lease"
 TIDIER = "_lease.tidy"
 
 
+class Held(PipelineError):
+    """Somebody else has the lease."""
+
+
 @contextmanager
 def held(storage: Storage, name: str) -> Iterator[None]:
     """Hold a lease of the tables, if they are in a folder of this machine; raise if somebody
@@ -33,7 +37,7 @@ def held(storage: Storage, name: str) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.read(descriptor, 400).decode(errors="replace")
-            raise PipelineError(
+            raise Held(
                 f"{holder or 'another process'} is at work on the tables in {storage.root}: let it"
                 " go on, or stop it first"
             ) from None

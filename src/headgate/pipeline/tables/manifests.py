@@ -84,6 +84,7 @@ class State(msgspec.Struct):
     number: int = -1
     """Of the last manifest; -1 if there is none yet."""
     schema: int = SCHEMA_VERSION
+    """The newest of its manifests."""
     files: dict[str, dict[str, File]] = {}
     """By table and path."""
     recent: list[Batch] = []
@@ -108,6 +109,14 @@ class State(msgspec.Struct):
         """The files of a table, in the order of the facts."""
         return sorted(self.files.get(name, {}).values(), key=lambda file: (file.after, file.path))
 
+    def check_version(self) -> None:
+        """Raise if it is newer than this program."""
+        if self.schema > SCHEMA_VERSION:
+            raise PipelineError(
+                f"the tables are of version {self.schema}, and this Headgate knows"
+                f" {SCHEMA_VERSION}: upgrade it"
+            )
+
     def check(self, batch: Batch | None, removed: Mapping[str, Iterable[str]]) -> None:
         """Raise unless a manifest like this can be the next one."""
         for table, paths in removed.items():
@@ -130,11 +139,8 @@ class State(msgspec.Struct):
     def apply(self, manifest: Manifest) -> None:
         """Become the state as of the next manifest."""
         assert manifest.number == self.number + 1, "manifests are applied in their order"
-        if manifest.schema > SCHEMA_VERSION:
-            raise PipelineError(
-                f"the tables are of version {manifest.schema}, and this Headgate knows"
-                f" {SCHEMA_VERSION}: upgrade it"
-            )
+        self.schema = max(self.schema, manifest.schema)
+        self.check_version()
         for table, paths in manifest.removed.items():
             for path in paths:
                 self.files.get(table, {}).pop(path, None)

@@ -107,6 +107,8 @@ def beside(
         while not over.wait(pause):
             try:
                 tidy(session, archive, keep_days, over.is_set)
+            except lease.Held:
+                pass  # somebody else does it
             except Exception as error:
                 if not over.is_set():
                     print(f"headgate: upkeep failed: {reason(error)}", file=sys.stderr)

@@ -66,7 +66,7 @@ STATUS = {
 """The status of a request that reached a limit; 409 for others."""
 
 SMALLER = (
-    "send fewer rows per batch (maxBytes or maxFacts of the headgate source, maxFilesPerTrigger of"
+    "send fewer rows per batch (maxFacts or maxBytes of the headgate source, maxFilesPerTrigger of"
     " files, several writes of a DataFrame)"
 )
 GIVE_UP = "abort batches that will not be committed"
