@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -44,6 +45,13 @@ def test_a_world_of_agents_has_everything_in_it() -> None:
         if seen >= names and events >= wanted and again:
             return
     pytest.fail(f"no world has {names - seen} or {wanted - events}; {again} shown again")
+
+
+def test_a_world_leaves_the_log_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    for seed in range(5):
+        play(seed)
+    logging.getLogger("headgate.agent").error("after the worlds")
+    assert "after the worlds" in caplog.text
 
 
 def test_a_seed_always_gives_the_same_world_of_agents() -> None:
