@@ -24,6 +24,7 @@ from headgate.testing.agents.world import AgentWorld
 from headgate.testing.sealing import SealingActor
 from headgate.testing.trace import Violation
 from headgate.testing.world import Operator, Ticker, play
+from tests.crash.agents import Connections, Queues
 from tests.crash.agents import run as run_agents
 from tests.crash.bmq import run as run_bmq
 from tests.crash.ntf import run as run_ntf
@@ -115,17 +116,22 @@ AGENT_KILLS = """\
 |---|---|
 | rounds | {rounds} |
 | first seed | {seed} |
-| kill -9 of the router, of the agent that reads, of the one that sends | {kills} |
+| kill -9 of the router, of the agent that {verbs} | {kills} |
 | messages sent | {sent} |
 | messages that were shown more than once, as they were not acknowledged | {again} |
 | messages whose sender was killed before it knew that they are stored | {unanswered} |
 | messages lost, out of order, or shown after their acknowledgement; tables that differ | {wrong} |
 | seconds | {seconds:.0f} |
 
-For each {life} rounds a router on SQLite has three queues, which one agent reads and another sends
-to, each a process with a file. A round kills one of the three, both agents, or all. In the end
-everything that was sent has come. CI runs 10 rounds.
+{scene} Each agent is a process with a file. A round kills one of the three, both agents, or
+all. In the end everything that was sent has come. CI runs 10 rounds.
 """
+QUEUES_SCENE = """\
+For each {life} rounds a router on SQLite has three queues, which one agent reads and another sends
+to."""
+CONNECTIONS_SCENE = """\
+For each {life} rounds one agent makes three invitations at a router on SQLite, another joins them,
+and both write to each other. Up to six are killed before all are connected."""
 
 NTF_WORLDS = """\
 | what | result |
@@ -186,6 +192,8 @@ NTF_LIFE = 10
 """Rounds after which a notification server and its router are made anew."""
 AGENT_LIFE = 20
 """Rounds after which queues of agents are read to their end."""
+CONNECTION_LIFE = 10
+"""Rounds after which agents connect anew."""
 BMQ_LIFE = 6
 """Kills after which a queue is read to its end."""
 STEPS = 600
@@ -214,6 +222,7 @@ def main() -> int:
         ("Worlds", options.worlds, simulate),
         ("Worlds of agents", options.agents, simulate_agents),
         ("Kills of agents", options.agent_kills, kill_agents),
+        ("Kills of agents that are connected", options.agent_kills, kill_connections),
         ("Worlds of a notification server", options.ntf, simulate_ntf),
         ("Kills of a notification server", options.ntf_kills, kill_ntf),
         ("Pipelines", options.pipelines, kill_pipelines),
@@ -325,24 +334,35 @@ def kill_bmq(rounds: int, seed: int) -> tuple[str, bool]:
 
 
 def kill_agents(rounds: int, seed: int) -> tuple[str, bool]:
+    return kill_family(Queues, AGENT_LIFE, QUEUES_SCENE, rounds, seed)
+
+
+def kill_connections(rounds: int, seed: int) -> tuple[str, bool]:
+    return kill_family(Connections, CONNECTION_LIFE, CONNECTIONS_SCENE, rounds, seed)
+
+
+def kill_family(
+    family: type[Queues | Connections], most: int, scene: str, rounds: int, seed: int
+) -> tuple[str, bool]:
     began = time.monotonic()
     results = []
-    for first in range(0, rounds, AGENT_LIFE):
+    for first in range(0, rounds, most):
         with tempfile.TemporaryDirectory() as folder:
-            life = min(AGENT_LIFE, rounds - first)
-            result = asyncio.run(run_agents(Path(folder), life, seed + first))
+            life = min(most, rounds - first)
+            result = asyncio.run(run_agents(Path(folder), life, seed + first, family))
         results.append(result)
         for line in result.wrong:
             print(line, file=sys.stderr)
         print(f"rounds of agents {first + life}/{rounds}: {result}", file=sys.stderr)
     wrong = sum(len(result.wrong) for result in results)
     kills = ", ".join(
-        str(sum(result.kills[name] for result in results)) for name in ("router", "read", "write")
+        str(sum(result.kills[name] for result in results)) for name in ("router", *family.verbs)
     )
     text = AGENT_KILLS.format(
         rounds=rounds,
         seed=seed,
-        life=AGENT_LIFE,
+        scene=scene.format(life=most),
+        verbs=", of the one that ".join(f"{verb}s" for verb in family.verbs),
         kills=kills,
         sent=sum(result.sent for result in results),
         again=sum(result.shown_again for result in results),

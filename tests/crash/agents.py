@@ -9,11 +9,13 @@ import random
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from headgate.agent.records import Records
 from headgate.agent.records.check import check
@@ -22,6 +24,9 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 from tests.crash.routers import free_port, start
 
 QUEUES = 3
+CONNECTIONS = 3
+HANDSHAKE_KILLS = 6
+"""At most, before all are connected: then they are let alone until they are."""
 PATIENCE_SECONDS = 120
 CONFIG = """\
 directory = "state"
@@ -46,17 +51,23 @@ class Result:
     wrong: list[str] = field(default_factory=list)
 
 
-class Family:
-    """A router, a program that reads and one that writes, each with its file, and what the programs
-    printed before they were killed."""
+class Family(ABC):
+    """A router and two programs, each with its file, and what the programs printed before they
+    were killed. Each way that messages go has a book."""
+
+    program: ClassVar[str]
+    """The module of the programs."""
+    verbs: ClassVar[tuple[str, str]]
+    """What the two do."""
+    ways: ClassVar[tuple[str, ...]]
+    places: ClassVar[int]
+    """How many addresses or links one of them makes for the other."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
         self.draw = random.Random(seed)
         self.result = Result()
-        self.books = {
-            f"q{number}": QueueBook(f"q{number}", self._broken) for number in range(QUEUES)
-        }
+        self.books = {name: QueueBook(name, self._broken) for name in self.ways}
         self.begun: dict[str, set[int]] = {name: set() for name in self.books}
         self.addresses: dict[str, str] = {}
         self.lines = 0
@@ -76,26 +87,33 @@ class Family:
     async def play(self) -> None:
         """Start what is not running, let it work, and kill some of it."""
         await self._start()
-        wanted = self.lines + self.draw.randrange(20, 200)
+        lines, seconds = self._work()
+        wanted = self.lines + lines
         await self._until(lambda: self.lines >= wanted, "the programs work")
-        await asyncio.sleep(self.draw.uniform(0, 0.1))
+        await asyncio.sleep(seconds)
+        one, other = self.verbs
         for name in self.draw.choice(
-            (["router"], ["read"], ["write"], ["read", "write"], ["router", "read", "write"])
+            (["router"], [one], [other], [one, other], ["router", one, other])
         ):
             await self._kill(name)
             self.result.kills[name] += 1
 
+    def _work(self) -> tuple[int, float]:
+        """Lines and then seconds after which something is killed."""
+        return self.draw.randrange(20, 200), self.draw.uniform(0, 0.1)
+
     async def finish(self) -> Result:
         """Send nothing more, and wait for all that was sent."""
         self._is_last = True
-        await self._kill("write")
+        for name in self.verbs:
+            await self._kill(name)
         await self._start()
         await self._until(
             lambda: not any(book.left for book in self.books.values()), "all messages come"
         )
         # What was sent without an answer has come by now, or will not: its queue is in order.
         await self.close()
-        for name in ("read", "write"):
+        for name in self.verbs:
             async with await Records.open(self.folder / f"{name}.db") as records:
                 self.result.wrong += await records.read(check)
         for name, book in self.books.items():
@@ -108,7 +126,7 @@ class Family:
         return self.result
 
     async def close(self) -> None:
-        for name in ("router", "read", "write"):
+        for name in ("router", *self.verbs):
             await self._kill(name)
 
     async def _until(self, holds: Callable[[], bool], what: str) -> None:
@@ -128,13 +146,26 @@ class Family:
         if self._router is None:
             self._router = await asyncio.to_thread(start, self.folder)
             self._address = self._router_address()
-        if "read" not in self._programs:
-            services = ["--services"] if self.draw.random() < 0.5 else []
-            await self._run("read", str(self._address), str(QUEUES), *services)
-        await self._until(lambda: len(self.addresses) == QUEUES, "queues are made")
-        if "write" not in self._programs:
-            first = 0 if self._is_last else 1 + max(book.begun for book in self.books.values())
-            await self._run("write", str(first), *(self.addresses[name] for name in self.books))
+        one, other = self.verbs
+        if one not in self._programs:
+            await self._run(one, *self._first(str(self._address)))
+        await self._until(lambda: len(self.addresses) == self.places, "addresses are made")
+        if other not in self._programs:
+            addresses = [self.addresses[name] for name in sorted(self.addresses)]
+            await self._run(other, *self._second(str(self._address), addresses))
+
+    @abstractmethod
+    def _first(self, router: str) -> list[str]:
+        """The arguments of the program that makes addresses."""
+
+    @abstractmethod
+    def _second(self, router: str, addresses: list[str]) -> list[str]:
+        """Those of the other one."""
+
+    @property
+    def next(self) -> str:
+        """The number from which on to send; 0 for nothing more."""
+        return str(0 if self._is_last else 1 + max(book.begun for book in self.books.values()))
 
     def _router_address(self) -> RouterAddress:
         ready = json.loads((self.folder / "ready.json").read_text())["smp"]
@@ -143,7 +174,7 @@ class Family:
     async def _run(self, name: str, *arguments: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             program = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tests.crash.agent_program", name),
+                *(sys.executable, "-m", self.program, name),
                 *(str(self.folder / f"{name}.db"), *arguments),
                 stdout=PIPE,
                 stderr=log,
@@ -176,12 +207,12 @@ class Family:
 
     def _note(self, words: list[str]) -> None:
         what, name, word = words
-        book = self.books[name]
         self.lines += 1
         if what == "made":
             if self.addresses.setdefault(name, word) != word:
                 self.result.wrong.append(f"{name} has another address")
             return
+        book = self.books[name]
         number = int(word)
         match what:
             case "begun":
@@ -198,15 +229,55 @@ class Family:
                 book.acknowledged.add(number)
 
 
-async def run(folder: Path, rounds: int, seed: int) -> Result:
+class Queues(Family):
+    """One program makes queues and reads them, the other sends to them."""
+
+    program = "tests.crash.agent_program"
+    verbs = ("read", "write")
+    ways = tuple(f"q{number}" for number in range(QUEUES))
+    places = QUEUES
+
+    def _first(self, router: str) -> list[str]:
+        services = ["--services"] if self.draw.random() < 0.5 else []
+        return [router, str(QUEUES), *services]
+
+    def _second(self, router: str, addresses: list[str]) -> list[str]:
+        return [self.next, *addresses]
+
+
+class Connections(Family):
+    """One program invites, the other joins, and both write to each other, from before they are
+    connected: kills meet every step of the handshake."""
+
+    program = "tests.crash.peer_program"
+    verbs = ("invite", "join")
+    ways = tuple(f"c{number}{way}" for number in range(CONNECTIONS) for way in "<>")
+    places = CONNECTIONS
+
+    def _work(self) -> tuple[int, float]:
+        is_connecting = not all(book.begun for book in self.books.values())
+        if is_connecting and self.result.kills.total() < HANDSHAKE_KILLS:
+            return 0, self.draw.uniform(0.3, 2.0)
+        return super()._work()
+
+    def _first(self, router: str) -> list[str]:
+        return [router, self.next, str(CONNECTIONS)]
+
+    def _second(self, router: str, addresses: list[str]) -> list[str]:
+        return [router, self.next, *addresses]
+
+
+async def run(
+    folder: Path, rounds: int, seed: int, family: Callable[[Path, int], Family] = Queues
+) -> Result:
     """So many kills, and the end of it."""
-    family = Family(folder, seed)
+    playing = family(folder, seed)
     try:
         for _ in range(rounds):
-            if not family.result.wrong:
-                await family.play()
-        if not family.result.wrong:
-            await family.finish()
+            if not playing.result.wrong:
+                await playing.play()
+        if not playing.result.wrong:
+            await playing.finish()
     finally:
-        await family.close()
-    return family.result
+        await playing.close()
+    return playing.result
