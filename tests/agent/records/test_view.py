@@ -76,7 +76,10 @@ async def test_other_files_are_refused(tmp_path: Path, path: Path) -> None:
         pass
     database = sqlite3.connect(path)
     [(version,)] = database.execute("PRAGMA user_version")
-    for other, advice in ((version + 1, "upgrade headgate"), (version - 1, "open it once")):
+    for other, advice in (
+        (version + 1, "upgrade headgate"),
+        (version - 1, "an older headgate wrote it"),
+    ):
         database.execute(f"PRAGMA user_version = {other}")
         assert advice in refused(path)
     database.close()

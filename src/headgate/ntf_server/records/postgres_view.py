@@ -11,10 +11,11 @@ from headgate.errors import StoreError
 from headgate.ntf_server.records.places import SCHEMA
 from headgate.ntf_server.records.postgres import NTF_SCHEMA, SHARD, NtfDatabase, translated
 from headgate.ntf_server.records.tables import Row
-from headgate.ntf_server.records.view import check_version
+from headgate.ntf_server.records.view import UPGRADE
 from headgate.store.postgres.advice import describe
 from headgate.store.postgres.database import OPTIONS, OWNER, options
 from headgate.store.postgres.schema import migrations
+from headgate.store.schema_version import check_viewed
 
 BEGIN = f"""
 SET search_path = {SCHEMA};
@@ -45,7 +46,7 @@ class ViewedNtfDatabase(NtfDatabase):
             self._db.execute(BEGIN)
             if self.ask(f"SELECT to_regclass('{SCHEMA}.version')::text", ()) == [(None,)]:
                 raise StoreError(
-                    f"{self.name}: it has no schema {SCHEMA} yet; `headgate ntf serve` makes it"
+                    f"{self.name}: it has no schema {SCHEMA} yet; `{UPGRADE}` makes it"
                 )
             [(version,)] = self.ask("SELECT max(number) FROM version", ())
         except psycopg.Error as error:
@@ -54,7 +55,7 @@ class ViewedNtfDatabase(NtfDatabase):
         except BaseException:
             self.close()
             raise
-        check_version(self.name, version, migrations(NTF_SCHEMA)[-1][0])
+        check_viewed(self.name, version, migrations(NTF_SCHEMA)[-1][0], UPGRADE)
 
     def close(self) -> None:
         if self._db is not None:
