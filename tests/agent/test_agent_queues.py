@@ -159,19 +159,20 @@ async def test_who_stops_reading_leaves_the_message_for_the_next(rig: Rig) -> No
         Agent.memory(settings=QUICK) as sender,
     ):
         opened = await sender.open_queue((await reader.queue("meters")).address)
+        assert await is_cancelled_at(next_message(reader), 0)  # nothing has come, so it waits
         sent: list[bytes] = []
         number = 0
         while True:
             sent.append(b"%d" % len(sent))
             await opened.send(sent[-1])
             await until(sender, Sent)
+            # How often it waits depends on what has come already.
             if not await is_cancelled_at(next_message(reader), number):
                 break
             message = await next_message(reader)
             assert message.body == sent[-1]
             await message.ack()
             number += 1
-        assert number > 0
 
 
 async def test_making_and_opening_a_queue_may_be_cancelled(rig: Rig) -> None:
