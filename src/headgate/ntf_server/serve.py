@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
@@ -45,13 +44,12 @@ from headgate.server.admin.common import COMMON_PATHS, CommonPages, guarded
 from headgate.server.admin.guard import Names, Visitors
 from headgate.server.admin.http_server import serving
 from headgate.server.clock import Clock
-from headgate.server.deadline import Deadline
 from headgate.server.file_descriptors import DESCRIPTORS_RESERVED, raise_limit
 from headgate.server.identity import Identity
 from headgate.server.net.listener import bind
-from headgate.server.net.poller import Loop
-from headgate.server.process import handling_signals, notify_systemd, ready_file
+from headgate.server.process import notify_systemd, ready_file
 from headgate.server.reloading import waits_for_restart
+from headgate.server.service import Service, run_service
 from headgate.server.state_directory import is_locked, make_directory
 from headgate.server.store_health import StoreHealth
 from headgate.store.backends import masked
@@ -77,33 +75,21 @@ def serve_ntf(
 ) -> None:
     """Run the notification server of a configuration until SIGTERM or SIGINT."""
     log.set_up(config.log.level, config.log.format)
-    service = _NtfService(config, ready_file, environ)
-    try:
-        with asyncio.Runner(loop_factory=Loop) as runner:
-            runner.run(service.run())
-            if service.gave_up:  # a thread that hangs would be waited for
-                logging.shutdown()
-                sys.stdout.flush()
-                os._exit(1)
-    finally:
-        service.deadline.cancel()
+    run_service(_NtfService(config, ready_file, environ))
 
 
-class _NtfService:
+class _NtfService(Service):
     """A server that runs: opened part by part, ready, reloaded, and ended in the opposite order."""
 
     def __init__(
         self, config: NtfConfig, ready_file: Path | None, environ: Mapping[str, str]
     ) -> None:
+        super().__init__(STOP_SECONDS)
         self.config = config
         self.ready_file = ready_file
         self.environ = environ
-        self.stage = "starting"
         self.store_problem = ""
         """Why the store cannot be opened yet."""
-        self.gave_up = False
-        """Whether the stop did not wait for everything."""
-        self.deadline = Deadline(STOP_SECONDS, self._log_given_up)
         self.metrics = NtfMetrics()
         self.clock = Clock(clock.load(config.directory))
         """Of the journal: what is too old in it goes for good."""
@@ -132,24 +118,6 @@ class _NtfService:
         if self.server is None or self.stage:
             return {"stage": self.stage}
         return tables(self.server)
-
-    async def run(self) -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def end() -> None:
-            stop.set()
-            self.deadline.start()
-
-        with handling_signals(loop, stop, end, self.reload):
-            async with AsyncExitStack() as stack:
-                await self._open(stack, stop)
-                self.deadline.start()
-                self.stage = "stopping"
-                notify_systemd("STOPPING=1")
-                logger.info("stopping")
-        if not self.gave_up:
-            logger.info("stopped")
 
     async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         config = self.config

@@ -11,7 +11,6 @@ import asyncio
 import gc
 import logging
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -36,13 +35,12 @@ from headgate.server.admin.sinks import SinkAdmin
 from headgate.server.admin.tokens import Token
 from headgate.server.clock import Clock
 from headgate.server.config import Config, load_config
-from headgate.server.deadline import Deadline
 from headgate.server.file_descriptors import raise_descriptors, sessions_possible
 from headgate.server.net.listener import bind
-from headgate.server.net.poller import Loop
-from headgate.server.process import handling_signals, notify_systemd, ready_file
+from headgate.server.process import notify_systemd, ready_file
 from headgate.server.reloading import waits_for_restart
 from headgate.server.router import Router
+from headgate.server.service import Service, run_service
 from headgate.server.state_directory import (
     is_durable,
     is_running,
@@ -93,19 +91,10 @@ def serve(
     log.set_up(config.log.level, config.log.format)
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    service = _Service(config, ready_file, environ, domains, play)
-    try:
-        with asyncio.Runner(loop_factory=Loop) as runner:
-            runner.run(service.run())
-            if service.gave_up:  # a thread that hangs would be waited for
-                logging.shutdown()
-                sys.stdout.flush()
-                os._exit(1)
-    finally:
-        service.deadline.cancel()
+    run_service(_Service(config, ready_file, environ, domains, play))
 
 
-class _Service:
+class _Service(Service):
     """A router that runs: opened part by part, ready, reloaded, and ended in the opposite order."""
 
     def __init__(
@@ -116,6 +105,7 @@ class _Service:
         domains: Mapping[str, Domain],
         play: Play | None,
     ) -> None:
+        super().__init__(STOP_SECONDS)
         self.config = config
         self.started = config
         """What runs, except for what a reload has changed."""
@@ -136,11 +126,7 @@ class _Service:
         )
         self.listening: dict[str, Listening] = {}
         """The wires that the configuration has, by name."""
-        self.stage = "starting"
         self.visitors = Visitors()
-        self.gave_up = False
-        """Whether the stop did not wait for everything."""
-        self.deadline = Deadline(STOP_SECONDS, self._log_given_up)
         self.metrics = Metrics()
         self.lines = log.FactLog(config.limits.log_lines_per_second, time.monotonic)
 
@@ -155,24 +141,6 @@ class _Service:
 
     def status(self) -> Mapping[str, object]:
         return {"stage": self.stage} if self.stage else self.router.tables()
-
-    async def run(self) -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-
-        def end() -> None:
-            stop.set()
-            self.deadline.start()
-
-        with handling_signals(loop, stop, end, self.reload):
-            async with AsyncExitStack() as stack:
-                await self._open(stack, stop)
-                self.deadline.start()
-                self.stage = "stopping"
-                notify_systemd("STOPPING=1")
-                logger.info("stopping")
-        if not self.gave_up:
-            logger.info("stopped")
 
     async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         config = self.config

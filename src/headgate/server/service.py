@@ -1,0 +1,75 @@
+"""A server as a process runs it: opened, ready, and ended in the opposite order.
+
+A router and a notification server differ in what they open. That they end within a bound of time,
+whatever hangs, is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from abc import ABC, abstractmethod
+from contextlib import AsyncExitStack
+
+from headgate.server.deadline import Deadline
+from headgate.server.net.poller import Loop
+from headgate.server.process import handling_signals, notify_systemd
+
+logger = logging.getLogger("headgate")
+
+
+class Service(ABC):
+    """One server that runs until it is told to stop. Whoever starts the process owns it, and calls
+    `run_service`."""
+
+    def __init__(self, stop_seconds: float) -> None:
+        self.stage = "starting"
+        """What it is doing, as `/readyz` shows it; empty while it serves."""
+        self.gave_up = False
+        """Whether the stop did not wait for everything."""
+        self.deadline = Deadline(stop_seconds, self._log_given_up)
+
+    async def run(self) -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            stop.set()
+            self.deadline.start()
+
+        with handling_signals(loop, stop, end, self.reload):
+            async with AsyncExitStack() as stack:
+                await self._open(stack, stop)
+                self.deadline.start()
+                self.stage = "stopping"
+                notify_systemd("STOPPING=1")
+                logger.info("stopping")
+        if not self.gave_up:
+            logger.info("stopped")
+
+    @abstractmethod
+    def reload(self) -> None:
+        """Take over what may change in the configuration while it runs."""
+
+    @abstractmethod
+    async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
+        """Open everything, serve until it is to stop, and return; `stack` ends what was opened."""
+
+    @abstractmethod
+    def _log_given_up(self) -> None:
+        """Say what the stop does not wait for any longer."""
+
+
+def run_service(service: Service) -> None:
+    """Run a server until it has stopped, or has given up stopping in order."""
+    try:
+        with asyncio.Runner(loop_factory=Loop) as runner:
+            runner.run(service.run())
+            if service.gave_up:  # a thread that hangs would be waited for
+                logging.shutdown()
+                sys.stdout.flush()
+                os._exit(1)
+    finally:
+        service.deadline.cancel()
