@@ -1,0 +1,95 @@
+"""Facts of the router itself."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from headgate.core.model.fact_kind import FactCounter, fact
+from headgate.core.model.ids import SessionId
+
+
+@fact(FactCounter("starts", "Starts of the router in this process."), rare=False, log=None)
+class RouterStarted:
+    """The router began; all sessions of before are over, and their numbers are given again."""
+
+    at: float
+    version: str
+
+
+@fact(
+    FactCounter("limits_reached", "Bounds of the router that were reached.", ("name",)),
+    rare=True,
+    log="warning",
+)
+class LimitReached:
+    """A bound of the router was reached."""
+
+    at: float
+    name: str
+    limit: int
+    session: SessionId
+
+
+@fact(FactCounter("turn_failures", "Turns that the store refused."), rare=False, log="error")
+class TurnFailed:
+    """The store refused a turn; none of its commands happened."""
+
+    at: float
+    commands: int
+    reason: str
+
+
+@fact(
+    FactCounter("facts_counted", "Floods of facts that were counted, not told."),
+    rare=False,
+    log=None,
+)
+class FactsCounted:
+    """So many more facts of a kind came in one second than are told one by one."""
+
+    at: float
+    fact: str
+    count: int
+
+
+@fact(
+    FactCounter("journal_expirations", "Times old segments were removed."), rare=False, log="info"
+)
+class SegmentsExpired:
+    """The oldest facts of the journal, up to this number, were removed to keep its bounds."""
+
+    at: float
+    last: int
+    size: int
+
+
+@fact(FactCounter("sink_batches", "Batches of sinks that were committed."), rare=False, log=None)
+class SinkCommitted:
+    """A batch of a sink, with so many messages, is in its queue or was published."""
+
+    at: float
+    sink: str
+    batch: int
+    messages: int
+
+
+@fact(
+    FactCounter("sinks_forgotten", "Sinks whose last batch was forgotten."), rare=False, log="info"
+)
+class SinkForgotten:
+    """A sink was not used for long, or somebody asked: its last batch is no longer known."""
+
+    at: float
+    sink: str
+    batch: int
+
+
+RouterFact: TypeAlias = (
+    RouterStarted
+    | LimitReached
+    | TurnFailed
+    | FactsCounted
+    | SegmentsExpired
+    | SinkCommitted
+    | SinkForgotten
+)
