@@ -18,12 +18,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headgate.ntf_server.testing.world import NtfWorld
+from headgate.testing.actors import Operator, Ticker
 from headgate.testing.agents.router_world import STEPS as SMALL_STEPS
 from headgate.testing.agents.router_world import RouterWorld
 from headgate.testing.agents.world import AgentWorld
 from headgate.testing.sealing import SealingActor
 from headgate.testing.trace import Violation
-from headgate.testing.world import Operator, Ticker, play
+from headgate.testing.world import play
 from tests.crash.agents import Connections, Queues
 from tests.crash.agents import run as run_agents
 from tests.crash.bmq import run as run_bmq
