@@ -12,7 +12,7 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-route bench-spark mutants laws hold soak clean
+.PHONY: help setup run test check peers style types contracts tests docs site docs-check format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-route bench-spark mutants laws hold soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -74,6 +74,13 @@ tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
 docs: .venv/.dev ## write the generated pages anew: reference and requirements
 	$(BIN)/python -m tools.reference
 	$(BIN)/python -m tools.requirements
+
+site: .venv/.dev ## make a site of the pages, in build/site
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/site
+	@echo "build/site/README.html"
+
+docs-check: .venv/.dev site ## the pages: generated parts as the code says, links, examples run, and the site without a warning
+	$(BIN)/pytest -q --no-cov -n $(WORKERS) tests/tools tests/test_docs.py tests/test_gallery.py tests/test_readme.py $$(find tests -name 'test_docs.py' -mindepth 2)
 
 format: .venv/.dev ## rewrite the code in the house's format
 	$(BIN)/ruff format .
