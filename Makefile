@@ -12,7 +12,7 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests docs site docs-check format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-route bench-spark mutants laws hold soak clean
+.PHONY: help setup run test check peers style types contracts tests docs site docs-check format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-route bench-spark mutants laws hold soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -100,6 +100,9 @@ bench-match: .venv/.dev ## routing by predicate index against linear evaluation
 
 bench-redis: .venv/.dev ## the Redis wire against redis-server, CPU and wall
 	$(BIN)/python -m bench.redis
+
+bench-mix: .venv/.dev ## channels on mixed loads against redis-server: chat, presence, invalidation, workers
+	$(BIN)/python -m bench.mix
 
 bench-crowd: .venv/.dev ## 10,000 connections, a storm of 20,000; memory
 	$(BIN)/python -m bench.crowd
