@@ -264,6 +264,7 @@ class Shard:
         # Last: until its consumers are gone, its state is what holds their gates shut.
         if (yield from self.shared.opening.disconnect(command.session, state, turn)):
             self.session_states.leave(command.session, turn.undo)
+            turn.gated.add(command.session)
         else:
             turn.again.append(command)
 
@@ -321,6 +322,7 @@ class Shard:
     def _settle(self, commands: Sequence[Command], turn: Turn) -> Iterator[None]:
         """The turn has happened: keep the caches true and within their bounds."""
         self.shared.settle(turn)
+        self.session_states.settle(turn.gated)
         if turn.batch.outbox is not None:
             self.outbox.committed(turn.batch.outbox)
         elif self.journal:

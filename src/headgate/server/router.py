@@ -277,10 +277,6 @@ class Router:
 
     def gauges(self) -> dict[str, float]:
         """Numbers that the core keeps as it goes; the store is not asked."""
-        return at_once(self.gauging())
-
-    def gauging(self) -> Slices[dict[str, float]]:
-        """The same in slices."""
         return status.gauges(self)
 
     def status(self) -> dict[str, object]:

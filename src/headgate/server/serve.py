@@ -22,7 +22,6 @@ from pathlib import Path
 
 from headgate.core.model.domain import Domain
 from headgate.core.model.value import EMPTY
-from headgate.core.turn.slices import Slices
 from headgate.errors import HeadgateError
 from headgate.server import clock, log, notice_file
 from headgate.server.admin import tokens
@@ -49,6 +48,7 @@ from headgate.server.state_directory import (
     make_directory,
     open_store,
 )
+from headgate.server.status import domain_gauges
 from headgate.server.wires.all_wires import WIRES
 from headgate.server.wires.resp import RESP, RespServer
 from headgate.server.wires.wire import Listening
@@ -143,9 +143,11 @@ class _Service(Service):
     def problems(self) -> list[str]:
         return [f"router: {self.stage}"] if self.stage else self.router.problems()
 
-    def measured(self) -> Slices[bytes]:
-        kept = {} if self.stage else (yield from self.router.gauging())
-        return self.metrics.exposition(kept)
+    def measured(self) -> bytes:
+        if self.stage:
+            return self.metrics.exposition({})
+        gauges = self.router.gauges() | self.desk.gauges()
+        return self.metrics.exposition(gauges, domain_gauges(self.router.broker.shard))
 
     def status(self) -> Mapping[str, object]:
         return {"stage": self.stage} if self.stage else self.router.tables()

@@ -417,14 +417,17 @@ class Channels:
     @property
     def published(self) -> int:
         """Messages published to somebody or nobody, since the start."""
-        self._fold()
-        return self._counts.published
+        return self.totals()[0]
 
     @property
     def deliveries(self) -> int:
         """Receivers of all of them."""
+        return self.totals()[1]
+
+    def totals(self) -> tuple[int, int]:
+        """Both at once."""
         self._fold()
-        return self._counts.deliveries
+        return self._counts.published, self._counts.deliveries
 
     def _fold(self) -> None:
         """Take what the audiences counted into the counts by channel."""

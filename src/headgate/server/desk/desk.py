@@ -57,6 +57,16 @@ class Desk:
         assert self._sampler is not None, "asked only of a desk that is open"
         return self._sampler
 
+    def gauges(self) -> dict[str, float]:
+        """Of the desk itself, by the names that metrics.py describes."""
+        if self._sampler is None:
+            return {}
+        return {
+            "loop_lag_seconds": self._sampler.late,
+            "desk_viewers": len(self._sampler.viewers),
+            "desk_sample_seconds": self._sampler.took,
+        }
+
     def routes(self) -> list[Route]:
         return routes(self, PATHS)
 
