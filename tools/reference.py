@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from importlib import import_module
@@ -28,6 +29,10 @@ from headgate.server.admin.metrics import (
     full_name,
 )
 from headgate.server.config import default_text
+from headgate.server.desk.actions import ACTIONS
+from headgate.server.desk.more_routes import MORE_PATHS
+from headgate.server.desk.openapi import document
+from headgate.server.desk.routes import PATHS
 from headgate.wire.resp.commands.all_commands import FAMILIES
 from headgate.wire.resp.commands.table import CommandEntry
 from tests.support.repository import DOCS
@@ -216,11 +221,18 @@ def _page(head: str, parts: Iterable[str]) -> str:
     return "\n".join([NOTE, dedent(head), *parts])
 
 
+def openapi() -> str:
+    """The API of the admin port."""
+    described = document([*PATHS, *MORE_PATHS, *ACTIONS], "1")
+    return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli,
     "config.md": config,
     "metrics.md": metrics,
     "facts.md": facts,
+    "openapi.json": openapi,
     "ntf-config.md": ntf_config,
     "ntf-metrics.md": ntf_metrics,
     "../pipeline.md": tables,

@@ -59,6 +59,10 @@ class Pass:
         self.log: list[Logged] = []
 
 
+Tap: TypeAlias = Callable[[bytes, Sequence[bytes]], None]
+"""A channel, and what was published on it."""
+
+
 class Channels:
     """Who listens to which channel or pattern, and what was published and is not written yet.
 
@@ -87,6 +91,8 @@ class Channels:
         self._counts = ChannelCounts(limits)
         self.is_unwritten = False
         """Whether there is something to take."""
+        self.tap: Tap | None = None
+        """Told of everything that is published, while somebody looks."""
 
     # Subscribing.
 
@@ -238,6 +244,10 @@ class Channels:
         """The names that somebody is subscribed to."""
         return iter(self._registries[kind])
 
+    def patterns_of(self, channel: bytes) -> tuple[bytes, ...]:
+        """The patterns that match a channel."""
+        return self._patterns.matching(channel, remember=False)
+
     def count(self, kind: Kind) -> int:
         return len(self._registries[kind])
 
@@ -308,6 +318,8 @@ class Channels:
                 audience.published += 1
                 audience.size += len(body)
                 counts.append(0)
+                if self.tap is not None:
+                    self.tap(channel, (body,))
             if unheard >= every:
                 if is_over is not None and is_over():
                     break
@@ -334,6 +346,8 @@ class Channels:
                 this.log.append((frame_group, frame, 1))
                 frame_bytes += len(frame)
             self._logged(len(audience.frame_groups), frame_bytes)
+        if self.tap is not None:
+            self.tap(channel, (body,))
         return audience.receivers
 
     def publish_all(self, kind: Kind, channel: bytes, bodies: Sequence[bytes]) -> int:
@@ -355,6 +369,8 @@ class Channels:
                 this.frame_groups.append(frame_group)
             this.log.append((frame_group, frames, len(bodies)))
             self._logged(len(bodies), len(frames))
+        if self.tap is not None:
+            self.tap(channel, bodies)
         return audience.receivers
 
     def _logged(self, frames: int, frame_bytes: int) -> None:
@@ -431,14 +447,17 @@ class Channels:
     @property
     def published(self) -> int:
         """Messages published to somebody or nobody, since the start."""
-        self._fold()
-        return self._counts.published
+        return self.totals()[0]
 
     @property
     def deliveries(self) -> int:
         """Receivers of all of them."""
+        return self.totals()[1]
+
+    def totals(self) -> tuple[int, int]:
+        """Both at once."""
         self._fold()
-        return self._counts.deliveries
+        return self._counts.published, self._counts.deliveries
 
     def _fold(self) -> None:
         """Take what the audiences counted into the counts by channel."""

@@ -84,6 +84,35 @@ class SinkForgotten:
     batch: int
 
 
+@fact(
+    FactCounter("admin_actions", "Actions of operators, and what became of them.", ("action",)),
+    rare=False,
+    log="warning",
+)
+class AdminActed:
+    """An operator has the router do something. It is told before it is done, with the outcome
+    "begun", and again when it is known what came of it."""
+
+    at: float
+    actor: str
+    action: str
+    target: str
+    reason: str
+    outcome: str
+
+
+@fact(
+    FactCounter("admin_refusals", "Wrong tokens at the login of the admin port."),
+    rare=True,
+    log="warning",
+)
+class AdminRefused:
+    """Somebody at this address gave a wrong token to the login of the admin port."""
+
+    at: float
+    peer: str
+
+
 RouterFact: TypeAlias = (
     RouterStarted
     | LimitReached
@@ -92,4 +121,6 @@ RouterFact: TypeAlias = (
     | SegmentsExpired
     | SinkCommitted
     | SinkForgotten
+    | AdminActed
+    | AdminRefused
 )
