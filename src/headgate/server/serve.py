@@ -24,7 +24,7 @@ from headgate.core.model.domain import Domain
 from headgate.core.model.value import EMPTY
 from headgate.core.turn.slices import Slices
 from headgate.errors import HeadgateError
-from headgate.server import clock, log, notice_file
+from headgate.server import clock, log, notice_file, systemd
 from headgate.server.admin import tokens
 from headgate.server.admin.app import make_app
 from headgate.server.admin.guard import Names, Visitors
@@ -37,7 +37,7 @@ from headgate.server.clock import Clock
 from headgate.server.config import Config, load_config
 from headgate.server.file_descriptors import raise_descriptors, sessions_possible
 from headgate.server.net.listener import bind
-from headgate.server.process import notify_systemd, ready_file
+from headgate.server.process import ready_file
 from headgate.server.reloading import waits_for_restart
 from headgate.server.router import Router
 from headgate.server.service import Service, run_service
@@ -199,7 +199,7 @@ class _Service(Service):
         self.stage = ""
         if self.ready_file is not None:
             stack.enter_context(ready_file(self.ready_file, ready))
-        notify_systemd("READY=1")
+        self._announce_ready()
         addresses = {"admin": f"http://{host}:{port}"}
         addresses |= {name: opened.url for name, opened in self.listening.items()}
         given = {name: opened.public_url for name, opened in self.listening.items()}
@@ -251,6 +251,7 @@ class _Service(Service):
             if stop.is_set():
                 return
             self.lines.flush()
+            self.watchdog.feed(self.router.turns.has_moved())
             if self.clock.follow():
                 self._log_doubt()
             if second % SAVE_SECONDS == 0 and is_durable(self.config):
@@ -301,6 +302,11 @@ class _Service(Service):
         if self.stage:
             logger.warning("configuration not reloaded", extra={"fields": {"router": self.stage}})
             return
+        with systemd.reloading():
+            await self._take_over()
+
+    async def _take_over(self) -> None:
+        """Use what the configuration says now."""
         try:
             # A thousand domains take half a second to be read, in which others are served.
             new = await asyncio.to_thread(load_config, self.started.source, self.environ)
