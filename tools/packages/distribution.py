@@ -20,7 +20,8 @@ def build(folder: Path, *targets: str) -> list[Path]:
     chosen = [part for target in targets or ("sdist", "wheel") for part in ("-t", target)]
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder.absolute()), *chosen]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+    nowhere = subprocess.DEVNULL
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=nowhere, stderr=nowhere)
     return sorted(each for each in folder.iterdir() if each.suffix in (".whl", ".gz"))
 
 
