@@ -16,7 +16,17 @@ from headgate.server.config import load_config
 from tests.support.packages import PACKAGING
 from tests.support.repository import DOCS, ROOT
 
-PAGES = [DOCS / name for name in ("install.md", "alerts.md", "design/packages.md")]
+NAMES = (
+    "install",
+    "alerts",
+    "behind-a-proxy-with-tls",
+    "back-up-and-restore",
+    "upgrade",
+    "size-a-machine",
+    "threat-model",
+    "design/packages",
+)
+PAGES = [DOCS / f"{name}.md" for name in NAMES]
 PAGES += [PACKAGING / "README.md"]
 
 
