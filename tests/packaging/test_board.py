@@ -113,7 +113,7 @@ def watched_router(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         ]
         with running(command, log):
             found = until(
-                lambda: re.search(r'"Listening on" address=127.0.0.1:(\d+)', log.read_text())
+                lambda: re.search(r'"Listening on".* address=127.0.0.1:(\d+)', log.read_text())
             )
             yield int(found[1]), addresses
 
