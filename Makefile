@@ -6,13 +6,14 @@ BIN := .venv/bin
 WORKERS ?= auto
 TIMES ?= 10
 # Debian packages whose programs the tests run as peers or tools, as program:package.
-DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl
+DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl \
+  prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3
 
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests docs site docs-check format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak clean
+.PHONY: help setup run test check peers style types contracts tests docs site docs-check format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check container clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -71,7 +72,18 @@ tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
 	$(BIN)/pytest -m serial --cov --cov-append --cov-report=
 	$(BIN)/pytest -m spark --cov --cov-append --cov-report=term
 
-docs: .venv/.dev ## write the generated pages anew: reference and requirements
+packages: .venv/.dev peers release-check container ## build and check what is shipped: wheel, container, unit, manifests, rules, board
+	$(BIN)/pytest -q --no-cov tests/packaging
+
+release-check: .venv/.dev ## a release without publishing it: built twice, installed alone, its demo played, its parts listed; in dist/
+	$(BIN)/python -m tools.packages.release_check dist
+
+container: .venv/.dev ## the container, built and tried without a registry; needs root, debootstrap and buildah
+	$(BIN)/python -m tools.packages.container dist/container
+
+docs: .venv/.dev ## write the generated pages anew: reference and requirements, board and manifests
+	$(BIN)/python -m tools.packages.board
+	$(BIN)/python -m tools.packages.chart
 	$(BIN)/python -m tools.reference
 	$(BIN)/python -m tools.requirements
 
@@ -147,4 +159,4 @@ hold: .venv/.dev ## the worst that clients can send: how long each holds the eve
 	$(BIN)/python -m tests.hold
 
 clean: ## forget the environment and what was run
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* var
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* var dist packaging/container/wheels

@@ -155,7 +155,8 @@ def test_the_file_can_be_named_in_the_environment() -> None:
 # check and serve
 
 
-def test_check_prints_a_line_per_thing(tmp_path: Path) -> None:
+def test_check_prints_a_line_per_thing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.server.check.is_in_container", lambda: False)
     Path("headgate.toml").write_text("[admin]\nport = 0\n")
     result = run("check")
     assert result.exit_code == 0

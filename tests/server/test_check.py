@@ -152,3 +152,29 @@ def test_the_certificate_of_every_listener_is_looked_at(tmp_path: Path, wire: st
     assert found(config_in(tmp_path, text))[f"listen.{wire}.tls"].ok
     wrong = found(config_in(tmp_path, text + 'key = "server.crt"'))[f"listen.{wire}.tls"]
     assert not wrong.ok
+
+
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_loopback_inside_a_container_is_a_warning(
+    is_inside: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.server.check.is_in_container", lambda: is_inside)
+    report = found(config_in(tmp_path, "[listen.smp]\nport = 0\n[listen.resp]\nport = 0\n"))
+    if not is_inside:
+        assert "container" not in report
+        return
+    assert report["container"].ok
+    text = report["container"].text
+    assert text.startswith("warning: admin, listen.smp, listen.resp on loopback inside a container")
+    assert "HEADGATE_LISTEN__RESP__HOST=0.0.0.0" in text
+
+
+def test_what_is_reached_from_outside_of_a_container_is_fine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.server.check.is_in_container", lambda: True)
+    config = load_config(
+        config_in(tmp_path, '[listen.smp]\nhost = "0.0.0.0"\nport = 0\n').source,
+        {"HEADGATE_ADMIN__HOST": "0.0.0.0", "HEADGATE_ADMIN__TOKEN": "a token that is long"},
+    )
+    assert "container" not in found(config)

@@ -195,6 +195,40 @@ async def test_a_failing_store_fails_the_senders_and_serving_goes_on_when_it_rec
         assert router.problems() == []
 
 
+async def test_turns_move_unless_one_hangs() -> None:
+    """What systemd's watchdog is fed with."""
+    store = SlowStore()
+    async with running(store) as router:
+        session = InProcessSession(router, "s")
+        await session.ask(Create, QUEUE, "line")
+        assert router.turns.has_moved()
+        await until(lambda: not router.turns and router.turns.under_way == 0)
+        router.turns.has_moved()
+        assert router.turns.has_moved(), "nobody waits for a turn"
+        store.gate.clear()
+        sent = session.ask(Send, QUEUE, message(0))
+        await until(lambda: router.turns.under_way > 0)
+        router.turns.has_moved()
+        assert not router.turns.has_moved()
+        store.gate.set()
+        await sent
+        assert router.turns.has_moved()
+
+
+async def test_turns_that_fail_move() -> None:
+    """A store that answers with an error has not hung; a restart would mend nothing."""
+    store = SlowStore()
+    async with running(store) as router:
+        session = InProcessSession(router, "s")
+        await session.ask(Create, QUEUE, "line")
+        router.turns.has_moved()
+        store.failing = True
+        with pytest.raises(StoreError):
+            await session.ask(Send, QUEUE, message(0))
+        assert router.turns.has_moved()
+        store.failing = False
+
+
 async def test_a_session_that_left_while_the_store_failed_is_cleaned_up_later() -> None:
     store = SlowStore()
     async with running(store) as router:

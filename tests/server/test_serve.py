@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -35,18 +35,27 @@ max_messages = 5
 class Served:
     """A running `headgate serve` and its folder."""
 
-    def __init__(self, folder: Path, ready: str = "ready.json", **environ: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ready: str = "ready.json",
+        code: str = "",
+        pass_fds: Sequence[int] = (),
+        **environ: str,
+    ) -> None:
         self.ready = folder / ready
         self.log = folder / f"log-{time.monotonic_ns()}.jsonl"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-c", "from headgate.cli import main; main()", "serve"),
+                    *(sys.executable, "-c", f"{code}from headgate.cli import main; main()"),
+                    "serve",
                     *("--config", folder / "headgate.toml", "--ready-file", self.ready),
                 ],
                 stderr=log,
                 stdout=log,
                 env={**os.environ, **environ},
+                pass_fds=pass_fds,
             )
 
     def until(self, condition: Callable[[], bool]) -> None:
@@ -97,9 +106,15 @@ Serve: TypeAlias = Callable[..., Served]
 def serve(tmp_path: Path) -> Iterator[Serve]:
     running: list[Served] = []
 
-    def serve(config: str = CONFIG, ready: str = "ready.json", **environ: str) -> Served:
+    def serve(
+        config: str = CONFIG,
+        ready: str = "ready.json",
+        code: str = "",
+        pass_fds: Sequence[int] = (),
+        **environ: str,
+    ) -> Served:
         (tmp_path / "headgate.toml").write_text(config)
-        served = Served(tmp_path, ready, **environ)
+        served = Served(tmp_path, ready, code, pass_fds, **environ)
         running.append(served)
         return served
 
@@ -248,14 +263,73 @@ def test_a_memory_store_leaves_nothing(serve: Serve, tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists()
 
 
-def test_systemd_is_told(serve: Serve, tmp_path: Path) -> None:
+def test_systemd_is_told_of_the_start_of_progress_of_a_reload_and_of_the_end(
+    serve: Serve, tmp_path: Path
+) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
         channel.bind(str(tmp_path / "notify"))
         channel.settimeout(DEADLINE_SECONDS)
-        served = serve(CONFIG, NOTIFY_SOCKET=str(tmp_path / "notify"))
-        assert channel.recv(100) == b"READY=1"
+
+        def heard() -> str:
+            """What comes next that is no sign of life."""
+            while (state := channel.recv(100).decode()) == "WATCHDOG=1":
+                signs.append(state)
+            return state
+
+        signs: list[str] = []
+        served = serve(
+            CONFIG, NOTIFY_SOCKET=str(tmp_path / "notify"), WATCHDOG_USEC=str(20_000_000)
+        )
+        assert channel.recv(100) == b"READY=1"  # and no sign of life before it
+        assert channel.recv(100) == b"WATCHDOG=1"
+        served.process.send_signal(signal.SIGHUP)
+        state, at = heard().split("\n")
+        assert state == "RELOADING=1"
+        assert 0 < int(at.removeprefix("MONOTONIC_USEC=")) <= time.monotonic_ns() // 1000
+        assert heard() == "READY=1"
         assert served.stop() == 0
-        assert channel.recv(100) == b"STOPPING=1"
+        assert heard() == "STOPPING=1"
+        channel.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            channel.recv(100)
+
+
+def test_a_socket_that_nobody_listens_on_is_named(serve: Serve) -> None:
+    """As systemd would pass it, under the name of a wire that has no section."""
+    passing = "import os, sys; os.environ['LISTEN_PID'] = str(os.getpid()); "
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        served = serve(
+            CONFIG,
+            code=passing + "os.dup2(int(os.environ['PASSED']), 3); ",
+            pass_fds=[listening.fileno()],
+            PASSED=str(listening.fileno()),
+            LISTEN_FDS="1",
+            LISTEN_FDNAMES="bmq",
+        ).started()
+        [line] = served.lines("a socket was passed that nobody listens on")
+        assert line["name"] == "bmq"
+        assert served.stop() == 0
+
+
+def test_the_admin_port_is_a_socket_that_was_passed(serve: Serve) -> None:
+    passing = "import os, sys; os.environ['LISTEN_PID'] = str(os.getpid()); "
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        served = serve(
+            CONFIG,
+            code=passing + "os.dup2(int(os.environ['PASSED']), 3); ",
+            pass_fds=[listening.fileno()],
+            PASSED=str(listening.fileno()),
+            LISTEN_FDS="1",
+            LISTEN_FDNAMES="admin",
+        )
+        # Who comes before the router is there waits for it.
+        early = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_SECONDS)
+        early.request("GET", "/healthz")
+        assert early.getresponse().status == 200
+        early.close()
+        assert served.started().port == port
+        assert served.stop() == 0
 
 
 def test_warnings_of_the_configuration_are_logged(serve: Serve) -> None:

@@ -18,7 +18,7 @@ from headgate.ntf_server.pushing.sender_keys import KEY_NAME
 from headgate.ntf_server.pushing.settings import PushSettings
 from headgate.ntf_server.records import Records, Tables, subscriptions, tokens
 from headgate.ntf_server.records.view import is_used, view
-from headgate.server.check import check_directory, check_port
+from headgate.server.check import check_container, check_directory, check_port
 from headgate.server.identity import CA_KEY, NEEDED, Identity
 from headgate.server.wires.wire import Finding
 from headgate.store.backends import backend_of, masked
@@ -38,6 +38,7 @@ def findings(config: NtfConfig) -> Iterator[Finding]:
     yield check_port("admin", config.admin.host, config.admin.port, running, SERVER)
     listen = config.listen.ntf
     yield check_port("listen.ntf", listen.host, listen.port, running, SERVER)
+    yield from check_container({"admin": config.admin.host, "listen.ntf": listen.host})
     yield _identity(config)
     yield _providers(config)
 

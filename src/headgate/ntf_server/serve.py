@@ -38,7 +38,7 @@ from headgate.ntf_server.pushing.provider import PushProvider
 from headgate.ntf_server.pushing.providers import open_providers, web_push_public_key
 from headgate.ntf_server.server import NtfServer, NtfSettings
 from headgate.ntf_server.status import tables
-from headgate.server import clock, log
+from headgate.server import clock, log, systemd
 from headgate.server.admin import tokens
 from headgate.server.admin.common import COMMON_PATHS, CommonPages, guarded
 from headgate.server.admin.guard import Names, Tokens, Visitors
@@ -48,7 +48,7 @@ from headgate.server.clock import Clock
 from headgate.server.file_descriptors import DESCRIPTORS_RESERVED, raise_limit
 from headgate.server.identity import Identity
 from headgate.server.net.listener import bind
-from headgate.server.process import notify_systemd, ready_file
+from headgate.server.process import ready_file
 from headgate.server.reloading import waits_for_restart
 from headgate.server.service import Service, run_service
 from headgate.server.state_directory import is_locked, make_directory
@@ -165,7 +165,7 @@ class _NtfService(Service):
         }
         if self.ready_file is not None:
             stack.enter_context(ready_file(self.ready_file, ready))
-        notify_systemd("READY=1")
+        self._announce_ready()
         fields = {
             "admin": f"http://{host}:{port}",
             "ntf": address.text,
@@ -247,6 +247,7 @@ class _NtfService(Service):
             if stop.is_set():
                 return
             self.lines.flush()
+            self.watchdog.feed(has_moved=True)  # its loop goes round, which is what others wait for
             self.clock.follow()
             if second % SAVE_SECONDS == 0:
                 await asyncio.to_thread(self._save_clock)
@@ -284,11 +285,16 @@ class _NtfService(Service):
         if self.stage or self.server is None:
             logger.warning("configuration not reloaded", extra={"fields": {"server": self.stage}})
             return
+        with systemd.reloading():
+            await self._take_over(self.server)
+
+    async def _take_over(self, server: NtfServer) -> None:
+        """Use what the configuration says now."""
         config = self.config
         try:
             new = await asyncio.to_thread(load_ntf_config, config.source, self.environ)
             identity = await asyncio.to_thread(Identity.load, config.identity, time.time())
-            self.server.apps.reload(identity)
+            server.apps.reload(identity)
         except HeadgateError as error:
             fields = {"error": str(error), "kept": "the old one"}
             logger.error("configuration not reloaded", extra={"fields": fields})

@@ -6,13 +6,15 @@ import asyncio
 import os
 import socket
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
 from headgate.errors import HeadgateError
 from headgate.server.config import Config
+from headgate.server.config.hosts import is_loopback
 from headgate.server.config.sections import ListenSection, ServerConfig, Tls
+from headgate.server.container import is_in_container
 from headgate.server.file_descriptors import file_descriptors, sessions_possible
 from headgate.server.mode_check import check_modes, check_modes_of_file
 from headgate.server.net.listener import bind
@@ -47,6 +49,8 @@ def findings(config: Config) -> Iterator[Finding]:
             yield from _listener(wire, listen, config, running)
     if not config.listen.each():
         yield Finding("listen", True, f"warning: {NO_LISTENER}")
+    hosts = {f"listen.{name}": each.host for name, each in config.listen.each().items()}
+    yield from check_container({"admin": config.admin.host, **hosts})
     yield _descriptors(config)
 
 
@@ -149,6 +153,16 @@ def check_port(name: str, host: str, port: int, running: bool, server: str = "ro
             return Finding(name, True, f"{where}: a {server} is running and listens there")
         return Finding(name, False, str(error))
     return Finding(name, True, f"{where} is free")
+
+
+def check_container(hosts: Mapping[str, str]) -> Iterator[Finding]:
+    """Inside a container, which sections listen where only the container itself comes."""
+    inside = [section for section, host in hosts.items() if is_loopback(host)]
+    if inside and is_in_container():
+        text = "warning: {} on loopback inside a container, where nobody outside reaches it: {}"
+        variables = (f"HEADGATE_{name.upper().replace('.', '__')}__HOST=0.0.0.0" for name in inside)
+        advice = f"set host, or {' '.join(variables)}"
+        yield Finding("container", True, text.format(", ".join(inside), advice))
 
 
 def _certificate(name: str, config: Config, tls: Tls) -> Finding:

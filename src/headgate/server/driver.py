@@ -57,6 +57,9 @@ class TurnDriver:
         """Why the last turn failed; none after one that did not."""
         self._began: float | None = None
         """When the turn under way began."""
+        self._steps = 0
+        """Parts of turns that came to an end: an answer of the store, a breath, a whole turn."""
+        self._steps_seen = 0
 
     def submit(self, commands: Sequence[Command]) -> None:
         """Put a session's commands in line, all of them or, beyond a limit, none."""
@@ -72,6 +75,13 @@ class TurnDriver:
     def under_way(self) -> float:
         """For how many seconds the present turn has been under way; 0 between turns."""
         return 0.0 if self._began is None else self._clock() - self._began
+
+    def has_moved(self) -> bool:
+        """Whether turns got somewhere since this was last asked, or nobody waits for one. A long
+        turn whose store answers moves; one whose store has hung does not."""
+        seen, self._steps_seen = self._steps_seen, self._steps
+        is_idle = self._began is None and not self._inbox
+        return is_idle or seen != self._steps
 
     def __len__(self) -> int:
         return len(self._inbox)
@@ -107,6 +117,7 @@ class TurnDriver:
             outcome = await self._isolate(commands, error)
         finally:
             self._began = None
+        self._steps += 1
         self.count += 1
         self.commands += len(commands)
         self.seconds += self._clock() - started
@@ -135,6 +146,7 @@ class TurnDriver:
                         asked = step.send(None)
                     else:
                         asked = step.send(await self._store.load(asked))
+                    self._steps += 1
                 except StoreError as error:
                     self.problem = str(error)
                     asked = step.throw(error)

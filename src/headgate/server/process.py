@@ -1,7 +1,7 @@
 """Process: what a server shows of itself to whoever started it, and the signals it is sent.
 
 Every server of Headgate has the same: SIGTERM and SIGINT stop it, a second one ends it at once,
-SIGHUP reloads it, a file says that it is ready, and systemd hears of it.
+SIGHUP reloads it, and a file says that it is ready.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import signal
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -64,15 +63,3 @@ def ready_file(path: Path, content: object) -> Iterator[None]:
         yield
     finally:
         path.unlink(missing_ok=True)
-
-
-def notify_systemd(state: str) -> None:
-    """Tell systemd, if it started us."""
-    address = os.environ.get("NOTIFY_SOCKET", "")
-    if not address:
-        return
-    if address.startswith("@"):
-        address = "\0" + address[1:]
-    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-        channel.connect(address)
-        channel.sendall(state.encode())

@@ -24,7 +24,7 @@ from headgate.core.facts import AdminRefused
 from headgate.core.model.domain import Domain
 from headgate.core.model.value import EMPTY
 from headgate.errors import HeadgateError
-from headgate.server import clock, log, notice_file
+from headgate.server import clock, log, notice_file, systemd
 from headgate.server.admin import tokens
 from headgate.server.admin.app import make_app
 from headgate.server.admin.guard import Names, Visitors
@@ -38,7 +38,7 @@ from headgate.server.config import Config, load_config
 from headgate.server.desk.desk import Desk
 from headgate.server.file_descriptors import raise_descriptors, sessions_possible
 from headgate.server.net.listener import bind
-from headgate.server.process import notify_systemd, ready_file
+from headgate.server.process import ready_file
 from headgate.server.reloading import changed_keys, waits_for_restart
 from headgate.server.router import Router
 from headgate.server.service import Service, run_service
@@ -223,7 +223,7 @@ class _Service(Service):
         self.stage = ""
         if self.ready_file is not None:
             stack.enter_context(ready_file(self.ready_file, ready))
-        notify_systemd("READY=1")
+        self._announce_ready()
         addresses = {"admin": f"http://{host}:{port}"}
         addresses |= {name: opened.url for name, opened in self.listening.items()}
         given = {name: opened.public_url for name, opened in self.listening.items()}
@@ -279,6 +279,7 @@ class _Service(Service):
             if stop.is_set():
                 return
             self.lines.flush()
+            self.watchdog.feed(self.router.turns.has_moved())
             if self.clock.follow():
                 self._log_doubt()
             if second % SAVE_SECONDS == 0 and is_durable(self.config):
@@ -329,7 +330,7 @@ class _Service(Service):
         if self.stage:
             logger.warning("configuration not reloaded", extra={"fields": {"router": self.stage}})
             return
-        with suppress(HeadgateError):  # which is logged
+        with suppress(HeadgateError), systemd.reloading():  # an error is logged
             await self.reload_now()
 
     async def reload_now(self) -> tuple[list[str], list[str]]:

@@ -13,9 +13,11 @@ import sys
 from abc import ABC, abstractmethod
 from contextlib import AsyncExitStack
 
+from headgate.server import systemd
 from headgate.server.deadline import Deadline
+from headgate.server.net.passed_sockets import passed_sockets
 from headgate.server.net.poller import Loop
-from headgate.server.process import handling_signals, notify_systemd
+from headgate.server.process import handling_signals
 
 logger = logging.getLogger("headgate")
 
@@ -30,6 +32,7 @@ class Service(ABC):
         self.gave_up = False
         """Whether the stop did not wait for everything."""
         self.deadline = Deadline(stop_seconds, self._log_given_up)
+        self.watchdog = systemd.Watchdog()
 
     async def run(self) -> None:
         stop = asyncio.Event()
@@ -44,10 +47,18 @@ class Service(ABC):
                 await self._open(stack, stop)
                 self.deadline.start()
                 self.stage = "stopping"
-                notify_systemd("STOPPING=1")
+                systemd.notify(systemd.STOPPING)
                 logger.info("stopping")
         if not self.gave_up:
             logger.info("stopped")
+
+    def _announce_ready(self) -> None:
+        """Everything listens."""
+        for name in passed_sockets().names:
+            advice = "its clients wait for ever: remove its socket unit, or add its section"
+            fields = {"name": name, "advice": advice}
+            logger.warning("a socket was passed that nobody listens on", extra={"fields": fields})
+        systemd.notify(systemd.READY)
 
     @abstractmethod
     def reload(self) -> None:

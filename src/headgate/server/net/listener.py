@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 
 from headgate.errors import ConfigError
+from headgate.server.net.passed_sockets import passed_sockets
 
 log = logging.getLogger(__name__)
 
@@ -21,8 +22,11 @@ OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def bind(section: str, host: str, port: int) -> socket.socket:
-    """A socket that listens where a section of the configuration says, or one line about why
-    there is none."""
+    """A socket that listens where a section of the configuration says: the one that was passed
+    for it, or a new one, or one line about why there is none."""
+    passed = passed_sockets().take(section, host)
+    if passed is not None:
+        return passed
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -1,0 +1,1 @@
+"""What is shipped beside the code: written, checked and built. See packaging/README.md."""
