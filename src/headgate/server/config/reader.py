@@ -81,6 +81,8 @@ class _Reader(Reading):
         """What only several values together can be wrong about."""
         limits = config.limits
         self.check_admin(config.admin)
+        for conflict in config.store.conflicts():
+            raise self.error(("store", conflict.key), conflict.text)
         for name, listen in config.listen.each().items():
             for conflict in listen.conflicts(limits):
                 path = ("listen", name, conflict.key)

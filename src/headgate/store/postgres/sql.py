@@ -274,6 +274,8 @@ ADD_FACTS = "INSERT INTO outbox (first, last, facts) VALUES (%b, %b, %b)"
 # The first condition follows from the second, and has an index.
 SEAL = "DELETE FROM outbox WHERE first <= %b AND last <= %b"
 
+NOTE_SEALED = "UPDATE marks SET sealed = greatest(sealed, %b) WHERE shard = %b"
+
 # A whole store, a part at a time.
 
 EXTENT = "SELECT (SELECT count(*) FROM queues), (SELECT count(*) FROM messages)"
