@@ -230,8 +230,8 @@ class PostgresStore(SqlStore):
             row = batch.outbox
             self._database.change(sql.ADD_FACTS, row.first, row.last, encode_facts(row.facts))
         if batch.sealed is not None:
-            self._database.change(sql.SEAL, batch.sealed, batch.sealed)
-            self._database.change(sql.NOTE_SEALED, batch.sealed, self.shard)
+            sealed = batch.sealed
+            self._database.change(sql.SEAL, sealed, self.shard, sealed, sealed)
 
     def _tally(self, batch: Batch) -> None:
         """Join to the rows of this shard, which nobody else writes."""
