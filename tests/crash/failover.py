@@ -118,12 +118,13 @@ class Failovers:
         """A fact has one number, and is the same in both journals if it is in both."""
         folders = [member.journal for member in self.pair.members]
         seal_all(self._url, folders[0])
-        wrong: list[str] = []
         facts: dict[int, dict[str, Any]] = {}
-        for folder in folders:
-            for fact in reader.facts(folder, 0):
-                if facts.setdefault(fact["number"], fact) != fact:
-                    wrong.append(f"two facts have the number {fact['number']}")
+        wrong = [
+            f"two facts have the number {fact['number']}"
+            for folder in folders
+            for fact in reader.facts(folder, 0)
+            if facts.setdefault(fact["number"], fact) != fact
+        ]
         told = Told()
         wrong += told.play([facts[number] for number in sorted(facts)])
         wrong += told.compare(contents)

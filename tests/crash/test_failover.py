@@ -9,6 +9,7 @@ import pytest
 
 from headgate.testing.postgres import PostgresCluster
 from tests.crash.failover import KILL, STOP, Failovers
+from tests.crash.failover_bmq import run as run_bmq
 
 ROUNDS = (STOP, KILL, STOP)
 
@@ -29,3 +30,15 @@ async def test_nothing_answered_over_smp_is_lost_doubled_or_comes_back_when_the_
         assert (await failovers.finish(seed)).wrong == []
     finally:
         failovers.pair.kill()
+
+
+@pytest.mark.serial
+async def test_every_message_is_kept_once_for_each_app_when_the_owner_changes(
+    tmp_path: Path, cluster: PostgresCluster
+) -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    url = cluster.url(cluster.create_database())
+    result, routers = await run_bmq(tmp_path, url, 2, seed)
+    print(result, routers.seconds)
+    assert result.wrong == []

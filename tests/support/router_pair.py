@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ standby = true
 owner_timeout = "{timeout}"
 [admin]
 port = 0
-token = "sesame"
 {sections}
 """
 COMMAND = "from headgate.cli import main; main()"
@@ -38,7 +38,7 @@ class Member:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.journal = folder / "state" / "journal"
-        self._ready = folder / "ready.json"
+        self.ready_file = folder / "ready.json"
         self._log = folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
         self._waited = 0
@@ -66,23 +66,23 @@ class Member:
     @property
     def addresses(self) -> dict[str, Any]:
         """Where it listens, of one that serves."""
-        found: dict[str, Any] = json.loads(self._ready.read_text())
+        found: dict[str, Any] = json.loads(self.ready_file.read_text())
         return found
 
     @property
     def is_serving(self) -> bool:
-        return self._ready.exists()
+        return self.ready_file.exists()
 
     # Its life.
 
     def start(self) -> None:
-        self._ready.unlink(missing_ok=True)
+        self.ready_file.unlink(missing_ok=True)
         self._waited = len(self.events("standby"))
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     *(sys.executable, "-c", self.command, "serve"),
-                    *("--config", self.folder / "headgate.toml", "--ready-file", self._ready),
+                    *("--config", self.folder / "headgate.toml", "--ready-file", self.ready_file),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -95,7 +95,7 @@ class Member:
                 self._process.send_signal(signal.SIGCONT)
             self._process.kill()
             self._process.wait()
-        self._ready.unlink(missing_ok=True)
+        self.ready_file.unlink(missing_ok=True)
 
     def end(self) -> int:
         self.process.terminate()
@@ -118,7 +118,7 @@ class Member:
         """It has said that it waits, since it was started or paused."""
         await self._until(lambda: len(self.events("standby")) > self._waited, "it waits")
 
-    async def _until(self, holds: Any, what: str) -> None:  # noqa: ANN401
+    async def _until(self, holds: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + PATIENCE
         while not holds():
             assert self.process.poll() is None, self.log[-3000:]
