@@ -126,9 +126,10 @@ class OwnershipWatch:
     async def _ask(self) -> None:
         assert self.ownership.taken is not None, "who is an owner has become one"
         term = await self._current_term()
-        self._asking = None
         if term is not None and term != self.ownership.taken.term:
             self.give_up("another router has taken it over")
+        await asyncio.sleep(BEAT_SECONDS_MAX)
+        self._asking = None
 
 
 class HangUp:

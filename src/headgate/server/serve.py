@@ -220,6 +220,8 @@ class _Service(Service):
         if self.ready_file is not None:
             stack.enter_context(ready_file(self.ready_file, ready))
         notify_systemd("READY=1")
+        if self.ownership is not None:
+            notify_systemd("STATUS=serving")
         addresses = {"admin": f"http://{host}:{port}"}
         addresses |= {name: opened.url for name, opened in self.listening.items()}
         given = {name: opened.public_url for name, opened in self.listening.items()}
@@ -263,13 +265,15 @@ class _Service(Service):
         if self.ready_file is not None:
             with suppress(OSError):
                 self.ready_file.unlink(missing_ok=True)
-        if self.router.journal is not None:
+        child = None
+        if self.router.journal is not None and self.router.journal.process is not None:
             self.router.journal.kill()
+            child = self.router.journal.process.pid
         logging.shutdown()
         if self.stage == "stopping":
             os._exit(1)
         notify_systemd("STATUS=standby")
-        standby.start_anew()
+        standby.start_anew(child)
 
     def _keep_mark(self) -> None:
         if self.ownership is not None:

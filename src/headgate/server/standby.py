@@ -29,6 +29,9 @@ from headgate.store.private import make_file
 FILE = "ownership.json"
 """In the state directory: the number of the last batch that this router knows of."""
 
+REAP_TRIES, REAP_PAUSE = 20, 0.01
+"""How long a killed child is waited for: one whose disk hangs must not hold up anybody."""
+
 
 class Remembered(msgspec.Struct, frozen=True):
     """What is kept of a database between two runs."""
@@ -96,8 +99,20 @@ def keep_mark(config: Config, mark: int) -> None:
         part.replace(config.directory / FILE)
 
 
-def start_anew() -> Never:
-    """Be a new process under the same number: every socket is closed, every memory is gone."""
+def start_anew(child: int | None) -> Never:
+    """Be a new process under the same number: every socket is closed, every memory is gone. The
+    child was killed; nobody would know of its end later."""
+    if child is not None:
+        _reap(child)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _reap(child: int) -> None:
+    for _ in range(REAP_TRIES):
+        with suppress(ChildProcessError):
+            if os.waitpid(child, os.WNOHANG) == (0, 0):
+                time.sleep(REAP_PAUSE)
+                continue
+        return

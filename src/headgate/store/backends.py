@@ -10,7 +10,7 @@ from pathlib import Path
 from headgate.errors import ConfigError
 from headgate.store.base import Outbox, Store
 from headgate.store.memory import MemoryStore
-from headgate.store.ownership import Ownership
+from headgate.store.ownership import Ownership, Survey
 from headgate.store.sqlite import SqliteOutbox, SqliteStore
 from headgate.store.sqlite.file import lock_of
 from headgate.store.urls import without_secrets
@@ -34,8 +34,9 @@ class Backend:
     open_store: Callable[[str, Path, Ownership | None], Store]
     """The store of a URL, not opened yet. A file is relative to the state directory. With an
     ownership it waits for other routers, and is waited for."""
-    is_shared: bool
-    """Whether routers can take it over from one another."""
+    survey: Callable[[str, bool], Survey] | None
+    """What can be seen of it from outside, and whether it matters that another router waits; None
+    if no other machine reaches it."""
     open_outbox: Callable[[str, str], Outbox] | None
     """The outbox of `Store.source`, for another process, and its schema if it is in a database;
     None if there is nothing for it."""
@@ -43,6 +44,11 @@ class Backend:
     """The file of a URL, if it is one on this machine."""
     shown: Callable[[str], str]
     """The URL without what nobody else should read."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether routers can take it over from one another."""
+        return self.survey is not None
 
     def lock_file(self, url: str, directory: Path) -> Path | None:
         """What a router that uses the store has locked, if that is a file."""
@@ -65,6 +71,12 @@ def _postgres_store(url: str, directory: Path, ownership: Ownership | None) -> S
     return PostgresStore(url, ownership=ownership)
 
 
+def _postgres_survey(url: str, has_standby: bool) -> Survey:
+    from headgate.store.postgres.survey import survey
+
+    return survey(url, has_standby=has_standby)
+
+
 def _postgres_outbox(url: str, schema: str) -> Outbox:
     from headgate.store.postgres import PostgresOutbox  # psycopg is not there for everybody
 
@@ -77,7 +89,7 @@ MEMORY = Backend(
     pattern=r"memory:",
     is_durable=False,
     open_store=lambda url, directory, ownership: MemoryStore(),
-    is_shared=False,
+    survey=None,
     open_outbox=None,
     file=lambda url, directory: None,
     shown=str,
@@ -88,7 +100,7 @@ SQLITE = Backend(
     pattern=r"sqlite:[^\x00-\x1f\ud800-\udfff]+",
     is_durable=True,
     open_store=lambda url, directory, ownership: SqliteStore(_path(url, directory)),
-    is_shared=False,
+    survey=None,
     open_outbox=lambda url, schema: SqliteOutbox(_path(url)),
     file=_path,
     shown=str,
@@ -99,7 +111,7 @@ POSTGRES = Backend(
     pattern=r"postgres(?:ql)?://[^\x00-\x20\x7f\ud800-\udfff]*",
     is_durable=True,
     open_store=_postgres_store,
-    is_shared=True,
+    survey=_postgres_survey,
     open_outbox=_postgres_outbox,
     file=lambda url, directory: None,
     shown=without_secrets,

@@ -82,6 +82,18 @@ class Taken:
         return self.mark < self.expected
 
 
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What can be seen of a store from outside."""
+
+    owner: str | None
+    """Who has it, if anybody."""
+    fingerprint: bytes | None
+    """By what clients of SMP know the router, if it is written down."""
+    warnings: tuple[str, ...]
+    """Where the database could lose what it has committed."""
+
+
 class Ownership:
     """What a router knows of its right to the store. Whoever makes the store makes it, and one
     store keeps it true."""
