@@ -127,7 +127,7 @@ laws: .venv/.dev ## new examples for every law, TIMES=10 times as many as the te
 mutants: .venv/.dev ## change lines of drawn rules and see whether their tests fail; writes docs/mutants.md
 	$(BIN)/python -m tests.mutation
 
-soak: .venv/.dev ## the long counts: 20,000 worlds and as many of agents, 200 kills, 100 over SMP, 60 over BlazingMQ's wire, 100 of agents, 50 of the pipeline; writes docs/soak.md
+soak: .venv/.dev ## the long counts: 20,000 worlds and as many of agents, 200 kills, 100 over SMP, 60 over BlazingMQ's wire, 200 failovers over SMP and 24 over BlazingMQ's wire, 100 of agents, 50 of the pipeline; writes docs/soak.md
 	$(BIN)/python -m tools.soak
 
 hold: .venv/.dev ## the worst that clients can send: how long each holds the event loop; writes docs/hold.md
