@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -73,12 +73,6 @@ async def heard(store: PostgresStore, seconds: float) -> None:
     while time.monotonic() < end:
         await store.probe()
         await asyncio.sleep(0.02)
-
-
-@pytest.fixture
-def marks(cluster: PostgresCluster, database: str) -> Iterator[object]:
-    with cluster.connect(database) as db:
-        yield lambda: db.execute("SELECT number FROM headgate.marks").fetchall()[0][0]
 
 
 async def test_who_comes_first_owns_it(url: str) -> None:
@@ -334,5 +328,22 @@ async def test_the_term_is_told_on_a_connection_of_its_own(url: str) -> None:
     assert await nowhere.current_term() is None
 
 
+async def test_an_owner_whose_connection_was_cut_has_a_moment_to_come_back(
+    url: str, cluster: PostgresCluster, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owning, "GRACE_SECONDS", 10.0)
+    first, second = store_of(url), store_of(url)
+    async with opened(first), waiting(second) as task:
+        with cluster.connect(database) as db:
+            db.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
+            )
+        await asyncio.sleep(0.5)
+        await first.apply(creating(record(Q1)))
+        assert not task.done()
+        assert known(first).lost is None
+
+
 def test_who_gives_way_does_not_do_so_for_longer_than_a_takeover_may_take() -> None:
     assert owning.GIVE_WAY_SECONDS <= 1.0
+    assert owning.GRACE_SECONDS <= 0.5

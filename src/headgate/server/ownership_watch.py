@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import select
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from headgate.errors import StoreError
 from headgate.store.ownership import Ownership
@@ -46,6 +47,8 @@ class OwnershipWatch:
         """Told for how long the store had not heard us, when it has again."""
         self._is_over = False
         self._hang_up = HangUp()
+        self._hung_up = asyncio.Event()
+        """The server has closed the connection."""
         self._asking: asyncio.Task[None] | None = None
         self._doubt = 0.0
         """The longest silence since the router was last heard in time."""
@@ -95,17 +98,20 @@ class OwnershipWatch:
     async def _beat(self) -> None:
         pause = min(BEAT_SECONDS_MAX, self.ownership.timeout / BEATS)
         while True:
-            await asyncio.sleep(pause)
-            try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._hung_up.wait()
+            self._hung_up.clear()
+            with suppress(StoreError):
                 await self._probe()
-            except StoreError:
-                continue
 
     async def _look(self) -> None:
         ownership = self.ownership
         while not self._is_over:
             await asyncio.sleep(LOOK_SECONDS)
             silence = ownership.silence
+            if self._hang_up.is_closed(ownership.socket):
+                self._hung_up.set()  # who is quick gets the lock back
             if ownership.lost is not None:
                 self.give_up(ownership.lost)
             elif silence >= GIVE_UP_SECONDS:

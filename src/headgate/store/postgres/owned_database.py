@@ -22,6 +22,9 @@ T = TypeVar("T")
 GIVE_WAY_SECONDS = 1.0
 """So long who waits lets the owner go first, after both lost their connections."""
 
+GRACE_SECONDS = 0.3
+"""So long it lets an owner come back whose connection was cut: as a rule it is alive."""
+
 HOLDER = """
 SELECT application_name, pid, backend_start, state_change,
     coalesce(state = 'active' AND wait_event_type IS DISTINCT FROM 'Client', false)
@@ -70,6 +73,8 @@ class OwnedDatabase(Database):
         """When it began to wait."""
         self._may_try = 0.0
         """From when on it may take the lock."""
+        self._free_since: float | None = None
+        """When it was first seen that nobody has it."""
         self._silence = Silence(lambda: 0.0 if ownership is None else ownership.clock())
         self._reason = FREE
 
@@ -91,11 +96,11 @@ class OwnedDatabase(Database):
             if db is None:
                 db = self._wait(ownership)
             now = ownership.clock()
-            if now >= self._may_try and self._try_lock(db):
+            holder = self._look(db, ownership)
+            if holder is None and self._may_take(now) and self._try_lock(db):
                 self._waiting = None
                 self._accede(db, now)
                 return True
-            self._look(db, ownership)
         except psycopg.Error as error:
             drop(self._waiting)
             self._waiting = None
@@ -161,21 +166,27 @@ class OwnedDatabase(Database):
             )
             ownership.mark, ownership.rival = self._mark, ""
 
-    def _look(self, db: Connection, ownership: Ownership) -> None:
+    def _may_take(self, now: float) -> bool:
+        """It is free; whether its owner has had the time to come back."""
+        if self._free_since is None:
+            self._free_since = now
+        grace = GRACE_SECONDS if self._reason == GONE else 0.0
+        return now >= max(self._may_try, self._free_since + grace)
+
+    def _look(self, db: Connection, ownership: Ownership) -> Holder | None:
         """See who has it, and since when it has said nothing."""
         found = db.execute(HOLDER, self._key).fetchall()
         if not found:
-            return  # it has just become free
+            return None
         name, *backend, changed, works = found[0]
         timeout = self._known(db, ownership)
-        holder = Holder(
-            name or "a connection of another role", tuple(backend), changed, works, timeout
-        )
-        ownership.rival = holder.name
-        self._reason = GONE
+        shown = name or "a connection of another role"
+        holder = Holder(shown, tuple(backend), changed, works, timeout)
+        ownership.rival, self._reason, self._free_since = holder.name, GONE, None
         if self._silence.is_over(holder):
             self._reason = SILENT
             db.execute(END, backend)
+        return holder
 
     def _known(self, db: Connection, ownership: Ownership) -> float | None:
         """What the owner has left for us to know: after how long a silence it may be ended."""
