@@ -24,7 +24,7 @@ SMP = """\
 | failovers between two routers on PostgreSQL, under load over TLS | {rounds} |
 | first seed | {seed} |
 | owners killed: seconds until the other one served, median, 99 of 100, most | {kills} |
-| owners stopped, `owner_timeout` 2 s: the same | {stops} |
+| owners stopped, `owner_timeout` 3 s: the same | {stops} |
 | SENDs answered with OK | {taken} |
 | ACKs answered | {acks} |
 | requests that were cut off | {cut_off} |
@@ -46,7 +46,7 @@ BMQ = """\
 | failovers of two routers behind one address, under clients of BlazingMQ's SDK | {rounds} |
 | first seed | {seed} |
 | owners killed: seconds until the other one served, median, 99 of 100, most | {kills} |
-| owners stopped, `owner_timeout` 2 s: the same | {stops} |
+| owners stopped, `owner_timeout` 3 s: the same | {stops} |
 | messages posted and acknowledged in the end | {posted} |
 | of which so many were acknowledged before their owner failed | {acked} |
 | messages lost, doubled, poisoned or out of order, by app | {wrong} |

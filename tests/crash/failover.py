@@ -29,6 +29,8 @@ end_flush = "50ms"
 notification_flush = "50ms"
 """
 DEADLINE_SECONDS = 60.0
+OWNER_TIMEOUT = "3s"
+"""Long enough for a busy machine."""
 KILL, STOP = "kill", "stop"
 
 
@@ -54,7 +56,7 @@ class Failovers:
     """One database, two routers, and the clients that see one after the other."""
 
     def __init__(self, folder: Path, url: str) -> None:
-        self.pair = Pair(folder, url, SECTIONS)
+        self.pair = Pair(folder, url, SECTIONS, OWNER_TIMEOUT)
         self.ledger = Ledger()
         self._url = url
         self._contents = Contents()

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from tests.crash.bmq import DOMAINS, Result, play
-from tests.crash.failover import KILL, STOP
+from tests.crash.failover import KILL, OWNER_TIMEOUT, STOP
 from tests.support.bmq_router import FENCES, Router
 from tests.support.front import Front
 from tests.support.router_pair import Pair
@@ -27,7 +27,7 @@ class PairOfRouters(Router):
     """Two routers behind one address, of which the one that serves fails now and then."""
 
     def __init__(self, folder: Path, url: str) -> None:
-        self.pair = Pair(folder, url, SECTIONS)
+        self.pair = Pair(folder, url, SECTIONS, OWNER_TIMEOUT)
         self._front = Front()
         self.seconds: list[tuple[str, float]] = []
         """How each failed, and how long it took until the other served."""

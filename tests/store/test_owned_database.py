@@ -198,9 +198,19 @@ async def test_who_waits_can_be_stopped(url: str, cluster: PostgresCluster, data
         assert db.execute(left, (database,)).fetchall() == [(0,)]
 
 
-async def test_what_is_wrong_from_the_beginning_is_told(cluster: PostgresCluster) -> None:
-    with pytest.raises(StoreError, match="nowhere"):
-        await store_of(cluster.url("nowhere")).open()
+async def test_what_is_wrong_from_the_beginning_is_told(
+    url: str, cluster: PostgresCluster, database: str
+) -> None:
+    with cluster.connect(database) as db:
+        db.execute("CREATE SCHEMA headgate; CREATE TABLE headgate.others (x int)")
+    with pytest.raises(StoreError, match="of another program"):
+        await store_of(url).open()
+
+
+async def test_a_server_that_does_not_answer_is_waited_for(cluster: PostgresCluster) -> None:
+    async with waiting(store_of(cluster.url("nowhere"))) as task:
+        await asyncio.sleep(0.1)
+        assert not task.done()
 
 
 async def test_an_address_that_clients_would_refuse_is_told_before_the_wait(url: str) -> None:

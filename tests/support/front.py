@@ -1,16 +1,20 @@
-"""What stands in front of two routers, as haproxy does: one address for whoever serves."""
+"""What stands between clients and servers: one address for whoever serves, as haproxy gives, or a
+network that holds back what is said."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from pathlib import Path
 
 
 class Front:
-    """Hands on bytes to one port. When that changes, every connection is cut."""
+    """Hands on bytes to one port or socket. When that changes, every connection is cut."""
 
     def __init__(self) -> None:
-        self._to: int | None = None
+        self._to: int | Path | None = None
+        self._flows = asyncio.Event()
+        self._flows.set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
 
@@ -23,12 +27,19 @@ class Front:
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
-    def turn_to(self, port: int | None) -> None:
+    def turn_to(self, place: int | Path | None) -> None:
         """From now on this one serves; nobody does, if it is None."""
-        self._to = port
+        self._to = place
         for writer in list(self._writers):
             writer.transport.abort()
         self._writers.clear()
+
+    def hold(self) -> None:
+        """Keep to itself what either side says, and leave connections open."""
+        self._flows.clear()
+
+    def release(self) -> None:
+        self._flows.set()
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -37,21 +48,26 @@ class Front:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            if self._to is None:
-                raise ConnectionError
-            answers, requests = await asyncio.open_connection("127.0.0.1", self._to)
+            answers, requests = await self._connect()
         except OSError:
             writer.transport.abort()
             return
         pair = (writer, requests)
         self._writers.update(pair)
-        await asyncio.gather(_pass(reader, requests), _pass(answers, writer))
+        await asyncio.gather(self._pass(reader, requests), self._pass(answers, writer))
         self._writers.difference_update(pair)
 
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if isinstance(self._to, Path):
+            return await asyncio.open_unix_connection(self._to)
+        if self._to is None:
+            raise ConnectionError
+        return await asyncio.open_connection("127.0.0.1", self._to)
 
-async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(ConnectionError):
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await reader.read(65_536):
+                await self._flows.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.close()

@@ -129,7 +129,7 @@ class Member:
 class Pair:
     """Both, with the same identity, so that clients of SMP know either."""
 
-    def __init__(self, folder: Path, url: str, sections: str, timeout: str = "2s") -> None:
+    def __init__(self, folder: Path, url: str, sections: str, timeout: str) -> None:
         self.members = [Member(folder / name, url, sections, timeout) for name in "ab"]
         for member in self.members:
             (member.folder / "state").mkdir()

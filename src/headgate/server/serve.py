@@ -124,6 +124,8 @@ class _Service(Service):
         self.clock = Clock(clock.load(config.directory) if is_durable(config) else None)
         self.ownership = standby.ownership_of(config)
         """Of the store; None if no other router is to have it."""
+        self._told_rival = ""
+        """Whom it waits for, as it was last logged."""
         self.router = Router(
             store=open_store(config, self.ownership),
             domains={**config.all_domains(), **domains},
@@ -247,13 +249,14 @@ class _Service(Service):
         return True
 
     def _stand_by(self) -> None:
-        """Another has the store: say so, once, and keep to the machine's time meanwhile."""
+        """Another has the store, or it cannot be reached: say so, and keep to the machine's time
+        meanwhile."""
         self.clock.follow()
-        if self.ownership is None or not self.ownership.rival or self.stage == STANDBY:
+        if self.ownership is None or self.ownership.rival == self._told_rival:
             return
-        self.stage = STANDBY
-        notify_systemd(f"READY=1\nSTATUS=standby: {self.ownership.rival}")
-        fields = {"store": masked(self.config.store.url), "owner": self.ownership.rival}
+        self._told_rival, self.stage = self.ownership.rival, STANDBY
+        notify_systemd(f"READY=1\nSTATUS=standby: {self._told_rival}")
+        fields = {"store": masked(self.config.store.url), "waits_for": self._told_rival}
         logger.info("standby", extra={"fields": fields})
 
     def _step_down(self, why: str) -> None:

@@ -55,6 +55,10 @@ TERM = "SELECT term FROM {schema}.owners WHERE shard = %s"
 TAKEN_OVER = "another {owner} has taken it over"
 
 
+class Unreachable(StoreError):
+    """The server does not answer who waits; it may do so later."""
+
+
 class OwnedDatabase(Database):
     """Used by one thread, except for `current_term`."""
 
@@ -104,7 +108,8 @@ class OwnedDatabase(Database):
         except psycopg.Error as error:
             drop(self._waiting)
             self._waiting = None
-            raise StoreError(describe(self.name, error)) from error
+            kind = Unreachable if isinstance(error, psycopg.OperationalError) else StoreError
+            raise kind(describe(self.name, error)) from error
         except BaseException:
             drop(self._waiting)
             self._waiting = None

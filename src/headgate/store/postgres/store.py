@@ -37,7 +37,7 @@ from headgate.store.blobs import encode_apps, known_row
 from headgate.store.ownership import Ownership
 from headgate.store.postgres import rows, sql
 from headgate.store.postgres.database import Row
-from headgate.store.postgres.owned_database import OwnedDatabase
+from headgate.store.postgres.owned_database import OwnedDatabase, Unreachable
 from headgate.store.sql_store import SqlStore, each
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class PostgresStore(SqlStore):
 
     async def _wait(self, ownership: Ownership) -> None:
         """Until nobody else has it. What is wrong from the beginning is told; what goes wrong
-        later may be right again."""
+        later may be right again, and so may a server that does not answer."""
         pause = LOOK_SECONDS
         is_first = True
         while True:
@@ -104,7 +104,7 @@ class PostgresStore(SqlStore):
                     return
                 pause = LOOK_SECONDS
             except StoreError as error:
-                if is_first:
+                if is_first and not isinstance(error, Unreachable):
                     raise
                 ownership.rival = str(error)
                 pause = RETRY_SECONDS
