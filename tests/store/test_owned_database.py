@@ -14,9 +14,11 @@ from headgate.core.turn.store_requests import Batch, Load
 from headgate.errors import ConfigError, StoreError
 from headgate.store.ownership import FREE, GONE, SILENT, Ownership
 from headgate.store.postgres import PostgresStore
+from headgate.store.postgres import database as connecting
 from headgate.store.postgres import owned_database as owning
 from headgate.testing.postgres import PostgresCluster
 from tests.conformance.store import Q1, Q2, creating, head, record
+from tests.support.postgres_proxy import Odd, Proxy
 
 PATIENCE = 30.0
 SOON = 1.0
@@ -357,3 +359,29 @@ async def test_an_owner_whose_connection_was_cut_has_a_moment_to_come_back(
 def test_who_gives_way_does_not_do_so_for_longer_than_a_takeover_may_take() -> None:
     assert owning.GIVE_WAY_SECONDS <= 1.0
     assert owning.GRACE_SECONDS <= 0.5
+
+
+@pytest.mark.parametrize("odd", Odd)
+async def test_a_batch_whose_owner_vanished_at_commit_is_there_whole_or_never(
+    url: str, cluster: PostgresCluster, database: str, odd: Odd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever of it is still under way, the next owner has it ended before it looks."""
+    monkeypatch.setattr(connecting, "RECONNECT_PAUSES", (0.02,))
+    async with Proxy(cluster.socket) as proxy:
+        distant = f"postgresql://postgres@127.0.0.1:{proxy.port}/{database}"
+        first, second = store_of(distant, SOON), store_of(url)
+        async with opened(first), waiting(second) as task:
+            proxy.at_commit, proxy.refuses_then = odd, True
+            with pytest.raises(StoreError, match="not known whether it was done"):
+                await first.apply(creating(record(Q1)))
+            await taken(task)
+            if odd is Odd.KEPT:
+                await proxy.deliver()
+            found = bool((await second.load(Load(heads={Q1: 1}))).heads)
+            assert found == (odd in (Odd.DURING, Odd.AFTER))
+            proxy.refuses = False
+            for _ in range(2):
+                with pytest.raises(StoreError, match="another router has taken it over"):
+                    await first.apply(creating(record(Q2)))
+            assert known(first).lost is not None
+            assert not (await second.load(Load(heads={Q2: 1}))).heads
