@@ -248,9 +248,13 @@ class Database:
         except psycopg.Error as error:
             if not _is_lost(self._db, error):
                 raise
-            self._db.close()
-            self._db = None
+            self._let_go(self._db)
             raise Lost(str(error).strip()) from error
+
+    def _let_go(self, db: Connection) -> None:
+        """The connection was lost."""
+        db.close()
+        self._db = None
 
     def _connect(
         self,

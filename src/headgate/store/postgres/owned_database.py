@@ -8,7 +8,6 @@ raises the mark first, so that nothing that an older connection says is ever wri
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import psycopg
 
@@ -16,8 +15,6 @@ from headgate.errors import StoreError
 from headgate.store.ownership import FREE, GONE, SILENT, Holder, Ownership, Silence, Taken
 from headgate.store.postgres.advice import describe
 from headgate.store.postgres.database import END, Connection, Database, Row, drop
-
-T = TypeVar("T")
 
 GIVE_WAY_SECONDS = 1.0
 """So long who waits lets the owner go first, after both lost their connections."""
@@ -79,7 +76,7 @@ class OwnedDatabase(Database):
         """From when on it may take the lock."""
         self._free_since: float | None = None
         """When it was first seen that nobody has it."""
-        self._silence = Silence(lambda: 0.0 if ownership is None else ownership.clock())
+        self._silence = Silence(self._now)
         self._reason = FREE
 
     def close(self) -> None:
@@ -221,30 +218,38 @@ class OwnedDatabase(Database):
         found = db.execute(TERM.format(schema=self._owner.schema), (self._shard,)).fetchall()
         return found[0][0] if found else None
 
+    def probe(self) -> None:
+        sent = self._now()
+        super().probe()
+        self._hear(sent)
+
     def transaction(self, work: Callable[[], None]) -> None:
+        sent = self._now()
         super().transaction(work)
+        self._hear(sent)
         if self._ownership is not None:
             self._ownership.mark = self._mark
 
-    def _checked(self, statement: Callable[[Connection], T]) -> T:
-        ownership = self._ownership
-        if ownership is None:
-            return super()._checked(statement)
-        sent = ownership.clock()
-        try:
-            done = super()._checked(statement)
-        finally:
-            if self._db is None:
-                ownership.socket = None
-        ownership.heard = sent
-        return done
+    def _now(self) -> float:
+        return 0.0 if self._ownership is None else self._ownership.clock()
+
+    def _hear(self, sent: float) -> None:
+        """What was sent then was answered. Not every statement is counted: those that end a turn
+        and those that are asked for this are enough."""
+        if self._ownership is not None:
+            self._ownership.heard = max(self._ownership.heard, sent)
+
+    def _let_go(self, db: Connection) -> None:
+        if self._ownership is not None:
+            self._ownership.socket = None
+        super()._let_go(db)
 
     def _connect(
         self,
         pauses: Sequence[float],
         prepare: Callable[[Connection], None] = lambda db: None,
     ) -> int:
-        at = 0.0 if self._ownership is None else self._ownership.clock()
+        at = self._now()
         found = super()._connect(pauses, prepare)
         assert self._db is not None, "connected"
         self._adopt(self._db, at)
@@ -252,8 +257,8 @@ class OwnedDatabase(Database):
 
     def _adopt(self, db: Connection, at: float) -> None:
         """Let the loop know of the connection, which was heard then."""
+        self._hear(at)
         if self._ownership is not None:
-            self._ownership.heard = max(self._ownership.heard, at)
             self._ownership.socket = db.fileno()
 
     def _lock(self, db: Connection) -> None:
