@@ -7,7 +7,7 @@ WORKERS ?= auto
 TIMES ?= 10
 # Debian packages whose programs the tests run as peers or tools, as program:package.
 DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl \
-  prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3
+  prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3 haproxy:haproxy
 
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
@@ -152,7 +152,7 @@ laws: .venv/.dev ## new examples for every law, TIMES=10 times as many as the te
 mutants: .venv/.dev ## change lines of drawn rules and see whether their tests fail; writes docs/mutants.md
 	$(BIN)/python -m tests.mutation
 
-soak: .venv/.dev ## the long counts: 20,000 worlds and as many of agents, 200 kills, 100 over SMP, 60 over BlazingMQ's wire, 100 of agents, 50 of the pipeline; writes docs/soak.md
+soak: .venv/.dev ## the long counts: 20,000 worlds and as many of agents, 200 kills, 100 over SMP, 60 over BlazingMQ's wire, 200 failovers over SMP and 24 over BlazingMQ's wire, 100 of agents, 50 of the pipeline; writes docs/soak.md
 	$(BIN)/python -m tools.soak
 
 hold: .venv/.dev ## the worst that clients can send: how long each holds the event loop; writes docs/hold.md

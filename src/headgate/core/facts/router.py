@@ -113,6 +113,51 @@ class AdminRefused:
     peer: str
 
 
+@fact(
+    FactCounter("ownership_taken", "Times this router became the owner of its store.", ("reason",)),
+    rare=True,
+    log="warning",
+)
+class OwnershipTaken:
+    """This router owns the store from now on. `reason` says what had become of the owner before:
+    "free" if nobody had it, "gone" if its connection ended, "silent" if that was ended for it. It
+    waited for so many seconds."""
+
+    at: float
+    name: str
+    previous: str
+    reason: str
+    term: int
+    seconds: float
+
+
+@fact(
+    FactCounter("owner_silences", "Times the store had not heard its owner for too long."),
+    rare=True,
+    log="warning",
+)
+class OwnerSilent:
+    """The store had not heard this router for so many seconds, longer than `owner_timeout`. Nobody
+    has taken it over meanwhile, and turns go on."""
+
+    at: float
+    seconds: float
+
+
+@fact(
+    FactCounter("store_went_back", "Times the store was found in an earlier state."),
+    rare=True,
+    log="error",
+)
+class StoreWentBack:
+    """The store has fewer batches than it had: it was put back to an earlier state, and what was
+    accepted or confirmed since is as if it had not been."""
+
+    at: float
+    expected: int
+    found: int
+
+
 RouterFact: TypeAlias = (
     RouterStarted
     | LimitReached
@@ -123,4 +168,7 @@ RouterFact: TypeAlias = (
     | SinkForgotten
     | AdminActed
     | AdminRefused
+    | OwnershipTaken
+    | OwnerSilent
+    | StoreWentBack
 )
