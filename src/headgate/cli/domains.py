@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.address import QUEUES, Identity, Where, place_of
+from headgate.cli.address import QUEUES, Identity, Where, place_of, trusted
 from headgate.cli.output import emit
 from headgate.client.bmq import Change, Client, Delivery, Lost, Subscription
 from headgate.core.model.message import Properties, PropertyValue
@@ -80,8 +80,8 @@ async def _connect(
     if token is None and identity.client is not None:
         known = listen.clients.get(identity.client)
         token = None if known is None else known.reveal()
-    place = place_of(where, QUEUES, listen.host, listen.port)
-    certificate = where.ca
+    place = place_of(where, QUEUES, listen.host, listen.port, config)
+    certificate = trusted(where, config) if place.tls else where.ca
     if certificate is None and listen.tls is not None and place.tls is not False:
         certificate = settings.directory / listen.tls.certificate
     scheme = "tcps" if place.tls or certificate is not None else "tcp"

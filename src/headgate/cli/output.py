@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from headgate.cli.terminal import clean
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -35,3 +37,28 @@ def readable(data: bytes) -> str:
     except UnicodeDecodeError:
         return data.hex()
     return text if text.isprintable() else data.hex()
+
+
+def print_fields(row: Mapping[str, object], as_json: bool) -> None:
+    """Print one thing: a field a line, or one JSON object."""
+    if as_json:
+        click.echo(json.dumps(row, ensure_ascii=False))
+        return
+    width = max(map(len, row), default=0)
+    for name, value in row.items():
+        if value is not None:
+            click.echo(f"{name:<{width}}  {clean(_text(value))}")
+
+
+def _text(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.6g}"
+        case list() | tuple():
+            return ", ".join(map(_text, value))
+        case dict():
+            return ", ".join(f"{name} {_text(item)}" for name, item in value.items())
+        case _:
+            return str(value)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.config import config_option
+from headgate.cli.config_file import config_option
 from headgate.cli.output import emit, json_option
 from headgate.errors import ConfigError
 from headgate.server.check import findings
@@ -42,7 +42,7 @@ def serve(config: Path | None, ready_file: Path | None) -> None:
 @json_option
 @click.pass_context
 def check(ctx: click.Context, config: Path | None, as_json: bool) -> None:
-    """Look whether the router could start, and say what to do if not.
+    """Look whether the router could start, and say what to do.
 
     Prints a line each for the configuration, the state directory, the store, the admin port,
     every listener with its certificate, and the file descriptors. Exits with 3 if something is
