@@ -53,6 +53,21 @@ SECTIONS: Mapping[str, Lazy] = {
         "demo": ("headgate.cli.demo", "Start the router, play a short scene, and go on serving."),
     },
     "To look at one that runs": {
+        "top": ("headgate.cli.live.top", "Watch what needs attention, live."),
+        "ls": ("headgate.cli.live.kinds", "List what there is, by its kind."),
+        "show": ("headgate.cli.live.kinds", "Show one thing, by its kind and name."),
+        "session": ("headgate.cli.live.session", "Look at sessions, and close one."),
+        "channel": (
+            "headgate.cli.live.channel",
+            "Look at channels, and at what is published on them.",
+        ),
+        "pattern": ("headgate.cli.live.channel", "Look at patterns."),
+        "queue": ("headgate.cli.live.queue", "List, look into, empty and remove shared queues."),
+        "service": (
+            "headgate.cli.live.service",
+            "Look at services, their tallies and their sweeps.",
+        ),
+        "domain": ("headgate.cli.live.domain", "Look at domains, and at what nobody wants."),
         "explain": (
             "headgate.cli.explain",
             "Say who would get a message, and why the others would not.",
@@ -60,12 +75,20 @@ SECTIONS: Mapping[str, Lazy] = {
         "expr": ("headgate.cli.expr", "Check and try subscription expressions."),
     },
     "To have something done": {
-        "queue": ("headgate.cli.live.queue", "List, look into, empty and remove shared queues."),
+        "drain": (
+            "headgate.cli.live.doing",
+            "Take no new sessions, so that the router can be stopped.",
+        ),
+        "undrain": ("headgate.cli.live.doing", "Take new sessions again."),
+        "reload": ("headgate.cli.live.doing", "Have the router read its configuration again."),
+        "log-level": ("headgate.cli.live.doing", "Log more, or less, for some minutes."),
+        "support": ("headgate.cli.live.support", "Pack what to send with a question."),
     },
     "To send and receive": {
         "pub": ("headgate.cli.pubsub", "Publish BODY on a channel, or post it to a queue."),
         "sub": ("headgate.cli.pubsub", "Print what is published on channels, or is in a queue."),
         "agent": ("headgate.cli.agent", "Send and receive, encrypted from end to end."),
+        "bench": ("headgate.cli.bench", "Measure how much a router does, and how soon."),
         "ntf": ("headgate.cli.ntf", "Wake sleeping devices: a notification server."),
     },
     "To ask what happened": {
@@ -83,6 +106,7 @@ SECTIONS: Mapping[str, Lazy] = {
         "context": ("headgate.cli.context", "Give routers names, and choose one."),
         "login": ("headgate.cli.context", "Keep the token of a router in a context."),
         "completion": ("headgate.cli.completion", "Have a shell complete commands and options."),
+        "cheat": ("headgate.cli.cheat", "Print the commands that are used most, to copy."),
         "version": ("headgate.cli.version", "Print the version, and what it runs on."),
     },
 }

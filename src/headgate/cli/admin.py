@@ -12,6 +12,8 @@ from headgate.client.admin import AdminPort, Event
 from headgate.errors import NoRouter, NotAllowed, NotARouter, RouterError
 
 API = "/api/v1"
+NO_PATH = "no such path"
+"""What a router answers that does not know what is asked of it."""
 ANSWER_SECONDS = 10.0
 ACTION_SECONDS = 600.0
 """A large queue is emptied a part at a time."""
@@ -64,6 +66,8 @@ class Admin:
         except (NoRouter, NotAllowed, NotARouter):
             raise
         except RouterError as error:
+            if error.why == NO_PATH:
+                raise NotARouter(f"the router at {self.url} cannot do that; is it older?") from None
             if error.why:  # the router says what is wrong with what was asked
                 raise RouterError(error.why, error.status, error.why) from None
             raise

@@ -33,7 +33,7 @@ async def post(
     properties: Properties,
 ) -> str:
     """Post a message and return its id."""
-    async with await _connect(config, where, identity, patience=SECONDS) as client:
+    async with await connect(config, where, identity, patience=SECONDS) as client:
         queue = await client.open(uri, write=True)
         return (await queue.post(body, properties)).hex()
 
@@ -48,7 +48,7 @@ async def follow(
     as_json: bool,
 ) -> None:
     """Print messages and confirm each when it is printed."""
-    async with await _connect(config, where, identity) as client:
+    async with await connect(config, where, identity) as client:
         queue = await client.open(uri, read=True, subscriptions=subscriptions)
         click.echo(f"subscribed to {uri}", err=True)
         printed = 0
@@ -69,7 +69,7 @@ def wanted(expressions: Sequence[str], priority: int, count: int | None) -> list
     return [Subscription(text, priority, max_unconfirmed_messages=window) for text in texts]
 
 
-async def _connect(
+async def connect(
     config: Path | None, where: Where, identity: Identity, *, patience: float = 60.0
 ) -> Client:
     if where.user is not None or where.password_file is not None:

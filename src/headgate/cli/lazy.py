@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 Lazy = Mapping[str, tuple[str, str]]
-"""Names of commands; of each, the module that has it under this name, and its short help."""
+"""Names of commands; of each, the module that has it under this name (or MODULE:NAME), and its
+short help."""
 
 
 class LazyGroup(click.Group):
@@ -48,8 +49,8 @@ class LazyGroup(click.Group):
         name = self.hidden_names.get(cmd_name, cmd_name)
         if name not in self.lazy:
             return None
-        module, _ = self.lazy[name]
-        command: click.Command = getattr(import_module(module), name.replace("-", "_"))
+        module, _, attribute = self.lazy[name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute or name.replace("-", "_"))
         return command
 
     def resolve_command(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import click
@@ -62,3 +63,18 @@ def _text(value: object) -> str:
             return ", ".join(f"{name} {_text(item)}" for name, item in value.items())
         case _:
             return str(value)
+
+
+def print_page(
+    fields: Mapping[str, object],
+    lists: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    *,
+    as_json: bool = False,
+) -> None:
+    """Print one thing with the lists that belong to it; those that are empty are left out."""
+    print_fields(fields, as_json)
+    for title, lines in lists.items():
+        if lines:
+            click.echo(f"\n{title}")
+            for line in lines:
+                click.echo(f"  {clean(line)}")

@@ -69,7 +69,7 @@ def pub(
         guid = asyncio.run(domains.post(config, where, identity, name, content, properties))
         emit([{"queue": name, "guid": guid}], lambda row: f"{row['guid']}", as_json)
         return
-    with _connect(config, where) as client:
+    with connect(config, where) as client:
         count = client.publish(name.encode(), content)
     emit([{"channel": name, "receivers": count}], lambda row: f"{row['receivers']}", as_json)
 
@@ -148,7 +148,7 @@ def _listen(
     count: int | None,
     as_json: bool,
 ) -> None:
-    with _connect(config, where) as client:
+    with connect(config, where) as client:
         client.subscribe([name.encode() for name in channels], are_patterns=are_patterns)
         click.echo(f"subscribed to {' '.join(channels)}", err=True)
         emit(islice(_rows(client), count), _line, as_json)
@@ -174,7 +174,7 @@ def _text(name: bytes) -> str:
     return name.decode(errors="backslashreplace")
 
 
-def _connect(config: Path | None, where: Where) -> RespClient:
+def connect(config: Path | None, where: Where) -> RespClient:
     settings = load_config(config, os.environ)
     listen = settings.listen.resp or ListenResp()
     place = place_of(where, CHANNELS, listen.host, listen.port, config)

@@ -23,11 +23,4 @@ class QueueName(click.ParamType[str]):
             self.fail(text, param, ctx)
 
 
-def domain_of(uri: str) -> str:
-    """The domain of a queue."""
-    from headgate.core.model.queue_uri import parse_uri
-
-    return parse_uri(uri).domain
-
-
 queue_argument = click.argument("queue", metavar="DOMAIN/QUEUE", type=QueueName())

@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -62,6 +62,11 @@ class Listing:
     limit: int | None = None
     has_header: bool = True
     is_wide: bool = False
+
+    def of(self, columns: Sequence[Column]) -> Listing:
+        """The same with other columns, of which those that were asked for are shown."""
+        names = {column.name for column in columns}
+        return replace(self, columns=columns, names=[n for n in self.names if n in names])
 
     def show(self, fetch: Callable[[], Iterable[Row]]) -> int:
         """Print what is fetched, again and again if so asked. How many rows there were."""

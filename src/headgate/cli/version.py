@@ -19,13 +19,17 @@ EXTRAS = {"postgres": "psycopg", "pq": "pqcrypto", "push": "httpx", "spark": "py
 @json_option
 def version(as_json: bool) -> None:
     """Print the version, and what it runs on."""
-    row = {
+    print_fields(installed(), as_json)
+
+
+def installed() -> dict[str, object]:
+    """What there is on this machine."""
+    return {
         "headgate": _installed("headgate"),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "extras": [name for name, module in EXTRAS.items() if find_spec(module) is not None],
     }
-    print_fields(row, as_json)
 
 
 def _installed(name: str) -> str | None:

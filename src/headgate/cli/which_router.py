@@ -64,10 +64,15 @@ class Asked:
         return Chosen(Context(), "the defaults")
 
     def admin(self) -> Admin:
-        """The router's admin port."""
+        """The router's admin port, to look."""
         return Admin(*self.place())
 
-    def place(self) -> tuple[str, str | None, Path | None]:
+    def operator(self) -> Admin:
+        """The router's admin port, to have something done: with the operator's token, if the
+        configuration has one."""
+        return Admin(*self.place(acts=True))
+
+    def place(self, *, acts: bool = False) -> tuple[str, str | None, Path | None]:
         """The URL of the admin port, the token, and the certificate to trust."""
         chosen = self.chosen().context
         ca = None if chosen.ca is None else Path(chosen.ca).expanduser()
@@ -75,13 +80,16 @@ class Asked:
             return full_url(chosen.url), _context_token(chosen.token), ca
         settings = load(self.config)
         url = full_url(chosen.url) if chosen.url is not None else configured_url(settings)
-        return url, self._token(settings, url), ca
+        return url, self._token(settings, url, acts), ca
 
-    def _token(self, settings: Config, url: str) -> str | None:
+    def _token(self, settings: Config, url: str, acts: bool) -> str | None:
         from headgate.server.admin import tokens
 
-        if self.token_file is None and (text := os.environ.get(TOKEN)):
-            return text
+        if self.token_file is None:
+            if text := os.environ.get(TOKEN):
+                return text
+            if acts and settings.admin.operator_token is not None:
+                return settings.admin.operator_token.reveal()
         return tokens.found(settings, url, self.token_file)
 
 

@@ -180,8 +180,10 @@ class AdminPort:
     def _refused(self, response: http.client.HTTPResponse) -> RouterError:
         """The error that an answer stands for."""
         try:
-            why = str(_decode(response)["error"])
-        except (ValueError, KeyError, TypeError):
+            problem = _decode(response)
+            hint = problem.get("hint")
+            why = f"{problem['error']}; {hint}" if hint else str(problem["error"])
+        except (ValueError, KeyError, TypeError, AttributeError):
             if response.status not in AGAIN:
                 return self._not_a_router()
             why = response.reason  # of somebody in between

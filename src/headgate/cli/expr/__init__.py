@@ -15,6 +15,8 @@ from headgate.cli.lazy import LazyGroup
             "Show how an expression is read, and what looks wrong.",
         ),
         "test": ("headgate.cli.expr.trying", "Evaluate an expression for a message."),
+        "impact": ("headgate.cli.expr.asking", "Say what an expression would take from whom."),
+        "compare": ("headgate.cli.expr.asking", "Say what another set of subscriptions changes."),
     },
 )
 def expr() -> None:

@@ -11,12 +11,13 @@ import click
 from headgate.cli.admin import Admin, part
 from headgate.cli.confirming import confirm, yes_option
 from headgate.cli.lazy import LazyGroup
-from headgate.cli.output import emit, json_option
-from headgate.cli.queue_name import domain_of, queue_argument
+from headgate.cli.live.pages import paged
+from headgate.cli.output import emit, json_option, print_page
+from headgate.cli.queue_name import queue_argument
 from headgate.cli.table import Column, Listing, list_options
-from headgate.cli.units import count, size
+from headgate.cli.terminal import clean
+from headgate.cli.units import count, moment, since, size
 from headgate.cli.which_router import Asked, router_options
-from headgate.errors import RouterError
 
 HERE = "headgate.cli.live.queue"
 
@@ -24,8 +25,9 @@ HERE = "headgate.cli.live.queue"
 @click.group(
     cls=LazyGroup,
     lazy={
-        "ls": (HERE, "Print the queues of a domain, open or not."),
-        "show": (HERE, "Print what a queue holds, and how many have it open."),
+        "ls": (HERE, "Print shared queues, open or not."),
+        "show": (HERE, "Print a queue: its apps, what waits, and for whom."),
+        "peek": (HERE, "Print messages that came to a queue lately."),
         "purge": (HERE, "Remove all messages that a queue holds now."),
         "delete": (HERE, "Remove a queue with all its messages."),
     },
@@ -35,6 +37,11 @@ def queue() -> None:
     """List, look into, empty and remove shared queues."""
 
 
+def _properties(given: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in given.items())
+
+
+PEEKED = 20
 COLUMNS = (
     Column("queue"),
     Column("messages", show=count, is_number=True),
@@ -46,16 +53,22 @@ COLUMNS = (
 
 
 @click.command()
-@click.argument("domain")
+@click.argument("domain", required=False)
 @list_options(*COLUMNS)
 @router_options
-def ls(domain: str, listing: Listing, asked: Asked) -> None:
-    """Print the queues of a domain, open or not.
+def ls(domain: str | None, listing: Listing, asked: Asked) -> None:
+    """Print shared queues, open or not.
 
-    Of each, what it holds and how many have it open.
+    Of each, what it holds and how many have it open. With DOMAIN, only the queues of one.
     """
     admin = asked.admin()
-    listing.show(lambda: listed(admin, domain))
+    listing.show(lambda: _all(admin) if domain is None else listed(admin, domain))
+
+
+def _all(admin: Admin) -> Iterator[dict[str, Any]]:
+    for row in paged(admin, "/domains", Listing(())):
+        if row["mode"] != "exclusive":
+            yield from listed(admin, row["domain"])
 
 
 @click.command()
@@ -63,12 +76,65 @@ def ls(domain: str, listing: Listing, asked: Asked) -> None:
 @router_options
 @json_option
 def show(queue: str, asked: Asked, as_json: bool) -> None:
-    """Print what a queue holds, and how many have it open."""
-    rows = listed(asked.admin(), domain_of(queue))
-    found = [row for row in rows if row["queue"] == queue]
-    if not found:
-        raise RouterError(f"there is no queue {queue}")
-    emit(found, _line, as_json)
+    """Print a queue: its apps, what waits, and for whom."""
+    found = asked.admin().get(path_of(queue))
+    if as_json:
+        print_page(found, as_json=True)
+        return
+    shown = ("queue", "mode", "capacity", "max_messages", "producers")
+    fields = {name: found[name] for name in shown}
+    fields |= {"holds": f"{count(found['messages'])} messages, {size(found['bytes'])}"}
+    if not found["opened"]:
+        fields |= {"state": "nobody has opened it since the router started"}
+    print_page(fields)
+    for app in found["apps"]:
+        click.echo(f"\n{clean(_app(app))}")
+        for group in app["groups"]:
+            click.echo(f"  {clean(_group(group))}")
+
+
+def _app(app: Mapping[str, Any]) -> str:
+    numbers = {
+        "in line": app["in_line"],
+        "waiting": app["waiting"],
+        "aside": app["aside"],
+        "unconfirmed": app["unconfirmed"],
+        "to redeliver": app["to_redeliver"],
+    }
+    shown = ", ".join(f"{count(number)} {name}" for name, number in numbers.items() if number)
+    oldest = "" if app["oldest_at"] is None else f", the oldest for {since(app['oldest_at'])}"
+    stuck = "; stuck" if app["stuck"] else ""
+    name = f"app {app['app']}" if app["app"] else "consumers"
+    return f"{name} ({app['consumers']}): {shown or 'nothing waits'}{oldest}{stuck}"
+
+
+def _group(group: Mapping[str, Any]) -> str:
+    undecided = group["undecided"]
+    missing = sum(undecided[kind] for kind in ("name", "type", "arithmetic"))
+    return (
+        f"priority {group['priority']}  {group['expression'] or '(no expression)'}  matched"
+        f" {count(group['matched'])}, not {count(group['missed'])}"
+        + (f", undecided {missing} of {undecided['sampled']}" if missing else "")
+        + f"; {group['in_flight']} of {group['window']} in flight"
+    )
+
+
+@click.command()
+@queue_argument
+@list_options(
+    Column("at", show=moment),
+    Column("message"),
+    Column("size", show=size, is_number=True),
+    Column("properties", show=_properties),
+)
+@router_options
+def peek(queue: str, listing: Listing, asked: Asked) -> None:
+    """Print messages that came to a queue lately.
+
+    The newest come first. Nothing is taken out, and bodies are not shown: "headgate sub" reads.
+    """
+    admin, most = asked.admin(), min(listing.limit or PEEKED, 100)
+    listing.show(lambda: admin.get("/recent", queue=queue, limit=most)["rows"])
 
 
 @click.command()
@@ -81,7 +147,7 @@ def purge(queue: str, yes: bool, asked: Asked, as_json: bool) -> None:
 
     They go for all apps, delivered or not.
     """
-    admin = asked.admin()
+    admin = asked.operator()
     confirm(yes, f"Remove all messages of {queue}?")
     emit([admin.plain("DELETE", "/queues", {"queue": queue})], _done, as_json)
 
@@ -94,10 +160,16 @@ def purge(queue: str, yes: bool, asked: Asked, as_json: bool) -> None:
 @json_option
 def delete(queue: str, force: bool, yes: bool, asked: Asked, as_json: bool) -> None:
     """Remove a queue with all its messages."""
-    admin = asked.admin()
+    admin = asked.operator()
     confirm(yes, f"Remove {queue} and all its messages?")
     wanted = {"queue": queue, "removes": True, "forced": force}
     emit([admin.plain("DELETE", "/queues", wanted)], _done, as_json)
+
+
+def path_of(uri: str) -> str:
+    """Where the API has a shared queue."""
+    domain, _, name = uri.removeprefix("bmq://").partition("/")
+    return f"/domains/{part(domain)}/queues/{part(name)}"
 
 
 def listed(admin: Admin, domain: str) -> Iterator[dict[str, Any]]:
@@ -110,13 +182,6 @@ def listed(admin: Admin, domain: str) -> Iterator[dict[str, Any]]:
         if not rows:
             return
         after = rows[-1]["queue"]
-
-
-def _line(row: Mapping[str, object]) -> str:
-    return (
-        f"{row['queue']}: {row['messages']} messages, {row['bytes']} bytes,"
-        f" {row['consumers']} consumers, {row['producers']} producers"
-    )
 
 
 def _done(row: Mapping[str, object]) -> str:

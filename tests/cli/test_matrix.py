@@ -1,0 +1,267 @@
+"""Every command: what it prints, as text and as JSON, and its exit code if no router answers or the
+token is wrong.
+
+The commands are found by walking through them. One that is new has to be given arguments here, or a
+reason why it cannot be tried here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+
+from headgate.cli import cli
+from tests.support.cli_router import OPERATOR, CliRouter, cli_router
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a command is tried."""
+
+    arguments: tuple[str, ...] = ()
+    code: int = 0
+    """Its exit code when all is well."""
+    is_silent: bool = False
+    """It may have nothing to print."""
+    acts: bool = False
+    """It changes something: the token that only looks is refused."""
+    away: int = 4
+    wrong: int = 5
+    """Its exit codes if no router answers, and if the token or password is wrong."""
+
+
+def case(text: str = "", **others: object) -> Case:
+    return Case(tuple(text.split()), **others)  # type: ignore[arg-type]
+
+
+ASKING = {
+    "top": case("--once"),
+    "ls sessions": case(),
+    "ls queues": case(),
+    "ls domains": case(),
+    "ls sinks": case(is_silent=True),
+    "show session": case("{session}"),
+    "show queue": case("work/jobs"),
+    "show domain": case("work"),
+    "session ls": case(),
+    "session show": case("{session}"),
+    "queue ls": case("work"),
+    "queue show": case("work/jobs"),
+    "queue peek": case("work/jobs"),
+    "queue purge": case("work/gone --yes", acts=True, code=1),
+    "queue delete": case("work/gone --yes", acts=True, code=1),
+    "domain ls": case(),
+    "domain show": case("work"),
+    "explain": case("work/jobs --property kind=express"),
+    "expr impact": case('kind=="x" --queue work/jobs'),
+    "config diff": case("--running", is_silent=True),
+    "check": case("--nagios", away=2, wrong=3),
+    "support": case("--out {folder}/{number}.tar.gz"),
+    # The router does not know these paths yet.
+    "ls channels": case(code=1),
+    "ls patterns": case(code=1),
+    "ls services": case(code=1),
+    "show service": case("ab", code=1),
+    "session close": case("{session} --yes", code=1),
+    "channel ls": case(code=1),
+    "channel tail": case("ticks.* --count 1", code=1),
+    "pattern ls": case(code=1),
+    "service ls": case(code=1),
+    "service show": case("ab", code=1),
+    "domain aside": case("work/jobs", code=1),
+    "expr compare": case("{folder}/set.jsonl {folder}/set.jsonl --domain work", code=1),
+    "drain": case("--yes", code=1),
+    "undrain": case(code=1),
+    "reload": case(code=1),
+    "log-level": case("debug", code=1),
+}
+"""Commands that ask a running router, over its admin port."""
+
+CONNECTING = {
+    "pub": case("news hello"),
+    "sub": case("ticks.AAPL --count 1"),
+    "bench pub": case("--count 100"),
+    "bench sub": case("--count 10 --subscribers 2"),
+    "bench rtt": case("--count 10"),
+}
+"""Commands that connect to a listener of channels."""
+
+ALONE = {
+    "version": case(),
+    "cheat": case("look"),
+    "config show": case(),
+    "config validate": case(),
+    "cert ls": case(),
+    "context show": case(),
+    "context add": case("there --url http://127.0.0.1:1 --yes"),
+    "context ls": case(is_silent=True),
+    "expr check": case('kind=="x"'),
+    "init": case(),
+}
+"""Commands that need no router, and have ``--json``."""
+
+ELSEWHERE = {
+    "serve": "runs until it is stopped: tests/server/test_serve.py",
+    "demo": "plays a scene: tests/cli/test_demo.py",
+    "simulate": "has no router: tests/cli/test_cli.py and the worlds",
+    "login": "asks for a token: tests/cli/test_context.py",
+    "context use": "prints nothing: tests/cli/test_context.py",
+    "context rm": "prints nothing: tests/cli/test_context.py",
+    "completion": "prints a script: tests/cli/test_completion.py",
+    "config default": "prints a file: tests/cli/test_cli.py",
+    "cert renew": "makes a leaf: tests/cli/test_cert.py",
+    "expr test": "reads and prints lines of its own: tests/cli/test_expr.py",
+    "store copy": "has no router: tests/store/test_copy.py",
+    "bench queue": "over another wire: tests/cli/test_bench.py",
+    "bench route": "over another wire: tests/cli/test_bench.py",
+    "journal": "reads files: tests/cli/test_journal.py",
+    "pipeline": "starts Spark: tests/cli/test_pipeline.py, tests/pipeline/test_commands.py",
+    "agent": "has routers of its own: tests/cli/test_agent.py",
+    "ntf": "is another server: tests/cli/test_ntf.py",
+}
+"""Commands that are tried elsewhere, and why; of a group, all of them."""
+
+
+def leaves(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        here = f"{path} {name}".strip()
+        if isinstance(command, click.Group):
+            yield from leaves(command, here)
+        else:
+            yield here, command
+
+
+LEAVES = dict(leaves(cli))
+TRIED = ASKING | CONNECTING | ALONE
+
+
+def test_every_command_is_tried_or_has_a_reason() -> None:
+    named = [name for name in LEAVES if name in TRIED or _elsewhere(name)]
+    assert sorted(LEAVES) == sorted(named)
+    assert set(TRIED) <= set(LEAVES)
+    assert {n for n in ELSEWHERE if not any(_is_in(leaf, n) for leaf in LEAVES)} == set()
+    assert {name for name in TRIED if _elsewhere(name)} == set()
+
+
+def _elsewhere(name: str) -> bool:
+    return any(_is_in(name, prefix) for prefix in ELSEWHERE)
+
+
+def _is_in(name: str, prefix: str) -> bool:
+    return f"{name} ".startswith(f"{prefix} ")
+
+
+def options(command: click.Command) -> set[str]:
+    return {option for param in command.params for option in param.opts}
+
+
+def test_those_that_ask_a_router_can_all_be_pointed_at_one() -> None:
+    asking = {
+        name for name, command in LEAVES.items() if {"--url", "--token-file"} <= options(command)
+    }
+    assert asking - {"context show"} == set(ASKING)
+    for name in asking | set(CONNECTING):
+        assert {"--context", "--url", "--config"} <= options(LEAVES[name]), name
+
+
+def test_every_command_that_prints_has_json() -> None:
+    without = {name for name, command in LEAVES.items() if "--json" not in options(command)}
+    assert {name for name in without if not _elsewhere(name)} == set()
+
+
+def test_every_list_has_the_same_options() -> None:
+    wanted = {"--watch", "--columns", "--sort", "--limit", "--no-header", "--wide", "--json"}
+    for name, command in LEAVES.items():
+        if name.endswith(" ls") or name.startswith("ls "):
+            assert wanted <= options(command), name
+
+
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliRouter]:
+    with cli_router(tmp_path_factory.mktemp("router")) as router:
+        yield router
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("set.jsonl").write_text('{"id": "a", "app": "", "expression": "n > 0", "priority": 1}\n')
+
+
+def arguments(router: CliRouter, name: str, folder: Path, number: int = 0) -> list[str]:
+    given = []
+    for word in TRIED[name].arguments:
+        if "{session}" in word:
+            word = str(listener(router))
+        given.append(word.replace("{folder}", str(folder)).replace("{number}", str(number)))
+    return [*name.split(), *given]
+
+
+def listener(router: CliRouter) -> int:
+    """The session that listens to ticks."""
+    rows = router.run("session", "ls", "--search", "listener", "--json").stdout.splitlines()
+    return int(json.loads(rows[0])["session"])
+
+
+def credentials(name: str) -> dict[str, str | None]:
+    return {"HEADGATE_TOKEN": OPERATOR} if TRIED[name].acts else {}
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_for_people(router: CliRouter, name: str, tmp_path: Path) -> None:
+    done = router.run(*arguments(router, name, tmp_path), **credentials(name))
+    assert done.exit_code == TRIED[name].code, (done.output, done.exception)
+    assert done.stdout or TRIED[name].is_silent or TRIED[name].code == 1
+    assert "Traceback" not in done.output
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_for_programs(router: CliRouter, name: str, tmp_path: Path) -> None:
+    """Each line is an object, and nothing else is among them."""
+    done = router.run(*arguments(router, name, tmp_path, 1), "--json", **credentials(name))
+    assert done.exit_code == TRIED[name].code, (done.output, done.exception)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(isinstance(row, dict) for row in rows)
+    assert rows or TRIED[name].is_silent or TRIED[name].code == 1
+
+
+@pytest.mark.parametrize("name", [*ASKING, *CONNECTING])
+def test_without_a_router(router: CliRouter, name: str, tmp_path: Path) -> None:
+    given = arguments(router, name, tmp_path, 2)
+    done = router.run(*given, "--url", "127.0.0.1:1")
+    assert done.exit_code == TRIED[name].away, (done.output, done.exception)
+    complains(name, done.stderr, done.stdout)
+
+
+@pytest.mark.parametrize("name", [*ASKING, *CONNECTING])
+def test_with_a_wrong_token(router: CliRouter, name: str, tmp_path: Path) -> None:
+    given = arguments(router, name, tmp_path, 3)
+    done = router.run(*given, HEADGATE_TOKEN="wrong", HEADGATE_PASSWORD="wrong")
+    assert done.exit_code == TRIED[name].wrong, (done.output, done.exception)
+    complains(name, done.stderr, done.stdout)
+
+
+@pytest.mark.parametrize("name", [name for name, case in ASKING.items() if case.acts])
+def test_with_a_token_that_only_looks(router: CliRouter, name: str, tmp_path: Path) -> None:
+    given = arguments(router, name, tmp_path, 4)
+    done = router.run(*given, HEADGATE_TOKEN="look here")
+    assert done.exit_code == 5, (done.output, done.exception)
+
+
+def complains(name: str, stderr: str, stdout: str) -> None:
+    """An error is one line that begins with the program's name."""
+    if name == "check":
+        assert stdout.startswith(("CRITICAL ", "UNKNOWN "))
+        return
+    assert stderr.startswith("headgate: ")
+    assert stderr.count("\n") == 1
+    assert stdout == ""
