@@ -33,11 +33,19 @@ def has_cursor() -> bool:
 
 def width() -> int:
     """Columns of the terminal."""
-    return shutil.get_terminal_size((NARROW, 24)).columns
+    return _extent().columns
 
 
 def height() -> int:
-    return shutil.get_terminal_size((NARROW, 24)).lines
+    return _extent().lines
+
+
+def _extent() -> os.terminal_size:
+    """As large as it is; what the environment says may be of another one."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return shutil.get_terminal_size((NARROW, 24))
 
 
 def styled(text: str, **style: bool | str) -> str:
