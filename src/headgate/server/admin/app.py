@@ -71,7 +71,7 @@ def make_app(
     operator_token: str | None = None,
     names: Names = LOOPBACK,
     visitors: Visitors | None = None,
-    refused: Callable[[], None] = lambda: None,
+    refused: Callable[[str], None] = lambda peer: None,
     more: Sequence[Route] = (),
 ) -> Starlette:
     """The application. `rows` bounds each list of the status; the tokens, `names` and `visitors`
