@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
-from headgate.cli import table as table_module
 from headgate.cli import terminal
 from headgate.cli.table import Column, Listing, list_options
 from headgate.cli.units import count, duration, rate, size
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"name": "b", "bytes": 2048, "note": "second", "extra": 1},
     {"name": "a", "bytes": None, "note": "first\x1b[2J", "extra": 2},
     {"name": "鯨", "bytes": 1, "note": None, "extra": 3},
@@ -89,7 +90,7 @@ def test_a_list_is_watched_until_somebody_stops_it(monkeypatch: pytest.MonkeyPat
         if len(pauses) % 2 == 0:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(table_module.time, "sleep", sleep)
+    monkeypatch.setattr(time, "sleep", sleep)
     done = run("--watch", "--no-header", "--columns", "name")
     assert done.stdout.split() == ["b", "a", "鯨"] * 2
     assert pauses == [2.0, 2.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,18 @@ from headgate.client.admin import AdminPort, Event
 from headgate.errors import NoRouter, NotAllowed, NotARouter, RouterError
 
 API = "/api/v1"
+TOO_MANY, TRIES = 429, 3
 NO_PATH = "no such path"
 """What a router answers that does not know what is asked of it."""
+NO_ACTIONS = (404, 405)
+"""What it answers to an action if it has none."""
 ANSWER_SECONDS = 10.0
 ACTION_SECONDS = 600.0
 """A large queue is emptied a part at a time."""
 
 
 class Admin:
-    """A router, asked by a person: not again if it is not there, and nothing is waited for."""
+    """A router, asked by a person: if it is not there, it is not waited for."""
 
     def __init__(self, url: str, token: str | None = None, ca: Path | None = None) -> None:
         self.url = url
@@ -37,7 +41,15 @@ class Admin:
 
     def act(self, path: str, content: Mapping[str, object]) -> dict[str, Any]:
         """Have something done, however long that takes."""
-        return self._ask(self._acting, "POST", API + path, content)
+        try:
+            return self._ask(self._acting, "POST", API + path, content)
+        except RouterError as error:
+            if error.status not in NO_ACTIONS:
+                raise
+            raise NotAllowed(
+                f"the router at {self.url} lets nobody act over its admin port; set"
+                " admin.operator_token in its configuration, and restart it"
+            ) from None
 
     def plain(
         self, method: str, path: str, content: Mapping[str, object] | None = None
@@ -62,15 +74,27 @@ class Admin:
     ) -> dict[str, Any]:
         body = b"" if content is None else json.dumps(content).encode()
         try:
-            return port.ask(method, path, body, patience=0)
+            return self._patiently(port, method, path, body)
         except (NoRouter, NotAllowed, NotARouter):
             raise
         except RouterError as error:
             if error.why == NO_PATH:
-                raise NotARouter(f"the router at {self.url} cannot do that; is it older?") from None
+                text = f"the router at {self.url} cannot do that; is it older?"
+                raise NotARouter(text, error.status) from None
             if error.why:  # the router says what is wrong with what was asked
                 raise RouterError(error.why, error.status, error.why) from None
             raise
+
+    def _patiently(self, port: AdminPort, method: str, path: str, body: bytes) -> dict[str, Any]:
+        """Ask again if others have asked so much that there is no room in this second."""
+        for _ in range(TRIES - 1):
+            try:
+                return port.ask(method, path, body, patience=0)
+            except RouterError as error:
+                if error.status != TOO_MANY:
+                    raise
+            time.sleep(1.0)
+        return port.ask(method, path, body, patience=0)
 
 
 def part(name: object) -> str:

@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 import click
 
 from headgate.cli.admin import Admin, part
-from headgate.cli.confirming import confirm, yes_option
+from headgate.cli.confirming import confirm, confirm_by_name, reason_option, yes_option
 from headgate.cli.lazy import LazyGroup
+from headgate.cli.live.actions import print_action
 from headgate.cli.live.pages import paged
 from headgate.cli.output import emit, json_option, print_page
 from headgate.cli.queue_name import queue_argument
@@ -30,6 +31,7 @@ HERE = "headgate.cli.live.queue"
         "peek": (HERE, "Print messages that came to a queue lately."),
         "purge": (HERE, "Remove all messages that a queue holds now."),
         "delete": (HERE, "Remove a queue with all its messages."),
+        "look-again": (HERE, "Look again at messages that an app put aside."),
     },
     hidden={"list": "ls"},
 )
@@ -139,31 +141,77 @@ def peek(queue: str, listing: Listing, asked: Asked) -> None:
 
 @click.command()
 @queue_argument
+@reason_option
 @yes_option
 @router_options
 @json_option
-def purge(queue: str, yes: bool, asked: Asked, as_json: bool) -> None:
+def purge(queue: str, reason: str, yes: bool, asked: Asked, as_json: bool) -> None:
     """Remove all messages that a queue holds now.
 
     They go for all apps, delivered or not.
     """
     admin = asked.operator()
-    confirm(yes, f"Remove all messages of {queue}?")
-    emit([admin.plain("DELETE", "/queues", {"queue": queue})], _done, as_json)
+    if not admin.get("/me")["actions"]:
+        confirm(yes, f"Remove all messages of {queue}?")
+        emit([admin.plain("DELETE", "/queues", {"queue": queue})], _done, as_json)
+        return
+    messages = _planned(admin, "purge", queue)
+    confirm_by_name(yes, f"Remove {_counted(messages)} of {queue}?", queue)
+    wanted = {"queue": queue, "confirm": queue, "reason": reason, "count": messages}
+    print_action(admin.act("/queues/purge", wanted), as_json)
+
+
+def _planned(admin: Admin, action: str, queue: str) -> int | None:
+    """How many messages an action is about, if the router knows."""
+    found = admin.act(f"/queues/{action}", {"queue": queue, "dry_run": True})
+    messages: int | None = found["count"]
+    return messages
+
+
+def _counted(messages: int | None) -> str:
+    return "all messages" if messages is None else f"{count(messages)} messages"
 
 
 @click.command()
 @queue_argument
 @click.option("--force", is_flag=True, help="Even if it is open: its sessions are closed.")
+@reason_option
 @yes_option
 @router_options
 @json_option
-def delete(queue: str, force: bool, yes: bool, asked: Asked, as_json: bool) -> None:
+def delete(queue: str, force: bool, reason: str, yes: bool, asked: Asked, as_json: bool) -> None:
     """Remove a queue with all its messages."""
     admin = asked.operator()
-    confirm(yes, f"Remove {queue} and all its messages?")
-    wanted = {"queue": queue, "removes": True, "forced": force}
-    emit([admin.plain("DELETE", "/queues", wanted)], _done, as_json)
+    if not admin.get("/me")["actions"]:
+        confirm(yes, f"Remove {queue} and all its messages?")
+        removal = {"queue": queue, "removes": True, "forced": force}
+        emit([admin.plain("DELETE", "/queues", removal)], _done, as_json)
+        return
+    messages = _planned(admin, "delete", queue)
+    confirm_by_name(yes, f"Remove {queue}, with {_counted(messages)}?", queue)
+    wanted = {
+        "queue": queue,
+        "confirm": queue,
+        "reason": reason,
+        "count": messages,
+        "forced": force,
+    }
+    print_action(admin.act("/queues/delete", wanted), as_json)
+
+
+@click.command("look-again")
+@queue_argument
+@click.option("--app", default="", help="The app, if the domain has apps.")
+@reason_option
+@router_options
+@json_option
+def look_again(queue: str, app: str, reason: str, asked: Asked, as_json: bool) -> None:
+    """Look again at messages that an app put aside.
+
+    The router does so by itself whenever a subscription changes; this is harmless.
+    """
+    wanted = {"queue": queue, "app": app, "confirm": queue, "reason": reason}
+    print_action(asked.operator().act("/apps/look-again", wanted), as_json)
 
 
 def path_of(uri: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from headgate.cli.admin import part
+from headgate.cli.admin import Admin
 from headgate.cli.confirming import confirm_by_name, reason_option, yes_option
 from headgate.cli.lazy import LazyGroup
 from headgate.cli.live.actions import print_action
@@ -26,6 +26,7 @@ HERE = "headgate.cli.live.session"
         "ls": (HERE, "Print the sessions, those in trouble first."),
         "show": (HERE, "Print one session, with what it hears and holds."),
         "close": (HERE, "Close a session."),
+        "trim": (HERE, "Drop the oldest of what waits for a session."),
     },
 )
 def session() -> None:
@@ -167,7 +168,34 @@ def close(number: int, reason: str, yes: bool, asked: Asked, as_json: bool) -> N
     What it has not confirmed is given to others. It may connect again.
     """
     admin = asked.operator()
-    name = admin.get(f"/sessions/{number}")["row"]["name"]
-    confirm_by_name(yes, f"Close session {number} ({name})?", str(number))
-    done = admin.act(f"/sessions/{part(number)}/close", {"confirm": name, "reason": reason})
-    print_action(done, as_json)
+    name, held = _planned(admin, number, "close")
+    confirm_by_name(
+        yes, f"Close session {number}, with {held} messages that it has not confirmed?", name
+    )
+    wanted = {"confirm": str(number), "reason": reason}
+    print_action(admin.act(f"/sessions/{number}/close", wanted), as_json)
+
+
+@click.command()
+@click.argument("number", metavar="SESSION", type=click.IntRange(1))
+@reason_option
+@yes_option
+@router_options
+@json_option
+def trim(number: int, reason: str, yes: bool, asked: Asked, as_json: bool) -> None:
+    """Drop the oldest of what waits for a session.
+
+    Only messages of channels can be dropped: the session loses them, and whoever waits for it goes
+    on.
+    """
+    admin = asked.operator()
+    name, waiting = _planned(admin, number, "trim")
+    confirm_by_name(yes, f"Drop {size(waiting)} that wait for session {number}?", name)
+    wanted = {"confirm": str(number), "reason": reason}
+    print_action(admin.act(f"/sessions/{number}/trim", wanted), as_json)
+
+
+def _planned(admin: Admin, number: int, action: str) -> tuple[str, int]:
+    """The name of a session, and how much an action is about."""
+    found = admin.act(f"/sessions/{number}/{action}", {"dry_run": True})
+    return found["target"], found["count"] or 0
