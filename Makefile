@@ -6,13 +6,13 @@ BIN := .venv/bin
 WORKERS ?= auto
 TIMES ?= 10
 # Debian packages whose programs the tests run as peers or tools, as program:package.
-DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl
+DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl tmux:tmux mandoc:mandoc
 
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-route bench-spark mutants laws hold soak clean
+.PHONY: help setup run test check peers style types contracts tests man docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-route bench-spark mutants laws hold soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -70,6 +70,9 @@ tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
 	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark" --cov --cov-report=
 	$(BIN)/pytest -m serial --cov --cov-append --cov-report=
 	$(BIN)/pytest -m spark --cov --cov-append --cov-report=term
+
+man: .venv/.dev ## write the manual pages, one for each command, to build/man
+	$(BIN)/python -m tools.manual build/man
 
 docs: .venv/.dev ## write the generated pages anew: reference and requirements
 	$(BIN)/python -m tools.reference
@@ -134,4 +137,4 @@ hold: .venv/.dev ## the worst that clients can send: how long each holds the eve
 	$(BIN)/python -m tests.hold
 
 clean: ## forget the environment and what was run
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* var
+	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* var
