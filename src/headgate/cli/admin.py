@@ -16,8 +16,8 @@ API = "/api/v1"
 TOO_MANY, TRIES = 429, 3
 NO_PATH = "no such path"
 """What a router answers that does not know what is asked of it."""
-NO_ACTIONS = (404, 405)
-"""What it answers to an action if it has none."""
+NO_METHOD = 405
+"""What it answers to an action if it has none, and something else has its path."""
 ANSWER_SECONDS = 10.0
 ACTION_SECONDS = 600.0
 """A large queue is emptied a part at a time."""
@@ -44,7 +44,7 @@ class Admin:
         try:
             return self._ask(self._acting, "POST", API + path, content)
         except RouterError as error:
-            if error.status not in NO_ACTIONS:
+            if not isinstance(error, NotARouter) and error.status != NO_METHOD:
                 raise
             raise NotAllowed(
                 f"the router at {self.url} lets nobody act over its admin port; set"

@@ -22,6 +22,11 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def counted(number: int, what: str) -> str:
+    """So many of something."""
+    return f"{count(number)} {what}" + ("" if number == 1 else "s")
+
+
 def rate(number: float) -> str:
     """So many a second."""
     return f"{number:,.0f}/s" if number >= 10 or number == 0 else f"{number:.1f}/s"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate.cli.output import emit
+from headgate.cli.units import counted
 
 
 def print_action(done: Mapping[str, Any], as_json: bool) -> None:
@@ -13,9 +14,26 @@ def print_action(done: Mapping[str, Any], as_json: bool) -> None:
     emit([done], _line, as_json)
 
 
+COUNTED = {
+    "session/close": "unconfirmed message",
+    "session/trim": "message",
+    "queue/purge": "message",
+    "queue/delete": "message",
+    "app/look-again": "message",
+    "drain": "session",
+    "undrain": "session",
+}
+"""What an action counts."""
+ABOUT_THE_ROUTER = ("drain", "undrain", "reload", "log-level")
+"""Actions that have no target but the router."""
+
+
 def _line(done: Mapping[str, Any]) -> str:
-    target = f"{done['target']}: " if done["target"] else ""
-    count = f" ({done['count']})" if done.get("count") is not None else ""
+    action = done["action"]
+    target = "" if action in ABOUT_THE_ROUTER else f"{done['target']}: "
+    count = ""
+    if done.get("count") is not None and action in COUNTED:
+        count = f", {counted(done['count'], COUNTED[action])}"
     more = [f"{target}{done['outcome']}{count}"]
     if done.get("changed"):
         more.append(f"changed: {', '.join(done['changed'])}")

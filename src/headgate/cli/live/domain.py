@@ -15,7 +15,7 @@ from headgate.cli.output import emit, json_option, print_page
 from headgate.cli.queue_name import queue_argument
 from headgate.cli.table import Column, Listing, list_options
 from headgate.cli.terminal import clean
-from headgate.cli.units import count, moment, size
+from headgate.cli.units import count, counted, moment, size
 from headgate.cli.which_router import Asked, router_options
 
 HERE = "headgate.cli.live.domain"
@@ -69,8 +69,8 @@ def show(name: str, asked: Asked, as_json: bool) -> None:
         print_page(found, as_json=True)
         return
     queues = [
-        f"{row['name']}: {count(row['messages'])} messages ({size(row['bytes'])}),"
-        f" {row['consumers']} consumers, {row['producers']} producers"
+        f"{row['name']}: {counted(row['messages'], 'message')} ({size(row['bytes'])}),"
+        f" {counted(row['consumers'], 'consumer')}, {counted(row['producers'], 'producer')}"
         for row in found["rows"]
     ]
     print_page(found["row"], {"queues": queues})
@@ -109,7 +109,8 @@ def _found(admin: Admin, queue: str, app: str | None, limit: int) -> Iterator[di
 
 def _lines(row: Mapping[str, Any]) -> str:
     name = f"{row['queue']} {row['app']}".strip()
-    lines = [f"{name}: {count(row['total'])} messages match nobody"]
+    verb = "matches" if row["total"] == 1 else "match"
+    lines = [f"{name}: {counted(row['total'], 'message')} {verb} nobody"]
     for message in row["rows"]:
         properties = ", ".join(f"{k}={v}" for k, v in message["properties"].items())
         lines.append(f"  {moment(message['at'])}  {message['message']}  {properties}")
@@ -120,6 +121,6 @@ def _lines(row: Mapping[str, Any]) -> str:
             "of another type": why["type"],
             "arithmetic": why["arithmetic"],
         }
-        shown = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count)
+        shown = ", ".join(f"{number} {reason}" for reason, number in reasons.items() if number)
         lines.append(f"  {why['expression'] or '(no expression)'}: {shown or 'none'}")
     return "\n".join(map(clean, lines))
