@@ -7,13 +7,13 @@ WORKERS ?= auto
 TIMES ?= 10
 # Debian packages whose programs the tests run as peers or tools, as program:package.
 DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl \
-  prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3 haproxy:haproxy
+  prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3 haproxy:haproxy tmux:tmux mandoc:mandoc
 
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests docs site docs-check format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check container clean
+.PHONY: help setup run test check peers style types contracts tests man docs site docs-check format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check container clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -80,6 +80,9 @@ release-check: .venv/.dev ## a release without publishing it: built twice, insta
 
 container: .venv/.dev ## the container, built and tried without a registry; needs root, debootstrap and buildah
 	$(BIN)/python -m tools.packages.container dist/container
+
+man: .venv/.dev ## write the manual pages, one for each command, to build/man
+	$(BIN)/python -m tools.manual build/man
 
 docs: .venv/.dev ## write the generated pages anew: reference and requirements, board and manifests
 	$(BIN)/python -m tools.packages.board
@@ -159,4 +162,4 @@ hold: .venv/.dev ## the worst that clients can send: how long each holds the eve
 	$(BIN)/python -m tests.hold
 
 clean: ## forget the environment and what was run
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* var dist packaging/container/wheels
+	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* var dist packaging/container/wheels

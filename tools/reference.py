@@ -53,8 +53,8 @@ def cli() -> str:
     # The command line
 
     Data goes to standard output, everything else to standard error. Exit codes are 0 done,
-    1 failed, 2 misused and 130 interrupted. An error is one line that says what to do next;
-    `headgate --debug COMMAND` shows the traceback.
+    1 failed, 2 misused, 3 found something, 4 no router answers, 5 not allowed and 130 interrupted.
+    An error is one line that says what to do next; `headgate --debug COMMAND` shows the traceback.
     """
     return _page(head, _commands(root, "headgate", None))
 

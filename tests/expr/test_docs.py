@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from headgate.cli.expr import parse_property
+from headgate.cli.expr.trying import parse_property
 from headgate.errors import ExpressionError
 from headgate.expr.explain import caret
 from headgate.expr.nodes import DEPTH_MAX

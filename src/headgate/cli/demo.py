@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from headgate.cli.config import config_option
+from headgate.cli.config_file import config_option
 from headgate.cli.explain import lines
 from headgate.core.model.message import Properties
 from headgate.demo import scene
@@ -68,7 +68,7 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
         click.echo("\nIt goes on serving. In another terminal, try:")
         host, _, port = addresses["resp"].rpartition(":")
         bmq = addresses["bmq"].removeprefix("tcp://")
-        at = "" if bmq == DEFAULT_BMQ else f" --address {bmq}"
+        at = "" if bmq == DEFAULT_BMQ else f" --url {bmq}"
         click.echo(f"  redis-cli -h {host} -p {port} subscribe news")
         click.echo(f"  redis-cli -h {host} -p {port} publish news 'rain tomorrow'")
         click.echo(f"  {asking(addresses)}")

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from headgate.cli.config import config_option, token_file_option
+from headgate.cli.config_file import config_option
+from headgate.cli.which_router import token_file_option
 from headgate.errors import ExpressionError, PipelineError
 from headgate.expr.explain import caret
 from headgate.expr.predicate import Predicate, compile_expression

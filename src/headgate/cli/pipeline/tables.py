@@ -89,9 +89,10 @@ class Printed:
 @spark_options
 @click.option("--keep-days", type=click.IntRange(1), help="Remove rows of older days.")
 def tidy(place: Place, spark: Spark, keep_days: int | None) -> None:
-    """Merge small files of the tables, and remove what is too old or counts no more.
+    """Merge small files of the tables, and remove what is too old.
 
-    The tables may be kept and read meanwhile. "run" does the same beside its batches.
+    What counts no more is removed too. The tables may be kept and read meanwhile. "run" does the
+    same beside its batches.
     """
     session = spark()
     from headgate.pipeline.tables import upkeep
@@ -152,7 +153,10 @@ def rebuild(
 @place_options
 @json_option
 def status(place: Place, as_json: bool) -> None:
-    """Say how far the tables are behind the journal, and how long batches take."""
+    """Say how far the tables are behind the journal.
+
+    It also says how long batches take.
+    """
     from headgate.pipeline.tables.status import status as status_of
 
     emit([status_of(place.source, place.tables)], _status_text, as_json)
@@ -180,10 +184,11 @@ def sql(query: str, place: Place, spark: Spark, output: Mapping[str, Any]) -> No
 @click.argument("table", metavar="TABLE")
 @place_options
 def files(table: str, place: Place) -> None:
-    """Print the files of a table that count now, for DuckDB, polars or anybody who reads Parquet.
+    """Print the files of a table that count now.
 
-    They stay for ten minutes after they were replaced. Of minutes and matches they hold parts that
-    add up, and of subscriptions events; the docs say what a row of each is.
+    They are for DuckDB, polars or anybody who reads Parquet, and stay for ten minutes after they
+    were replaced. Of minutes and matches they hold parts that add up, and of subscriptions events;
+    the docs say what a row of each is.
     """
     from headgate.pipeline.tables.archive import Archive
     from headgate.pipeline.tables.tables import TABLES

@@ -110,7 +110,7 @@ def make_app(
 def _queue_routes(
     queues: QueueAdmin, problems: Callable[[], list[str]], tokens: Tokens
 ) -> list[Route]:
-    """What an operator asks about shared queues; ``headgate queues`` is the other end."""
+    """What an operator asks about shared queues; ``headgate queue`` is the other end."""
 
     async def asked(work: Callable[[], Awaitable[object]]) -> Response:
         if found := problems():

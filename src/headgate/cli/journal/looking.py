@@ -1,4 +1,4 @@
-"""``headgate journal``: what happened, from the segments on disk."""
+"""``headgate journal tail``, ``stats`` and ``verify``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headgate.cli.config import config_option
+from headgate.cli.config_file import config_option
 from headgate.cli.output import emit, json_option, readable
 from headgate.errors import ConfigError
 from headgate.journal import reader
@@ -39,12 +39,7 @@ def folder_option(command: F) -> F:
     )(command)
 
 
-@click.group()
-def journal() -> None:
-    """Look at the facts that the router, or another server, wrote down."""
-
-
-@journal.command()
+@click.command()
 @config_option
 @folder_option
 @json_option
@@ -72,7 +67,7 @@ def tail(
     emit(_facts(directory, after, None, follow), _line, as_json)
 
 
-@journal.command()
+@click.command()
 @config_option
 @folder_option
 @json_option
@@ -94,7 +89,7 @@ def stats(config: Path | None, folder: Path | None, as_json: bool) -> None:
     )
 
 
-@journal.command()
+@click.command()
 @config_option
 @folder_option
 @json_option

@@ -1,4 +1,4 @@
-"""``headgate expr``: look at expressions without a router."""
+"""``headgate expr check`` and ``test``: look at expressions without a router."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import BinaryIO, NoReturn
 
 import click
 
-from headgate.core.model.property_type import BY_LABEL, FORMS
+from headgate.cli.property_values import INTEGER_BITS, TYPES, property_value
 from headgate.errors import ExpressionError
 from headgate.expr.explain import Explanation, caret, drawn, explain, hint
 from headgate.expr.nodes import Binary, Tree, Unary, text_of
@@ -20,8 +20,6 @@ from headgate.expr.types import Value
 BATCH_LINE_BYTES = 1024 * 1024
 """A longer line of ``--batch`` is an error; it is skipped without being kept."""
 
-INTEGER_BITS = {type.label: form.bits for type, form in FORMS.items() if form.bits is not None}
-TYPES = tuple(BY_LABEL)
 FORM = f"write NAME:TYPE=VALUE, where TYPE is one of {', '.join(TYPES)}; for example x:int32=42"
 
 PROPERTY = re.compile(r"(?P<name>[^:=]+):(?P<type>[a-z0-9]+)=(?P<value>.*)", re.DOTALL)
@@ -34,21 +32,13 @@ EXPLAINED = {
 }
 
 
-@click.group()
-def expr() -> None:
-    """Check and try subscription expressions.
-
-    An expression that begins with a minus goes after a double dash: -- "-x < 5".
-    """
-
-
-@expr.command()
+@click.command()
 @click.argument("expression", metavar="EXPR")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(expression: str, as_json: bool) -> None:
-    """Show how an expression is read, what it needs, and what looks wrong.
+    """Show how an expression is read, and what looks wrong.
 
-    Exits with 0 if the expression can be used, else with 1.
+    It says what a message needs to match. Exits with 0 if the expression can be used, else with 1.
     """
     try:
         explanation = explain(expression)
@@ -61,7 +51,7 @@ def check(expression: str, as_json: bool) -> None:
     _print(json.dumps(_object(explanation)) if as_json else _report(explanation))
 
 
-@expr.command()
+@click.command()
 @click.argument("expression", metavar="[EXPR]", required=False)
 @click.option(
     "--property",
@@ -76,9 +66,9 @@ def check(expression: str, as_json: bool) -> None:
     help="Read JSON lines from standard input, write one JSON line for each.",
 )
 def test(expression: str | None, properties: tuple[str, ...], batch: bool) -> None:
-    """Evaluate an expression for a message with the given properties.
+    """Evaluate an expression for a message.
 
-    Exits with 0 if the message matches, 1 if it does not, 2 if the expression or a property
+    Exits with 0 if the message matches, 3 if it does not, 2 if the expression or a property
     is wrong. With --batch: 0 if every line could be read, else 1.
     """
     if batch:
@@ -97,7 +87,7 @@ def test(expression: str | None, properties: tuple[str, ...], batch: bool) -> No
         _print(f"no match: {result} ({EXPLAINED[result]})")
     else:
         _print("match" if result else "no match: the expression is false")
-    sys.exit(0 if result is True else 1)
+    sys.exit(0 if result is True else 3)
 
 
 def parse_property(text: str) -> tuple[str, Value]:
@@ -123,38 +113,6 @@ def _from_text(type_name: str, text: str) -> object:
     if type_name in INTEGER_BITS and INTEGER.fullmatch(text):
         return int(text)
     return text
-
-
-def property_value(type_name: object, value: object) -> Value:
-    """The value of a property of a type; a ValueError says what is wrong."""
-    if type_name == "bool":
-        if isinstance(value, bool):
-            return value
-        raise ValueError("a bool is true or false")
-    if type_name == "string" and isinstance(value, str):
-        try:
-            return value.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            raise ValueError("a string is UTF-8 text, without lone surrogates") from None
-    if type_name == "binary" and isinstance(value, str):
-        try:
-            return bytes.fromhex(value)
-        except ValueError:
-            raise ValueError("a binary value is written in hex, two digits per byte") from None
-    if type_name in ("string", "binary"):
-        raise ValueError(f"a {type_name} value is a text")
-    if isinstance(type_name, str) and type_name in INTEGER_BITS:
-        return _integer(type_name, value)
-    raise ValueError(f"the type is one of {', '.join(TYPES)}")
-
-
-def _integer(type_name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{type_name} is an integer, written in decimal digits")
-    high = 2 ** (INTEGER_BITS[type_name] - 1)
-    if not -high <= value < high:
-        raise ValueError(f"{type_name} is from {-high} to {high - 1}")
-    return value
 
 
 def _run_batch(stream: BinaryIO) -> int:
