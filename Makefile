@@ -6,13 +6,13 @@ BIN := .venv/bin
 WORKERS ?= auto
 TIMES ?= 10
 # Debian packages whose programs the tests run as peers or tools, as program:package.
-DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl
+DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl chromium:chromium
 
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-route bench-spark mutants laws hold soak clean
+.PHONY: help setup run test check peers style types contracts tests docs screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-route bench-spark mutants laws hold soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -67,13 +67,20 @@ contracts: .venv/.dev ## who may import whom
 	$(BIN)/lint-imports
 
 tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
-	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark" --cov --cov-report=
+	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark and not page" --cov --cov-report=
 	$(BIN)/pytest -m serial --cov --cov-append --cov-report=
+	$(BIN)/pytest -m page --cov --cov-append --cov-report=
 	$(BIN)/pytest -m spark --cov --cov-append --cov-report=term
 
 docs: .venv/.dev ## write the generated pages anew: reference and requirements
 	$(BIN)/python -m tools.reference
 	$(BIN)/python -m tools.requirements
+
+screenshots: .venv/.dev peers ## take the pictures of the page in the docs anew, with Chromium
+	$(BIN)/python -m tools.screenshots
+
+vendor: ## fetch the files of others that the page is served with, at the versions of tools/vendor.py; needs npm
+	$(PYTHON) -m tools.vendor
 
 format: .venv/.dev ## rewrite the code in the house's format
 	$(BIN)/ruff format .

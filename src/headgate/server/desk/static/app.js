@@ -1,5 +1,6 @@
 // The frame: a page by what is behind the # of the address, one stream of news for all of them.
 
+import { isOperator, learnRights } from "./actions.js";
 import { keys } from "./keys.js";
 import { lasted, some } from "./numbers.js";
 import { Stream } from "./stream.js";
@@ -7,14 +8,14 @@ import { h, morph } from "./ui.js";
 import channels from "./pages/channels.js";
 import domains from "./pages/domains.js";
 import facts from "./pages/facts.js";
-import journal from "./pages/journal.js";
+import journalPage from "./pages/journal.js";
 import overview from "./pages/overview.js";
 import playground from "./pages/playground.js";
 import queues from "./pages/queues.js";
 import sessions from "./pages/sessions.js";
 import settings from "./pages/settings.js";
 
-const PAGES = [overview, sessions, domains, playground, channels, queues, journal, facts, settings];
+const PAGES = [overview, sessions, domains, playground, channels, queues, journalPage, facts, settings];
 const SILENT_MS = 4_000;
 
 const main = document.getElementById("main");
@@ -53,13 +54,15 @@ function showPages(attention) {
       path === "" && attention ? h("span", { class: "badge", title: "need attention" }, String(attention)) : null)));
 }
 
-function showAbout({ version, uptime, store, point, rights }) {
+function showAbout({ version, uptime, store, journal, point }) {
   document.getElementById("about").textContent =
-    [location.host, version, `up ${lasted(uptime)}`, store, some(point.sessions, "session")].join(" · ");
-  const mayAct = rights === "operator";
+    [location.host, version, `up ${lasted(uptime)}`, journal ? `${store}, journal` : store, some(point.sessions, "session")].join(" · ");
+}
+
+function showRights() {
   const shown = document.getElementById("rights");
-  shown.textContent = mayAct ? "operator" : "read-only";
-  shown.title = mayAct ? "You logged in with the operator's token" : "Log in with the operator's token (admin.operator_token) to act";
+  shown.textContent = isOperator() ? "operator" : "read-only";
+  shown.title = isOperator() ? "You logged in with the operator's token" : "Log in with the operator's token (admin.operator_token) to act";
 }
 
 stream.addEventListener("tick", ({ detail }) => {
@@ -93,4 +96,6 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => disp
 addEventListener("hashchange", show);
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 keys(PAGES, document.getElementById("keys"));
+await learnRights();
+showRights();
 show();

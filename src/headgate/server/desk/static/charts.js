@@ -60,7 +60,7 @@ export class TimeChart {
     return {
       width: this.box.clientWidth,
       height: this.box.clientHeight,
-      padding: [10, 12, 0, 0],
+      padding: [10, 22, 0, 0],
       legend: { show: false },
       cursor: { sync: { key: "time" }, y: false, points: { size: 6 }, drag: { x: false, y: false } },
       scales: { y: { range: (plot, low, high) => [0, Math.max(high * 1.08, 1e-3)] } },

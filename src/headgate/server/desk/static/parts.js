@@ -19,7 +19,7 @@ export function head(title, { command, json, text } = {}) {
 }
 
 /** A command that can be copied with a click. */
-export function commandLine(command, classes = "") {
+export function commandLine(command, { text = command, classes = "" } = {}) {
   const copy = async ({ currentTarget }) => {
     await navigator.clipboard.writeText(command).then(
       () => currentTarget.setAttribute("data-told", "copied"),
@@ -27,7 +27,7 @@ export function commandLine(command, classes = "") {
     setTimeout(() => currentTarget.removeAttribute("data-told"), 1200);
   };
   return h("button", { type: "button", class: `command ${classes}`.trim(), title: "Copy", "aria-label": `Copy: ${command}`, onclick: copy },
-    h("code", {}, command));
+    h("code", {}, text));
 }
 
 export function card(title, content, { more, key, beside } = {}) {
@@ -89,8 +89,11 @@ export function pager(offset, size, limit, total, go) {
     h("button", { type: "button", disabled: offset + size >= total, onclick: () => go(offset + limit) }, "next ›"));
 }
 
-/** What people call a session. */
-export const called = (row) => row?.name || row?.peer || `session ${row?.session}`;
+/** What people call a session: the name that it gave itself, without its address and its process. */
+export function called(row) {
+  const name = (row?.name ?? "").replace(/^(\[[0-9a-f:]+\]|[\w.-]+):\d+ /i, "").replace(/@\S+ pid \d+$/, "");
+  return name || row?.peer || `session ${row?.session}`;
+}
 
 export const sessionLink = (row) => h("a", { href: `#/sessions/${row.session}` }, called(row));
 

@@ -9,6 +9,7 @@ import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
 
 const CAPACITY = { normal: "", high: "warning", full: "error" };
+const OPEN = 2; // queues whose apps are shown at once
 const KINDS = ["name", "type", "arithmetic"];
 
 function open(main, { of, query }) {
@@ -20,11 +21,36 @@ function openList(main, domain) {
   const body = h("div", { class: "stack" });
   main.append(head(domain || "Domains & apps", { command: domain ? `headgate domain show ${domain}` : "headgate domain ls", json: `/api/v1/domains${domain ? `/${domain}` : ""}` }),
     domain ? h("p", {}, h("a", { href: "#/domains" }, "‹ all domains")) : "", body);
+  const aside = new Aside(() => refresh.now());
   const refresh = new Refresh(async () => {
     const found = await get(domain ? `domains/${encodeURIComponent(domain)}` : "domains");
-    return () => morph(body, domain ? [domains([found.row]), queues(found)] : [apps(found.apps), domains(found.rows)]);
+    if (domain) return () => morph(body, domains([found.row]), queues(found));
+    const first = await Promise.all([...new Set(found.apps.map((app) => `${app.domain}/${app.name}`))].slice(0, OPEN).map((path) => get(where(path))));
+    return () => morph(body, apps(found.apps), first.map((queue) => queue.apps.map((app) => appCard(queue, app, aside))), domains(found.rows));
   }, (error) => morph(body, trouble(error)));
   return { leave: () => refresh.stop() };
+}
+
+/** Where the API has a shared queue, by `DOMAIN/NAME`. */
+function where(path) {
+  const [domain, ...name] = path.split("/");
+  return `domains/${encodeURIComponent(domain)}/queues/${encodeURIComponent(name.join("/"))}`;
+}
+
+/** Why messages match nobody, for apps of which somebody asked it. */
+class Aside {
+  constructor(changed) {
+    this.changed = changed;
+    this.found = new Map();
+  }
+
+  of(queue, app) { return this.found.get(`${queue.queue} ${app.app}`); }
+
+  async look(queue, app) {
+    const answer = await get(`${where(`${queue.domain}/${queue.name}`)}/aside`, { app: app.app, limit: 20 }).catch((error) => error);
+    this.found.set(`${queue.queue} ${app.app}`, answer);
+    this.changed();
+  }
 }
 
 const queueLink = (row) => h("a", { href: `#/domains/${row.domain}/${row.name}` }, `${row.domain}/${row.name}${row.app ? ` · ${row.app}` : ""}`);
@@ -81,16 +107,11 @@ function openQueue(main, path) {
   main.append(
     head(path, { command: `headgate queue show bmq://${path}`, json: `/api/v1/domains/${domain}/queues/${name}` }),
     h("p", {}, h("a", { href: "#/domains" }, "‹ all domains")), body);
-  const aside = new Map(); // of an app, once somebody asked
-  const where = `domains/${encodeURIComponent(domain)}/queues/${encodeURIComponent(name)}`;
+  const aside = new Aside(() => refresh.now());
   const refresh = new Refresh(async () => {
-    const found = await get(where);
-    return () => morph(body, whole(found, () => refresh.now()), found.apps.map((app) => appCard(found, app, aside.get(app.app), look)));
+    const found = await get(where(path));
+    return () => morph(body, whole(found, () => refresh.now()), found.apps.map((app) => appCard(found, app, aside)));
   }, (error) => morph(body, trouble(error)));
-  async function look(app) {
-    aside.set(app, await get(`${where}/aside`, { app, limit: 20 }).catch((error) => error));
-    refresh.now();
-  }
   return { leave: () => refresh.stop() };
 }
 
@@ -103,13 +124,13 @@ function whole(found, again) {
       ["messages", quota(found.messages, found.max_messages, count)], ["bytes", quota(found.bytes, found.max_bytes, bytes)],
       ["producers", count(found.producers)], ...Object.entries(counted).map(([kind, n]) => [kind.replaceAll("_", " "), count(n)])),
     isOperator() ? h("p", { class: "filters" },
-      h("button", { type: "button", onclick: () => act("queues/purge", { title: `Empty ${found.queue}?`, confirm: found.queue, fields: { queue: found.queue, if_count: found.messages }, text: `Its ${some(found.messages, "message")} are gone for all apps, for ever.`, verb: "Empty it", level: "danger", then: again }) }, "Purge…")) : null);
+      h("button", { type: "button", onclick: () => act("queues/purge", { title: `Empty ${found.queue}?`, confirm: found.queue, fields: { queue: found.queue, count: found.messages }, text: `Its ${some(found.messages, "message")} are gone for all apps, for ever.`, verb: "Empty it", level: "danger", then: again }) }, "Purge…")) : null);
 }
 
-function appCard(queue, app, aside, look) {
+function appCard(queue, app, aside) {
   const counted = app.counts ?? {};
   const growing = app.growth_per_s > 0.5;
-  return h("section", { class: "card stack", "data-key": app.app },
+  return h("section", { class: "card stack", "data-key": `${queue.queue} ${app.app}` },
     h("h2", {}, `${queue.domain}/${queue.name}${app.app ? ` · ${app.app}` : ""}`, app.stuck ? pill("stuck", "error") : null,
       !app.consumers && undelivered(app) ? pill("nobody reads it", "warning") : null,
       h("a", { class: "more", href: `#/playground?${new URLSearchParams({ queue: queue.queue, app: app.app })}` }, "explain")),
@@ -133,7 +154,7 @@ function appCard(queue, app, aside, look) {
       { name: "waiting", number: true, cell: (group) => marked(group.waiting) },
     ], app.groups, h("p", { class: "empty" }, "Nobody reads this app. ", commandLine(`headgate sub '${queue.queue}${app.app ? `?id=${app.app}` : ""}'`)), { key: (group) => `${group.priority} ${group.expression}` }),
     app.expressions > app.groups.length ? h("p", { class: "quiet" }, `and ${count(app.expressions - app.groups.length)} more expressions`) : null,
-    app.aside ? asideOf(app, aside, look, queue) : null);
+    app.aside ? asideOf(queue, app, aside) : null);
 }
 
 function undecided({ sampled, ...kinds }) {
@@ -142,8 +163,10 @@ function undecided({ sampled, ...kinds }) {
   return pill(found.map((kind) => `${kind.toUpperCase()} in ${percent(kinds[kind] / sampled)}`).join(", "), "warning");
 }
 
-function asideOf(app, found, look, queue) {
-  if (!found) return h("p", {}, h("button", { type: "button", onclick: () => look(app.app) }, `Why do ${count(app.aside)} match nobody?`));
+function asideOf(queue, app, aside) {
+  const found = aside.of(queue, app);
+  const look = () => aside.look(queue, app);
+  if (!found) return h("p", {}, h("button", { type: "button", onclick: look }, `Why do ${count(app.aside)} match nobody?`));
   if (found instanceof Error) return trouble(found);
   const explain = (row) => `#/playground?${new URLSearchParams({ queue: queue.queue, app: app.app, properties: written(row.properties) })}`;
   return h("div", { class: "stack" },
@@ -159,7 +182,7 @@ function asideOf(app, found, look, queue) {
       { name: "size", number: true, cell: (row) => bytes(row.size) },
       { name: "", cell: (row) => h("a", { href: explain(row) }, "explain") },
     ], found.rows.slice(0, 8), "They are gone by now.", { key: (row) => row.message }),
-    h("p", {}, h("button", { type: "button", onclick: () => look(app.app) }, "Look again")));
+    h("p", {}, h("button", { type: "button", onclick: look }, "Look again")));
 }
 
 export default { path: "domains", key: "d", title: "Domains & apps", open };

@@ -42,7 +42,7 @@ export function factLines(rows) {
   return h("ol", { class: "facts" }, rows.map(({ id, at, kind, level, fields }) =>
     h("li", { class: level, "data-key": id },
       h("time", {}, clock(at)), h("span", { class: "sign", role: "img", "aria-label": level }, SIGN[level] ?? "·"), h("b", {}, kind),
-      h("span", {}, Object.entries(fields).map(([name, value]) => [h("i", {}, `${name}=`), `${shown(value)} `])))));
+      h("span", {}, Object.entries(fields).map(([name, value]) => [h("i", {}, `${name}=`), name === "session" ? h("a", { href: `#/sessions/${value}` }, String(value)) : shown(value), " "])))));
 }
 
 const shown = (value) => (typeof value === "object" && value !== null ? JSON.stringify(value) : String(value));

@@ -78,7 +78,7 @@ class History {
     const added = this.at.map((at, i) => ({ at, point: Object.fromEntries(SERIES.map((name) => [name, this.series[name][i]])) }));
     this.#clear();
     this.at = past.at.slice();
-    for (const name of SERIES) this.series[name] = past.series[name].slice();
+    for (const name of SERIES) this.series[name] = past[name].slice();
     added.forEach((news) => this.add(news));
   }
 

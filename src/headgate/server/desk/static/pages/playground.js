@@ -12,7 +12,11 @@ const START = {
   properties: 'kind = "express"\nregion = "eu"\namount = 1250\nweight = 12',
 };
 const TYPING_MS = 250; // five questions a second are answered
+const AGAIN_MS = 1000;
 const CHIPS = 8;
+
+/** Whether a question was refused only because there are so many. */
+const isTooMuch = (error) => error instanceof Refused && (error.status === 429 || error.status === 503);
 
 function open(main, { query }) {
   const playground = new Playground(main, query);
@@ -44,7 +48,7 @@ class Playground {
   #build(main) {
     const { parts, state } = this;
     const area = (name, label, rows, more = {}) => h("label", { for: name }, label, h("textarea", { id: name, rows, spellcheck: "false", autocapitalize: "off", value: state[name], oninput: ({ target }) => this.#typed(name, target.value), ...more }));
-    const line = (name, label, more = {}) => h("label", { for: name, class: more.type === "number" ? "short" : null }, label,
+    const line = (name, label, more = {}) => h("label", { for: name, class: more.type === "number" ? "short" : more.list ? "long" : null }, label,
       h("input", { id: name, value: state[name], spellcheck: "false", autocomplete: "off", oninput: ({ target }) => this.#typed(name, target.value), ...more }));
     this.known = h("datalist", { id: "known" });
     main.append(
@@ -67,9 +71,10 @@ class Playground {
     if (this.isOver) return;
     const queues = [...new Set(domains.apps.map(({ queue }) => queue))];
     morph(this.known, queues.map((queue) => h("option", { value: queue })));
-    if (!this.state.queue && domains.apps.length) {
-      this.#write("queue", domains.apps[0].queue);
-      this.#write("app", domains.apps[0].app);
+    const [richest] = domains.apps.toSorted((a, b) => b.subscriptions - a.subscriptions);
+    if (!this.state.queue && richest) {
+      this.#write("queue", richest.queue);
+      this.#write("app", richest.app);
     }
     await this.#showRecent(true);
     this.#look();
@@ -112,34 +117,27 @@ class Playground {
       queue ? post("explain", { queue, properties }, options) : Promise.resolve(null)]);
     if (this.isOver || number !== this.number) return;
     const [read, who] = answers.map(({ value, reason }) => value ?? reason);
-    if (read instanceof Error) this.#busy(read);
-    else { this.#showRead(read); this.#showFit(read); }
-    morph(this.parts.who, whoGets(who));
-  }
-
-  /** Too many questions at once are refused; the last one is asked again. */
-  #busy(error) {
-    if (error instanceof Refused && (error.status === 429 || error.status === 503)) {
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.#look(), 1000);
+    if ([read, who].some(isTooMuch)) {
+      this.timer = setTimeout(() => this.#look(), AGAIN_MS);
       return;
     }
-    morph(this.parts.read, trouble(error));
+    if (read instanceof Error) morph(this.parts.read, trouble(read));
+    else { this.#showRead(read); this.#showFit(read); }
+    morph(this.parts.who, whoGets(who));
   }
 
   #share(properties) {
     const said = Object.fromEntries(Object.entries(this.state).filter(([, value]) => value !== ""));
     if (this.aside !== null) said.aside = this.aside;
     history.replaceState(null, "", `#/playground?${new URLSearchParams(said)}`);
-    const { expression, queue, app, priority } = this.state;
+    const { expression, queue } = this.state;
     const sent = Object.entries(properties).map(([name, value]) => ` --property ${quoted(option(name, value))}`).join("");
     const path = queue.replace("bmq://", "");
     const dash = expression.startsWith("-") ? "-- " : "";
     morph(this.parts.share,
       commandLine(`headgate expr check ${dash}${quoted(expression)}`),
       queue ? commandLine(`headgate explain ${quoted(path)}${sent}`) : null,
-      queue ? commandLine(`headgate expr impact ${dash}${quoted(expression)} --queue ${quoted(path)}${app ? ` --app ${quoted(app)}` : ""} --priority ${Number(priority) || 0}`) : null,
-      commandLine(location.href, "link"));
+      commandLine(location.href, { text: "copy as a link", classes: "link" }));
   }
 
   #showRead(read) {
