@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from textwrap import dedent
@@ -26,6 +27,8 @@ from headgate.server.admin.metrics import (
     full_name,
 )
 from headgate.server.config import default_text
+from headgate.server.desk.openapi import document
+from headgate.server.desk.routes import PATHS
 from tests.support.repository import DOCS
 
 FOLDER = DOCS / "reference"
@@ -181,11 +184,18 @@ def _page(head: str, parts: Iterable[str]) -> str:
     return "\n".join([NOTE, dedent(head), *parts])
 
 
+def openapi() -> str:
+    """The API of the admin port."""
+    described = document(PATHS, "1")
+    return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli,
     "config.md": config,
     "metrics.md": metrics,
     "facts.md": facts,
+    "openapi.json": openapi,
     "ntf-config.md": ntf_config,
     "ntf-metrics.md": ntf_metrics,
     "../pipeline.md": tables,

@@ -35,6 +35,7 @@ from headgate.server.admin.sinks import SinkAdmin
 from headgate.server.admin.tokens import Token
 from headgate.server.clock import Clock
 from headgate.server.config import Config, load_config
+from headgate.server.desk.desk import Desk
 from headgate.server.file_descriptors import raise_descriptors, sessions_possible
 from headgate.server.net.listener import bind
 from headgate.server.process import notify_systemd, ready_file
@@ -128,6 +129,13 @@ class _Service(Service):
         """The wires that the configuration has, by name."""
         self.visitors = Visitors()
         self.metrics = Metrics()
+        self.desk = Desk(
+            self.router,
+            self.metrics,
+            stage=lambda: self.stage,
+            started=lambda: self.started,
+            latest=lambda: self.config,
+        )
         self.lines = log.FactLog(config.limits.log_lines_per_second, time.monotonic)
 
     # What the admin port asks.
@@ -158,6 +166,7 @@ class _Service(Service):
         sinks = SinkAdmin(self.router, self._staging(stack), self._hub)
         token = stack.enter_context(tokens.kept(config, lasts=is_durable(config)))
         journal = journal_settings(config)
+        operator = config.admin.operator_token
         app = make_app(
             problems=self.problems,
             status=self.status,
@@ -168,6 +177,8 @@ class _Service(Service):
             queues=QueueAdmin(self.router),
             rows=config.limits.status_rows,
             token=token.text,
+            operator_token=None if operator is None else operator.reveal(),
+            more=self.desk.routes(),
             names=Names(config.admin.host, config.admin.names),
             visitors=self.visitors,
         )
@@ -196,6 +207,7 @@ class _Service(Service):
                 host_port = dict(zip(("host", "port"), opened.address, strict=True))
                 ready[wire.name] = {**host_port, **opened.details}
         await stack.enter_async_context(sinks.opened())
+        await stack.enter_async_context(self.desk.opened())
         self.stage = ""
         if self.ready_file is not None:
             stack.enter_context(ready_file(self.ready_file, ready))

@@ -68,7 +68,7 @@ def test_a_web_page_cannot_commit_for_a_sink(router: Served) -> None:
 def test_a_name_that_was_made_to_lead_here_is_refused(router: Served) -> None:
     for path in ("/status.json", "/sinks", "/journal/segments", "/metrics", "/healthz", "/readyz"):
         status, _, body = ask(router.port, "GET", path, Host="rebind.evil.example:8222")
-        assert status == 403
+        assert status == 421
         assert "admin.names" in json.loads(body)["error"]
 
 
@@ -170,8 +170,8 @@ async def status_of(port: int, method: str, path: str, headers: dict[str, str]) 
         ({"Origin": "file://{here}"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "same-site"}, 403),
-        ({"Host": "evil.example"}, 403),
-        ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "evil.example", "Origin": "http://evil.example"}, 421),
     ],
     ids=str,
 )

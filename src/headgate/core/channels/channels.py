@@ -219,6 +219,10 @@ class Channels:
         """The names that somebody is subscribed to."""
         return iter(self._registries[kind])
 
+    def patterns_of(self, channel: bytes) -> tuple[bytes, ...]:
+        """The patterns that match a channel."""
+        return self._patterns.matching(channel, remember=False)
+
     def count(self, kind: Kind) -> int:
         return len(self._registries[kind])
 
