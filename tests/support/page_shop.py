@@ -74,6 +74,8 @@ CONSUMERS: tuple[tuple[str, str, str | None, int], ...] = (
 )
 """Name, app, expression and priority. That of legacy-import is never true, as people write it."""
 
+CLOSE_SECONDS = 20.0
+
 LEDGER_SECONDS = 0.25
 """How long the ledger takes for an order: longer than it takes to make one."""
 
@@ -200,9 +202,9 @@ class Shop:
     async def _close(self) -> None:
         for task in self._work:
             task.cancel()
-        await asyncio.gather(*self._work, return_exceptions=True)
-        with suppress(Exception):  # of a router that a test has killed
-            await asyncio.wait_for(self._clients.aclose(), 5)
+        _, left = await asyncio.wait(self._work, timeout=CLOSE_SECONDS)
+        assert not left, [task.get_stack() for task in left]
+        await asyncio.wait_for(self._clients.aclose(), CLOSE_SECONDS)
 
     def _go(self, work: Coroutine[Any, Any, None]) -> None:
         self._work.append(self._loop.create_task(work))

@@ -44,7 +44,10 @@ function show() {
   document.querySelector("nav [aria-current]").scrollIntoView({ block: "nearest", inline: "center" });
   main.replaceChildren();
   view = page.open(main, here) ?? {};
-  if (stream.last) view.tick?.(stream.last);
+  if (stream.last) {
+    showAbout(stream.last);
+    view.tick?.(stream.last);
+  }
   if (isOther) scrollTo(0, 0);
 }
 
@@ -66,6 +69,7 @@ function showRights() {
 }
 
 stream.addEventListener("tick", ({ detail }) => {
+  if (page === null) return; // nothing is shown yet; the first page takes it from the stream
   showAbout(detail);
   showPages(detail.attention.length);
   showState();

@@ -59,7 +59,7 @@ class Playground {
           h("div", { class: "row" }, line("queue", "Queue", { list: "known", placeholder: "bmq://DOMAIN/QUEUE" }), line("app", "App"), line("priority", "Priority", { type: "number" })),
           area("properties", "A message with these properties, one a line", 6), parts.wrong,
           h("p", { class: "quiet" }, this.aside !== null ? "Messages that match nobody:" : "Or one that came lately:"), parts.recent,
-          h("h3", {}, "The same in a terminal, or as a link"), parts.share),
+          h("p", { class: "quiet" }, "The same in a terminal, or as a link:"), parts.share),
         h("section", { class: "card" }, h("h2", {}, "How it is read"), parts.read),
         h("section", { class: "card" }, h("h2", {}, "If somebody subscribed with it"), parts.fit),
         h("section", { class: "card across" }, h("h2", {}, "Who would get the message now", h("span", { class: "quiet" }, "nothing is sent, nobody's turn passes")), parts.who)),
