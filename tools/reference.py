@@ -27,6 +27,8 @@ from headgate.server.admin.metrics import (
     full_name,
 )
 from headgate.server.config import default_text
+from headgate.server.desk.actions import ACTIONS
+from headgate.server.desk.more_routes import MORE_PATHS
 from headgate.server.desk.openapi import document
 from headgate.server.desk.routes import PATHS
 from tests.support.repository import DOCS
@@ -186,7 +188,7 @@ def _page(head: str, parts: Iterable[str]) -> str:
 
 def openapi() -> str:
     """The API of the admin port."""
-    described = document(PATHS, "1")
+    described = document([*PATHS, *MORE_PATHS, *ACTIONS], "1")
     return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
 
 

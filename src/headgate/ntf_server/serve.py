@@ -132,7 +132,7 @@ class _NtfService(Service):
         listening = stack.enter_context(bind("admin", config.admin.host, config.admin.port))
         token = stack.enter_context(tokens.kept(config, lasts=True))
         visitors, known = Visitors(), Tokens(token.text)
-        login = Login(known, visitors, lambda: None)
+        login = Login(known, visitors, lambda peer: None)
         journal = journal_settings(config)
         folder = None if journal is None else journal.directory
         pages = CommonPages(

@@ -210,6 +210,10 @@ class Router:
         """Have a callback told the facts of each turn, after it is committed."""
         self._watchers.append(callback)
 
+    def unwatch(self, callback: Callable[[Sequence[Fact]], None]) -> None:
+        """Tell a callback nothing more."""
+        self._watchers.remove(callback)
+
     def watch_channels(self, callback: Callable[[Sequence[ChannelCounted]], None]) -> None:
         """Have a callback given, every second, what was published on which channel."""
         self._channel_watchers.append(callback)
@@ -277,10 +281,6 @@ class Router:
 
     def gauges(self) -> dict[str, float]:
         """Numbers that the core keeps as it goes; the store is not asked."""
-        return at_once(self.gauging())
-
-    def gauging(self) -> Slices[dict[str, float]]:
-        """The same in slices."""
         return status.gauges(self)
 
     def status(self) -> dict[str, object]:

@@ -20,9 +20,9 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
+from headgate.core.facts import AdminRefused
 from headgate.core.model.domain import Domain
 from headgate.core.model.value import EMPTY
-from headgate.core.turn.slices import Slices
 from headgate.errors import HeadgateError
 from headgate.server import clock, log, notice_file
 from headgate.server.admin import tokens
@@ -40,7 +40,7 @@ from headgate.server.desk.files import StaticFiles
 from headgate.server.file_descriptors import raise_descriptors, sessions_possible
 from headgate.server.net.listener import bind
 from headgate.server.process import notify_systemd, ready_file
-from headgate.server.reloading import waits_for_restart
+from headgate.server.reloading import changed_keys, waits_for_restart
 from headgate.server.router import Router
 from headgate.server.service import Service, run_service
 from headgate.server.state_directory import (
@@ -50,6 +50,7 @@ from headgate.server.state_directory import (
     make_directory,
     open_store,
 )
+from headgate.server.status import domain_gauges
 from headgate.server.wires.all_wires import WIRES
 from headgate.server.wires.resp import RESP, RespServer
 from headgate.server.wires.wire import Listening
@@ -112,6 +113,10 @@ class _Service(Service):
         self.started = config
         """What runs, except for what a reload has changed."""
         self._reloading: asyncio.Task[None] | None = None
+        self._reading = asyncio.Lock()
+        """One reload after another, whoever asks."""
+        self.is_draining = False
+        """Whether no new sessions are taken."""
         self.domain_names = set(config.domains)
         """All that the router has been told of."""
         self.play = play
@@ -133,20 +138,26 @@ class _Service(Service):
         self.desk = Desk(
             self.router,
             self.metrics,
-            stage=lambda: self.stage,
+            stage=lambda: self.stage or ("draining" if self.is_draining else ""),
             started=lambda: self.started,
             latest=lambda: self.config,
+            operating=self,
         )
         self.lines = log.FactLog(config.limits.log_lines_per_second, time.monotonic)
 
     # What the admin port asks.
 
     def problems(self) -> list[str]:
-        return [f"router: {self.stage}"] if self.stage else self.router.problems()
+        if self.stage:
+            return [f"router: {self.stage}"]
+        draining = ["router: draining"] if self.is_draining else []
+        return draining + self.router.problems()
 
-    def measured(self) -> Slices[bytes]:
-        kept = {} if self.stage else (yield from self.router.gauging())
-        return self.metrics.exposition(kept)
+    def measured(self) -> bytes:
+        if self.stage:
+            return self.metrics.exposition({})
+        gauges = self.router.gauges() | self.desk.gauges()
+        return self.metrics.exposition(gauges, domain_gauges(self.router.broker.shard))
 
     def status(self) -> Mapping[str, object]:
         return {"stage": self.stage} if self.stage else self.router.tables()
@@ -181,6 +192,7 @@ class _Service(Service):
             operator_token=None if operator is None else operator.reveal(),
             more=self.desk.routes(),
             page=StaticFiles(),
+            refused=self._log_refused,
             names=Names(config.admin.host, config.admin.names),
             visitors=self.visitors,
         )
@@ -221,6 +233,10 @@ class _Service(Service):
         logger.info("serving", extra={"fields": fields})
         if self.play is None or await self._played(self.play, self._shown(addresses, token), stop):
             await self._until(stop, served)
+
+    def _log_refused(self, peer: str) -> None:
+        if not self.stage:
+            self.router.announce([AdminRefused(self.router.clock(), peer)])
 
     def _shown(self, addresses: Mapping[str, str], token: Token) -> dict[str, str]:
         """What a play is told, besides what is logged: how to get into the admin port."""
@@ -315,24 +331,49 @@ class _Service(Service):
         if self.stage:
             logger.warning("configuration not reloaded", extra={"fields": {"router": self.stage}})
             return
-        try:
-            # A thousand domains take half a second to be read, in which others are served.
-            new = await asyncio.to_thread(load_config, self.started.source, self.environ)
-            self._reload_certificates()
-            self.router.reconfigure(new.all_domains())
-        except HeadgateError as error:
-            fields = {"error": str(error), "kept": "the old one"}
-            logger.error("configuration not reloaded", extra={"fields": fields})
-            return
-        self.config = new
+        with suppress(HeadgateError):  # which is logged
+            await self.reload_now()
+
+    async def reload_now(self) -> tuple[list[str], list[str]]:
+        """Take over what may change; the keys that did, and those that wait for a restart."""
+        async with self._reading:
+            try:
+                new = await self._read()
+                self._reload_certificates()
+                self.router.reconfigure(new.all_domains())
+            except HeadgateError as error:
+                fields = {"error": str(error), "kept": "the old one"}
+                logger.error("configuration not reloaded", extra={"fields": fields})
+                raise
+            changed = changed_keys(self.config, new)
+            self.config = new
         logger.setLevel(new.log.level.upper())
         for warning in new.warnings:
             logger.warning("configuration", extra={"fields": {"warning": warning}})
         self.domain_names |= set(new.domains)
-        later = waits_for_restart(self.started, new)
-        later += sorted(f"domains.{name}" for name in self.domain_names - set(new.domains))
+        later = self._after_restart(new)
         counts = self._counts() | ({"after_restart": " ".join(later)} if later else {})
         logger.info("configuration reloaded", extra={"fields": counts})
+        return changed, later
+
+    async def compare(self) -> tuple[list[str], list[str]]:
+        """What a reload would change, and what would wait for a restart."""
+        new = await self._read()
+        return changed_keys(self.config, new), self._after_restart(new)
+
+    async def _read(self) -> Config:
+        """A thousand domains take half a second to be read, in which others are served."""
+        return await asyncio.to_thread(load_config, self.started.source, self.environ)
+
+    def _after_restart(self, new: Config) -> list[str]:
+        gone = sorted(f"domains.{name}" for name in self.domain_names - set(new.domains))
+        return waits_for_restart(self.started, new) + gone
+
+    def drain(self, is_draining: bool) -> None:
+        """Take no new sessions and be not ready, or be as before."""
+        self.is_draining = is_draining
+        for opened in self.listening.values():
+            opened.drain(is_draining)
 
     def _reload_certificates(self) -> None:
         """From the files that the router was started with. Where one cannot be used, the old one

@@ -72,7 +72,7 @@ def make_app(
     operator_token: str | None = None,
     names: Names = LOOPBACK,
     visitors: Visitors | None = None,
-    refused: Callable[[], None] = lambda: None,
+    refused: Callable[[str], None] = lambda peer: None,
     more: Sequence[Route] = (),
     page: StaticFiles | None = None,
 ) -> Starlette:

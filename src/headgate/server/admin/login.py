@@ -38,13 +38,13 @@ NO_STORE = {"cache-control": "no-store"}
 
 
 class Login:
-    """Lets browsers in and out. `refused` is called for every wrong token."""
+    """Lets browsers in and out. `refused` is told the address of whoever gave a wrong token."""
 
     def __init__(
         self,
         tokens: Tokens,
         visitors: Visitors,
-        refused: Callable[[], None],
+        refused: Callable[[str], None],
         page: StaticFiles | None = None,
     ) -> None:
         self._tokens = tokens
@@ -84,7 +84,7 @@ class Login:
             is_json = request.headers.get("content-type", "").partition(";")[0].strip() == JSON
             token = _token(await read_body(request, TOKEN_BYTES, BODY_SECONDS), is_json)
             if not self._tokens.knows(token):
-                self._refused()
+                self._refused(request.client.host if request.client is not None else "")
                 await asyncio.sleep(WRONG_SECONDS)
                 if is_json:
                     raise Refusal(401, "this is not the token", "wrong_token")

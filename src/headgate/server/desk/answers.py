@@ -551,43 +551,6 @@ class JournalAnswer(Answer, frozen=True, kw_only=True):
     problem: str | None
 
 
-class PipelineTable(Answer, frozen=True, kw_only=True):
-    """A table of the pipeline."""
-
-    table: str
-    rows: int
-    behind: float | None
-    """Seconds from the last fact in it to now."""
-
-
-class PipelineBatch(Answer, frozen=True, kw_only=True):
-    """A batch of the pipeline."""
-
-    batch: int
-    at: float
-    facts: int
-    took: float
-
-
-class AuditedService(Answer, frozen=True, kw_only=True):
-    """A service whose tally differs from what its queues add up to."""
-
-    service: str
-    drift: str
-
-
-class PipelineAnswer(Answer, frozen=True, kw_only=True):
-    """What the pipeline last wrote about itself, if it writes where the router may look."""
-
-    known: bool
-    directory: str | None
-    updated: float | None
-    tables: list[PipelineTable]
-    batches: list[PipelineBatch]
-    audited_at: float | None
-    drifting: list[AuditedService]
-
-
 class ChannelsAnswer(Answer, frozen=True, kw_only=True):
     """Channels that were published to in the last ten seconds."""
 
@@ -639,6 +602,7 @@ class ServiceRow(Answer, frozen=True, kw_only=True):
     service: str
     """The beginning of its id, in hex."""
     role: str
+    """Empty if it was first seen before this router started."""
     session: int
     queues_counted: int
     """By the router."""
@@ -646,12 +610,11 @@ class ServiceRow(Answer, frozen=True, kw_only=True):
     """By the service, when it subscribed; null if it did not say."""
     drift: str
     swept: int
+    """Queues that the sweep is through with: none, or all of them when it has ended."""
     sweep_total: int
     sweep_started: float | None
+    """When it subscribed as a whole."""
     sweep_ended: float | None
-    backlog_messages: int | None
-    """Of its queues in memory that the last sweep found; null if it is not known."""
-    oldest: float | None
 
 
 class ServicesAnswer(Answer, frozen=True, kw_only=True):
@@ -664,9 +627,10 @@ class ServicesAnswer(Answer, frozen=True, kw_only=True):
 
 
 class QueueAnswer(Answer, frozen=True, kw_only=True):
-    """One queue by its name: an exclusive one by its id or the digest of it."""
+    """One queue by its name: a shared one by its address, an exclusive one by its id."""
 
     queue: str
+    """Of an exclusive one the digest, as in the journal."""
     kind: Literal["exclusive", "shared"]
     domain: str
     service: str | None
@@ -676,7 +640,7 @@ class QueueAnswer(Answer, frozen=True, kw_only=True):
     oldest_at: float | None
     unconfirmed: int
     notifier: bool
-    created: float | None
+    """Whether somebody is to be told of its messages."""
     in_memory: bool
 
 

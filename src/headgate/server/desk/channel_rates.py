@@ -47,6 +47,11 @@ class ChannelRates:
         self._sums = None
         self.has_counted = self.has_counted or bool(second)
 
+    @property
+    def seconds(self) -> int:
+        """How many were counted, of the last ones."""
+        return len(self._seconds)
+
     def sums(self) -> dict[bytes, ChannelRate]:
         """By channel, of the last seconds."""
         if self._sums is None:

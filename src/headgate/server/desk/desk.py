@@ -12,10 +12,15 @@ from starlette.routing import Route
 from headgate.server.admin.metrics import Metrics
 from headgate.server.admin.responses import Refusal
 from headgate.server.config.sections import Config
+from headgate.server.desk.actions import ACTIONS, Actions
 from headgate.server.desk.asking import Pace
 from headgate.server.desk.journal_page import JournalPage
+from headgate.server.desk.more_routes import MORE_PATHS
+from headgate.server.desk.operating import Operating
 from headgate.server.desk.routes import PATHS, routes
 from headgate.server.desk.sampler import Sampler
+from headgate.server.desk.service_rows import ServiceRows
+from headgate.server.desk.tail import Tails
 from headgate.server.router import VERSION, Router
 
 QUESTIONS_PER_SECOND = 20
@@ -37,6 +42,7 @@ class Desk:
         stage: Callable[[], str],
         started: Callable[[], Config],
         latest: Callable[[], Config],
+        operating: Operating,
     ) -> None:
         self.router = router
         self._metrics = metrics
@@ -45,20 +51,36 @@ class Desk:
         """The configuration that the router was started with."""
         self.latest = latest
         """The one that was read last."""
-        self.has_actions = False
+        self.has_actions = started().admin.operator_token is not None
+        """Without a token for operators there are none."""
+        self.actions = Actions(self, operating)
         self.at_work = asyncio.Lock()
         """Long answers are put together one after another."""
         self._pace = Pace(QUESTIONS_PER_SECOND, time.monotonic)
         self.journal = JournalPage(router, router.clock)
+        self.services = ServiceRows(router)
+        self.tails = Tails(router)
         self._sampler: Sampler | None = None
+        router.watch(self.services.observe)
 
     @property
     def sampler(self) -> Sampler:
         assert self._sampler is not None, "asked only of a desk that is open"
         return self._sampler
 
+    def gauges(self) -> dict[str, float]:
+        """Of the desk itself, by the names that metrics.py describes."""
+        if self._sampler is None:
+            return {}
+        return {
+            "loop_lag_seconds": self._sampler.late,
+            "desk_viewers": len(self._sampler.viewers),
+            "desk_sample_seconds": self._sampler.took,
+        }
+
     def routes(self) -> list[Route]:
-        return routes(self, PATHS)
+        acting = ACTIONS if self.has_actions else []
+        return routes(self, [*acting, *PATHS, *MORE_PATHS])
 
     def check_ready(self) -> None:
         """Refuse what cannot be answered because the router has not started, or stops."""
@@ -78,10 +100,11 @@ class Desk:
         sampler = Sampler(
             self.router, self._metrics, version=VERSION, stage=self._stage, recent=recent
         )
-        sampler.every_second.append(self.journal.pass_second)
+        sampler.every_second += [self.journal.pass_second, self.tails.pass_second]
         self._sampler = sampler
         try:
             async with sampler.running():
                 yield
         finally:
+            self.tails.end()
             self._sampler = None

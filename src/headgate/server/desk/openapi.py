@@ -12,7 +12,15 @@ import msgspec
 from headgate.core.shared.explain import Explanation
 from headgate.server.config.default import attribute_docs
 from headgate.server.desk import answers, asking
-from headgate.server.desk.answers import Answer, ExpressionAnswer, Problem, SharedQueueAnswer
+from headgate.server.desk.answers import (
+    Answer,
+    AsideAnswer,
+    CompareAnswer,
+    ExpressionAnswer,
+    PatternsAnswer,
+    Problem,
+    SharedQueueAnswer,
+)
 from headgate.server.desk.routes import PREFIX, Path
 
 REF = "#/components/schemas/{name}"
@@ -20,6 +28,9 @@ MADE_IN_SLICES: Mapping[str, type[Any]] = {
     "/expression": ExpressionAnswer,
     "/explain": Explanation,
     "/domains/{domain}/queues/{queue}": SharedQueueAnswer,
+    "/domains/{domain}/queues/{queue}/aside": AsideAnswer,
+    "/patterns": PatternsAnswer,
+    "/expressions/compare": CompareAnswer,
 }
 """Answers that are put together some at a time, so that handlers do not show what they are."""
 ERRORS = (400, 401, 403, 404, 409, 415, 421, 429, 503)
@@ -33,7 +44,8 @@ def document(paths: list[Path], version: str) -> dict[str, object]:
         _describe(kind, schemas[kind.__name__])
     described: dict[str, dict[str, object]] = {}
     for path in paths:
-        described.setdefault(PREFIX + path.path, {})[path.method.lower()] = _operation(path)
+        name = PREFIX + path.path.replace(":path}", "}")
+        described.setdefault(name, {})[path.method.lower()] = _operation(path)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -66,7 +78,7 @@ def _describe(kind: type[Any], schema: dict[str, Any]) -> None:
 
 def _operation(path: Path) -> dict[str, object]:
     doc = " ".join((inspect.getdoc(path.handler) or "").split())
-    names = re.findall(r"\{(\w+)\}", path.path)
+    names = re.findall(r"\{(\w+)", path.path)
     where = [(name, "path") for name in names] + [(name, "query") for name in path.parameters]
     operation: dict[str, object] = {
         "summary": doc.partition(". ")[0].rstrip("."),

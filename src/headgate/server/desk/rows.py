@@ -4,16 +4,16 @@ or two numbers of each candidate are looked at, and then only what is shown is b
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import nlargest
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.core.delivery.sessions import Session
 from headgate.core.facts import SessionClosed
 from headgate.core.model.domain import Domain
-from headgate.core.model.ids import QueueId, SessionId
+from headgate.core.model.ids import AppId, QueueId, SessionId
 from headgate.core.model.queue_uri import SCHEME
 from headgate.core.model.tally import name_of
 from headgate.core.shared.app import App
@@ -41,11 +41,17 @@ from headgate.server.desk.kept import KeptFacts
 if TYPE_CHECKING:
     from headgate.server.router import Router
 
+AppKey: TypeAlias = tuple[QueueId, AppId]
+
 SHOWN_OF_SESSION = 100
 FACTS_OF_SESSION = 50
 CANDIDATES = 1000
 """Of a kind of trouble, so many sessions are looked at to find the worst."""
 FULL_SEEN = 1000
+BEHIND_SEEN = 1000
+LEADERS = 100
+"""Of very many apps that are behind, so many are looked at each time, and the so many that were
+found before."""
 GROWTH_SECONDS = 30
 TRACKED_APPS = 1000
 RATED_SESSIONS = 1000
@@ -107,6 +113,9 @@ class Rows:
         self._router = router
         self._rates = Rates()
         self._growth = Growth()
+        self._leaders: list[AppKey] = []
+        """Apps with much that is undelivered, the most first."""
+        self._unseen: list[AppKey] = []
 
     # Sessions.
 
@@ -250,10 +259,21 @@ class Rows:
 
     def behind(self, most: int) -> list[AppRow]:
         """The apps with most that is undelivered."""
-        queues = self._router.broker.shard.shared.queues.values()
-        apps = ((queue, app) for queue in queues for app in queue.apps.values())
-        found = nlargest(most, apps, key=lambda each: each[1].undelivered())
-        return [self.app(queue, app) for queue, app in found if app.undelivered()]
+        behind = self._router.broker.shard.shared.totals.behind
+        if len(behind) <= BEHIND_SEEN:
+            self._leaders = list(behind)
+        else:
+            self._leaders = self._leaders[:LEADERS] + self._next_of(behind)
+        here = dict.fromkeys(key for key in self._leaders if key in behind)
+        self._leaders = sorted(here, key=lambda key: -behind[key][1].undelivered())
+        return [self.app(*behind[key]) for key in self._leaders[:most]]
+
+    def _next_of(self, behind: Mapping[AppKey, object]) -> list[AppKey]:
+        """Some of very many apps, others each time: in some seconds all of them had their turn."""
+        if not self._unseen:
+            self._unseen = list(behind)
+        found, self._unseen = self._unseen[-BEHIND_SEEN:], self._unseen[:-BEHIND_SEEN]
+        return found
 
     def app(self, queue: SharedQueue, app: App) -> AppRow:
         uri = shown_bytes(queue.id, 400)
@@ -368,8 +388,9 @@ def _pressure(session: Session) -> PressureName:
 
 
 def short_name(session: Session) -> str:
-    """What a session is called by people."""
-    return shown(session.called or session.agent or session.peer or f"session {session.id}")
+    """What a session is called by people: without where it runs, which clients of queues add."""
+    called = PLACE.sub("", session.called)
+    return shown(called or session.agent or session.peer or f"session {session.id}")
 
 
 def closed_row(fact: SessionClosed) -> ClosedRow:

@@ -108,7 +108,10 @@ class Sampler:
         self.busy = 0.0
         self._before: dict[str, float] | None = None
         self._buckets = list(metrics.buckets)
-        self._took = 0.0
+        self.took = 0.0
+        """How long the last sample took to make."""
+        self.late = 0.0
+        """How late the event loop was for it."""
         self.every_second: list[Callable[[], None]] = []
         """What else is done with every sample."""
         router.watch(self.facts.observe)
@@ -142,6 +145,7 @@ class Sampler:
         """Take one sample. Without viewers only the history is fed, and what needs attention is
         looked for."""
         began = time.perf_counter()
+        self.late = late
         self.facts.pass_second()
         self.recent.pass_second()
         for callback in self.every_second:
@@ -174,7 +178,7 @@ class Sampler:
                     viewers=len(self.viewers),
                 )
                 self.viewers.send(b"event: tick\ndata: " + msgspec.json.encode(tick) + b"\n\n")
-        self._took = time.perf_counter() - began
+        self.took = time.perf_counter() - began
 
     def _point(self, late: float) -> Point | None:
         """The numbers of now; none the first time, when there is nothing to compare with."""
@@ -201,7 +205,7 @@ class Sampler:
             loop_lag=late,
             memory=resident_bytes(),
             cpu=more["cpu"] / span,
-            sample_seconds=self._took,
+            sample_seconds=self.took,
         )
 
 
