@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, StorageState
 
 from tests.support.page_browser import Look, Size, Theme, chromium, looking
 from tests.support.page_shop import OPERATOR_TOKEN, TOKEN, PageRouter, Shop
@@ -37,7 +36,7 @@ def shop(router: PageRouter) -> Iterator[Shop]:
         yield shop
 
 
-def _logged_in(browser: Browser, router: PageRouter, token: str) -> Any:  # noqa: ANN401
+def _logged_in(browser: Browser, router: PageRouter, token: str) -> StorageState:
     with looking(browser, router.url) as look:
         look.log_in(token)
         look.clean()
@@ -45,13 +44,13 @@ def _logged_in(browser: Browser, router: PageRouter, token: str) -> Any:  # noqa
 
 
 @pytest.fixture(scope="session")
-def cookies(browser: Browser, router: PageRouter) -> Any:  # noqa: ANN401
+def cookies(browser: Browser, router: PageRouter) -> StorageState:
     """Of somebody who may look."""
     return _logged_in(browser, router, TOKEN)
 
 
 @pytest.fixture(scope="session")
-def operator_cookies(browser: Browser, router: PageRouter) -> Any:  # noqa: ANN401
+def operator_cookies(browser: Browser, router: PageRouter) -> StorageState:
     """Of somebody who may act."""
     return _logged_in(browser, router, OPERATOR_TOKEN)
 
@@ -60,12 +59,14 @@ Open = Callable[..., Look]
 
 
 @pytest.fixture
-def open_look(browser: Browser, router: PageRouter, cookies: Any) -> Iterator[Open]:  # noqa: ANN401
+def open_look(browser: Browser, router: PageRouter, cookies: StorageState) -> Iterator[Open]:
     """Opens windows of somebody who may look. At the end nothing was complained about in any."""
     with ExitStack() as stack:
         looks: list[Look] = []
 
-        def opened(size: Size = "wide", theme: Theme = "light", state: Any = None) -> Look:  # noqa: ANN401
+        def opened(
+            size: Size = "wide", theme: Theme = "light", state: StorageState | None = None
+        ) -> Look:
             entered = looking(browser, router.url, size, theme, state=state or cookies)
             look = stack.enter_context(entered)
             looks.append(look)

@@ -4,10 +4,9 @@ sideways, no rule of accessibility is broken."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, StorageState, expect
 
 from tests.support.page_browser import SIZES, THEMES, Look, Size, Theme, looking
 from tests.support.page_shop import PageRouter, Shop
@@ -40,7 +39,7 @@ def window(
     browser: Browser,
     router: PageRouter,
     shop: Shop,
-    cookies: Any,  # noqa: ANN401
+    cookies: StorageState,
 ) -> Iterator[Look]:
     size, theme = request.param
     with looking(browser, router.url, size, theme, state=cookies) as look:

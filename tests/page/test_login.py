@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, StorageState, expect
 
 from tests.support.page_browser import Look, looking
 from tests.support.page_shop import OPERATOR_TOKEN, TOKEN, PageRouter, Shop
@@ -43,7 +41,7 @@ def test_an_expired_cookie_leads_to_the_form_and_back(look: Look, shop: Shop) ->
     look.clean("status of 401")
 
 
-def test_scripts_cannot_read_the_cookie(look: Look, cookies: Any) -> None:  # noqa: ANN401
+def test_scripts_cannot_read_the_cookie(look: Look, cookies: StorageState) -> None:
     page = look.go("")
     assert page.evaluate("document.cookie") == ""
     [cookie] = cookies["cookies"]

@@ -7,9 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, StorageState, expect
 
 from tests.support.page_browser import Look, looking
 from tests.support.page_shop import TOKEN, PageRouter, Shop
@@ -97,7 +96,7 @@ def test_tabs_share_one_stream_and_hand_it_over(
     browser: Browser,
     router: PageRouter,
     shop: Shop,
-    cookies: Any,  # noqa: ANN401
+    cookies: StorageState,
 ) -> None:
     with looking(browser, router.url, state=cookies) as first:
         page = first.go("")
@@ -120,7 +119,7 @@ def test_tabs_share_one_stream_and_hand_it_over(
 def test_a_tab_that_nobody_looks_at_lets_go_of_the_stream(
     browser: Browser,
     router: PageRouter,
-    cookies: Any,  # noqa: ANN401
+    cookies: StorageState,
 ) -> None:
     hide = """(state) => {
       Object.defineProperty(document, "hidden", {value: state, configurable: true});

@@ -18,6 +18,7 @@ from playwright.sync_api import (
     BrowserContext,
     ConsoleMessage,
     Page,
+    StorageState,
     expect,
     sync_playwright,
 )
@@ -116,7 +117,7 @@ def looking(
     size: Size = "wide",
     theme: Theme = "light",
     *,
-    state: dict[str, Any] | None = None,
+    state: StorageState | None = None,
     scale: float = 1,
 ) -> Iterator[Look]:
     """A window of its own, with the cookies of `state` if given."""
@@ -124,7 +125,7 @@ def looking(
     context = browser.new_context(
         viewport={"width": width, "height": height},
         color_scheme=theme,
-        storage_state=state,  # type: ignore[arg-type]
+        storage_state=state,
         device_scale_factor=scale,
         reduced_motion="reduce",
         locale="en-GB",

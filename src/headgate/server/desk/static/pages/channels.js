@@ -62,10 +62,9 @@ class Tail {
     this.bodies = h("input", { type: "checkbox", id: "bodies" });
     this.wrap = h("input", { type: "checkbox", id: "wrap", onchange: () => this.lines.classList.toggle("wrap", this.wrap.checked) });
     this.button = h("button", { class: "primary" }, "Tail");
-    this.box = h("section", { class: "card tail" }, h("h2", {}, "Tail", h("span", { class: "quiet" }, "a sample: at most 20 messages a second, newest first")),
-      h("form", { class: "filters", onsubmit: (event) => { event.preventDefault(); if (this.source) this.end(); else this.begin(this.pattern.value); } }, this.pattern, this.where, this.button,
-        h("button", { type: "button", onclick: () => this.#clear() }, "Clear")),
-      h("p", { class: "filters quiet" }, check(this.wrap, "wrap lines"), mayShowBodies() ? check(this.bodies, "show bodies") : "Bodies are not shown: desk.bodies = false."),
+    this.box = h("section", { class: "card tail" }, h("h2", {}, "Tail", h("span", { class: "quiet" }, "channels and shared queues; at most 20 messages a second, newest first")),
+      h("form", { class: "filters", onsubmit: (event) => { event.preventDefault(); if (this.source) this.end(); else this.begin(this.pattern.value); } }, this.pattern, this.where, this.button),
+      h("p", { class: "filters quiet" }, h("button", { type: "button", onclick: () => this.#clear() }, "Clear"), check(this.wrap, "wrap lines"), mayShowBodies() ? check(this.bodies, "show bodies") : "Bodies are not shown: desk.bodies = false."),
       this.state, this.lines);
     this.#clear();
   }

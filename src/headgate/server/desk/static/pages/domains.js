@@ -182,7 +182,8 @@ function asideOf(queue, app, aside) {
       { name: "size", number: true, cell: (row) => bytes(row.size) },
       { name: "", cell: (row) => h("a", { href: explain(row) }, "explain") },
     ], found.rows.slice(0, 8), "They are gone by now.", { key: (row) => row.message }),
-    h("p", {}, h("button", { type: "button", onclick: look }, "Look again")));
+    h("p", { class: "filters" }, h("button", { type: "button", onclick: look }, "Show it anew"),
+      isOperator() ? h("button", { type: "button", onclick: () => act("apps/look-again", { title: `Offer them again?`, confirm: queue.queue, fields: { queue: queue.queue, app: app.app }, text: "Everything that was put aside is looked at again, as if a subscription had changed.", verb: "Look again", then: look }) }, "Look at them again…") : null));
 }
 
 export default { path: "domains", key: "d", title: "Domains & apps", open };

@@ -1,17 +1,17 @@
-// The journal on disk, and what the pipeline made of it.
+// The journal on disk, and how to ask the pipeline what it made of it.
 
 import { get } from "../api.js";
-import { ago, bytes, clock, count, lasted, rate, since, some } from "../numbers.js";
-import { bar, card, commandLine, empty, head, numbers, pill, table, trouble } from "../parts.js";
+import { bytes, count, lasted, rate, since, some } from "../numbers.js";
+import { bar, card, commandLine, empty, head, numbers, pill, trouble } from "../parts.js";
 import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
 
 function open(main) {
   const body = h("div", { class: "stack" });
-  main.append(head("Journal & pipeline", { command: "headgate pipeline status", json: "/api/v1/journal" }), body);
+  main.append(head("Journal & pipeline", { command: "headgate journal stats", json: "/api/v1/journal" }), body);
   const refresh = new Refresh(async () => {
-    const [journal, pipeline] = await Promise.all([get("journal"), get("pipeline")]);
-    return () => morph(body, journalCard(journal), pipelineCards(pipeline));
+    const journal = await get("journal");
+    return () => morph(body, journalCard(journal), pipelineCard());
   }, (error) => morph(body, trouble(error)), 5);
   return { leave: () => refresh.stop() };
 }
@@ -32,33 +32,15 @@ function journalCard(journal) {
     h("p", { class: "filters" }, commandLine("headgate journal tail --follow"), commandLine("headgate journal verify")));
 }
 
-function pipelineCards(pipeline) {
-  if (!pipeline.known) {
-    return card("Pipeline", h("div", { class: "stack" },
-      empty("No pipeline has written tables where the router may look. It makes tables of the journal, on Spark:"),
-      h("p", {}, commandLine("headgate pipeline run"))));
-  }
-  return [
-    card("Tables", table([
-      { name: "table", cell: (row) => h("code", {}, row.table) },
-      { name: "rows", number: true, cell: (row) => count(row.rows) },
-      { name: "behind", number: true, cell: (row) => (row.behind === null ? "–" : lasted(row.behind)) },
-      { name: "ask", cell: (row) => commandLine(`headgate pipeline sql 'select * from ${row.table} limit 20'`) },
-    ], pipeline.tables, "There are no tables yet.", { key: (row) => row.table }),
-    { beside: h("span", { class: "quiet" }, [pipeline.directory, pipeline.updated ? `written ${ago(pipeline.updated)}` : null].filter(Boolean).join(", ")) }),
-    card("Last batches", table([
-      { name: "batch", cell: (row) => `#${count(row.batch)}` },
-      { name: "ended", class: "still", cell: (row) => clock(row.at) },
-      { name: "facts", number: true, cell: (row) => count(row.facts) },
-      { name: "took", number: true, cell: (row) => lasted(row.took) },
-    ], pipeline.batches, "No batch has ended yet.", { key: (row) => row.batch })),
-    card("Tallies", pipeline.drifting.length ? table([
-      { name: "service", cell: (row) => h("code", {}, row.service) },
-      { name: "drift", cell: (row) => pill(row.drift, "warning") },
-    ], pipeline.drifting, "", { key: (row) => row.service })
-      : empty(pipeline.audited_at ? "✓ No service drifts." : "No audit has run. It compares what services say with what their queues add up to."),
-    { beside: [pipeline.audited_at ? h("span", { class: "quiet" }, `last audit ${ago(pipeline.audited_at)}`) : null, commandLine("headgate pipeline audit")] }),
+function pipelineCard() {
+  const said = [
+    ["makes tables of the journal, on Spark", "headgate pipeline run"],
+    ["says how far they are, without Spark", "headgate pipeline status"],
+    ["asks them", "headgate pipeline sql 'select app, outcome, count(*) n from deliveries group by all'"],
+    ["compares what services say with what their queues add up to", "headgate pipeline audit"],
   ];
+  return card("Pipeline", h("ul", { class: "plain-list stack" }, said.map(([what, command]) => h("li", {}, commandLine(command), h("span", { class: "quiet" }, ` ${what}`)))),
+    { beside: h("span", { class: "quiet" }, "a program of its own, which the router does not know of") });
 }
 
 export default { path: "journal", key: "j", title: "Journal & pipeline", open };

@@ -1,17 +1,15 @@
 // Services with their sweeps and their drift, and one queue by its name.
 
 import { get } from "../api.js";
-import { bytes, clock, count, lasted, rate, since, some } from "../numbers.js";
-import { bar, called, card, empty, head, numbers, pick, pill, sessionLink, table, trouble } from "../parts.js";
+import { bytes, clock, count, lasted, rate, since } from "../numbers.js";
+import { bar, called, card, empty, head, numbers, pill, sessionLink, table, trouble } from "../parts.js";
 import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
-
-const SORTS = { queues: "most queues", drift: "drift first", oldest: "oldest message" };
 
 function open(main, { of }) {
   const body = h("div", { class: "stack" });
   const answer = h("div", { "aria-live": "polite" });
-  const name = h("input", { type: "search", value: of, "data-search": true, "aria-label": "Name of a queue", placeholder: "bmq://DOMAIN/QUEUE, or the id or digest of an exclusive queue", spellcheck: "false" });
+  const name = h("input", { type: "search", class: "name", value: of, "data-search": true, "aria-label": "Name of a queue", placeholder: "bmq://DOMAIN/QUEUE, or the id or digest of an exclusive queue", spellcheck: "false" });
   main.append(head("Queues & services", { command: "headgate service ls", json: "/api/v1/services" }), body,
     h("section", { class: "card stack" }, h("h2", {}, "Look up a queue"),
       h("form", { class: "filters", role: "search", onsubmit: (event) => { event.preventDefault(); look(); } }, name, h("button", { class: "primary" }, "Look")), answer));

@@ -2,7 +2,7 @@
 
 import { get } from "../api.js";
 import { act, isOperator } from "../actions.js";
-import { ago, bytes, clock, count, lasted, rate, since, some } from "../numbers.js";
+import { ago, bytes, clock, count, lasted, since, some } from "../numbers.js";
 import { bar, called, card, empty, head, mailbox, numbers, pager, pick, pill, search, sessionLink, table, trouble } from "../parts.js";
 import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
@@ -102,7 +102,8 @@ function one(found, again) {
         row.slow_since ? ["slow since", clock(row.slow_since), "bad"] : null,
         ["open for", lasted(since(row.opened))], ["silent for", lasted(row.idle)]),
       isOperator() ? h("p", { class: "filters" },
-        h("button", { type: "button", onclick: () => act(`sessions/${row.session}/close`, { title: `Close ${called(row)}?`, confirm: called(row), text: "Its connection ends. What it has not confirmed goes to others, or waits for it.", verb: "Close it", level: "danger", then: again }) }, "Close…")) : null),
+        h("button", { type: "button", onclick: () => act(`sessions/${row.session}/close`, { title: `Close ${called(row)}?`, confirm: row.name || String(row.session), text: "Its connection ends. What it has not confirmed goes to others, or waits for it.", verb: "Close it", level: "danger", then: again }) }, "Close…"),
+        row.wire === "resp" && row.mailbox_bytes ? h("button", { type: "button", onclick: () => act(`sessions/${row.session}/trim`, { title: `Drop what waits for ${called(row)}?`, confirm: row.name || String(row.session), text: "The oldest messages of channels that wait for it are dropped, down to its soft limit. Those who publish to it go on.", verb: "Drop them", level: "danger", then: again }) }, "Trim…") : null) : null),
     chain(found),
     subscribed(found),
     heard("Channels", found.channels, found.channels_total),
