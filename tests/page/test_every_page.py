@@ -56,37 +56,35 @@ def test_a_page_is_in_order(window: Look, path: str) -> None:
     window.clean()
 
 
-def test_what_is_gone_is_said_to_be(window: Look) -> None:
-    page = window.go("sessions/999999")
+def test_what_is_gone_is_said_to_be(look: Look, shop: Shop) -> None:
+    page = look.go("sessions/999999")
     expect(page.get_by_text("This session is not open, any more or yet.")).to_be_visible()
-    page = window.go("queues/bmq%3A%2F%2Fnothing%2Fhere")
+    page = look.go("queues/bmq%3A%2F%2Fnothing%2Fhere")
     expect(page.get_by_text("There is no such queue.")).to_be_visible()
-    window.fits()
-    window.accessible()
-    window.clean("status of 404")
+    look.fits()
+    look.accessible()
+    look.clean("status of 404")
 
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("why", ["", "?wrong", "?expired", "?used"])
 def test_the_form_to_log_in_is_in_order(
-    browser: Browser, router: PageRouter, size: Size, theme: Theme, why: str
+    browser: Browser, router: PageRouter, size: Size, theme: Theme
 ) -> None:
     with looking(browser, router.url, size, theme) as look:
-        look.page.goto(f"{look.url}/login{why}")
-        expect(look.page.locator("#why")).to_be_visible(visible=bool(why))
-        look.fits()
+        for why in ("", "?wrong", "?used", "?expired"):
+            look.page.goto(f"{look.url}/login{why}")
+            expect(look.page.locator("#why")).to_be_visible(visible=bool(why))
+            look.fits()
         look.accessible()
         look.clean()
 
 
-def test_a_theme_that_was_chosen_is_kept(window: Look) -> None:
-    page = window.go("")
+def test_a_theme_that_was_chosen_is_kept(look: Look, shop: Shop) -> None:
+    page = look.go("")
     before = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.get_by_role("button", name="Light or dark").click()
     after = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert before != after
     page.reload()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == after
-    page.get_by_role("button", name="Light or dark").click()
-    window.clean()
