@@ -7,13 +7,14 @@ WORKERS ?= auto
 TIMES ?= 10
 # Debian packages whose programs the tests run as peers or tools, as program:package.
 DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl \
-  prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3 haproxy:haproxy tmux:tmux mandoc:mandoc
+  prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3 haproxy:haproxy tmux:tmux mandoc:mandoc \
+  chromium:chromium
 
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests man docs site docs-check format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check container clean
+.PHONY: help setup run test check peers style types contracts tests man docs site docs-check screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check container clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -68,8 +69,9 @@ contracts: .venv/.dev ## who may import whom
 	$(BIN)/lint-imports
 
 tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
-	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark" --cov --cov-report=
+	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark and not page" --cov --cov-report=
 	$(BIN)/pytest -m serial --cov --cov-append --cov-report=
+	$(BIN)/pytest -m page --cov --cov-append --cov-report=
 	$(BIN)/pytest -m spark --cov --cov-append --cov-report=term
 
 packages: .venv/.dev peers release-check container ## build and check what is shipped: wheel, container, unit, manifests, rules, board
@@ -96,6 +98,12 @@ site: .venv/.dev ## make a site of the pages, in build/site
 
 docs-check: .venv/.dev site ## the pages: generated parts as the code says, links, examples run, and the site without a warning
 	$(BIN)/pytest -q --no-cov -n $(WORKERS) tests/tools tests/test_docs.py tests/test_gallery.py tests/test_readme.py $$(find tests -name 'test_docs.py' -mindepth 2)
+
+screenshots: .venv/.dev peers ## take the pictures of the page in the docs anew, with Chromium
+	$(BIN)/python -m tools.screenshots
+
+vendor: ## fetch the files of others that the page is served with, at the versions of tools/vendor.py; needs npm
+	$(PYTHON) -m tools.vendor
 
 format: .venv/.dev ## rewrite the code in the house's format
 	$(BIN)/ruff format .

@@ -36,6 +36,7 @@ from headgate.server.admin.tokens import Token
 from headgate.server.clock import Clock
 from headgate.server.config import Config, load_config
 from headgate.server.desk.desk import Desk
+from headgate.server.desk.files import StaticFiles
 from headgate.server.file_descriptors import raise_descriptors, sessions_possible
 from headgate.server.net.listener import bind
 from headgate.server.process import ready_file
@@ -210,6 +211,7 @@ class _Service(Service):
             token=token.text,
             operator_token=None if operator is None else operator.reveal(),
             more=self.desk.routes(),
+            page=StaticFiles(),
             refused=self._log_refused,
             names=Names(config.admin.host, config.admin.names),
             visitors=self.visitors,
