@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headgate.core import facts as f
@@ -13,7 +13,7 @@ from headgate.core.model.ids import MessageId, QueueId, SessionId
 from headgate.journal.codec import encode_facts
 from headgate.journal.sealer import _table
 from headgate.pipeline.tables import match_counts
-from headgate.pipeline.tables.match_counts import Wishes, plain
+from headgate.pipeline.tables.match_counts import Change, Wishes, plain
 from tests.support.journals import told
 from tests.support.spark_frames import frame, rows
 
@@ -23,36 +23,27 @@ M = MessageId(b"m1")
 ONE, TWO = SessionId(1), SessionId(2)
 
 
-def wants(number: int, session: int, *texts: str | None, queue: bytes = Q) -> list[Row]:
+def wants(number: int, session: int, *texts: str | None, queue: bytes = Q) -> list[Change]:
     if not texts:
-        return [_row(number, "Interested", session, 0, 0, None, queue)]
+        return [_row(number, "Interested", session, 0, None, queue)]
     return [
-        _row(number + place, "Interested", session, place, len(texts), text, queue)
+        _row(number + place, "Interested", session, place, text, queue)
         for place, text in enumerate(texts)
     ]
 
 
 def _row(
-    number: int, kind: str, session: int, place: int, places: int, text: str | None, queue: bytes
-) -> Row:
-    return Row(
-        number=number,
-        kind=kind,
-        queue=bytearray(queue),
-        app="",
-        session=session,
-        place=place,
-        places=places,
-        expression=text,
-    )
+    number: int, kind: str, session: int, place: int, text: str | None, queue: bytes
+) -> Change:
+    return Change(number, kind, queue, "", session, place, text)
 
 
-def leaves(number: int, session: int) -> list[Row]:
-    return [_row(number, "Unsubscribed", session, 0, 0, None, Q)]
+def leaves(number: int, session: int) -> list[Change]:
+    return [_row(number, "Unsubscribed", session, 0, None, Q)]
 
 
-def restart(number: int) -> list[Row]:
-    return [Row(number=number, kind="RouterStarted")]
+def restart(number: int) -> list[Change]:
+    return [Change(number, "RouterStarted", None, None, None, None, None)]
 
 
 def test_an_expression_is_wanted_while_anybody_wants_it() -> None:
@@ -80,9 +71,11 @@ def test_a_restart_ends_what_everybody_wanted() -> None:
 def test_what_is_wanted_is_known_again_in_the_next_batch() -> None:
     wishes = Wishes()
     wishes.follow([*wants(10, 1, "a"), *wants(20, 2, "b"), *leaves(30, 1)])
-    again = Wishes.read(wishes.rows())
+    again = Wishes.read(wishes.table())
     assert again.wanted == wishes.wanted
     assert again.spans == {(Q, "", "b"): [(0, None)]}
+    wishes.go_on()
+    assert wishes == again, "whether it is read again or not"
 
 
 def test_properties_are_told_as_they_were_sent() -> None:
