@@ -157,6 +157,15 @@ def test_a_table_is_routed_and_listed_without_the_files_that_were_replaced(
     )
 
 
+def test_tables_are_shown_as_iceberg_tables(tmp_path: Path) -> None:
+    done = run(tmp_path, "iceberg")
+    tables = tmp_path / "var" / "pipeline"
+    catalog = f"sqlite:///{tables}/_iceberg/catalog.db"
+    assert done.stdout == f"the tables in {tables} are mirrored to {catalog}, namespace headgate\n"
+    other = run(tmp_path, "iceberg", "--namespace", "elsewhere", code=1)
+    assert "are mirrored to a catalog beside them, namespace headgate: remove" in other.stderr
+
+
 QUEUES = [QueueId(b"q%d" % number) for number in range(4)]
 SERVICE = ServiceId(b"\xaa" * 4)
 

@@ -35,7 +35,7 @@ NOW = 1_794_700_800.0
 
 def files(sizes: list[int], day: str = TODAY) -> list[File]:
     return [
-        File(f"{DATA}/messages/batches={n}.x/day={day}/{n}", size, n, n + 1)
+        File(f"{DATA}/messages/batches={n}.x/on={day}/{n}", size, n, n + 1)
         for n, size in enumerate(sizes)
     ]
 
@@ -78,13 +78,13 @@ def test_a_row_is_written_again_only_a_few_times() -> None:
     logarithm says."""
     state, number, merged = State(), 0, 0
     for batch in range(3000):
-        path = f"{DATA}/messages/batches={batch}.x/day={TODAY}/a"
+        path = f"{DATA}/messages/batches={batch}.x/on={TODAY}/a"
         added = File(path, 1000, batch, batch + 1)
         state.apply(Manifest(number, 1.0, 1, {"messages": [added]}))
         number += 1
         for group in upkeep.plan(state, TODAY):
             size = sum(file.bytes for file in group.files)
-            whole = File(f"{path}-{number}/day={TODAY}/b", size, group.files[0].after, batch + 1)
+            whole = File(f"{path}-{number}/on={TODAY}/b", size, group.files[0].after, batch + 1)
             gone = [file.path for file in group.files]
             state.apply(Manifest(number, 1.0, 1, {"messages": [whole]}, {"messages": gone}))
             number, merged = number + 1, merged + size
@@ -204,7 +204,7 @@ def age(path: Path, seconds: float) -> None:
 def test_files_go_after_their_grace_and_those_that_nobody_names_after_a_day(tmp_path: Path) -> None:
     moment = [NOW]
     archive = Archive(str(tmp_path), clock=lambda: moment[0])
-    paths = [f"{DATA}/messages/batches={n}.x/day={TODAY}/a.parquet" for n in range(4)]
+    paths = [f"{DATA}/messages/batches={n}.x/on={TODAY}/a.parquet" for n in range(4)]
     for path in paths:
         archive.storage.put(path, b"rows")
         age(tmp_path / path, 60)

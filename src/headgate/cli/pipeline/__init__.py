@@ -16,6 +16,7 @@ from headgate.cli.lazy import LazyGroup
         "tidy": "headgate.cli.pipeline.tables",
         "files": "headgate.cli.pipeline.tables",
         "rebuild": "headgate.cli.pipeline.tables",
+        "iceberg": "headgate.cli.pipeline.tables",
         "dryrun": "headgate.cli.pipeline.questions",
         "audit": "headgate.cli.pipeline.questions",
         "replay": "headgate.cli.pipeline.sending",

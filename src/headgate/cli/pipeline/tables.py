@@ -45,7 +45,7 @@ def run(
 ) -> None:
     """Keep the tables up to date, until it is stopped."""
     session = spark()
-    from headgate.pipeline.tables import keeper, lease, upkeep
+    from headgate.pipeline.tables import keeper, lease, mirrors, upkeep
     from headgate.pipeline.tables.archive import Archive
 
     archive = Archive(place.tables)
@@ -55,7 +55,10 @@ def run(
         with keeper.keeping(session, source, place.tables, once=once) as query:
             click.echo(f"the tables are in {place.tables}", err=True)
             printed = Printed(query)
-            with nullcontext() if once else upkeep.beside(session, archive, keep_days):
+            with (
+                mirrors.beside(archive),
+                nullcontext() if once else upkeep.beside(session, archive, keep_days),
+            ):
                 follow(query, printed.go_on)
         if once:
             with suppress(lease.Held):  # somebody else does it
@@ -136,16 +139,43 @@ def rebuild(
         raise PipelineError("the table facts is made of the journal: leave out --source")
     chosen = names or tuple(name for name in TABLES if origin == "journal" or name != "facts")
     session = spark()
+    from headgate.pipeline.tables import mirrors
+    from headgate.pipeline.tables.archive import Archive
     from headgate.pipeline.tables.rebuild import Range
     from headgate.pipeline.tables.rebuild import rebuild as rebuilt
 
     source = place.source if origin == "journal" else None
     with one_line():
         done = rebuilt(session, source, place.tables, chosen, Range(first - 1, last or END))
+        mirrors.bring_along(Archive(place.tables))
     click.echo(
         f"made the rows of facts {done.facts.after + 1} to {done.facts.upto} again:"
         f" {done.replaced} files were replaced by {done.made}"
     )
+
+
+@click.command()
+@click.option(
+    "--catalog",
+    metavar="NAME",
+    default="",
+    help="A catalog of pyiceberg's configuration.  [default: a file beside the tables]",
+)
+@click.option("--namespace", default="headgate", show_default=True, help="Of the tables there.")
+@place_options
+def iceberg(catalog: str, namespace: str, place: Place) -> None:
+    """Have the tables shown as Iceberg tables, from now on.
+
+    They are the same files: nothing is copied. "run", "tidy" and "rebuild" keep them up to date. To
+    end it, remove the file _iceberg.json from the folder of the tables.
+    """
+    from headgate.pipeline.tables.archive import Archive
+    from headgate.pipeline.tables.mirrors import Settings, turn_on
+
+    mirror = turn_on(Archive(place.tables), Settings(catalog, namespace))
+    with one_line():
+        mirror.follow()
+    click.echo(f"the tables in {place.tables} are mirrored to {mirror.where}")
 
 
 @click.command()

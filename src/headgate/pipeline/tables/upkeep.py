@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from headgate.core.model.limits import MiB
 from headgate.core.model.value import value
 from headgate.pipeline.session import reason
-from headgate.pipeline.tables import lease
+from headgate.pipeline.tables import lease, mirrors
 from headgate.pipeline.tables.archive import (
     DATA,
     ENTRY,
@@ -91,7 +91,7 @@ def tidy(
             merged=sum(len(group.files) for group in done),
             made=len(done),
             expired=expire(session, archive, keep_days) if keep_days is not None else 0,
-            deleted=clean(archive),
+            deleted=clean(archive) if mirrors.bring_along(archive) else 0,
         )
 
 
@@ -129,9 +129,11 @@ def plan(state: State, today: str) -> list[Group]:
     """What is worth merging now, without a look at a file."""
     groups = []
     for name, table in TABLES.items():
-        small = [file for file in state.table(name) if file.bytes < TARGET_BYTES // 2]
-        for day, found in groupby(sorted(small, key=lambda file: file.day), lambda file: file.day):
-            files = list(found)
+        files = state.table(name)
+        for _, old in _by_day(file for file in files if file.is_old):
+            groups += [Group(table, cut) for cut in _cut(old)]
+        new = (file for file in files if not file.is_old)
+        for day, files in _by_day(file for file in new if file.bytes < TARGET_BYTES // 2):
             if day < today and len(files) >= TOGETHER_LATE:
                 chosen = [cut for cut in _cut(files) if len(cut) > 1]
             else:
@@ -156,6 +158,11 @@ def compact(session: SparkSession, archive: Archive, group: Group) -> bool:
     except Outdated:
         return False
     return True
+
+
+def _by_day(files: Iterable[File]) -> Iterator[tuple[str, list[File]]]:
+    for day, found in groupby(sorted(files, key=lambda file: file.day), lambda file: file.day):
+        yield day, list(found)
 
 
 def _tiers(files: Iterable[File]) -> list[list[File]]:
