@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from pyspark.sql import functions as F
 
 from headgate.core import facts as f
 from headgate.core.model.ids import MessageId, QueueId, SessionId
+from headgate.core.model.message import PropertyValue
 from headgate.journal.codec import encode_facts
 from headgate.journal.sealer import _table
 from headgate.pipeline.tables import match_counts
@@ -110,6 +112,52 @@ def test_messages_are_judged_by_those_who_were_there_when_they_came(spark: Spark
         (whole.collect()[0].hour.replace(hour=hour), Q.decode(), "10 / x > 1", *results)
         for hour, results in ((1, (1, 0, 1, 1, 1)), (2, (1, 0, 0, 0, 0)))
     ]
+
+
+TEXTS = (
+    "x > 3",
+    "x > 7 && y == 2",
+    'x / y > 1 || s == "a"',
+    's >= "b"',
+    "!b",
+    "exists(s) && b",
+    "x + 9223372036854775807 > 0",
+    's == "\u00e4" || x == 1',
+)
+
+
+def test_spark_and_the_routers_own_evaluator_count_the_same(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = random.Random(3)
+    given: dict[str, list[PropertyValue | None]] = {
+        "x": [-1, 0, 1, 5, 9, "five", None],
+        "y": [0, 2, True, None],
+        "s": ["a", "b", "\u00e4", 7, None],
+        "b": [True, False, "b", None],
+    }
+    messages = []
+    for n in range(200):
+        chosen = {name: draw.choice(values) for name, values in given.items()}
+        properties = {name: it for name, it in chosen.items() if it is not None}
+        messages.append(f.Accepted(60.0 * n, draw.choice((Q, OTHER)), M, 1, properties))
+    accepted = frame(spark, messages)
+    wishes = Wishes()
+    wishes.follow(wants(1, 1, *TEXTS))
+    wishes.follow([*wants(60, 2, "x > 5", "nonsense ==", queue=OTHER), *leaves(150, 1)])
+    wishes.follow(wants(170, 1, "x > 3"))
+
+    def counted() -> list[tuple[Any, ...]]:
+        whole = match_counts.whole(match_counts.count(accepted, wishes))
+        return rows(whole, "hour", "address", "expression", *match_counts.RESULTS)
+
+    by_spark = counted()
+    monkeypatch.setattr(match_counts, "CODE_MAX", 1_500)
+    by_both = counted()
+    monkeypatch.setattr(match_counts, "CODE_MAX", 0)
+    assert by_spark == by_both == counted()
+    assert {row[2] for row in by_spark} == {*TEXTS, "x > 5"}
+    assert all(any(row[place] for row in by_spark) for place in range(3, 8)), "every answer"
 
 
 def test_properties_are_converted_once_for_a_message_however_many_expressions_ask(

@@ -15,12 +15,14 @@ from functools import lru_cache, reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from headgate.core import facts as f
 from headgate.errors import ExpressionError
 from headgate.expr.nodes import Text, Tree, names_of, walk
+from headgate.expr.parser import parse
 from headgate.expr.predicate import Failure, Predicate, compile_expression
 from headgate.expr.types import Kind, Properties
 from headgate.pipeline.routing.columns import FIELDS, Lookup, Operand, condition, failure, in_map
@@ -36,6 +38,12 @@ from headgate.pipeline.tables import transforms as t
 
 EXPRESSIONS_MAX = 1_000
 """Expressions of one queue that every message is evaluated against; the first ones told."""
+
+SUBJECTS_MANY = 2_000
+"""So many subjects are worth a look at which queues have messages at all."""
+
+FORMS = 20_000
+"""Expressions whose shape is remembered."""
 
 CODE_ANSWER = 4 * CODE_NODE
 """Bytes of Java's code for each node of a tree: an answer is a condition, and why it has none."""
@@ -182,22 +190,25 @@ class Wishes:
 def count(messages: DataFrame, wishes: Wishes) -> DataFrame:
     """How each expression judged the messages that were accepted while it was wanted: counts for
     each hour and subscription, as rows that add up."""
+    asked = _queues_of(messages) if len(wishes.spans) > SUBJECTS_MANY else None
     by_queue: Subjects = {}
     for (queue, app, text), spans in wishes.spans.items():
-        subjects = by_queue.setdefault(queue, [])
-        if len(subjects) < EXPRESSIONS_MAX and _compiled(text) is not None:
-            subjects.append((app, text, spans))
+        if asked is None or queue in asked:
+            subjects = by_queue.setdefault(queue, [])
+            if len(subjects) < EXPRESSIONS_MAX and _form(text) is not None:
+                subjects.append((app, text, spans))
     shapes = _shapes(Counter(text for each in by_queue.values() for _, text, _ in each))
     known = {shape: place for place, shape in enumerate(shapes)}
 
     def part(is_known: bool) -> Subjects:
         parts = {
-            queue: [each for each in subjects if (_form(each[1]).shape in known) is is_known]
+            queue: [each for each in subjects if (_shape(each[1]) in known) is is_known]
             for queue, subjects in by_queue.items()
         }
         return {queue: subjects for queue, subjects in parts.items() if subjects}
 
-    counted = [_asked(messages, part(False))] if len(shapes) < len(_all_shapes(by_queue)) else []
+    others = part(False)
+    counted = [_asked(messages, others)] if others or not shapes else []
     if shapes:
         counted.append(_joined(messages, part(True), known))
     at = F.col("hour") * 3600
@@ -223,25 +234,36 @@ class Form(NamedTuple):
     texts: tuple[str, ...]
 
 
-@lru_cache(maxsize=100_000)
-def _form(text: str) -> Form:
-    predicate = _compiled(text)
-    assert predicate is not None, "it was accepted"
-    if any(not is_unicode(each.value) for each in walk(predicate.tree) if isinstance(each, Text)):
+@lru_cache(maxsize=FORMS)
+def _form(text: str) -> Form | None:
+    """Expressions of the journal were accepted by a router; one with other limits, maybe."""
+    try:
+        tree = parse(text)
+    except ExpressionError:
+        return None
+    if any(not is_unicode(each.value) for each in walk(tree) if isinstance(each, Text)):
         return Form(None, (), ())
     slots = Slots()
-    return Form(slots.taken(predicate.tree), tuple(slots.integers), tuple(slots.texts))
+    return Form(slots.taken(tree), tuple(slots.integers), tuple(slots.texts))
 
 
-def _all_shapes(by_queue: Subjects) -> set[Tree | None]:
-    return {_form(text).shape for subjects in by_queue.values() for _, text, _ in subjects}
+def _shape(text: str) -> Tree | None:
+    form = _form(text)
+    return form.shape if form is not None else None
+
+
+def _queues_of(messages: DataFrame) -> set[bytes]:
+    """The shared queues that messages are of; others have no expressions."""
+    is_shared = F.col("queue").cast("string").startswith("bmq://")
+    found = messages.where(is_shared).select("queue").distinct().toArrow()
+    return set(found["queue"].to_pylist())
 
 
 def _shapes(texts: Counter[str]) -> list[Tree]:
     """The most frequent shapes, as many as the code has room for."""
     found: Counter[Tree] = Counter()
     for text, times in texts.items():
-        shape = _form(text).shape
+        shape = _shape(text)
         if shape is not None:
             found[shape] += times
     chosen, room = [], CODE_MAX - CODE_BASE
@@ -261,7 +283,7 @@ def _joined(messages: DataFrame, by_queue: Subjects, shapes: Mapping[Tree, int])
         for app, text, spans in subjects
         for since, until in spans
     ]
-    forms = [_form(row[2]) for row in rows]
+    forms = [form for row in rows if (form := _form(row[2])) is not None]
     named = pa.table(
         {
             "subject": pa.array(range(len(rows)), pa.int32()),
@@ -284,12 +306,7 @@ def _joined(messages: DataFrame, by_queue: Subjects, shapes: Mapping[Tree, int])
         for place in range(max(map(len, lists), default=0)):
             held = [each[place] if place < len(each) else None for each in lists]
             columns[f"{letter}{place}"] = pa.array(held, kind)
-    names = list(dict.fromkeys(name for shape in shapes for name in _properties_of(shape)))
-    flat = {
-        name: {kind: f"p{place}_{letter}" for kind, letter in FIELDS.items()}
-        for place, name in enumerate(names)
-    }
-    session, source = messages.sparkSession, in_map()
+    session, source, flat = messages.sparkSession, in_map(), _flat(tuple(shapes))
     told = messages.select(
         "number",
         F.floor(F.col("at") / 3600).cast("bigint").alias("hour"),
@@ -303,15 +320,21 @@ def _joined(messages: DataFrame, by_queue: Subjects, shapes: Mapping[Tree, int])
     wanted = F.broadcast(session.createDataFrame(pa.table(columns)))
     is_open = F.col("until").isNull() | (F.col("number") < F.col("until"))
     pairs = told.join(wanted, "queue").where((F.col("number") >= F.col("since")) & is_open)
-    answers = pairs.select("hour", "subject", _answered(shapes, _lookup(flat)).alias("answer"))
+    answer = _answered(tuple(shapes), id(SparkContext._gateway))
+    answers = pairs.select("hour", "subject", answer.alias("answer"))
     counts = answers.groupBy("hour", "subject").agg(
         *(F.count_if(F.col("answer") == CODE_OF[name]).alias(name) for name in RESULTS)
     )
     return counts.join(F.broadcast(session.createDataFrame(named)), "subject").drop("subject")
 
 
-def _properties_of(shape: Tree) -> Iterator[str]:
-    return (name for name in names_of(shape) if slot_kind(name) is None)
+def _flat(shapes: tuple[Tree, ...]) -> dict[str, dict[Kind, str]]:
+    """The properties that shapes read, and the columns that they are in."""
+    names = dict.fromkeys(name for shape in shapes for name in names_of(shape))
+    return {
+        name: {kind: f"p{place}_{letter}" for kind, letter in FIELDS.items()}
+        for place, name in enumerate(name for name in names if slot_kind(name) is None)
+    }
 
 
 def _lookup(flat: Mapping[str, Mapping[Kind, str]]) -> Lookup:
@@ -324,10 +347,12 @@ def _lookup(flat: Mapping[str, Mapping[Kind, str]]) -> Lookup:
     return find
 
 
-def _answered(shapes: Mapping[Tree, int], lookup: Lookup) -> Column:
-    """The answer of a message and a subject, as a number."""
-    chosen = F.lit(None).cast("int")
-    for shape, place in shapes.items():
+@lru_cache(maxsize=8)
+def _answered(shapes: tuple[Tree, ...], java: int) -> Column:
+    """The answer of a message and a subject, as a number. A column is as good as long as the Java
+    that has it, and takes longer to write than a small batch to count."""
+    chosen, lookup = F.lit(None).cast("int"), _lookup(_flat(shapes))
+    for place, shape in enumerate(shapes):
         answer = F.coalesce(
             (~condition(shape, lookup)).cast("int"), F.ascii(failure(shape, lookup))
         )
@@ -391,9 +416,8 @@ def plain(properties: Iterable[tuple[str, Mapping[str, Any]]] | None) -> Propert
     }
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=2 * EXPRESSIONS_MAX)
 def _compiled(text: str) -> Predicate | None:
-    """Expressions of the journal were accepted by a router; one with other limits, maybe."""
     try:
         return compile_expression(text)
     except ExpressionError:
