@@ -21,6 +21,9 @@ From 2 on the day is in the files, and not only in the names of their folders.""
 RECENT = 200
 """Batches that a state tells of."""
 
+FOLDED = "/batches=over."
+"""In the path of files whose rows need no others."""
+
 END = 2**63 - 1
 """A number that no fact reaches."""
 
@@ -42,6 +45,11 @@ class File(msgspec.Struct, frozen=True, array_like=True):
         """The day of its rows, as it is written."""
         match = DAY.search(self.path)
         return match[1] if match is not None else ""
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether its rows need no others: see `Table.fold`."""
+        return FOLDED in self.path
 
     @property
     def is_old(self) -> bool:

@@ -42,6 +42,9 @@ class Table:
     """The types of stored columns, where they differ from what a reader sees."""
     lasting: Step | None = None
     """From all stored rows to those that last whatever their day: retention keeps them."""
+    fold: Step | None = None
+    """From events to rows that need them no more. Upkeep leaves these and what lasts, so that who
+    reads does not put all of history together again."""
 
     @property
     def kind_names(self) -> frozenset[str]:
@@ -160,8 +163,10 @@ TABLES: Mapping[str, Table] = {
                 "places": "bigint",
                 "expression": "string",
                 "priority": "bigint",
+                "until": "timestamp",
             },
             t.lasting,
+            t.folded,
         ),
         Table(
             "minutes",

@@ -57,6 +57,8 @@ class Group:
 
     table: Table
     files: list[File]
+    is_folded: bool = False
+    """Whether they are all events that there are, of which the table's fold is made."""
 
 
 @value
@@ -132,6 +134,10 @@ def plan(state: State, today: str) -> list[Group]:
         files = state.table(name)
         for _, old in _by_day(file for file in files if file.is_old):
             groups += [Group(table, cut) for cut in _cut(old)]
+        if table.fold is not None:
+            events = [file for file in files if not file.is_old and not file.is_folded]
+            groups += [Group(table, events, True)] if len(events) >= TOGETHER else []
+            files = [file for file in files if file.is_folded]
         new = (file for file in files if not file.is_old)
         for day, files in _by_day(file for file in new if file.bytes < TARGET_BYTES // 2):
             if day < today and len(files) >= TOGETHER_LATE:
@@ -146,15 +152,20 @@ def plan(state: State, today: str) -> list[Group]:
 
 def compact(session: SparkSession, archive: Archive, group: Group) -> bool:
     """Make one file of a group, in one task. Whether it counts; if not, somebody was faster."""
-    table, attempt = group.table, attempt_of("tidy")
-    archive.write(table, attempt, archive.stored(session, table, group.files).coalesce(1))
+    table, rows = group.table, archive.stored(session, group.table, group.files)
+    parts = {attempt_of("tidy"): rows}
+    if group.is_folded:
+        assert table.fold is not None, "it is planned for those that have one"
+        assert table.lasting is not None, "what is not over lasts"
+        parts = {attempt_of("over"): table.fold(rows), attempt_of("tidy"): table.lasting(rows)}
     after = min(file.after for file in group.files)
     upto = max(file.upto for file in group.files)
+    made: list[File] = []
+    for attempt, part in parts.items():
+        archive.write(table, attempt, part.coalesce(1))
+        made += archive.written(table, attempt, after, upto)
     try:
-        archive.commit(
-            {table.name: archive.written(table, attempt, after, upto)},
-            {table.name: [file.path for file in group.files]},
-        )
+        archive.commit({table.name: made}, {table.name: [file.path for file in group.files]})
     except Outdated:
         return False
     return True
