@@ -17,6 +17,8 @@ from headgate.cli.lazy import LazyGroup
         "files": "headgate.cli.pipeline.tables",
         "rebuild": "headgate.cli.pipeline.tables",
         "iceberg": "headgate.cli.pipeline.tables",
+        "check": "headgate.cli.pipeline.tables",
+        "stop": "headgate.cli.pipeline.tables",
         "dryrun": "headgate.cli.pipeline.questions",
         "audit": "headgate.cli.pipeline.questions",
         "replay": "headgate.cli.pipeline.sending",

@@ -22,7 +22,7 @@ from headgate.core import facts as f
 from headgate.errors import PipelineError
 from headgate.pipeline.source.feed import feed_of
 from headgate.pipeline.source.format import register
-from headgate.pipeline.tables import checkpoint, lease, match_counts
+from headgate.pipeline.tables import checkpoint, lease, match_counts, stopping
 from headgate.pipeline.tables import transforms as t
 from headgate.pipeline.tables.archive import Archive, attempt_of
 from headgate.pipeline.tables.checkpoint import Checkpoint
@@ -42,10 +42,13 @@ class Keeper:
     root: str
     journal: str = ""
     """The identity of the journal that the facts are of."""
+    since: float = float("inf")
+    """When the pipeline started. One that was asked to stop after that does no more batches."""
 
     def __call__(self, facts: DataFrame, batch: int) -> None:
         started = time.time()
         archive, session = Archive(self.root), facts.sparkSession
+        stopping.check(archive.storage, self.since)
         state, marks = archive.state(), Checkpoint(archive.storage)
         query = marks.query or ""
         if state.has(query, batch):
@@ -175,7 +178,7 @@ def keeping(
             reader.load()
             .writeStream.option("checkpointLocation", f"{root}/{checkpoint.FOLDER}")
             .queryName("headgate")
-            .foreachBatch(Keeper(root, journal))
+            .foreachBatch(Keeper(root, journal, time.time()))
         )
         if once:
             query = writer.trigger(availableNow=True).start()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -90,7 +90,11 @@ def bring_along(archive: Archive) -> bool:
 
 
 @contextmanager
-def beside(archive: Archive, pause: float = PAUSE_SECONDS) -> Iterator[None]:
+def beside(
+    archive: Archive,
+    pause: float = PAUSE_SECONDS,
+    failed: Callable[[str], object] = lambda what: None,
+) -> Iterator[None]:
     """Follow the log in a thread, if the tables have a mirror, and once more in the end. What fails
     is told of, and tried again: the batches do not depend on it."""
     mirror = mirror_of(archive)
@@ -110,6 +114,7 @@ def beside(archive: Archive, pause: float = PAUSE_SECONDS) -> Iterator[None]:
             except Overtaken:
                 pass
             except Exception as error:
+                failed("iceberg")
                 if reason(error) != told:
                     told = reason(error)
                     print(f"headgate: the Iceberg tables are behind: {told}", file=sys.stderr)

@@ -99,7 +99,11 @@ def tidy(
 
 @contextmanager
 def beside(
-    session: SparkSession, archive: Archive, keep_days: int | None, pause: float = PAUSE_SECONDS
+    session: SparkSession,
+    archive: Archive,
+    keep_days: int | None,
+    pause: float = PAUSE_SECONDS,
+    failed: Callable[[str], object] = lambda what: None,
 ) -> Iterator[None]:
     """Rounds of upkeep in a thread, until it ends. A round that fails is told of, and the next
     one tries again: the batches do not depend on it."""
@@ -113,6 +117,7 @@ def beside(
                 pass  # somebody else does it
             except Exception as error:
                 if not over.is_set():
+                    failed("upkeep")
                     print(f"headgate: upkeep failed: {reason(error)}", file=sys.stderr)
 
     thread = threading.Thread(target=rounds, name="upkeep")
