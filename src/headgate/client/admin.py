@@ -10,11 +10,12 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import ssl
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from headgate.errors import ConfigError, NoRouter, NotAllowed, NotARouter, RouterError
@@ -44,13 +45,40 @@ TOKEN, TOKEN_FILE = "HEADGATE_ADMIN__TOKEN", "HEADGATE_TOKEN_FILE"
 """Variables with the token, and with the path of a file that has it."""
 
 
+class Tls(NamedTuple):
+    """Files for TLS, where the system's authorities will not do, or a client shows who it is."""
+
+    ca: str = ""
+    """Of the authorities that the router's certificate must be of; empty for the system's."""
+    certificate: str = ""
+    key: str = ""
+    """Of the client; the key may be in the file of the certificate."""
+
+    def context(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.ca or None)
+            if self.certificate:
+                context.load_cert_chain(self.certificate, self.key or None)
+        except (OSError, ssl.SSLError) as error:
+            why = error.strerror or str(error)
+            named = ", ".join(each for each in self if each)
+            raise ConfigError(f"the files for TLS cannot be used ({named}): {why}") from None
+        return context
+
+
 class AdminPort:
     """Asked until it answers or patience is at its end."""
 
     def __init__(
-        self, url: str, token: str | None = None, *, answer_seconds: float = ANSWER_SECONDS
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
+        tls: Tls | None = None,
     ) -> None:
         self.url = url.rstrip("/")
+        self._tls = tls.context() if tls is not None and url.startswith("https:") else None
         self._answer_seconds = answer_seconds
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
         try:
@@ -107,6 +135,13 @@ class AdminPort:
                 raise error from None
             time.sleep(pause)
 
+    def _connection(self) -> http.client.HTTPConnection:
+        assert self._parts.hostname is not None, "a URL without a host was refused"
+        host, port, seconds = self._parts.hostname, self._port, self._answer_seconds
+        if self._parts.scheme == "https":
+            return http.client.HTTPSConnection(host, port, timeout=seconds, context=self._tls)
+        return http.client.HTTPConnection(host, port, timeout=seconds)
+
     def _once(
         self,
         method: str,
@@ -115,11 +150,7 @@ class AdminPort:
         body: bytes | IO[bytes],
         kind: str,
     ) -> T:
-        is_secret = self._parts.scheme == "https"
-        make = http.client.HTTPSConnection if is_secret else http.client.HTTPConnection
-        assert self._parts.hostname is not None, "a URL without a host was refused"
-        host, seconds = self._parts.hostname, self._answer_seconds
-        with closing(make(host, self._port, timeout=seconds)) as connection:
+        with closing(self._connection()) as connection:
             # It may answer before it has read everything, and then not go on reading.
             with suppress(BrokenPipeError, ConnectionResetError):
                 headers = dict(self._headers)
@@ -139,6 +170,13 @@ class AdminPort:
                     ) from None
                 why = response.reason  # of somebody in between
         raise _refusal(self.url, response.status, why)
+
+
+def tls_of(options: Mapping[str, str]) -> Tls | None:
+    """What the options `tlsCa`, `tlsCertificate` and `tlsKey` say."""
+    given = {name.lower(): text for name, text in options.items()}
+    tls = Tls(*(given.get(name, "") for name in ("tlsca", "tlscertificate", "tlskey")))
+    return tls if any(tls) else None
 
 
 def _decode(response: http.client.HTTPResponse) -> Any:  # noqa: ANN401
