@@ -2,7 +2,7 @@
 
     python -m tools.schemas     # writes that of the present version, if there is none
 
-A table whose columns change needs a new version (`SCHEMA_VERSION` in pipeline/tables/manifests.py) and
+A table whose columns change needs a new version (`SCHEMA_VERSION` in `tables/manifests.py`) and
 a file of it. A version may add tables and columns; what was there keeps its type.
 """
 
