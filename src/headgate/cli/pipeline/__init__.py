@@ -28,6 +28,18 @@ from headgate.cli.lazy import LazyGroup
             "headgate.cli.pipeline.tables",
             "Make rows of the tables again, of all facts or of a range.",
         ),
+        "iceberg": (
+            "headgate.cli.pipeline.tables",
+            "Have the tables shown as Iceberg tables, from now on.",
+        ),
+        "check": (
+            "headgate.cli.pipeline.tables",
+            "See whether the tables add up: with the facts, with each other, and without gaps.",
+        ),
+        "stop": (
+            "headgate.cli.pipeline.tables",
+            "Have whoever keeps the tables end after the batch at hand.",
+        ),
         "dryrun": (
             "headgate.cli.pipeline.questions",
             "Say what an expression would have matched, and who would lose.",
