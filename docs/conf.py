@@ -29,14 +29,13 @@ suppress_warnings = ["misc.highlighting_failure"]
 """Output of commands and headers of protocols are not in any language."""
 
 SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n)*)", re.MULTILINE)
-ABOVE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+(?:CONTRIBUTING|CHANGELOG)\.md\)")
-"""Links to pages of the repository that are not of the site."""
+LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+)(?:#[^)]*)?\)")
 PAGE = re.compile(r"\]\(([\w/-]+)\.md(?:#[^)]*)?\)")
 
 
 def with_contents(app: Sphinx, name: str, text: list[str]) -> None:
     """Give the first page the tree of all others, which Sphinx makes its sidebar of."""
-    text[0] = ABOVE.sub(r"\1", text[0])
+    text[0] = LINK.sub(lambda link: _kept(name, link), text[0])
     if name == "README":
         seen: set[str] = set()
         for title, links in SECTION.findall(text[0]):
@@ -48,6 +47,13 @@ def with_contents(app: Sphinx, name: str, text: list[str]) -> None:
         pages = [path.stem for path in sorted((HERE / "requirements").glob("*.md"))]
         tree = "\n".join([":hidden:", "", *(page for page in pages if page != "README")])
         text[0] += f"\n```{{toctree}}\n{tree}\n```\n"
+
+
+def _kept(name: str, link: re.Match[str]) -> str:
+    """A link as it is, or only its words where it leads to a page or folder of the repository."""
+    target = ((HERE / name).parent / link[2]).resolve()
+    is_page = target.suffix == ".md" and not target.is_relative_to(HERE)
+    return link[1] if is_page or target.is_dir() else link[0]
 
 
 def setup(app: Sphinx) -> None:

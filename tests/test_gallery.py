@@ -131,7 +131,12 @@ def test_the_journal_becomes_a_file_of_orders(router: dict[str, str], tmp_path: 
 
 def orders_of(journal: str, folder: Path) -> tuple[pa.Table, str]:
     """What the program makes of a journal, once both orders are there."""
-    command = [sys.executable, GALLERY / "change_feed.py", journal, "orders.parquet"]
+    command: list[str | Path] = [
+        sys.executable,
+        GALLERY / "change_feed.py",
+        journal,
+        "orders.parquet",
+    ]
     for _ in range(300):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         if done.returncode == 0:
