@@ -109,10 +109,9 @@ def test_test_of_a_wrong_expression_points_at_it() -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("x", "write NAME:TYPE=VALUE"),
-        ("x=1", "write NAME:TYPE=VALUE"),
-        ("x:int32", "x:int32=42"),
-        (":int32=1", "write NAME:TYPE=VALUE"),
+        ("x", "write NAME=VALUE or NAME:TYPE=VALUE"),
+        ("x:int32", "amount:int32=42"),
+        (":int32=1", "write NAME=VALUE or NAME:TYPE=VALUE"),
         ("x:float=1", "the type is one of bool, char, short, int32, int64, string, binary"),
         ("x:bool=1", "a bool is true or false"),
         ("x:bool=True", "a bool is true or false"),

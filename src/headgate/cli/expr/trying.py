@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
 import click
 
-from headgate.cli.property_values import INTEGER_BITS, TYPES, property_value
+from headgate.cli.properties import property_option
+from headgate.cli.property_values import property_value
+from headgate.core.model.message import Declared
 from headgate.errors import ExpressionError
 from headgate.expr.explain import Explanation, caret, drawn, explain, hint
 from headgate.expr.nodes import Binary, Tree, Unary, text_of
@@ -19,11 +20,6 @@ from headgate.expr.types import Value
 
 BATCH_LINE_BYTES = 1024 * 1024
 """A longer line of ``--batch`` is an error; it is skipped without being kept."""
-
-FORM = f"write NAME:TYPE=VALUE, where TYPE is one of {', '.join(TYPES)}; for example x:int32=42"
-
-PROPERTY = re.compile(r"(?P<name>[^:=]+):(?P<type>[a-z0-9]+)=(?P<value>.*)", re.DOTALL)
-INTEGER = re.compile(r"-?[0-9]{1,40}")
 
 EXPLAINED = {
     Failure.NAME: "the message lacks a property that was needed",
@@ -53,19 +49,13 @@ def check(expression: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("expression", metavar="[EXPR]", required=False)
-@click.option(
-    "--property",
-    "properties",
-    multiple=True,
-    metavar="NAME:TYPE=VALUE",
-    help=f"A property of the message, any number of times. TYPE: {', '.join(TYPES)} (hex).",
-)
+@property_option
 @click.option(
     "--batch",
     is_flag=True,
     help="Read JSON lines from standard input, write one JSON line for each.",
 )
-def test(expression: str | None, properties: tuple[str, ...], batch: bool) -> None:
+def test(expression: str | None, properties: Declared, batch: bool) -> None:
     """Evaluate an expression for a message.
 
     Exits with 0 if the message matches, 3 if it does not, 2 if the expression or a property
@@ -77,9 +67,8 @@ def test(expression: str | None, properties: tuple[str, ...], batch: bool) -> No
         sys.exit(_run_batch(sys.stdin.buffer))
     if expression is None:
         raise click.UsageError("give an expression, or --batch")
-    message = dict(parse_property(text) for text in properties)
     try:
-        result = compile_expression(expression).evaluate(message)
+        result = compile_expression(expression).evaluate(properties)
     except ExpressionError as error:
         click.echo(caret(error), err=True)
         sys.exit(2)
@@ -88,31 +77,6 @@ def test(expression: str | None, properties: tuple[str, ...], batch: bool) -> No
     else:
         _print("match" if result else "no match: the expression is false")
     sys.exit(0 if result is True else 3)
-
-
-def parse_property(text: str) -> tuple[str, Value]:
-    """The name and the value of ``NAME:TYPE=VALUE``."""
-    found = PROPERTY.fullmatch(text)
-    if found is None:
-        _refuse(text, FORM)
-    name, type_name, value = found["name"], found["type"], found["value"]
-    try:
-        return name, property_value(type_name, _from_text(type_name, value))
-    except ValueError as error:
-        _refuse(text, str(error))
-
-
-def _refuse(text: str, reason: str) -> NoReturn:
-    raise click.BadParameter(f"{text!a}: {reason}", param_hint="--property")
-
-
-def _from_text(type_name: str, text: str) -> object:
-    """The JSON value that a text on the command line stands for."""
-    if type_name == "bool" and text in ("true", "false"):
-        return text == "true"
-    if type_name in INTEGER_BITS and INTEGER.fullmatch(text):
-        return int(text)
-    return text
 
 
 def _run_batch(stream: BinaryIO) -> int:
