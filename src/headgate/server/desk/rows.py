@@ -37,6 +37,7 @@ from headgate.server.desk.answers import (
     Undecided,
 )
 from headgate.server.desk.asking import shown, shown_bytes
+from headgate.server.desk.attention import UndecidedGroup
 from headgate.server.desk.kept import KeptFacts
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ TRACKED_APPS = 1000
 RATED_SESSIONS = 1000
 FRESH_SECONDS = 1.0
 """Rates that are younger are not worked out again: over a moment they mean nothing."""
+UNDECIDED_APPS = 8
+UNDECIDED_GROUPS = 20
+SAMPLED_MIN = 10
+"""Messages that an expression was evaluated on in full, before anything is said of it."""
 IDS = 8
 """Bytes of a digest that are shown."""
 
@@ -308,6 +313,32 @@ class Rows:
             producers=len(queue.producers),
             undelivered=sum(app.undelivered() for app in queue.apps.values()),
         )
+
+    def undecided(self) -> list[UndecidedGroup]:
+        """Groups of the apps that are most behind whose expression has no value for most messages,
+        and is never true."""
+        behind = self._router.broker.shard.shared.totals.behind
+        found = []
+        for key in self._leaders[:UNDECIDED_APPS]:
+            if key not in behind:
+                continue
+            queue, app = behind[key]
+            for group in islice(app.groups, UNDECIDED_GROUPS):
+                stats, failed = group.stats, sum(group.stats.failures.values())
+                if stats.sampled < SAMPLED_MIN or stats.matched or failed * 2 <= stats.sampled:
+                    continue
+                failure = max(stats.failures, key=stats.failures.__getitem__)
+                found.append(
+                    UndecidedGroup(
+                        shown_bytes(queue.id, 400),
+                        queue.domain.name,
+                        app.id,
+                        shown(group.text or ""),
+                        failed / stats.sampled,
+                        str(failure),
+                    )
+                )
+        return found[:UNDECIDED_APPS]
 
     def full_domains(self, most: int) -> list[DomainRow]:
         """Domains that are at four fifths of their quota, or above it."""
