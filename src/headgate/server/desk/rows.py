@@ -50,6 +50,10 @@ SHOWN_OF_SESSION = 100
 FACTS_OF_SESSION = 50
 CANDIDATES = 1000
 """Of a kind of trouble, so many sessions are looked at to find the worst."""
+UNDECIDED_APPS = 8
+UNDECIDED_GROUPS = 20
+SAMPLED_MIN = 10
+"""Messages that an expression was evaluated on in full, before anything is said of it."""
 FULL_SEEN = 1000
 BEHIND_SEEN = 1000
 LEADERS = 100
@@ -60,10 +64,6 @@ TRACKED_APPS = 1000
 RATED_SESSIONS = 1000
 FRESH_SECONDS = 1.0
 """Rates that are younger are not worked out again: over a moment they mean nothing."""
-UNDECIDED_APPS = 8
-UNDECIDED_GROUPS = 20
-SAMPLED_MIN = 10
-"""Messages that an expression was evaluated on in full, before anything is said of it."""
 PLACE = re.compile(r"@\S+ pid [0-9]+$")
 """What clients of queues add to their names: their machine and their process."""
 IDS = 8
