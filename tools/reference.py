@@ -21,6 +21,7 @@ from headgate.pipeline.tables.tables import TABLES, Table
 from headgate.server.admin.metrics import (
     BUILD,
     COUNTED,
+    DOMAIN_GAUGES,
     GAUGES,
     LABELLED,
     SUMMED,
@@ -28,6 +29,7 @@ from headgate.server.admin.metrics import (
     Described,
     full_name,
 )
+from headgate.server.admin.process_metrics import ProcessMetrics
 from headgate.server.config import default_text
 from headgate.server.desk.actions import ACTIONS
 from headgate.server.desk.more_routes import MORE_PATHS
@@ -95,11 +97,19 @@ def metrics() -> str:
     # Metrics
 
     On `/metrics` of the admin port, in the Prometheus text format. A scrape reads numbers that
-    the router keeps anyway and never touches the store. No label has an unbounded value:
-    queues and sessions are in `/status.json`.
+    the router keeps anyway and never touches the store. What it costs does not grow with queues
+    and sessions, and no label has an unbounded value: the first 32 domains have one, and the rest
+    is "other". Queues and sessions are in the [API](../admin.md#the-api).
     """
     counters = [*COUNTED.values(), *SUMMED, *LABELLED, *TOTALS.values()]
-    return _page(head, _metrics([BUILD, *GAUGES.values()], counters, [CONFIRM_SECONDS]))
+    gauges = [BUILD, *GAUGES.values(), *DOMAIN_GAUGES.values()]
+    process = [
+        f"### `{family.name}{'_total' * (family.type == 'counter')}`\n\n"
+        f"{family.documentation} A {family.type}.\n"
+        for family in ProcessMetrics().collect()
+    ]
+    parts = _metrics(gauges, counters, [CONFIRM_SECONDS])
+    return _page(head, [*parts, "## Of the process\n", *process])
 
 
 def ntf_config() -> str:
