@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from textwrap import dedent
@@ -18,6 +19,7 @@ from headgate.pipeline.tables.tables import TABLES, Table
 from headgate.server.admin.metrics import (
     BUILD,
     COUNTED,
+    DOMAIN_GAUGES,
     GAUGES,
     LABELLED,
     SUMMED,
@@ -25,7 +27,12 @@ from headgate.server.admin.metrics import (
     Described,
     full_name,
 )
+from headgate.server.admin.process_metrics import ProcessMetrics
 from headgate.server.config import default_text
+from headgate.server.desk.actions import ACTIONS
+from headgate.server.desk.more_routes import MORE_PATHS
+from headgate.server.desk.openapi import document
+from headgate.server.desk.routes import PATHS
 from tests.support.repository import DOCS
 
 FOLDER = DOCS / "reference"
@@ -86,17 +93,24 @@ def metrics() -> str:
     # Metrics
 
     On `/metrics` of the admin port, in the Prometheus text format. A scrape reads numbers that
-    the router keeps anyway and never touches the store. No label has an unbounded value:
-    queues and sessions are in `/status.json`.
+    the router keeps anyway and never touches the store. What it costs does not grow with queues
+    and sessions, and no label has an unbounded value: the first 32 domains have one, and the rest
+    is "other". Queues and sessions are in the [API](../admin.md#the-api).
     """
     counters = [*COUNTED.values(), *SUMMED, *LABELLED, *TOTALS.values()]
     described = [
         (f"headgate_{BUILD.name}", "gauge", BUILD),
         *((f"headgate_{d.name}", "gauge", d) for d in GAUGES.values()),
+        *((f"headgate_{d.name}", "gauge", d) for d in DOMAIN_GAUGES.values()),
         *((f"headgate_{d.name}_total", "counter", d) for d in counters),
         (f"headgate_{CONFIRM_SECONDS.name}", "histogram", CONFIRM_SECONDS),
     ]
-    return _page(head, (_metric(*each) for each in described))
+    process = [
+        f"### `{family.name}{'_total' * (family.type == 'counter')}`\n\n"
+        f"{family.documentation} A {family.type}.\n"
+        for family in ProcessMetrics().collect()
+    ]
+    return _page(head, [*(_metric(*each) for each in described), *process])
 
 
 def ntf_config() -> str:
@@ -181,11 +195,18 @@ def _page(head: str, parts: Iterable[str]) -> str:
     return "\n".join([NOTE, dedent(head), *parts])
 
 
+def openapi() -> str:
+    """The API of the admin port."""
+    described = document([*PATHS, *MORE_PATHS, *ACTIONS], "1")
+    return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli,
     "config.md": config,
     "metrics.md": metrics,
     "facts.md": facts,
+    "openapi.json": openapi,
     "ntf-config.md": ntf_config,
     "ntf-metrics.md": ntf_metrics,
     "../pipeline.md": tables,

@@ -4,6 +4,8 @@ What a turn changes can be undone: a test that shows what a rule asks for shows 
 rule holds, and nothing is left behind, when the store refuses the turn at first. Tests that count
 what is done, and laws that let the store fail themselves, are marked `once`. Laws with drawn
 examples take long enough without.
+
+After each turn the running totals are compared with what they are totals of.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from headgate.core.turn.turn import Turn
 from headgate.errors import StoreError
 from headgate.testing.picture import CACHES, differences, snapshot
 from headgate.testing.rig import Rig, at_once
+from tests.support.totals import assert_totals
 
 PASSED_OVER = CACHES | {"remembered", "_since"}
 """Ids of the past are looked at by themselves; that something was asked for first, stays so."""
@@ -54,6 +57,8 @@ def _turn(rig: Rig, commands: list[Command], *, is_refused: bool) -> TurnOutcome
     if outcome is None:
         outcome = rig.drive(rig.shard.turn(commands, rig.now))
     rig.facts += outcome.facts
+    if len(rig.shard.session_states) <= SESSIONS_MAX:
+        assert_totals(rig.shard)
     return outcome
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.errors import ExpressionError
-from headgate.expr.explain import caret, drawn, explain, hint
+from headgate.expr.explain import Traced, caret, drawn, explain, hint, traced
 from headgate.expr.index_keys import Equal
+from headgate.expr.nodes import Tree, text_of
 from headgate.expr.parser import parse
+from headgate.expr.predicate import Failure, Predicate
+from headgate.expr.types import Value
 from tests.expr import draw
 
 
@@ -166,3 +171,62 @@ def test_any_text_is_explained_or_pointed_at(text: str | bytes) -> None:
         picture = caret(error)
         picture.encode()
         hint(error)
+
+
+# What every part comes to.
+
+
+def values_of(text: str, **properties: object) -> list[tuple[str, object]]:
+    """The parts that were come to, in the order in which they are written down."""
+
+    def walk(part: Traced) -> Iterator[tuple[str, object]]:
+        if part.is_reached:
+            yield text_of(part.tree), part.value
+        for each in part.parts:
+            yield from walk(each)
+
+    return list(walk(traced(explain(text).tree, properties)))  # type: ignore[arg-type]
+
+
+def test_every_part_has_its_value() -> None:
+    assert values_of("a + 1 == 3 && !b", a=2, b=False) == [
+        ("a + 1 == 3 && !b", True),
+        ("a + 1 == 3", True),
+        ("a + 1", 3),
+        ("a", 2),
+        ("1", 1),
+        ("3", 3),
+        ("!b", True),
+        ("b", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reached"),
+    [
+        ("a == 1 || b == 2", [("a == 1 || b == 2", True), ("a == 1", True), ("a", 1), ("1", 1)]),
+        ("a == 2 && b == 2", [("a == 2 && b == 2", False), ("a == 2", False), ("a", 1), ("2", 2)]),
+        ("b == a", [("b == a", Failure.NAME), ("b", Failure.NAME)]),
+        ("a / 0 == a", [("a / 0 == a", Failure.ARITHMETIC), ("a / 0", Failure.ARITHMETIC)]),
+        ('a == "x"', [('a == "x"', Failure.TYPE), ("a", 1), ('"x"', "x")]),
+        ("a", [("a", Failure.TYPE)]),
+    ],
+)
+def test_what_decides_ends_the_evaluation(text: str, reached: list[tuple[str, object]]) -> None:
+    assert values_of(text, a=1)[: len(reached)] == reached
+
+
+@draw.relaxed
+@given(draw.shaped_trees | draw.trees, draw.messages)
+def test_the_root_is_what_the_predicate_evaluates_to(tree: Tree, message: dict[str, Value]) -> None:
+    """Every part as if it were an expression by itself, as far as that may be one."""
+    expected = Predicate("", tree).evaluate(message)
+    found = traced(tree, message)
+    assert found.value is expected or found.value == expected
+    line = [found]
+    while line:
+        part = line.pop()
+        line += part.parts
+        assert part.is_reached or not any(each.is_reached for each in part.parts)
+        if part.is_reached and isinstance(part.value, bool):
+            assert Predicate("", part.tree).evaluate(message) is part.value

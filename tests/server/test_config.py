@@ -108,6 +108,7 @@ def test_every_section_and_key_that_is_documented_can_be_written(
 ) -> None:
     for name in ("password", "create_password", "token"):
         (tmp_path / f"{name}.txt").write_text("secret\n")
+    (tmp_path / "operator_token.txt").write_text("another\n")
     uncommented = re.sub(r"^#(?! )", "", default_text(), flags=re.MULTILINE)
     config = load(uncommented)
     plain = load_config(None, {})
@@ -187,7 +188,7 @@ def test_limits_bound_the_expressions_of_domains(load: Load) -> None:
         ("[listen.reps]", "listen.reps: unknown section; did you mean resp?"),
         ("[domain.x]", "domain: unknown section; did you mean domains?"),
         ("[domains.x]\nmod = 'priority'", "domains.x.mod: unknown key; did you mean mode?"),
-        ("zzz = 1", "zzz: unknown key; known are admin, directory, domains, "),
+        ("zzz = 1", "zzz: unknown key; known are admin, desk, directory, domains, "),
         ("admin = 3", "admin: 3 is not a table"),
         ("domains = 3", "domains: 3 is not a table"),
         ("[domains]\nx = 3", "domains.x: 3 is not a table"),

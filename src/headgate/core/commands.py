@@ -301,6 +301,17 @@ class Look:
 
 
 @value
+class LookAgain:
+    """Have what an app put aside looked at once more, as if its subscriptions had changed. An
+    operator asks for it."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    app: AppId
+
+
+@value
 class GiveBack:
     """Go on taking messages back from a consumer that left. Until then they are in its hands, and
     nobody else gets them. The core asks this of itself; `ref` is that of a `Close`."""
@@ -379,6 +390,7 @@ Command: TypeAlias = (
     | Disconnect
     | Sealed
     | Look
+    | LookAgain
     | GiveBack
     | Prune
     | Notify
@@ -407,5 +419,6 @@ Request: TypeAlias = (
     | RememberBatch
     | ForgetSink
     | Purge
+    | LookAgain
 )
 """The commands that a session waits for the answer of."""

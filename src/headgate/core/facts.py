@@ -830,6 +830,35 @@ class TurnFailed:
     reason: str
 
 
+@fact(
+    FactCounter("admin_actions", "Actions of operators, and what became of them.", ("action",)),
+    rare=False,
+    log="warning",
+)
+class AdminActed:
+    """An operator has the router do something. It is told before it is done, with the outcome
+    "begun", and again when it is known what came of it."""
+
+    at: float
+    actor: str
+    action: str
+    target: str
+    reason: str
+    outcome: str
+
+
+@fact(
+    FactCounter("admin_refusals", "Wrong tokens at the login of the admin port."),
+    rare=True,
+    log="warning",
+)
+class AdminRefused:
+    """Somebody at this address gave a wrong token to the login of the admin port."""
+
+    at: float
+    peer: str
+
+
 Fact: TypeAlias = (
     RouterStarted
     | SessionOpened
@@ -888,6 +917,8 @@ Fact: TypeAlias = (
     | SinkForgotten
     | SegmentsExpired
     | TurnFailed
+    | AdminActed
+    | AdminRefused
 )
 
 KINDS: tuple[type[Fact], ...] = get_args(Fact)

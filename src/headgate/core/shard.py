@@ -30,6 +30,7 @@ from headgate.core.commands import (
     Inspect,
     Land,
     Look,
+    LookAgain,
     Notify,
     Open,
     Prune,
@@ -124,6 +125,7 @@ class Shard:
             Reconfigure: shared.reconfiguring.reconfigure,
             Drained: self._drained,
             Look: shared.opening.look_on,
+            LookAgain: shared.opening.look_again,
             GiveBack: shared.returning.give_back,
             Prune: shared.prune,
             Disconnect: self._disconnect,
@@ -264,6 +266,7 @@ class Shard:
         # Last: until its consumers are gone, its state is what holds their gates shut.
         if (yield from self.shared.opening.disconnect(command.session, state, turn)):
             self.session_states.leave(command.session, turn.undo)
+            turn.gated.add(command.session)
         else:
             turn.again.append(command)
 
@@ -321,6 +324,7 @@ class Shard:
     def _settle(self, commands: Sequence[Command], turn: Turn) -> Iterator[None]:
         """The turn has happened: keep the caches true and within their bounds."""
         self.shared.settle(turn)
+        self.session_states.settle(turn.gated)
         if turn.batch.outbox is not None:
             self.outbox.committed(turn.batch.outbox)
         elif self.journal:

@@ -22,7 +22,8 @@ from headgate.expr.nodes import (
     walk,
 )
 from headgate.expr.parser import DEFAULT_LIMITS, ExpressionLimits, Reading, read
-from headgate.expr.types import Kind
+from headgate.expr.predicate import Operand, Writer, run
+from headgate.expr.types import Kind, Properties
 
 WORDS = {b"and": "&&", b"or": "||", b"not": "!", b"AND": "&&", b"OR": "||", b"NOT": "!"}
 WORD = re.compile(rb"[a-zA-Z][a-zA-Z0-9_.]*")
@@ -50,6 +51,70 @@ def explain(text: str | bytes, limits: ExpressionLimits = DEFAULT_LIMITS) -> Exp
     if keys == () and not warnings:
         warnings.append("no message can match")
     return Explanation(reading.text, reading.tree, keys, tuple(warnings))
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A part of an expression, and what it came to for a message."""
+
+    tree: Tree
+    is_reached: bool
+    """Whether the evaluation came to it."""
+    value: object
+    """A boolean, a number, a text, or the `Failure` that ended the evaluation here."""
+    parts: tuple[Traced, ...]
+
+
+def traced(tree: Tree, properties: Properties) -> Traced:
+    """What every part of an expression comes to. The root is what the predicate evaluates to."""
+    writer = _TracingWriter()
+    writer.result(tree)
+    reached: list[int] = []
+    values: dict[int, object] = {}
+    result = run(writer, {"reach": reached.append, "values": values})(properties)
+    seen = set(reached)
+
+    def follow(part: Tree, number: int) -> tuple[Traced, int]:
+        """The part with this number, in the order in which trees are walked, and the next one."""
+        found, following = [], number + 1
+        for inner in _parts(part):
+            each, following = follow(inner, following)
+            found.append(each)
+        value = values.get(number, result) if number in seen else None
+        return Traced(part, number in seen, value, tuple(found)), following
+
+    root, _ = follow(tree, 0)
+    return Traced(tree, True, result, root.parts)
+
+
+def _parts(tree: Tree) -> tuple[Tree, ...]:
+    match tree:
+        case Unary(_, operand):
+            return (operand,)
+        case Binary(_, left, right):
+            return left, right
+    return ()
+
+
+class _TracingWriter(Writer):
+    """Writes the Python that evaluates, and between its lines that each part was come to and what
+    it came to. Parts are numbered in the order in which they are written down: from the left, an
+    operator before its operands."""
+
+    def __init__(self) -> None:
+        super().__init__(explicit=True)
+        self._next = 0
+
+    def result(self, tree: Tree) -> None:
+        self.emit(f"return {self.boolean(tree)}")
+
+    def operand(self, tree: Tree) -> Operand:
+        number = self._next
+        self._next += 1
+        self.emit(f"reach({number})")
+        text, kind = super().operand(tree)
+        self.emit(f"values[{number}] = {text}")
+        return text, kind
 
 
 def drawn(tree: Tree) -> str:

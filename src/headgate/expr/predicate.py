@@ -19,9 +19,10 @@ What the writer makes of ``x >= 0 || s == "a"``, for `matches`::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TypeAlias, cast
 
 from headgate.expr.nodes import (
@@ -89,6 +90,7 @@ def compile_expression(text: str | bytes, limits: ExpressionLimits = DEFAULT_LIM
     return Predicate(reading.text, reading.tree)
 
 
+EMPTY: Mapping[str, object] = MappingProxyType({})
 CLASSES = {Kind.INTEGER: "int", Kind.STRING: "str", Kind.BOOLEAN: "bool"}
 OUT_OF_RANGE = "not MIN <= {0} <= MAX"
 GLOBALS: dict[str, object] = {
@@ -109,10 +111,15 @@ GLOBALS: dict[str, object] = {
 def _compiled(tree: Tree, *, explicit: bool) -> Evaluate:
     writer = Writer(explicit)
     writer.result(tree)
+    return run(writer)
+
+
+def run(writer: Writer, more: Mapping[str, object] = EMPTY) -> Evaluate:
+    """The function that a writer wrote; `more` are names that it uses besides ours."""
     arguments = ", ".join(writer.constants)
     body = "\n".join(writer.lines)
     source = f"def make({arguments}):\n def predicate(properties):\n{body}\n return predicate\n"
-    namespace = dict(GLOBALS)
+    namespace = {**GLOBALS, **more}
     exec(compile(source, "<expression>", "exec"), namespace)
     make = cast(Callable[..., Evaluate], namespace["make"])
     return make(*writer.constants.values())

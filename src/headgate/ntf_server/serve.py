@@ -41,8 +41,9 @@ from headgate.ntf_server.status import tables
 from headgate.server import clock, log, systemd
 from headgate.server.admin import tokens
 from headgate.server.admin.common import COMMON_PATHS, CommonPages, guarded
-from headgate.server.admin.guard import Names, Visitors
+from headgate.server.admin.guard import Names, Tokens, Visitors
 from headgate.server.admin.http_server import serving
+from headgate.server.admin.login import Login
 from headgate.server.clock import Clock
 from headgate.server.file_descriptors import DESCRIPTORS_RESERVED, raise_limit
 from headgate.server.identity import Identity
@@ -130,14 +131,15 @@ class _NtfService(Service):
         make_directory(config)
         listening = stack.enter_context(bind("admin", config.admin.host, config.admin.port))
         token = stack.enter_context(tokens.kept(config, lasts=True))
-        visitors = Visitors()
+        visitors, known = Visitors(), Tokens(token.text)
+        login = Login(known, visitors, lambda peer: None)
         journal = journal_settings(config)
         folder = None if journal is None else journal.directory
         pages = CommonPages(
-            self.problems, self.status, self.metrics.exposition, STATUS_ROWS, folder, visitors
+            self.problems, self.status, self.metrics.exposition, STATUS_ROWS, folder, login
         )
         names = Names(config.admin.host, config.admin.names)
-        app = guarded(pages.routes(COMMON_PATHS), COMMON_PATHS, token.text, names, visitors)
+        app = guarded(pages.routes(COMMON_PATHS), COMMON_PATHS, known, names, visitors)
         host, port = listening.getsockname()[:2]
         served = await stack.enter_async_context(serving(app, listening))
         self.host.watch(self.metrics.observe)

@@ -15,11 +15,17 @@ if TYPE_CHECKING:
 
 def waits_for_restart(running: ServerConfig, new: ServerConfig) -> list[str]:
     """The keys whose new values a router takes over only when it starts again."""
+    changed = changed_keys(running, new)
+    return [k for k in changed if not k.startswith(("domains.", "log.level"))]
+
+
+def changed_keys(running: ServerConfig, new: ServerConfig) -> list[str]:
+    """The keys that have other values."""
     before, after = ({e.key: e.value for e in config.entries} for config in (running, new))
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
     before_secrets, after_secrets = dict(secrets(running)), dict(secrets(new))
     changed |= {key for key, value in after_secrets.items() if value != before_secrets.get(key)}
-    return sorted(k for k in changed if not k.startswith(("domains.", "log.level")))
+    return sorted(changed)
 
 
 def secrets(section: DataclassInstance, path: str = "") -> Iterator[tuple[str, object]]:

@@ -22,7 +22,7 @@ from headgate.core.commands import (
     Tick,
 )
 from headgate.core.effects import Effect
-from headgate.core.facts import Fact, RouterStarted, SegmentsExpired, TurnFailed
+from headgate.core.facts import ChannelCounted, Fact, RouterStarted, SegmentsExpired, TurnFailed
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import MessageId, QueueId, Seq, SessionId
@@ -112,6 +112,7 @@ class Router:
         """The latest time beyond doubt."""
         self._domains = dict(domains)
         self._watchers: list[Callable[[Sequence[Fact]], None]] = []
+        self._channel_watchers: list[Callable[[Sequence[ChannelCounted]], None]] = []
         self._outlets: dict[SessionId, Outlet] = {}
         self.pulse = StoreHealth(store.probe)
         self.waits_for = ""
@@ -209,6 +210,14 @@ class Router:
         """Have a callback told the facts of each turn, after it is committed."""
         self._watchers.append(callback)
 
+    def unwatch(self, callback: Callable[[Sequence[Fact]], None]) -> None:
+        """Tell a callback nothing more."""
+        self._watchers.remove(callback)
+
+    def watch_channels(self, callback: Callable[[Sequence[ChannelCounted]], None]) -> None:
+        """Have a callback given, every second, what was published on which channel."""
+        self._channel_watchers.append(callback)
+
     # Sessions.
 
     def expect(self, wire: str) -> None:
@@ -272,10 +281,6 @@ class Router:
 
     def gauges(self) -> dict[str, float]:
         """Numbers that the core keeps as it goes; the store is not asked."""
-        return at_once(self.gauging())
-
-    def gauging(self) -> Slices[dict[str, float]]:
-        """The same in slices."""
         return status.gauges(self)
 
     def status(self) -> dict[str, object]:
@@ -357,7 +362,10 @@ class Router:
     def _pass_time(self) -> None:
         shard = self.broker.shard
         self.relieve()  # a net: everybody who may go on was woken when that came about
+        counted = self.broker.channels.counted(self.clock())
         if self.journal is not None:
-            shard.record(self.broker.channels.counted(self.clock()))
+            shard.record(counted)
+        for watcher in self._channel_watchers:
+            watcher(counted)
         if shard.shared.queues or shard.shared.sinks.records or self.journal is not None:
             self.turns.insist([Tick()])

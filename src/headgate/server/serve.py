@@ -20,9 +20,9 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
+from headgate.core.facts import AdminRefused
 from headgate.core.model.domain import Domain
 from headgate.core.model.value import EMPTY
-from headgate.core.turn.slices import Slices
 from headgate.errors import HeadgateError
 from headgate.server import clock, log, notice_file, systemd
 from headgate.server.admin import tokens
@@ -35,10 +35,11 @@ from headgate.server.admin.sinks import SinkAdmin
 from headgate.server.admin.tokens import Token
 from headgate.server.clock import Clock
 from headgate.server.config import Config, load_config
+from headgate.server.desk.desk import Desk
 from headgate.server.file_descriptors import raise_descriptors, sessions_possible
 from headgate.server.net.listener import bind
 from headgate.server.process import ready_file
-from headgate.server.reloading import waits_for_restart
+from headgate.server.reloading import changed_keys, waits_for_restart
 from headgate.server.router import Router
 from headgate.server.service import Service, run_service
 from headgate.server.state_directory import (
@@ -48,6 +49,7 @@ from headgate.server.state_directory import (
     make_directory,
     open_store,
 )
+from headgate.server.status import domain_gauges
 from headgate.server.wires.all_wires import WIRES
 from headgate.server.wires.resp import RESP, RespServer
 from headgate.server.wires.wire import Listening
@@ -110,6 +112,10 @@ class _Service(Service):
         self.started = config
         """What runs, except for what a reload has changed."""
         self._reloading: asyncio.Task[None] | None = None
+        self._reading = asyncio.Lock()
+        """One reload after another, whoever asks."""
+        self.is_draining = False
+        """Whether no new sessions are taken."""
         self.domain_names = set(config.domains)
         """All that the router has been told of."""
         self.play = play
@@ -128,16 +134,29 @@ class _Service(Service):
         """The wires that the configuration has, by name."""
         self.visitors = Visitors()
         self.metrics = Metrics()
+        self.desk = Desk(
+            self.router,
+            self.metrics,
+            stage=lambda: self.stage or ("draining" if self.is_draining else ""),
+            started=lambda: self.started,
+            latest=lambda: self.config,
+            operating=self,
+        )
         self.lines = log.FactLog(config.limits.log_lines_per_second, time.monotonic)
 
     # What the admin port asks.
 
     def problems(self) -> list[str]:
-        return [f"router: {self.stage}"] if self.stage else self.router.problems()
+        if self.stage:
+            return [f"router: {self.stage}"]
+        draining = ["router: draining"] if self.is_draining else []
+        return draining + self.router.problems()
 
-    def measured(self) -> Slices[bytes]:
-        kept = {} if self.stage else (yield from self.router.gauging())
-        return self.metrics.exposition(kept)
+    def measured(self) -> bytes:
+        if self.stage:
+            return self.metrics.exposition({})
+        gauges = self.router.gauges() | self.desk.gauges()
+        return self.metrics.exposition(gauges, domain_gauges(self.router.broker.shard))
 
     def status(self) -> Mapping[str, object]:
         return {"stage": self.stage} if self.stage else self.router.tables()
@@ -158,6 +177,7 @@ class _Service(Service):
         sinks = SinkAdmin(self.router, self._staging(stack), self._hub)
         token = stack.enter_context(tokens.kept(config, lasts=is_durable(config)))
         journal = journal_settings(config)
+        operator = config.admin.operator_token
         app = make_app(
             problems=self.problems,
             status=self.status,
@@ -168,6 +188,9 @@ class _Service(Service):
             queues=QueueAdmin(self.router),
             rows=config.limits.status_rows,
             token=token.text,
+            operator_token=None if operator is None else operator.reveal(),
+            more=self.desk.routes(),
+            refused=self._log_refused,
             names=Names(config.admin.host, config.admin.names),
             visitors=self.visitors,
         )
@@ -196,6 +219,7 @@ class _Service(Service):
                 host_port = dict(zip(("host", "port"), opened.address, strict=True))
                 ready[wire.name] = {**host_port, **opened.details}
         await stack.enter_async_context(sinks.opened())
+        await stack.enter_async_context(self.desk.opened())
         self.stage = ""
         if self.ready_file is not None:
             stack.enter_context(ready_file(self.ready_file, ready))
@@ -207,6 +231,10 @@ class _Service(Service):
         logger.info("serving", extra={"fields": fields})
         if self.play is None or await self._played(self.play, self._shown(addresses, token), stop):
             await self._until(stop, served)
+
+    def _log_refused(self, peer: str) -> None:
+        if not self.stage:
+            self.router.announce([AdminRefused(self.router.clock(), peer)])
 
     def _shown(self, addresses: Mapping[str, str], token: Token) -> dict[str, str]:
         """What a play is told, besides what is logged: how to get into the admin port."""
@@ -302,29 +330,49 @@ class _Service(Service):
         if self.stage:
             logger.warning("configuration not reloaded", extra={"fields": {"router": self.stage}})
             return
-        with systemd.reloading():
-            await self._take_over()
+        with systemd.reloading(), suppress(HeadgateError):  # which is logged
+            await self.reload_now()
 
-    async def _take_over(self) -> None:
-        """Use what the configuration says now."""
-        try:
-            # A thousand domains take half a second to be read, in which others are served.
-            new = await asyncio.to_thread(load_config, self.started.source, self.environ)
-            self._reload_certificates()
-            self.router.reconfigure(new.all_domains())
-        except HeadgateError as error:
-            fields = {"error": str(error), "kept": "the old one"}
-            logger.error("configuration not reloaded", extra={"fields": fields})
-            return
-        self.config = new
+    async def reload_now(self) -> tuple[list[str], list[str]]:
+        """Take over what may change; the keys that did, and those that wait for a restart."""
+        async with self._reading:
+            try:
+                new = await self._read()
+                self._reload_certificates()
+                self.router.reconfigure(new.all_domains())
+            except HeadgateError as error:
+                fields = {"error": str(error), "kept": "the old one"}
+                logger.error("configuration not reloaded", extra={"fields": fields})
+                raise
+            changed = changed_keys(self.config, new)
+            self.config = new
         logger.setLevel(new.log.level.upper())
         for warning in new.warnings:
             logger.warning("configuration", extra={"fields": {"warning": warning}})
         self.domain_names |= set(new.domains)
-        later = waits_for_restart(self.started, new)
-        later += sorted(f"domains.{name}" for name in self.domain_names - set(new.domains))
+        later = self._after_restart(new)
         counts = self._counts() | ({"after_restart": " ".join(later)} if later else {})
         logger.info("configuration reloaded", extra={"fields": counts})
+        return changed, later
+
+    async def compare(self) -> tuple[list[str], list[str]]:
+        """What a reload would change, and what would wait for a restart."""
+        new = await self._read()
+        return changed_keys(self.config, new), self._after_restart(new)
+
+    async def _read(self) -> Config:
+        """A thousand domains take half a second to be read, in which others are served."""
+        return await asyncio.to_thread(load_config, self.started.source, self.environ)
+
+    def _after_restart(self, new: Config) -> list[str]:
+        gone = sorted(f"domains.{name}" for name in self.domain_names - set(new.domains))
+        return waits_for_restart(self.started, new) + gone
+
+    def drain(self, is_draining: bool) -> None:
+        """Take no new sessions and be not ready, or be as before."""
+        self.is_draining = is_draining
+        for opened in self.listening.values():
+            opened.drain(is_draining)
 
     def _reload_certificates(self) -> None:
         """From the files that the router was started with. Where one cannot be used, the old one

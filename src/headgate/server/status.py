@@ -19,7 +19,7 @@ from headgate.core.model.domain import Domain
 from headgate.core.shard import Shard
 from headgate.core.shared.queue import DomainState, SharedQueue
 from headgate.core.shared.statistics import groups_of
-from headgate.core.turn.slices import GLANCE_UNITS, Slices, parts
+from headgate.core.turn.slices import Slices
 from headgate.journal.sealer_process import Journal
 from headgate.server.admin.pages import Table
 from headgate.server.driver import TurnDriver
@@ -31,17 +31,16 @@ if TYPE_CHECKING:
 # Gauges.
 
 
-def gauges(router: Router) -> Slices[dict[str, float]]:
-    """All of them, by the names that metrics.py describes, in slices: what is in flight is counted
-    session by session and queue by queue."""
+def gauges(router: Router) -> dict[str, float]:
+    """All of them, by the names that metrics.py describes. The core keeps them as it goes: what
+    they cost does not grow with sessions and queues."""
     shard = router.broker.shard
-    unconfirmed = yield from unconfirmed_gauges(shard, router.clock())
     return {
         **session_gauges(router.broker),
         **exclusive_gauges(shard),
         **channel_gauges(router.broker),
         **shared_gauges(shard),
-        **unconfirmed,
+        **unconfirmed_gauges(shard, router.clock()),
         **turn_gauges(router.turns),
         **journal_gauges(shard, router.journal),
         "clock_difference_seconds": time.time() - router.clock(),
@@ -73,11 +72,12 @@ def exclusive_gauges(shard: Shard) -> dict[str, float]:
 def channel_gauges(broker: Broker) -> dict[str, float]:
     """Channels, and what was published on them."""
     channels = broker.channels
+    published, deliveries = channels.totals()
     return {
         "channels": channels.count(Kind.EXACT) + channels.count(Kind.SHARDED),
         "patterns": channels.count(Kind.PATTERN),
-        "channel_messages": channels.published,
-        "channel_deliveries": channels.deliveries,
+        "channel_messages": published,
+        "channel_deliveries": deliveries,
     }
 
 
@@ -91,26 +91,34 @@ def shared_gauges(shard: Shard) -> dict[str, float]:
     }
 
 
-def unconfirmed_gauges(shard: Shard, now: float) -> Slices[dict[str, float]]:
-    """How many deliveries are not confirmed, and how old the oldest of exclusive queues is. The
-    first gate of a session is its oldest: each delivery makes a new one, at the end."""
-    count, oldest = 0, None
-    for session_states in parts(shard.session_states.items()):
-        for _, session_state in session_states:
-            if session_state.gates:
-                count += len(session_state.gates)
-                at = next(iter(session_state.gates.values())).oldest()
-                if at is not None and (oldest is None or at < oldest):
-                    oldest = at
-        yield GLANCE_UNITS
-    for queues in parts(list(shard.shared.queues.values())):
-        for queue in queues:
-            count += sum(len(app.outstanding) for app in queue.apps.values())
-        yield GLANCE_UNITS
+def unconfirmed_gauges(shard: Shard, now: float) -> dict[str, float]:
+    """How many deliveries are not confirmed, and how old the oldest of exclusive queues is."""
+    exclusive = shard.session_states.unconfirmed
+    oldest = exclusive.oldest()
     return {
-        "deliveries_unconfirmed": count,
+        "deliveries_unconfirmed": exclusive.count + shard.shared.totals.unconfirmed,
         "oldest_unconfirmed_seconds": 0.0 if oldest is None else max(0.0, now - oldest),
     }
+
+
+def domain_gauges(shard: Shard) -> list[tuple[str, dict[str, float]]]:
+    """Of each domain whose shared queues were used."""
+    unconfirmed = shard.shared.totals.unconfirmed_by_domain
+    return [
+        (
+            name,
+            {
+                "messages": state.meter.messages,
+                "bytes": state.meter.bytes,
+                "unconfirmed": unconfirmed[name],
+                "queues": state.queues,
+                "quota": state.meter.share(
+                    state.domain.domain_max_messages, state.domain.domain_max_bytes
+                ),
+            },
+        )
+        for name, state in shard.shared.states.items()
+    ]
 
 
 def turn_gauges(turns: TurnDriver) -> dict[str, float]:

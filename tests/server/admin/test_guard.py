@@ -8,19 +8,27 @@ import json
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import pytest
 
 from headgate.client.admin import ROWS
-from headgate.server.admin import guard
+from headgate.core.model.limits import Limits
+from headgate.server.admin import guard, login
 from headgate.server.admin.app import make_app
 from headgate.server.admin.guard import Names, Visitors
 from headgate.server.admin.http_server import serving
+from headgate.server.admin.queues import QueueAdmin
 from headgate.server.net.listener import bind
+from headgate.server.router import Router
+from headgate.store.memory import MemoryStore
 from tests.server.test_serve import CONFIG, Served
 
 TOKEN = "open sesame"
+OPERATOR = "open wide"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 JSON = {"Content-Type": "application/json"}
 PAGE = "http://evil.example"
@@ -68,7 +76,7 @@ def test_a_web_page_cannot_commit_for_a_sink(router: Served) -> None:
 def test_a_name_that_was_made_to_lead_here_is_refused(router: Served) -> None:
     for path in ("/status.json", "/sinks", "/journal/segments", "/metrics", "/healthz", "/readyz"):
         status, _, body = ask(router.port, "GET", path, Host="rebind.evil.example:8222")
-        assert status == 403
+        assert status == 421
         assert "admin.names" in json.loads(body)["error"]
 
 
@@ -131,7 +139,10 @@ def test_the_ready_file_names_the_file_of_a_configured_token(
 
 @asynccontextmanager
 async def served(
-    *, names: Names | None = None, visitors: Visitors | None = None
+    *,
+    names: Names | None = None,
+    visitors: Visitors | None = None,
+    refused: list[str] | None = None,
 ) -> AsyncIterator[int]:
     app = make_app(
         problems=lambda: ["store: disk full"],
@@ -141,6 +152,8 @@ async def served(
         token=TOKEN,
         names=names or Names("127.0.0.1"),
         visitors=visitors,
+        operator_token=OPERATOR,
+        refused=lambda peer: None if refused is None else refused.append(peer),
         explain=lambda queue, properties: {"queue": queue},
     )
     listening = bind("admin", "127.0.0.1", 0)
@@ -170,8 +183,8 @@ async def status_of(port: int, method: str, path: str, headers: dict[str, str]) 
         ({"Origin": "file://{here}"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "same-site"}, 403),
-        ({"Host": "evil.example"}, 403),
-        ({"Host": "evil.example", "Origin": "http://evil.example"}, 403),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "evil.example", "Origin": "http://evil.example"}, 421),
     ],
     ids=str,
 )
@@ -285,3 +298,177 @@ def test_who_was_let_in_has_to_leave_and_only_the_latest_are_known() -> None:
     assert visitors.admit(first) is None
     inside = [visitors.admit(code) for code in codes]
     assert all(each is not None and visitors.knows(each) for each in inside)
+
+
+HOSTS = {"ours": "{here}", "foreign": "rebind.evil.example"}
+ORIGINS = {"none": None, "ours": "http://{here}", "foreign": PAGE, "null": "null"}
+SITES = {"none": None, "typed": "none", "same-origin": "same-origin", "cross-site": "cross-site"}
+CREDENTIALS = {
+    "none": None,
+    "wrong": "Bearer wrong",
+    "token": f"Bearer {TOKEN}",
+    "operator": f"Bearer {OPERATOR}",
+    "cookie": "cookie",
+}
+
+
+def expected_code(host: str, origin: str, site: str, method: str, credential: str) -> int:
+    """Before anything else whose page asks, then who."""
+    if host == "foreign":
+        return 421
+    if origin in ("foreign", "null") or site == "cross-site":
+        return 403
+    if credential in ("none", "wrong"):
+        return 401
+    return 200 if method == "GET" else 503  # a router that is not ready explains nothing
+
+
+async def test_the_table_of_who_may_ask() -> None:
+    """Host, Origin, Sec-Fetch-Site, method and credential, each with each."""
+    visitors = Visitors()
+    async with served(visitors=visitors) as port:
+        cookie = f"headgate-{port}={visitors.enter(acts=False)}"
+        wrong = []
+        for keys in product(HOSTS, ORIGINS, SITES, ("GET", "POST"), CREDENTIALS):
+            host, origin, site, method, credential = keys
+            given = CREDENTIALS[credential]
+            headers = {
+                "Host": HOSTS[host],
+                "Origin": ORIGINS[origin],
+                "Sec-Fetch-Site": SITES[site],
+                "Authorization": None if given == "cookie" else given,
+                "Cookie": cookie if given == "cookie" else None,
+                "Content-Type": "application/json",
+            }
+            here = f"127.0.0.1:{port}"
+            sent = {k: v.format(here=here) for k, v in headers.items() if v is not None}
+            path = "/status.json" if method == "GET" else "/explain"
+            code = await status_of(port, method, path, sent)
+            if code != expected_code(*keys):
+                wrong.append((keys, code))
+    assert wrong == []
+
+
+async def test_every_answer_says_what_a_browser_may_do_with_it() -> None:
+    async with served() as port:
+        for path, headers in (("/healthz", {}), ("/nope", {}), ("/healthz", {"Host": "evil"})):
+            _, answered, _ = await asyncio.to_thread(ask, port, "GET", path, b"", **headers)
+            assert "script-src 'self'" in answered["content-security-policy"]
+            assert "trusted-types 'none'" in answered["content-security-policy"]
+            assert answered["x-content-type-options"] == "nosniff"
+            assert answered["referrer-policy"] == "same-origin"
+            assert answered["cross-origin-opener-policy"] == "same-origin"
+            assert "access-control-allow-origin" not in answered
+
+
+# The login.
+
+
+@pytest.mark.parametrize(
+    ("token", "kind", "acts"),
+    [
+        (TOKEN, "application/x-www-form-urlencoded", False),
+        (OPERATOR, "application/x-www-form-urlencoded", True),
+        (OPERATOR, "application/json", True),
+    ],
+)
+async def test_a_token_becomes_a_cookie(token: str, kind: str, acts: bool) -> None:
+    visitors = Visitors()
+    is_json = kind == "application/json"
+    body = json.dumps({"token": token}) if is_json else urlencode({"token": token})
+    async with served(visitors=visitors) as port:
+        origin = f"http://127.0.0.1:{port}"
+        status, headers, _ = await asyncio.to_thread(
+            ask, port, "POST", "/login", body.encode(), Content_Type=kind, Origin=origin
+        )
+        assert status == (200 if is_json else 303)
+        cookie, *flags = headers["set-cookie"].split("; ")
+        assert {flag.lower() for flag in flags} >= {"httponly", "samesite=strict", "path=/"}
+        assert "secure" not in {flag.lower() for flag in flags}
+        shown = cookie.partition("=")[2]
+        assert visitors.may_act(shown) is acts
+        assert (await asyncio.to_thread(ask, port, "GET", "/", Cookie=cookie))[0] == 200
+        left = await asyncio.to_thread(
+            ask, port, "POST", "/logout", b"{}", Cookie=cookie, Content_Type="application/json"
+        )
+        assert left[0] == 200
+        assert (await asyncio.to_thread(ask, port, "GET", "/", Cookie=cookie))[0] == 401
+
+
+async def test_a_cookie_that_came_by_tls_goes_by_tls_only() -> None:
+    async with served() as port:
+        _, headers, _ = await asyncio.to_thread(
+            ask,
+            port,
+            "POST",
+            "/login",
+            f"token={TOKEN}".encode(),
+            Origin=f"https://127.0.0.1:{port}",
+            Content_Type="application/x-www-form-urlencoded",
+        )
+        assert headers["set-cookie"].startswith("__Host-headgate-")
+        assert "; Secure" in headers["set-cookie"]
+        cookie = headers["set-cookie"].partition(";")[0]
+        assert (await asyncio.to_thread(ask, port, "GET", "/", Cookie=cookie))[0] == 200
+
+
+async def test_a_wrong_token_waits_and_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(login, "asyncio", SimpleNamespace(sleep=sleep))
+    refused: list[str] = []
+    async with served(refused=refused) as port:
+        form = {"Content_Type": "application/x-www-form-urlencoded"}
+        status, headers, _ = await asyncio.to_thread(
+            ask, port, "POST", "/login", b"token=nope", **form
+        )
+        assert (status, headers["location"]) == (303, "/login?wrong")
+        assert "set-cookie" not in headers
+        as_json = {"Content_Type": "application/json"}
+        for body, code in ((b'{"token": "nope"}', 401), (b"[1]", 400), (b"x" * 5000, 413)):
+            assert (await asyncio.to_thread(ask, port, "POST", "/login", body, **as_json))[
+                0
+            ] == code
+    assert refused == ["127.0.0.1"] * 2
+    assert slept == [1.0] * 2
+
+
+async def test_only_so_many_log_in_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(login, "AT_ONCE", 0)
+    async with served() as port:
+        body = f"token={TOKEN}".encode()
+        assert (await asyncio.to_thread(ask, port, "POST", "/login", body))[0] == 503
+
+
+async def test_a_browser_without_a_cookie_is_led_to_the_form() -> None:
+    async with served() as port:
+        html = {"Accept": "text/html,*/*"}
+        status, headers, _ = await asyncio.to_thread(ask, port, "GET", "/", b"", **html)
+        assert (status, headers["location"]) == (303, "/login")
+        assert (await asyncio.to_thread(ask, port, "GET", "/api/v1/me", b"", **html))[0] == 401
+
+
+async def test_only_an_operator_empties_queues_if_there_is_one() -> None:
+    router = Router(store=MemoryStore(), domains={}, limits=Limits())
+    await router.start()
+    app = make_app(
+        problems=list,
+        status=dict,
+        metrics=bytes,
+        rows=5,
+        token=TOKEN,
+        operator_token=OPERATOR,
+        queues=QueueAdmin(router),
+    )
+    listening = bind("admin", "127.0.0.1", 0)
+    async with serving(app, listening):
+        port = listening.getsockname()[1]
+        body = b'{"queue": "bmq://a/b"}'
+        for token, code in ((TOKEN, 403), (OPERATOR, 409)):
+            headers = {"Authorization": f"Bearer {token}", "Content_Type": "application/json"}
+            answered = await asyncio.to_thread(ask, port, "DELETE", "/queues", body, **headers)
+            assert answered[0] == code
+    await router.stop()

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TypeAlias
 
 from headgate.core.channels.audience import Audience, Form, FrameGroup, Kind, Named
 from headgate.core.channels.channel_counts import ChannelCounts
@@ -39,6 +40,10 @@ AUDIENCES = 8192
 """Channels whose audience is remembered from pass to pass. Beyond it all are forgotten."""
 UNHEARD = 32
 """New channels that nobody hears are published to in a row, if every pattern is a quick one."""
+
+
+Tap: TypeAlias = Callable[[bytes, Sequence[bytes]], None]
+"""A channel, and what was published on it."""
 
 
 class Channels:
@@ -68,6 +73,8 @@ class Channels:
         self._ready: list[tuple[bytes, Sequence[SessionId], int]] = []
         self.is_unwritten = False
         """Whether there is something to take."""
+        self.tap: Tap | None = None
+        """Told of everything that is published, while somebody looks."""
 
     # Subscribing.
 
@@ -219,6 +226,10 @@ class Channels:
         """The names that somebody is subscribed to."""
         return iter(self._registries[kind])
 
+    def patterns_of(self, channel: bytes) -> tuple[bytes, ...]:
+        """The patterns that match a channel."""
+        return self._patterns.matching(channel, remember=False)
+
     def count(self, kind: Kind) -> int:
         return len(self._registries[kind])
 
@@ -289,6 +300,8 @@ class Channels:
                 audience.published += 1
                 audience.size += len(body)
                 counts.append(0)
+                if self.tap is not None:
+                    self.tap(channel, (body,))
             if unheard >= every:
                 if is_over is not None and is_over():
                     break
@@ -315,6 +328,8 @@ class Channels:
                 frames += 1
                 frame_bytes += len(frame)
             self._logged(frames, frame_bytes)
+        if self.tap is not None:
+            self.tap(channel, (body,))
         return audience.receivers
 
     def publish_all(self, kind: Kind, channel: bytes, bodies: Sequence[bytes]) -> int:
@@ -335,6 +350,8 @@ class Channels:
                 self._speaking.append(frame_group)
             frame_group.log.append((self._frames, frames, len(bodies)))
             self._logged(self._frames + len(bodies), len(frames))
+        if self.tap is not None:
+            self.tap(channel, bodies)
         return audience.receivers
 
     def _logged(self, frames: int, frame_bytes: int) -> None:
@@ -413,14 +430,17 @@ class Channels:
     @property
     def published(self) -> int:
         """Messages published to somebody or nobody, since the start."""
-        self._fold()
-        return self._counts.published
+        return self.totals()[0]
 
     @property
     def deliveries(self) -> int:
         """Receivers of all of them."""
+        return self.totals()[1]
+
+    def totals(self) -> tuple[int, int]:
+        """Both at once."""
         self._fold()
-        return self._counts.deliveries
+        return self._counts.published, self._counts.deliveries
 
     def _fold(self) -> None:
         """Take what the audiences counted into the counts by channel."""

@@ -320,6 +320,22 @@ class BlockedPublishers:
         self._publishers.clear()
         return woken
 
+    def blocker(self, publisher: SessionId) -> SessionId | None:
+        """Whom a publisher waits for."""
+        return self._blocker_of.get(publisher)
+
+    def blockers(self) -> Iterator[SessionId]:
+        """Those that somebody waits for."""
+        return iter(self._publishers)
+
+    def held_up(self, blocker: SessionId) -> int:
+        """How many wait for a session."""
+        return len(self._publishers.get(blocker, ()))
+
+    def held_up_by(self, blocker: SessionId) -> Iterator[SessionId]:
+        """Who waits for a session."""
+        return iter(self._publishers.get(blocker, ()))
+
     def __iter__(self) -> Iterator[tuple[SessionId, SessionId]]:
         """Who waits, and for whom."""
         return iter(self._blocker_of.items())

@@ -4,24 +4,58 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Protocol
 
 from headgate.core.delivery.mailbox import Mailbox
 from headgate.core.model.ids import SessionId
 
 
+class Traffic(Protocol):
+    """What went through the socket of a session. Whoever has the socket counts."""
+
+    bytes_in: int
+    bytes_out: int
+    heard: float
+    """When the client last sent something, by the clock of whoever counts."""
+
+
+class NoTraffic:
+    """Of a session without a socket."""
+
+    bytes_in = 0
+    bytes_out = 0
+    heard = 0.0
+
+
+NO_TRAFFIC: Traffic = NoTraffic()
+
+
 class Session:
     """One connection's life."""
 
-    __slots__ = ("id", "mailbox", "name", "opened", "wire")
+    __slots__ = ("agent", "called", "id", "mailbox", "opened", "peer", "traffic", "user", "wire")
 
     def __init__(
         self, id: SessionId, wire: str, name: str, opened: float, mailbox: Mailbox
     ) -> None:
         self.id = id
         self.wire = wire
-        self.name = name
+        self.called = name
+        """What it calls itself."""
+        self.peer = ""
+        """Its address, where the wire keeps it."""
+        self.agent = ""
+        """The library or program that it says it is."""
+        self.user = ""
+        """Whom it has shown to be."""
         self.opened = opened
         self.mailbox = mailbox
+        self.traffic = NO_TRAFFIC
+
+    @property
+    def name(self) -> str:
+        """What facts and the log call it."""
+        return " ".join(part for part in (self.peer, self.called) if part)
 
 
 class Sessions:

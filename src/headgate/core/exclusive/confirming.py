@@ -64,6 +64,7 @@ class Confirming:
             return
         # S000-33: the gate opens, the message goes and the next is found in one turn.
         turn.undo.pop(state.gates, queue)
+        turn.gated.add(session)
         if command.messages:
             turn.confirmed(session, queue, command.messages[0])
             at = gate.outstanding[command.messages[0]][1]

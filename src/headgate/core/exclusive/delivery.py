@@ -58,6 +58,7 @@ class ExclusiveDelivery:
         # S000-29, S000-32, S000-41: the delivery itself shuts the gate, under its id and time.
         gate.admit(head.message.id, head.message.size, turn.now)
         turn.undo.put(state.gates, queue, gate)
+        turn.gated.add(session)
         delivery = Deliver(session, queue, head.message, ref, parties=cached.record.parties)
         fact = Delivered(turn.now, queue, WHOLE, head.message.id, session, 0)
         if ref is None:

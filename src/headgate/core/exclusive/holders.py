@@ -92,6 +92,7 @@ class Holders:
             # S000-16, S000-17, SMP-6: nothing of the queue is left to deliver or to confirm.
             turn.undo.discard(state.queues, queue)
             turn.undo.pop(state.gates, queue)
+            turn.gated.add(session)
             # S000-3, S000-44, S000-47: what waits for room is for the subscriber of the moment.
             turn.undo.pop(state.waiting, queue)
         turn.forget_pushes(session, queue)

@@ -35,6 +35,8 @@ class Services:
 
     def __init__(self, session_states: SessionStates) -> None:
         self._session_states = session_states
+        self._members: dict[SessionId, SessionState] = {}
+        """The sessions that are a service's."""
         # S000-7, S004-4, SMP-28: of all sessions of a service one is its subscriber.
         self.subscribers: Registry[ServiceId, bool] = Registry(exclusive=True)
 
@@ -45,11 +47,8 @@ class Services:
     def queues(self) -> int:
         """Queues that sessions receive as the subscribers of their services."""
         # S004-13, ACC-61: counted from what sessions have now, so it is exact at any time.
-        return sum(
-            state.membership.tally.count
-            for _, state in self._session_states.items()
-            if state.membership is not None
-        )
+        memberships = (state.membership for state in self._members.values())
+        return sum(each.tally.count for each in memberships if each is not None)
 
     def subscribe(self, command: SubscribeService, turn: Turn) -> None:
         """Answer at once with the router's own tally; the messages follow with the sweep.
@@ -151,6 +150,7 @@ class Services:
 
     def disconnect(self, session: SessionId, state: SessionState, turn: Turn) -> None:
         if state.membership is not None:
+            turn.undo.pop(self._members, session)
             service = state.membership.service
             before = self.subscribers.roster(service)
             # S001-36, SMP-34: the live subscription ends; associations are in the store and stay.
@@ -162,6 +162,7 @@ class Services:
     ) -> ServiceMembership:
         if state.membership is None:
             turn.undo.assign(state, "membership", ServiceMembership(service))
+            turn.undo.put(self._members, session, state)
         membership = state.membership
         assert membership is not None, "the membership was just made"
         assert membership.service == service, "a session has one identity"
@@ -189,6 +190,7 @@ class Services:
         # S001-45, S001-59, S001-63: nothing is left of the old one, so the next is a whole one.
         turn.undo.assign(state, "membership", ServiceMembership(service))
         turn.undo.assign(state, "gates", {})
+        turn.gated.add(other)
         turn.forget_pushes(other)
         # S004-8: what waited for room goes with the service.
         turn.undo.assign(state, "waiting", {})

@@ -74,6 +74,7 @@ class Subscribing:
         turn.effects.append(Granted(session, command.ref, queue, service))
         # S000-79, S004-47, SMP-4, SMP-8: who subscribes again is given the head again.
         turn.undo.pop(state.gates, queue)
+        turn.gated.add(session)
         self._delivery.offer(session, state, cached, turn)
 
     def get(self, command: Get, turn: Turn) -> None:

@@ -135,7 +135,7 @@ class App:
         self._replace(session, subscriptions, undo)
         if texts:
             # S003-16, S003-23, BMQ-25, BMQ-42: a change holds for what nobody took so far.
-            self._look_at_all_again(undo)
+            self.look_at_all_again(undo)
 
     def _replace(
         self, session: SessionId, subscriptions: tuple[Subscription, ...] | None, undo: Undo
@@ -186,7 +186,7 @@ class App:
             undo.put(self.places, session, self.last_place)
         return self.places[session]
 
-    def _look_at_all_again(self, undo: Undo) -> None:
+    def look_at_all_again(self, undo: Undo) -> None:
         """Put aside or waiting for somebody: all of it goes back in line."""
         for group in {group for groups in self.waiting.values() for group in groups}:
             undo.assign(group, "waiting", deque())

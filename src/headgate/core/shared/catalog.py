@@ -108,6 +108,8 @@ class Catalog:
             turn.facts.extend(
                 AppRemoved(turn.now, queue_id, app, count) for app, count in gone.items()
             )
+            for each in queue.apps.values():
+                self._delivery.note(queue, each)
             self.plan(queue)
 
     def _enlist(self, queue: SharedQueue, turn: Turn) -> None:
@@ -138,6 +140,8 @@ class Catalog:
         if batch.create.pop(queue.id, None) is None:
             batch.remove.add(queue.id)
         self._delivery.leave_out({queue.id})
+        for app in queue.apps.values():
+            self._delivery.note(queue, app)
         turn.facts.append(QueueDeleted(turn.now, queue.id, 0))
 
 

@@ -11,7 +11,7 @@ message waits behind it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Generator, Iterator, Sequence
+from collections.abc import Container, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 
@@ -45,6 +45,8 @@ class SharedDelivery:
         self._bodies = bodies
         self._touched: dict[tuple[QueueId, AppId], tuple[SharedQueue, App, list[Group]]] = {}
         """Apps to look at in this turn, with the groups that got room."""
+        self._changed: dict[tuple[QueueId, AppId], tuple[SharedQueue, App]] = {}
+        """Apps of which this turn may have changed what is undelivered or unconfirmed."""
         self._unsampled: dict[Groups, Properties] = {}
         """Apps by their groups, and a message that each looked at since it was sampled."""
 
@@ -52,6 +54,16 @@ class SharedDelivery:
         _, _, groups = self._touched.setdefault((queue.id, app.id), (queue, app, []))
         if roomy is not None and roomy not in groups:
             groups.append(roomy)
+        self._changed[queue.id, app.id] = (queue, app)
+
+    def note(self, queue: SharedQueue, app: App) -> None:
+        """Something of an app changed that is no reason to look at it."""
+        self._changed[queue.id, app.id] = (queue, app)
+
+    def take_changed(self) -> Iterable[tuple[SharedQueue, App]]:
+        """The turn has happened: the apps that it changed."""
+        changed, self._changed = self._changed, {}
+        return changed.values()
 
     def make(self, turn: Turn) -> None:
         """Look at everything that was touched."""
@@ -83,10 +95,12 @@ class SharedDelivery:
             groups = dict.fromkeys(group for found in app.waiting.values() for group in found)
             roomy = [group for group in groups if group.next_open() is not None]
             self._touched[queue.id, app.id] = (queue, app, roomy)
+            self.note(queue, app)
 
     def abandon(self) -> None:
         """The turn did not happen."""
         self._touched.clear()
+        self._changed.clear()
 
     def _offering(
         self, queue: SharedQueue, app: App, roomy: list[Group], turn: Turn

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
-from headgate.core.commands import Close, Configure, GiveBack, Interest, Look, Open
+from headgate.core.commands import (
+    Close,
+    Configure,
+    GiveBack,
+    Interest,
+    Look,
+    LookAgain,
+    Open,
+)
 from headgate.core.facts import AccessDenied, AppUnknown, Subscribed, Unsubscribed
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.model.domain import Mode
@@ -154,6 +162,17 @@ class Opening:
         """The mailbox has room again."""
         if session_state.opened:
             self._delivery.hold(session, held=False, turn=turn)
+
+    def look_again(self, command: LookAgain, turn: Turn) -> None:
+        """Have what was put aside looked at once more. The queue may be gone, or the app."""
+        queue = self._context.queues.get(command.queue)
+        app = queue.apps.get(command.app) if queue is not None else None
+        if queue is None or app is None:
+            turn.fail(command.session, command.ref, command.queue, NoSuchQueue(command.queue))
+            return
+        app.look_at_all_again(turn.undo)
+        self._delivery.touch(queue, app)
+        turn.done(command.session, command.ref)
 
     def look_on(self, command: Look, turn: Turn) -> None:
         """The queue may be gone, or the app."""

@@ -22,6 +22,7 @@ from headgate.core.shared.reconfiguring import Reconfiguring
 from headgate.core.shared.releasing import Releasing
 from headgate.core.shared.returning import Returning
 from headgate.core.shared.sinks import Sinks
+from headgate.core.shared.totals import SharedTotals
 from headgate.core.shared.upkeep import Upkeep
 from headgate.core.turn.sequence import NumberSequence
 from headgate.core.turn.session_state import SessionStates
@@ -49,6 +50,7 @@ class SharedQueues:
         self.queues = context.queues
         self.states = context.states
         self._delivery = SharedDelivery(context.queues, session_states, self.bodies)
+        self.totals = SharedTotals(context.queues)
         releasing = Releasing(context, self._delivery)
         expiry = Expiry(context, self._delivery, releasing)
         catalog = Catalog(context, self._delivery, releasing, expiry)
@@ -75,6 +77,7 @@ class SharedQueues:
 
     def settle(self, turn: Turn) -> None:
         """The turn has happened: keep bodies and remembered ids true and within their bounds."""
+        self.totals.follow(self._delivery.take_changed())
         if not self.queues:
             return
         for group in turn.met:

@@ -63,10 +63,14 @@ class Meter:
             bytes_max is None or 5 * self.bytes < 4 * bytes_max
         ):
             return Capacity.NORMAL
-        share = max(_share(self.messages, messages_max), _share(self.bytes, bytes_max))
+        share = self.share(messages_max, bytes_max)
         if share >= 1:
             return Capacity.FULL
         return Capacity.HIGH if share >= HIGH_MARK else Capacity.NORMAL
+
+    def share(self, messages_max: int | None, bytes_max: int | None) -> float:
+        """The part of the limits that is used, of the one that is used more."""
+        return max(_share(self.messages, messages_max), _share(self.bytes, bytes_max))
 
 
 def _share(amount: int, limit: int | None) -> float:

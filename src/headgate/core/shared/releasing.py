@@ -59,6 +59,7 @@ class Releasing:
         """An app is done with a message; the last one deletes it."""
         apps = tuple(name for name in entry.apps if name != app.id)
         app.forget(entry.seq, turn.undo)
+        self._delivery.note(queue, app)
         # S003-10, BMQ-72: the last app that is done with a message deletes it.
         if not apps:
             self.delete(queue, entry, turn)
@@ -74,6 +75,7 @@ class Releasing:
             if entry.seq in app.outstanding:
                 self._delivery.take_back(queue, app, entry.seq, turn)
             app.forget(entry.seq, turn.undo)
+            self._delivery.note(queue, app)
         self.delete(queue, entry, turn)
 
     def delete(self, queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:

@@ -100,4 +100,5 @@ def _row(app: App, group: Group) -> dict[str, object]:
         "in_flight": sum(len(gate.outstanding) for gate in gates),
         "in_flight_bytes": sum(gate.size for gate in gates),
         "waiting": app.waiting_for(group),
+        "window": sum(gate.window.messages for gate in gates),
     }

@@ -65,6 +65,10 @@ class Outbox:
         self._name_of = name_of
         self._shared = shared
         self._waiting: list[FactTuple] = []
+        self.recorded = 0
+        """Facts that were to wait for a transaction, since the start."""
+        self.stored = 0
+        """Of these, those that are in the store, in their order."""
         self._taken = 0
         self._bodies = 0
         self._second = 0
@@ -86,7 +90,9 @@ class Outbox:
 
     def record(self, facts: Iterable[Fact]) -> None:
         """Facts without a transaction of their own: they wait for the next one."""
-        self._waiting += self.tuples(facts)
+        tuples = self.tuples(facts)
+        self.recorded += len(tuples)
+        self._waiting += tuples
 
     def row(self, facts: Sequence[FactTuple]) -> OutboxRow | None:
         """The row for a transaction: what waited, then the facts of the turn."""
@@ -102,6 +108,7 @@ class Outbox:
     def committed(self, row: OutboxRow) -> None:
         """The row is in the store, and what waited is in it."""
         del self._waiting[: self._taken]
+        self.stored += self._taken
         self.found(row.last, row.size)
 
     def found(self, last: int, size: int) -> None:

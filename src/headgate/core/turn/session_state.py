@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from headgate.core.commands import Sweep
 from headgate.core.delivery.gate import Gate
 from headgate.core.delivery.sessions import Sessions
 from headgate.core.model.ids import AppId, MessageId, QueueId, ServiceId, SessionId
 from headgate.core.model.tally import NOTHING, Tally
 from headgate.core.turn.turn import Turn
+from headgate.core.turn.unconfirmed import Unconfirmed
 from headgate.core.turn.undo import Undo
 
 
@@ -80,6 +83,7 @@ class SessionStates:
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
         self._session_states: dict[SessionId, SessionState] = {}
+        self.unconfirmed = Unconfirmed()
 
     def find(self, session: SessionId) -> SessionState | None:
         """The state of a session that is alive, if it has one."""
@@ -113,6 +117,17 @@ class SessionStates:
     def leave(self, session: SessionId, undo: Undo) -> None:
         """Remove the state of a session. It may be gone already, and usually is."""
         undo.pop(self._session_states, session)
+
+    def settle(self, gated: Iterable[SessionId]) -> None:
+        """The turn has happened: count what these sessions have unconfirmed now."""
+        for session in gated:
+            state = self._session_states.get(session)
+            # Each delivery makes a new gate, at the end: the first is the oldest.
+            first = next(iter(state.gates.values()), None) if state is not None else None
+            if state is None or first is None:
+                self.unconfirmed.set(session, 0, None)
+            else:
+                self.unconfirmed.set(session, len(state.gates), first.oldest())
 
     def __len__(self) -> int:
         return len(self._session_states)

@@ -82,6 +82,8 @@ class Turn:
     """So many messages of shared queues may still be removed because their time is over."""
     met: list[Matched] = field(default_factory=list)
     """Each time that something matched a message, counted when the turn has happened."""
+    gated: set[SessionId] = field(default_factory=set)
+    """Sessions whose unconfirmed deliveries of exclusive queues may be others now."""
     _full: set[SessionId] = field(default_factory=set)
     _pushed: dict[tuple[SessionId, QueueId], Pushed] = field(default_factory=dict)
     """The last that nobody asked for."""

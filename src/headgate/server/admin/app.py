@@ -7,16 +7,14 @@ keeps.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -24,15 +22,14 @@ from headgate.core.model.limits import KiB
 from headgate.core.model.message import PropertyValue
 from headgate.core.turn.slices import Slices
 from headgate.errors import HeadgateError
+from headgate.server.admin.bodies import property_of, read_body
 from headgate.server.admin.common import COMMON_PATHS, LOOPBACK, CommonPages, guarded
-from headgate.server.admin.guard import Names, Visitors
+from headgate.server.admin.guard import OPERATOR, Names, Tokens, Visitors
+from headgate.server.admin.login import Login
 from headgate.server.admin.queues import QueueAdmin
-from headgate.server.admin.responses import answer
+from headgate.server.admin.responses import Refusal, answer
 from headgate.server.admin.sinks import COMMIT_BYTES, SinkAdmin, checked
 from headgate.server.admin.staging import Place
-
-BODY_SECONDS = 30.0
-"""How long the body of a request may take; that of a sink's rows may take longer."""
 
 EXPLAIN_BYTES = 512 * KiB
 """The body of a question. Properties are less, but JSON makes up to six bytes of one."""
@@ -71,20 +68,26 @@ def make_app(
     explain: Callable[[str, Mapping[str, PropertyValue]], Slices[object] | object] | None = None,
     queues: QueueAdmin | None = None,
     token: str,
+    operator_token: str | None = None,
     names: Names = LOOPBACK,
     visitors: Visitors | None = None,
+    refused: Callable[[str], None] = lambda peer: None,
+    more: Sequence[Route] = (),
 ) -> Starlette:
-    """The application. `rows` bounds each list of the status; `token`, `names` and `visitors` say
-    who may ask."""
+    """The application. `rows` bounds each list of the status; the tokens, `names` and `visitors`
+    say who may ask, `refused` is called when somebody failed to log in, and `more` are routes of
+    the desk."""
     visitors = visitors or Visitors()
-    pages = CommonPages(problems, status, metrics, rows, journal, visitors)
+    tokens = Tokens(token, operator_token)
+    login = Login(tokens, visitors, refused)
+    pages = CommonPages(problems, status, metrics, rows, journal, login)
 
     async def sinks_json(request: Request) -> Response:
         known = [] if sinks is None else sinks.listing()
         return await pages.paged({"sinks": known}, request)
 
     async def explained(request: Request) -> Response:
-        queue, properties = _question(await _body(request, EXPLAIN_BYTES))
+        queue, properties = _question(await read_body(request, EXPLAIN_BYTES))
         if found := problems():
             raise HTTPException(503, "; ".join(found))
         assert explain is not None, "there is a route only if there is somebody to ask"
@@ -94,16 +97,19 @@ def make_app(
             raise HTTPException(400, str(error)) from None
 
     routes = [
+        *more,
         *pages.routes(LISTED),
         Route("/sinks", sinks_json),
         *([] if explain is None else [Route("/explain", explained, methods=["POST"])]),
         *([] if sinks is None else _sink_routes(sinks)),
-        *([] if queues is None else _queue_routes(queues, problems)),
+        *([] if queues is None else _queue_routes(queues, problems, tokens)),
     ]
-    return guarded(routes, LISTED, token, names, visitors)
+    return guarded(routes, LISTED, tokens, names, visitors)
 
 
-def _queue_routes(queues: QueueAdmin, problems: Callable[[], list[str]]) -> list[Route]:
+def _queue_routes(
+    queues: QueueAdmin, problems: Callable[[], list[str]], tokens: Tokens
+) -> list[Route]:
     """What an operator asks about shared queues; ``headgate queues`` is the other end."""
 
     async def asked(work: Callable[[], Awaitable[object]]) -> Response:
@@ -119,7 +125,9 @@ def _queue_routes(queues: QueueAdmin, problems: Callable[[], list[str]]) -> list
         return await asked(lambda: queues.listing(domain, after))
 
     async def purge(request: Request) -> Response:
-        wanted = _purging(await _body(request, EXPLAIN_BYTES))
+        if tokens.has_operator and not request.scope[OPERATOR]:
+            raise Refusal(403, "this needs the operator's token", "not_operator")
+        wanted = _purging(await read_body(request, EXPLAIN_BYTES))
         return await asked(
             lambda: queues.purge(wanted.queue, removes=wanted.removes, forced=wanted.forced)
         )
@@ -147,7 +155,7 @@ def _sink_routes(sinks: SinkAdmin) -> list[Route]:
 
     async def commit(request: Request) -> Response:
         sink, [batch] = checked(*request.path_params.values())
-        return answer(await sinks.commit(sink, batch, await _body(request, COMMIT_BYTES)))
+        return answer(await sinks.commit(sink, batch, await read_body(request, COMMIT_BYTES)))
 
     async def abort(request: Request) -> Response:
         sink, [batch] = checked(*request.path_params.values())
@@ -172,32 +180,4 @@ def _question(body: bytes) -> tuple[str, dict[str, PropertyValue]]:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         form = 'write {"queue": "bmq://DOMAIN/NAME", "properties": {"name": value}}'
         raise HTTPException(400, f"not a question: {error}; {form}") from None
-    return asked.queue, {name: _property(name, item) for name, item in asked.properties.items()}
-
-
-def _property(name: str, item: object) -> PropertyValue:
-    match item:
-        case bool() | int() | str():
-            return item
-        case {"hex": str(digits), **rest} if not rest:
-            with suppress(ValueError):
-                return bytes.fromhex(digits)
-    raise HTTPException(
-        400,
-        f"property {name!r}: a value is true or false, a whole number, a text, or bytes written"
-        ' as {"hex": "00ff"}',
-    )
-
-
-async def _body(request: Request, most: int) -> bytes:
-    body = bytearray()
-    with suppress(ClientDisconnect):  # then nobody waits for the answer
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                async for chunk in request.stream():
-                    body += chunk
-                    if len(body) > most:
-                        raise HTTPException(413, f"a body has at most {most} bytes here")
-        except TimeoutError:
-            raise HTTPException(408, "the body of the request did not come to its end") from None
-    return bytes(body)
+    return asked.queue, {name: property_of(name, item) for name, item in asked.properties.items()}

@@ -14,15 +14,16 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from headgate.core.turn.slices import Slices
 from headgate.journal.segments import IDENTITY_HEADER, NAME, identity_file, segments
-from headgate.server.admin.guard import KNOWN, Guard, Names, Visitors, cookie_name
+from headgate.server.admin.guard import KNOWN, Guard, Names, Tokens, Visitors
+from headgate.server.admin.login import Login
 from headgate.server.admin.metrics import CONTENT_TYPE
 from headgate.server.admin.pages import in_slices, page
-from headgate.server.admin.responses import answer
+from headgate.server.admin.responses import Refusal, answer, problem
 
 R = TypeVar("R")
 
@@ -33,7 +34,7 @@ COMMON_PATHS = ("/healthz", "/readyz", "/metrics", "/status.json", "/journal/seg
 
 class CommonPages:
     """The pages of one server. `problems` are what keeps it from being ready, `rows` bounds each
-    list of the status, and `visitors` are the browsers that may look."""
+    list of the status, and `login` lets browsers in."""
 
     def __init__(
         self,
@@ -42,14 +43,14 @@ class CommonPages:
         metrics: Callable[[], Slices[bytes] | bytes],
         rows: int,
         journal: Path | None,
-        visitors: Visitors,
+        login: Login,
     ) -> None:
         self._problems = problems
         self._status = status
         self._metrics = metrics
         self._rows = rows
         self._journal = journal
-        self._visitors = visitors
+        self._login = login
         self._at_work = asyncio.Lock()
         """Long answers are put together one after another: all at once, their slices would add
         up."""
@@ -69,7 +70,7 @@ class CommonPages:
         )
         return [
             Route("/", index),
-            Route("/login", self._login),
+            *self._login.routes(),
             *(Route(path, each) for path, each in zip(COMMON_PATHS, endpoints, strict=True)),
             Route("/journal/segments/{name}", self._download),
         ]
@@ -85,18 +86,6 @@ class CommonPages:
         """The page of some lists that the query asks for."""
         async with self._at_work:
             return answer(await page(lists, request.query_params, self._rows))
-
-    async def _login(self, request: Request) -> Response:
-        """Where an invitation leads: it is used up, and the browser remembers a cookie."""
-        code = request.query_params.get("code", "")
-        shown = self._visitors.admit(code) if request.method == "GET" else None
-        if shown is not None:
-            entered = RedirectResponse("/", 303, {"cache-control": "no-store"})
-            entered.set_cookie(cookie_name(request.scope), shown, httponly=True, samesite="strict")
-            return entered
-        if request.scope[KNOWN]:
-            return RedirectResponse("/", 303)
-        raise HTTPException(403, "this address was used before, or is not of this server")
 
     async def _healthz(self, request: Request) -> Response:
         return answer({"status": "ok"})
@@ -135,7 +124,7 @@ class CommonPages:
 def guarded(
     routes: Sequence[Route],
     listed: Sequence[str],
-    token: str,
+    tokens: Tokens,
     names: Names,
     visitors: Visitors,
 ) -> Starlette:
@@ -143,17 +132,17 @@ def guarded(
 
     async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException), "registered for this class"
-        detail: dict[str, object] = {"error": error.detail}
-        if error.status_code == 404:
-            detail = {"error": "no such path", "paths": listed}
-        return answer(detail, error.status_code, error.headers)
+        if error.status_code == 404 and not isinstance(error, Refusal):
+            return problem(Refusal(404, "no such path", "no_such_path"), paths=listed)
+        return problem(error)
 
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, token=token, names=names, visitors=visitors)],
+        middleware=[Middleware(Guard, tokens=tokens, names=names, visitors=visitors)],
         exception_handlers={HTTPException: refuse, Exception: _fail},
     )
 
 
 async def _fail(request: Request, error: Exception) -> Response:
-    return answer({"error": "the server failed to answer; its log says why"}, 500)
+    failed = Refusal(500, "the server failed to answer; its log says why")
+    return problem(failed)

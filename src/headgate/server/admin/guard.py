@@ -18,18 +18,44 @@ from http.cookies import CookieError, SimpleCookie
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headgate.client.admin import JSON, ROWS
-from headgate.server.admin.responses import answer
+from headgate.server.admin.responses import Refusal, problem
 
 Value = TypeVar("Value")
 
 OPEN_PATHS = ("/healthz", "/readyz", "/login")
 """What is answered without a token. ``/readyz`` then says no more than its status code."""
 
+OPEN_FOLDER = "/static/"
+"""Files of the page, which are the same for everybody: the form to log in needs some."""
+
 KNOWN = "headgate.known"
 """In the scope of a request: whether whoever asks knows the token."""
+
+OPERATOR = "headgate.operator"
+"""In the scope of a request: whether whoever asks knows the operator's token, and may act."""
+
+STREAMS = ("/api/v1/live", "/api/v1/tail")
+"""Answers without an end. They have places of their own, so that they take none of those who ask
+for something."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    " manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none';"
+    " require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    # With no-referrer a browser would say "Origin: null" with our own form.
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+"""What a browser may do with an answer: little."""
 
 READS = ("GET", "HEAD")
 NEAR = (b"none", b"same-origin")
@@ -38,38 +64,69 @@ NEAR = (b"none", b"same-origin")
 WORKING = 48
 """Requests of those who know the token that are under way at once."""
 
-VISITS_MAX = 16
+VISITS_MAX = 64
 """Invitations that were not used, and browsers that were let in: the oldest is forgotten."""
 
-VISIT_SECONDS = 12 * 3600.0
+VISIT_SECONDS = 8 * 3600.0
 """How long a browser that was let in may stay."""
 
 
 class Visitors:
-    """Browsers. An invitation lets one in, once; from then on it shows a cookie."""
+    """Browsers. An invitation lets one in, once, and so does a token; from then on it shows a
+    cookie. Only digests are kept, in memory: a restart lets nobody in."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._invited: dict[bytes, None] = {}
-        self._inside: dict[bytes, float] = {}
+        self._invited: dict[bytes, bool] = {}
+        self._inside: dict[bytes, tuple[float, bool]] = {}
+        """Until when each may stay, and whether it may act."""
 
-    def invite(self) -> str:
+    def invite(self, *, acts: bool = False) -> str:
         """A code that lets one browser in."""
         code = secrets.token_urlsafe(32)
-        _put(self._invited, _digest(code), None)
+        _put(self._invited, _digest(code), acts)
         return code
 
     def admit(self, code: str) -> str | None:
         """What a browser shows from now on, for a code that was not used yet."""
         if _digest(code) not in self._invited:
             return None
-        del self._invited[_digest(code)]
+        return self.enter(acts=self._invited.pop(_digest(code)))
+
+    def enter(self, *, acts: bool) -> str:
+        """What a browser shows from now on that has shown a token."""
         shown = secrets.token_urlsafe(32)
-        _put(self._inside, _digest(shown), self._clock() + VISIT_SECONDS)
+        _put(self._inside, _digest(shown), (self._clock() + VISIT_SECONDS, acts))
         return shown
 
+    def leave(self, shown: str) -> None:
+        """A browser logs out."""
+        self._inside.pop(_digest(shown), None)
+
     def knows(self, shown: str) -> bool:
-        return self._clock() < self._inside.get(_digest(shown), 0.0)
+        return self._clock() < self._inside.get(_digest(shown), (0.0, False))[0]
+
+    def may_act(self, shown: str) -> bool:
+        return self.knows(shown) and self._inside[_digest(shown)][1]
+
+
+class Tokens:
+    """The token to look, and the one to act if there is any. Compared so that the time it takes
+    tells nothing."""
+
+    def __init__(self, look: str, act: str | None = None) -> None:
+        self._look = look.encode()
+        self._act = None if act is None else act.encode()
+
+    @property
+    def has_operator(self) -> bool:
+        return self._act is not None
+
+    def knows(self, given: bytes) -> bool:
+        return hmac.compare_digest(given, self._look) or self.may_act(given)
+
+    def may_act(self, given: bytes) -> bool:
+        return self._act is not None and hmac.compare_digest(given, self._act)
 
 
 def _digest(secret: str) -> bytes:
@@ -123,9 +180,9 @@ def _is_loopback(host: str) -> bool:
 class Guard:
     """Lets requests through to the application, or answers them itself, unread."""
 
-    def __init__(self, app: ASGIApp, token: str, names: Names, visitors: Visitors) -> None:
+    def __init__(self, app: ASGIApp, tokens: Tokens, names: Names, visitors: Visitors) -> None:
         self.app = app
-        self._expected = b"Bearer " + token.encode()
+        self._tokens = tokens
         self._names = names
         self._visitors = visitors
         self._working = 0
@@ -134,79 +191,123 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        is_known = self._is_known(scope)
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
+            await send(message)
+
+        is_known, may_act = self._is_known(scope)
         refusal = self._refusal(scope, is_known)
         if refusal is not None:
-            status, error = refusal
-            headers = {"www-authenticate": "Bearer"} if status == 401 else {}
-            await answer({"error": error}, status, headers)(scope, receive, send)
+            await self._refuse(refusal, scope, receive, send_guarded)
             return
-        scope[KNOWN] = is_known
-        if scope["path"] in OPEN_PATHS:
-            await self.app(scope, receive, send)
+        scope[KNOWN], scope[OPERATOR] = is_known, may_act
+        if _is_open(scope) or scope["path"] in STREAMS:
+            await self.app(scope, receive, send_guarded)
             return
         self._working += 1
         try:
-            await self.app(scope, receive, send)
+            await self.app(scope, receive, send_guarded)
         finally:
             self._working -= 1
 
-    def _refusal(self, scope: Scope, is_known: bool) -> tuple[int, str] | None:
+    async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+        """Somebody who looks with a browser and has not logged in is led to the form."""
+        if refusal.status_code != 401:
+            await problem(refusal)(scope, receive, send)
+        elif scope["method"] == "GET" and _wants_page(scope):
+            await RedirectResponse("/login", 303)(scope, receive, send)
+        else:
+            refusal.headers = {"www-authenticate": "Bearer"}
+            await problem(refusal)(scope, receive, send)
+
+    def _refusal(self, scope: Scope, is_known: bool) -> Refusal | None:
         foreign = self._foreign(scope)
         if foreign is not None:
-            return 403, foreign
-        if scope["path"] in OPEN_PATHS:
+            return foreign
+        if _is_open(scope):
             return None
         if not is_known:
-            return 401, (
+            return Refusal(
+                401,
                 "say Authorization: Bearer TOKEN; the token is admin.token of the configuration,"
-                " or in the file admin.token of the state directory"
+                " or in the file admin.token of the state directory",
+                hint="with a browser, open /login",
             )
         wanted = ROWS if scope["method"] == "PUT" else JSON
         if scope["method"] not in READS and _kind(scope) != wanted.encode():
-            return 415, f"say Content-Type: {wanted}"
+            return Refusal(415, f"say Content-Type: {wanted}")
         if self._working >= WORKING:
-            return 503, f"{WORKING} requests are under way; ask again"
+            return Refusal(503, f"{WORKING} requests are under way; ask again", "busy")
         return None
 
-    def _foreign(self, scope: Scope) -> str | None:
+    def _foreign(self, scope: Scope) -> Refusal | None:
         """Why a request comes from a web page that is not ours, if it may."""
         hosts = _all(scope, b"host")
         for host in hosts:
             if not self._names.has(host.decode("latin-1")):
-                return (
+                return Refusal(
+                    421,
                     "the server does not go by the name in Host; use its address, or add the name"
-                    " to admin.names"
+                    " to admin.names",
                 )
         for origin in _all(scope, b"origin"):
             scheme, _, authority = origin.lower().partition(b"://")
             if scheme not in (b"http", b"https") or [authority] != [h.lower() for h in hosts]:
-                return "the request comes from a web page of somebody else"
+                return Refusal(
+                    403, "the request comes from a web page of somebody else", "foreign_origin"
+                )
         if any(site.lower() not in NEAR for site in _all(scope, b"sec-fetch-site")):
-            return "the request comes from a web page of somebody else; type the address instead"
+            return Refusal(
+                403,
+                "the request comes from a web page of somebody else; type the address instead",
+                "foreign_site",
+            )
         return None
 
-    def _is_known(self, scope: Scope) -> bool:
-        if any(hmac.compare_digest(t, self._expected) for t in _all(scope, b"authorization")):
-            return True
+    def _is_known(self, scope: Scope) -> tuple[bool, bool]:
+        """Whether whoever asks may look, and may act."""
+        for given in _all(scope, b"authorization"):
+            kind, _, token = given.partition(b" ")
+            if kind == b"Bearer" and self._tokens.knows(token):
+                return True, self._tokens.may_act(token)
         shown = cookie_of(scope)
-        return shown is not None and self._visitors.knows(shown)
+        if shown is not None and self._visitors.knows(shown):
+            return True, self._visitors.may_act(shown)
+        return False, False
 
 
-def cookie_name(scope: Scope) -> str:
+def _is_open(scope: Scope) -> bool:
+    return scope["path"] in OPEN_PATHS or scope["path"].startswith(OPEN_FOLDER)
+
+
+def _wants_page(scope: Scope) -> bool:
+    is_page = not scope["path"].startswith("/api/")
+    return is_page and any(b"text/html" in accepted for accepted in _all(scope, b"accept"))
+
+
+def is_secure(scope: Scope) -> bool:
+    """Whether a browser came by TLS: through a proxy, as it says itself."""
+    return any(origin.lower().startswith(b"https://") for origin in _all(scope, b"origin"))
+
+
+def cookie_name(scope: Scope, *, is_secure: bool = False) -> str:
     """Cookies are for all ports of a host, so that of one router must not be another's."""
     server = scope.get("server")
-    return f"headgate-{server[1] if server else 0}"
+    return f"{'__Host-' if is_secure else ''}headgate-{server[1] if server else 0}"
 
 
 def cookie_of(scope: Scope) -> str | None:
     for header in _all(scope, b"cookie"):
         try:
-            found = SimpleCookie(header.decode("latin-1")).get(cookie_name(scope))
+            cookies = SimpleCookie(header.decode("latin-1"))
         except CookieError:
             continue
-        if found is not None:
-            return found.value
+        for secure in (True, False):
+            found = cookies.get(cookie_name(scope, is_secure=secure))
+            if found is not None:
+                return found.value
     return None
 
 

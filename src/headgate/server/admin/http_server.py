@@ -16,9 +16,9 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-CONNECTIONS = 64
-"""Open connections of the admin port: more than can be at work, so that there always is one for
-``/healthz``."""
+CONNECTIONS = 104
+"""Open connections of the admin port: more than can be at work or look at a stream (48, 32 and 4),
+so that there always is one for ``/healthz``."""
 
 IDLE_SECONDS = 10.0
 """A connection without a request for this long is closed, and one whose peer reads nothing."""

@@ -3,7 +3,7 @@
 Facts are counted with plain integers, in the router's own thread, and become metric families
 only when somebody scrapes: an update costs a dictionary lookup and no lock, and a scrape reads
 numbers that the core keeps anyway and never touches the store. No label has an unbounded
-value: queues, sessions and messages are in ``/status.json``.
+value: queues, sessions and messages are in the API.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import platform
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from operator import attrgetter
 from typing import TypeAlias
@@ -28,12 +28,16 @@ from prometheus_client.registry import Collector
 from headgate.core import facts as f
 from headgate.core.facts import Fact
 from headgate.core.model.fact_kind import FACT_KINDS, FactCounter
+from headgate.server.admin.process_metrics import ProcessMetrics
 from headgate.server.log import NO_DRIFT
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
-"""The upper bounds of the buckets of a confirm's time."""
+SECONDS = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.4, 0.5, 0.7),
+    *(1, 1.5, 2.5, 5, 10, 30, 60, 300),
+)
+"""The upper bounds of the buckets of a confirm's time; close where people begin to wait."""
 
 LABEL_VALUES = 32
 """Different values that one label may take; whatever comes later is "other"."""
@@ -92,8 +96,35 @@ GAUGES: Mapping[str, Described] = {
         "clock_difference_seconds", "How far the machine's clock is ahead of the router's."
     ),
     "mailbox_bytes": Described("mailbox_bytes", "Bytes in the mailboxes of all sessions."),
+    "loop_lag_seconds": Described(
+        "loop_lag_seconds", "How late the event loop was to take the last sample of the desk."
+    ),
+    "desk_viewers": Described("desk_viewers", "Live streams of the desk that are open."),
+    "desk_sample_seconds": Described(
+        "desk_sample_seconds", "How long it took to make the last sample of the desk."
+    ),
 }
 """Numbers that the core keeps and that go up and down."""
+
+DOMAIN_GAUGES: Mapping[str, Described] = {
+    "messages": Described(
+        "domain_backlog_messages", "Messages of a domain not yet confirmed.", ("domain",)
+    ),
+    "bytes": Described(
+        "domain_backlog_bytes", "Bytes of the messages of a domain not yet confirmed.", ("domain",)
+    ),
+    "unconfirmed": Described(
+        "domain_deliveries_unconfirmed",
+        "Deliveries of a domain's shared queues that wait for their confirm.",
+        ("domain",),
+    ),
+    "queues": Described("domain_queues", "Shared queues of a domain.", ("domain",)),
+    "quota": Described(
+        "domain_quota_ratio", "The part of its quota that a domain has used, from 0.", ("domain",)
+    ),
+}
+"""Numbers of the domains with shared queues that were used. So many domains have a label as one
+label may have values; the rest together are "other"."""
 
 TOTALS: Mapping[str, Described] = {
     "turns": Described("turns", "Turns taken."),
@@ -112,8 +143,10 @@ class Metrics(Collector):
     def __init__(self, gauges: Callable[[], Mapping[str, float]] = dict) -> None:
         self.gauges = gauges
         self._kept: Mapping[str, float] | None = None
+        self._domains: Iterable[tuple[str, Mapping[str, float]]] = ()
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(self)
+        self.registry.register(ProcessMetrics())
         self.facts: Counter[type[Fact]] = Counter()
         self.labelled: dict[Described, dict[tuple[str, ...], int]] = {d: {} for d in LABELLED}
         self.sums = dict.fromkeys(SUMMED, 0)
@@ -161,9 +194,14 @@ class Metrics(Collector):
             if handler is not None:
                 handler(fact)
 
-    def exposition(self, kept: Mapping[str, float] | None = None) -> bytes:
-        """The text that Prometheus reads, with these gauges or those of now."""
-        self._kept = kept
+    def exposition(
+        self,
+        kept: Mapping[str, float] | None = None,
+        domains: Iterable[tuple[str, Mapping[str, float]]] = (),
+    ) -> bytes:
+        """The text that Prometheus reads, with these gauges or those of now, and those of
+        domains."""
+        self._kept, self._domains = kept, domains
         return generate_latest(self.registry)
 
     def collect(self) -> Iterator[Metric]:
@@ -173,6 +211,7 @@ class Metrics(Collector):
         kept = self.gauges() if self._kept is None else self._kept
         for name, described in GAUGES.items():
             yield GaugeMetricFamily(full_name(described), described.help, kept.get(name, 0))
+        yield from self._of_domains()
         for name, described in TOTALS.items():
             yield CounterMetricFamily(full_name(described), described.help, kept.get(name, 0))
         for kind, described in COUNTED.items():
@@ -187,6 +226,24 @@ class Metrics(Collector):
                 family.add_metric(labels, count)
             yield family
         yield self._histogram()
+
+    def _of_domains(self) -> Iterator[Metric]:
+        families = {
+            name: GaugeMetricFamily(full_name(described), described.help, labels=described.labels)
+            for name, described in DOMAIN_GAUGES.items()
+        }
+        rest: dict[str, float] = {}
+        for number, (domain, values) in enumerate(self._domains):
+            for name, family in families.items():
+                if number < LABEL_VALUES:
+                    family.add_metric([domain], values[name])
+                elif name == "quota":
+                    rest[name] = max(rest.get(name, 0.0), values[name])
+                else:
+                    rest[name] = rest.get(name, 0.0) + values[name]
+        for name, value in rest.items():
+            families[name].add_metric(["other"], value)
+        yield from families.values()
 
     def _histogram(self) -> Metric:
         family = HistogramMetricFamily(full_name(f.CONFIRM_SECONDS), f.CONFIRM_SECONDS.help)

@@ -85,7 +85,16 @@ def _comment(text: str) -> Iterator[str]:
 
 
 def attribute_docs(cls: type) -> dict[str, str]:
-    """The texts under the attributes of a class, which Python itself does not keep."""
+    """The texts under the attributes of a class and of those that it is derived from, which Python
+    itself does not keep."""
+    docs: dict[str, str] = {}
+    for each in reversed(cls.__mro__):
+        if each.__module__.startswith("headgate."):
+            docs |= _own_docs(each)
+    return docs
+
+
+def _own_docs(cls: type) -> dict[str, str]:
     body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     assert isinstance(body, ast.ClassDef), "the source of a class is a class"
     docs = {}

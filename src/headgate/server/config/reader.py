@@ -81,6 +81,12 @@ class _Reader(Reading):
         """What only several values together can be wrong about."""
         limits = config.limits
         self.check_admin(config.admin)
+        if config.admin.operator_token is not None and (
+            config.admin.operator_token == config.admin.token
+        ):
+            raise self.error(
+                ("admin", "operator_token"), "is the same as admin.token: whoever looks could act"
+            )
         for name, listen in config.listen.each().items():
             for conflict in listen.conflicts(limits):
                 path = ("listen", name, conflict.key)

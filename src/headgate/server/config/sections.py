@@ -274,6 +274,26 @@ class Admin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RouterAdmin(Admin):
+    """Health, metrics, the API and the page over HTTP."""
+
+    operator_token: Hidden = None
+    """Whoever says this one instead may act: close sessions, empty queues, reload, drain. Without
+    it there are no actions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What the API and the page show."""
+
+    recent: Annotated[int, Whole(0, 5000)] = 500
+    """Messages of each domain whose properties are kept in memory, to try expressions on; 0 is
+    none. Bodies are not kept."""
+    bodies: Switch = False
+    """Whether a tail may show bodies of messages, to whoever knows a token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
     """The facts on disk, as Parquet segments. The store "memory:" has no journal."""
 
@@ -319,6 +339,8 @@ class ServerConfig:
 class Config(ServerConfig):
     """The whole configuration of a router."""
 
+    admin: RouterAdmin = field(default_factory=RouterAdmin)
+    desk: Desk = field(default_factory=Desk)
     store: Store = field(default_factory=Store)
     listen: Listen = field(default_factory=Listen)
     smp: Smp = field(default_factory=Smp)
@@ -389,7 +411,8 @@ KNOWN: dict[str, Key | Group] = {
     "store": group(Store),
     "listen": group(Listen),
     "smp": group(Smp),
-    "admin": group(Admin),
+    "admin": group(RouterAdmin),
+    "desk": group(Desk),
     "journal": group(Journal),
     "log": group(Log),
     "limits": Group(

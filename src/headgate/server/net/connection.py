@@ -11,6 +11,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from time import monotonic
 from typing import Protocol
 
 from headgate.core.delivery.mailbox import ANSWER, PART, Mailbox, Pressure
@@ -124,9 +125,12 @@ class Connection:
         "_send",
         "_watched",
         "answers_max",
+        "bytes_in",
+        "bytes_out",
         "clock",
         "fileno",
         "has_hung_up",
+        "heard",
         "id",
         "is_full",
         "mailbox",
@@ -163,6 +167,10 @@ class Connection:
         the client sent is read."""
         self.answers_max = answers_max
         """Bytes of answers above which no more commands are read."""
+        self.bytes_in = self.bytes_out = 0
+        """Read from the socket, and written to it."""
+        self.heard = monotonic()
+        """When something was last read."""
         self._is_reading = False
         self.has_hung_up = False
         """The client said all that it will, and is answered before it goes."""
@@ -217,6 +225,7 @@ class Connection:
             # Not now: whoever writes may be in the middle of something.
             self._loop.call_soon(self.lose, f"lost: {error.strerror or 'broken'}")
             return
+        self.bytes_out += sent
         if sent < len(blob):
             self._is_writing = True
             self._watch()
@@ -267,6 +276,8 @@ class Connection:
         if not data:
             self._hung_up()
             return
+        self.bytes_in += len(data)
+        self.heard = monotonic()
         if self._is_ending:
             return
         try:
@@ -308,6 +319,7 @@ class Connection:
                     break
                 assert isinstance(item, bytes | memoryview), "a connection holds bytes"
                 sent = self._sent(send, item)
+                self.bytes_out += sent
                 if sent < len(item):
                     if sent:
                         rest = memoryview(item)[sent:]

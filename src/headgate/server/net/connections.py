@@ -98,6 +98,7 @@ class Connections:
             quota,
             router.limits.answer_bytes,
         )
+        session.peer, session.called, session.traffic = name, "", connection
         self._live[id] = connection
         self._open.add(connection)
         guest.leave = partial(connection.close, at_once=True)

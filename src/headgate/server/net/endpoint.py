@@ -158,6 +158,8 @@ class Endpoint(Generic[S]):
         self._check = check
         self._full = full
         self._loop = asyncio.get_running_loop()
+        self.is_draining = False
+        """Whoever comes is sent away: the router is to be left alone."""
         limits = server.limits
         self._strangers: PendingLogins[Guest] = PendingLogins(
             limits.handshakes, limits.handshakes_per_address
@@ -185,6 +187,9 @@ class Endpoint(Generic[S]):
         self._strangers.remove(guest)
 
     def _knock(self, connected: socket.socket, peer: str) -> None:
+        if self.is_draining:
+            connected.close()
+            return
         guest = Guest(self, peer, address_text(connected.getsockname()))
         try:
             with self._server.recording_limits(NOBODY):

@@ -279,6 +279,9 @@ class BmqConnection(SessionShell):
             name = self._certified or (None if len(clients) else "")
         if name is not None:
             self.guest.known()
+            alive = self.router.broker.sessions.get(self.session.id)
+            if alive is not None:
+                alive.user = name
         return name
 
     def turn_away(self, token: Token | None, events: bytes) -> None:
@@ -303,10 +306,11 @@ class BmqConnection(SessionShell):
         assert self._deadline is not None, "a client says hello once"
         self._deadline.cancel()
         most = self.router.limits.client_name_bytes
-        self.name = f"{self.guest.peer} {name.encode()[:most].decode(errors='ignore')}"
+        given = name.encode()[:most].decode(errors="ignore")
+        self.name = f"{self.guest.peer} {given}"
         alive = self.router.broker.sessions.get(self.session.id)
         if alive is not None:
-            alive.name = self.name
+            alive.called = given
 
     def again(self) -> None:
         if self._again is None:

@@ -52,6 +52,10 @@ class Listening(ABC):
     def reload(self) -> None:
         """Read the certificate again. Where it cannot be used, raise and keep the old one."""
 
+    def drain(self, is_draining: bool) -> None:
+        """Take no new sessions, or take them again. Those that are here stay."""
+        self._endpoint.is_draining = is_draining
+
     @abstractmethod
     def close(self) -> None:
         """Accept nothing more, and end every session."""

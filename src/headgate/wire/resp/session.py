@@ -245,6 +245,9 @@ class RespSession:
     def become(self, user: User) -> None:
         self.user = user
         self.requests.is_trusted = True
+        alive = self.hub.broker.sessions.get(self.id)
+        if alive is not None:
+            alive.user = user.name
         self.hub.shell.known(self.id)
 
     def rename(self, name: bytes) -> None:
@@ -252,7 +255,7 @@ class RespSession:
         self.name = name
         alive = self.hub.broker.sessions.get(self.id)
         if alive is not None:
-            alive.name = f"{self.peer} {text_of(name)}" if name else self.peer
+            alive.called = text_of(name)
 
     def speak(self, protocol: int) -> None:
         """Use this version from here on, for messages too."""

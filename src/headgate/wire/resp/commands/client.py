@@ -68,6 +68,9 @@ def setinfo(session: RespSession, args: list[bytes]) -> Reply:
     if option.lower() not in session.library:
         raise CommandError(f"ERR Unrecognized option '{option}'")
     session.library[option.lower()] = checked_name(session, text, option)
+    alive = session.hub.broker.sessions.get(session.id)
+    if alive is not None:
+        alive.agent = " ".join(text_of(part) for part in session.library.values() if part)
     return OK
 
 

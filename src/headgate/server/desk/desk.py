@@ -1,0 +1,110 @@
+"""The desk of a router that serves: what its API answers from, and for how long."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from starlette.routing import Route
+
+from headgate.server.admin.metrics import Metrics
+from headgate.server.admin.responses import Refusal
+from headgate.server.config.sections import Config
+from headgate.server.desk.actions import ACTIONS, Actions
+from headgate.server.desk.asking import Pace
+from headgate.server.desk.journal_page import JournalPage
+from headgate.server.desk.more_routes import MORE_PATHS
+from headgate.server.desk.operating import Operating
+from headgate.server.desk.routes import PATHS, routes
+from headgate.server.desk.sampler import Sampler
+from headgate.server.desk.service_rows import ServiceRows
+from headgate.server.desk.tail import Tails
+from headgate.server.router import VERSION, Router
+
+QUESTIONS_PER_SECOND = 20
+"""Expressions that are tried and messages that are explained, for all who ask together: each may
+take some milliseconds."""
+
+
+class Desk:
+    """What the API of one router answers from. `serve` owns it, and has it `opened` while the
+    router is."""
+
+    version = VERSION
+
+    def __init__(
+        self,
+        router: Router,
+        metrics: Metrics,
+        *,
+        stage: Callable[[], str],
+        started: Callable[[], Config],
+        latest: Callable[[], Config],
+        operating: Operating,
+    ) -> None:
+        self.router = router
+        self._metrics = metrics
+        self._stage = stage
+        self.started = started
+        """The configuration that the router was started with."""
+        self.latest = latest
+        """The one that was read last."""
+        self.has_actions = started().admin.operator_token is not None
+        """Without a token for operators there are none."""
+        self.actions = Actions(self, operating)
+        self.at_work = asyncio.Lock()
+        """Long answers are put together one after another."""
+        self._pace = Pace(QUESTIONS_PER_SECOND, time.monotonic)
+        self.journal = JournalPage(router, router.clock)
+        self.services = ServiceRows(router)
+        self.tails = Tails(router)
+        self._sampler: Sampler | None = None
+        router.watch(self.services.observe)
+
+    @property
+    def sampler(self) -> Sampler:
+        assert self._sampler is not None, "asked only of a desk that is open"
+        return self._sampler
+
+    def gauges(self) -> dict[str, float]:
+        """Of the desk itself, by the names that metrics.py describes."""
+        if self._sampler is None:
+            return {}
+        return {
+            "loop_lag_seconds": self._sampler.late,
+            "desk_viewers": len(self._sampler.viewers),
+            "desk_sample_seconds": self._sampler.took,
+        }
+
+    def routes(self) -> list[Route]:
+        acting = ACTIONS if self.has_actions else []
+        return routes(self, [*acting, *PATHS, *MORE_PATHS])
+
+    def check_ready(self) -> None:
+        """Refuse what cannot be answered because the router has not started, or stops."""
+        if self._sampler is None:
+            raise Refusal(503, f"router: {self._stage()}", "not_ready", "ask again in a second")
+
+    def check_pace(self) -> None:
+        if not self._pace.take():
+            raise Refusal(
+                429, f"{QUESTIONS_PER_SECOND} a second are answered", "too_many", "ask again"
+            )
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Sample the router, which was started, until the end of the block."""
+        recent = self.started().desk.recent
+        sampler = Sampler(
+            self.router, self._metrics, version=VERSION, stage=self._stage, recent=recent
+        )
+        sampler.every_second += [self.journal.pass_second, self.tails.pass_second]
+        self._sampler = sampler
+        try:
+            async with sampler.running():
+                yield
+        finally:
+            self.tails.end()
+            self._sampler = None

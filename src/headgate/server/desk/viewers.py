@@ -1,0 +1,65 @@
+"""Who looks at a live stream. Each holds two ticks at most: whoever sleeps loses old ones, and
+costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from headgate.server.admin.responses import Refusal
+
+VIEWERS_MAX = 32
+TICKS_MAX = 2
+RETRY = b"retry: 2000\n\n"
+"""A stream that was cut is asked for again after two seconds."""
+
+
+class Viewers:
+    """The streams that are open. Whoever has news sends them to all at once."""
+
+    def __init__(self, most: int = VIEWERS_MAX) -> None:
+        self._most = most
+        self._queues: set[asyncio.Queue[bytes | None]] = set()
+        self.last = b""
+        """The newest tick, for who comes between two."""
+        self.is_over = False
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def check_room(self) -> None:
+        if self.is_over:
+            raise Refusal(503, "the router stops", "stopping", "ask again later")
+        if len(self._queues) >= self._most:
+            raise Refusal(
+                503, f"{self._most} look already", "too_many_viewers", "close a page, or ask later"
+            )
+
+    def send(self, tick: bytes) -> None:
+        """The same bytes for all."""
+        self.last = tick
+        for queue in self._queues:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(tick)
+
+    def end(self) -> None:
+        """End all streams."""
+        self.is_over = True
+        for queue in self._queues:
+            while not queue.empty():
+                queue.get_nowait()
+            queue.put_nowait(None)
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """What one viewer is sent, until it goes or the router stops."""
+        mine: asyncio.Queue[bytes | None] = asyncio.Queue(TICKS_MAX)
+        self._queues.add(mine)
+        try:
+            yield RETRY + self.last
+            while (tick := await mine.get()) is not None:
+                yield tick
+        finally:
+            self._queues.discard(mine)
+            if not self._queues:
+                self.last = b""  # it grows old

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from headgate.server.desk.answers import AppRow, Point, SessionRow
+from headgate.server.desk.attention import (
+    Attention,
+    Finding,
+    Moment,
+    findings,
+    in_bytes,
+    in_words,
+)
+
+CALM = Moment(100.0, Point(), [], [], [], has_journal=True)
+SLOW = SessionRow(
+    session=7,
+    wire="resp",
+    name="report-builder",
+    peer="127.0.0.1:1",
+    agent="",
+    user="",
+    opened=0.0,
+    mailbox_bytes=1 << 20,
+    mailbox_hard=1 << 20,
+    pressure="hard",
+    slow_since=34.0,
+    waits_for=None,
+    held_up=2,
+    subscriptions=1,
+    queues=0,
+    in_per_s=0.0,
+    out_per_s=0.0,
+    unconfirmed=0,
+    oldest_unconfirmed=None,
+    idle=0.0,
+)
+APP = AppRow(
+    queue="bmq://orders/incoming",
+    domain="orders",
+    name="incoming",
+    app="billing",
+    consumers=1,
+    subscriptions=1,
+    full=1,
+    in_line=600,
+    waiting=59,
+    aside=0,
+    unconfirmed=4,
+    growth_per_s=6.4,
+    stuck=False,
+    oldest_at=1.0,
+)
+FINDING = Finding("warning", "kind", "key", "title", "text", "/", "headgate top")
+
+
+def test_a_sentence_comes_after_five_seconds_and_stays_for_fifteen() -> None:
+    attention = Attention()
+    shown = [bool(attention.sentences([FINDING], at)) for at in (0.0, 4.9, 5.0, 6.0)]
+    assert shown == [False, False, True, True]
+    shown = [bool(attention.sentences([], at)) for at in (7.0, 21.0, 21.1)]
+    assert shown == [True, True, False]
+
+
+def test_errors_come_first_and_then_what_began_first() -> None:
+    attention = Attention()
+    some = [
+        FINDING,
+        replace(FINDING, key="old", since=-5.0),
+        replace(FINDING, key="bad", level="error"),
+    ]
+    attention.sentences(some, 0.0)
+    assert [s.key for s in attention.sentences(some, 9.0)] == ["bad", "old", "key"]
+
+
+def test_many_conditions_are_not_many_sentences() -> None:
+    attention = Attention()
+    many = [replace(FINDING, key=str(n)) for n in range(100)]
+    attention.sentences(many, 0.0)
+    assert len(attention.sentences(many, 10.0)) == 20
+
+
+@pytest.mark.parametrize(
+    ("moment", "title", "text"),
+    [
+        (
+            replace(CALM, slow=[SLOW]),
+            "report-builder does not keep up",
+            "session 7 (resp) is over its hard limit for 66 s, 1.0 MiB wait to be written;"
+            " 2 publishers wait for it",
+        ),
+        (
+            replace(CALM, apps=[APP]),
+            "orders/incoming · billing falls behind",
+            "659 wait, +6/s; 1 of 1 subscriptions have a full window",
+        ),
+        (
+            replace(CALM, apps=[msgspec.structs.replace(APP, in_line=0, waiting=0, aside=437)]),
+            "437 messages match nobody",
+            "orders/incoming · billing: no subscription is true for them",
+        ),
+        (
+            replace(CALM, apps=[msgspec.structs.replace(APP, consumers=0, app="")]),
+            "Nobody reads orders/incoming",
+            "659 messages wait",
+        ),
+        (
+            replace(CALM, apps=[msgspec.structs.replace(APP, growth_per_s=0.0, stuck=True)]),
+            "orders/incoming · billing is stuck",
+            "659 messages, and nothing moves",
+        ),
+        (
+            replace(CALM, problems=["store: disk full"]),
+            "The router cannot do its work",
+            "store: disk full",
+        ),
+        (
+            replace(CALM, point=Point(journal_lag=100_001.0)),
+            "The journal falls behind",
+            "100,001 facts are not sealed",
+        ),
+        (
+            replace(CALM, point=Point(loop_lag=0.25)),
+            "The event loop is late",
+            "by 250 ms: something holds everybody up",
+        ),
+        (
+            replace(CALM, point=Point(busy=0.95)),
+            "Turns leave no time",
+            "one is under way 95% of the time",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_needs_attention_is_said(moment: Moment, title: str, text: str) -> None:
+    [found] = findings(moment)
+    assert (found.title, found.text) == (title, text)
+    assert found.command.startswith("headgate ")
+    assert found.link.startswith("/")
+
+
+def test_a_calm_router_needs_none() -> None:
+    calm = msgspec.structs.replace(SLOW, pressure="easy", held_up=0)
+    few = msgspec.structs.replace(APP, in_line=10, waiting=0)
+    assert list(findings(CALM)) == []
+    assert list(findings(replace(CALM, slow=[calm], apps=[few]))) == []
+
+
+def test_sizes_and_times_are_for_people() -> None:
+    assert [in_bytes(n) for n in (0, 1023, 1024, 5 << 20, 3 << 30)] == [
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "5.0 MiB",
+        "3.0 GiB",
+    ]
+    assert [in_words(n) for n in (0.4, 119, 180, 7200)] == ["0 s", "119 s", "3 min", "2 h"]
