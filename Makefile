@@ -7,13 +7,14 @@ WORKERS ?= auto
 TIMES ?= 10
 # Debian packages whose programs the tests run as peers or tools, as program:package.
 DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl \
-  prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3
+  prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3 haproxy:haproxy tmux:tmux mandoc:mandoc \
+  chromium:chromium
 
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check container clean
+.PHONY: help setup run test check peers style types contracts tests man docs site docs-check screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check container clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -68,8 +69,9 @@ contracts: .venv/.dev ## who may import whom
 	$(BIN)/lint-imports
 
 tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
-	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark" --cov --cov-report=
+	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark and not page" --cov --cov-report=
 	$(BIN)/pytest -m serial --cov --cov-append --cov-report=
+	$(BIN)/pytest -m page --cov --cov-append --cov-report=
 	$(BIN)/pytest -m spark --cov --cov-append --cov-report=term
 
 packages: .venv/.dev peers release-check container ## build and check what is shipped: wheel, container, unit, manifests, rules, board
@@ -81,11 +83,27 @@ release-check: .venv/.dev ## a release without publishing it: built twice, insta
 container: .venv/.dev ## the container, built and tried without a registry; needs root, debootstrap and buildah
 	$(BIN)/python -m tools.packages.container dist/container
 
+man: .venv/.dev ## write the manual pages, one for each command, to build/man
+	$(BIN)/python -m tools.manual build/man
+
 docs: .venv/.dev ## write the generated pages anew: reference and requirements, board and manifests
 	$(BIN)/python -m tools.packages.board
 	$(BIN)/python -m tools.packages.chart
 	$(BIN)/python -m tools.reference
 	$(BIN)/python -m tools.requirements
+
+site: .venv/.dev ## make a site of the pages, in build/site
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/site
+	@echo "build/site/README.html"
+
+docs-check: .venv/.dev site ## the pages: generated parts as the code says, links, examples run, and the site without a warning
+	$(BIN)/pytest -q --no-cov -n $(WORKERS) tests/tools tests/test_docs.py tests/test_gallery.py tests/test_readme.py $$(find tests -name 'test_docs.py' -mindepth 2)
+
+screenshots: .venv/.dev peers ## take the pictures of the page in the docs anew, with Chromium
+	$(BIN)/python -m tools.screenshots
+
+vendor: ## fetch the files of others that the page is served with, at the versions of tools/vendor.py; needs npm
+	$(PYTHON) -m tools.vendor
 
 format: .venv/.dev ## rewrite the code in the house's format
 	$(BIN)/ruff format .
@@ -105,6 +123,9 @@ bench-match: .venv/.dev ## routing by predicate index against linear evaluation
 
 bench-redis: .venv/.dev ## the Redis wire against redis-server, CPU and wall
 	$(BIN)/python -m bench.redis
+
+bench-mix: .venv/.dev ## channels on mixed loads against redis-server: chat, presence, invalidation, workers
+	$(BIN)/python -m bench.mix
 
 bench-crowd: .venv/.dev ## 10,000 connections, a storm of 20,000; memory
 	$(BIN)/python -m bench.crowd
@@ -131,6 +152,7 @@ bench-spark: .venv/.dev ## the pipeline: routing by shape, the audit of 100 mill
 	$(BIN)/python -m bench.spark
 	$(BIN)/python -m bench.audit
 	$(BIN)/python -m bench.pipeline
+	$(BIN)/python -m bench.tables --billion
 
 bench-patterns: .venv/.dev ## pattern index against a scan
 	$(BIN)/python -m bench.patterns
@@ -142,11 +164,11 @@ laws: .venv/.dev ## new examples for every law, TIMES=10 times as many as the te
 mutants: .venv/.dev ## change lines of drawn rules and see whether their tests fail; writes docs/mutants.md
 	$(BIN)/python -m tests.mutation
 
-soak: .venv/.dev ## the long counts: 20,000 worlds and as many of agents, 200 kills, 100 over SMP, 60 over BlazingMQ's wire, 100 of agents, 50 of the pipeline; writes docs/soak.md
+soak: .venv/.dev ## the long counts: 20,000 worlds and as many of agents, 200 kills, 100 over SMP, 60 over BlazingMQ's wire, 200 failovers over SMP and 24 over BlazingMQ's wire, 100 of agents, 50 of the pipeline; writes docs/soak.md
 	$(BIN)/python -m tools.soak
 
 hold: .venv/.dev ## the worst that clients can send: how long each holds the event loop; writes docs/hold.md
 	$(BIN)/python -m tests.hold
 
 clean: ## forget the environment and what was run
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* var dist packaging/container/wheels
+	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* var dist packaging/container/wheels

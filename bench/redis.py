@@ -115,8 +115,13 @@ CELLS = (
 )  # fmt: skip
 
 
-def main(arguments: Sequence[str]) -> None:
-    options = parsed(arguments)
+def main(
+    arguments: Sequence[str],
+    cells: Sequence[Cell] = CELLS,
+    name: str = "bench.redis",
+    about: str | None = __doc__,
+) -> None:
+    options = parsed(arguments, cells, name, about)
     pin_load()
     gc.disable()  # nothing here makes cycles, and a collection would be time of the load
     print(describe())
@@ -137,10 +142,12 @@ def main(arguments: Sequence[str]) -> None:
     progress(f"{time.monotonic() - began:4.0f} s  done")
 
 
-def parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    known = {cell.name: cell for cell in CELLS}
+def parsed(
+    arguments: Sequence[str], cells: Sequence[Cell], name: str, about: str | None
+) -> argparse.Namespace:
+    known = {cell.name: cell for cell in cells}
     shown = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser("python -m bench.redis", None, __doc__, formatter_class=shown)
+    parser = argparse.ArgumentParser(f"python -m {name}", None, about, formatter_class=shown)
     parser.add_argument("--cells", metavar="NAME,...", help=" ".join(known))
     parser.add_argument("--rounds", type=int, metavar="N")
     parser.add_argument("--quick", action="store_true")

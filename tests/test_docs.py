@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,3 +52,14 @@ def test_every_source_that_a_page_names_is_there() -> None:
         if not any((root / name).exists() for root in roots)
     ]
     assert missing == []
+
+
+def test_the_pages_become_a_site_without_a_warning(tmp_path: Path) -> None:
+    """Every page is in the sidebar, every link and heading that a page names is there."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", DOCS, tmp_path],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""
+    assert (tmp_path / "README.html").exists()

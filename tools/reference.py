@@ -6,7 +6,9 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
+from importlib import import_module
 from textwrap import dedent
+from types import ModuleType
 
 import click
 
@@ -33,6 +35,8 @@ from headgate.server.desk.actions import ACTIONS
 from headgate.server.desk.more_routes import MORE_PATHS
 from headgate.server.desk.openapi import document
 from headgate.server.desk.routes import PATHS
+from headgate.wire.resp.commands.all_commands import FAMILIES
+from headgate.wire.resp.commands.table import CommandEntry
 from tests.support.repository import DOCS
 
 FOLDER = DOCS / "reference"
@@ -51,8 +55,8 @@ def cli() -> str:
     # The command line
 
     Data goes to standard output, everything else to standard error. Exit codes are 0 done,
-    1 failed, 2 misused and 130 interrupted. An error is one line that says what to do next;
-    `headgate --debug COMMAND` shows the traceback.
+    1 failed, 2 misused, 3 found something, 4 no router answers, 5 not allowed and 130 interrupted.
+    An error is one line that says what to do next; `headgate --debug COMMAND` shows the traceback.
     """
     return _page(head, _commands(root, "headgate", None))
 
@@ -98,19 +102,14 @@ def metrics() -> str:
     is "other". Queues and sessions are in the [API](../admin.md#the-api).
     """
     counters = [*COUNTED.values(), *SUMMED, *LABELLED, *TOTALS.values()]
-    described = [
-        (f"headgate_{BUILD.name}", "gauge", BUILD),
-        *((f"headgate_{d.name}", "gauge", d) for d in GAUGES.values()),
-        *((f"headgate_{d.name}", "gauge", d) for d in DOMAIN_GAUGES.values()),
-        *((f"headgate_{d.name}_total", "counter", d) for d in counters),
-        (f"headgate_{CONFIRM_SECONDS.name}", "histogram", CONFIRM_SECONDS),
-    ]
+    gauges = [BUILD, *GAUGES.values(), *DOMAIN_GAUGES.values()]
     process = [
         f"### `{family.name}{'_total' * (family.type == 'counter')}`\n\n"
         f"{family.documentation} A {family.type}.\n"
         for family in ProcessMetrics().collect()
     ]
-    return _page(head, [*(_metric(*each) for each in described), *process])
+    described = _metrics(gauges, counters, [CONFIRM_SECONDS])
+    return _page(head, [*described, "## The process\n", *process])
 
 
 def ntf_config() -> str:
@@ -139,13 +138,19 @@ def ntf_metrics() -> str:
     No label names a token, a notifier or a router.
     """
     counters = [*ntf_described.TOTALS, ntf_described.LIMITS, ntf_described.HANDSHAKES]
-    described = [
-        (f"headgate_{BUILD.name}", "gauge", BUILD),
-        *((f"headgate_{d.name}", "gauge", d) for d in ntf_described.GAUGES),
-        *((f"headgate_{d.name}_total", "counter", d) for d in counters),
-        (full_name(ntf_described.PUSH_SECONDS), "histogram", ntf_described.PUSH_SECONDS),
-    ]
-    return _page(head, (_metric(*each) for each in described))
+    gauges = [BUILD, *ntf_described.GAUGES]
+    return _page(head, _metrics(gauges, counters, [ntf_described.PUSH_SECONDS]))
+
+
+def _metrics(
+    gauges: Iterable[Described], counters: Iterable[Described], histograms: Iterable[Described]
+) -> Iterator[str]:
+    yield "## Gauges: what is now\n"
+    yield from (_metric(f"headgate_{d.name}", "gauge", d) for d in gauges)
+    yield "## Counters: what happened since the start\n"
+    yield from (_metric(f"headgate_{d.name}_total", "counter", d) for d in counters)
+    yield "## Histograms: how long it took\n"
+    yield from (_metric(full_name(d), "histogram", d) for d in histograms)
 
 
 def _metric(name: str, kind: str, described: Described) -> str:
@@ -162,7 +167,15 @@ def facts() -> str:
     no secrets, and a body only where its domain says so (`journal_bodies`); `at` is the time of
     the turn, in seconds since 1970.
     """
-    return _page(head, [*map(_fact, KINDS), NTF_FACTS, *map(_fact, NTF_KINDS)])
+    modules = dict.fromkeys(kind.__module__ for kind in KINDS)
+    parts = [part for module in modules for part in _facts_of(module)]
+    return _page(head, [*parts, NTF_FACTS, *map(_fact, NTF_KINDS)])
+
+
+def _facts_of(module: str) -> Iterator[str]:
+    about = (import_module(module).__doc__ or "").removeprefix("Facts o").rstrip(".")
+    yield f"## O{about}\n"
+    yield from (_fact(kind) for kind in KINDS if kind.__module__ == module)
 
 
 def _fact(kind: type) -> str:
@@ -179,6 +192,29 @@ def tables() -> str:
     _, _, after = rest.partition("<!-- end -->\n")
     parts = "\n".join(map(_table, TABLES.values()))
     return f"{before}<!-- tables -->\n{parts}<!-- end -->\n{after}"
+
+
+def redis_commands() -> str:
+    """The page for Redis users, with its commands written anew."""
+    text = (FOLDER / "../redis.md").read_text()
+    before, _, rest = text.partition("<!-- commands -->\n")
+    _, _, after = rest.partition("<!-- end -->\n")
+    families = "\n".join(map(_family, FAMILIES))
+    return f"{before}<!-- commands -->\n{families}<!-- end -->\n{after}"
+
+
+def _family(module: ModuleType) -> str:
+    about, _, _ = (module.__doc__ or "").partition("\n")
+    entries = [entry for whole in module.table for entry in (whole.subcommands.values() or [whole])]
+    rows = "\n".join(map(_command_row, sorted(entries, key=lambda entry: entry.name)))
+    head = "| command | words | while subscribed (RESP2) | in MULTI |\n|---|---|---|---|"
+    return f"{about}\n\n{head}\n{rows}\n"
+
+
+def _command_row(entry: CommandEntry) -> str:
+    words = f"{entry.arity}" if entry.arity >= 0 else f"{-entry.arity} or more"
+    marks = ("yes" if entry.while_subscribed else "", "queued" if entry.is_queued else "at once")
+    return f"| `{entry.name.upper().replace('|', ' ')}` | {words} | {marks[0]} | {marks[1]} |"
 
 
 def _table(table: Table) -> str:
@@ -210,6 +246,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "ntf-config.md": ntf_config,
     "ntf-metrics.md": ntf_metrics,
     "../pipeline.md": tables,
+    "../redis.md": redis_commands,
 }
 
 if __name__ == "__main__":

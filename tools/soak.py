@@ -18,12 +18,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from headgate.ntf_server.testing.world import NtfWorld
+from headgate.testing.actors import Operator, Ticker
 from headgate.testing.agents.router_world import STEPS as SMALL_STEPS
 from headgate.testing.agents.router_world import RouterWorld
 from headgate.testing.agents.world import AgentWorld
 from headgate.testing.sealing import SealingActor
 from headgate.testing.trace import Violation
-from headgate.testing.world import Operator, Ticker, play
+from headgate.testing.world import play
 from tests.crash.agents import Connections, Queues
 from tests.crash.agents import run as run_agents
 from tests.crash.bmq import run as run_bmq
@@ -33,6 +34,7 @@ from tests.crash.pipelines import run as run_pipelines
 from tests.crash.rounds import Ledger
 from tests.crash.rounds import play as play_round
 from tests.crash.smp import Round, Routers
+from tools.soak_failovers import fail_over_bmq, fail_over_smp
 
 KILLS = """\
 | what | result |
@@ -206,6 +208,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--smp", type=int, default=100)
     parser.add_argument("--bmq", type=int, default=60)
+    parser.add_argument("--failovers", type=int, default=200)
+    parser.add_argument("--bmq-failovers", type=int, default=24)
     parser.add_argument("--agents", type=int, default=20_000)
     parser.add_argument("--agent-kills", type=int, default=100)
     parser.add_argument("--ntf", type=int, default=20_000)
@@ -219,6 +223,8 @@ def main() -> int:
         ("Kills", options.rounds, kill),
         ("Kills over SMP", options.smp, kill_smp),
         ("Kills over BlazingMQ's wire", options.bmq, kill_bmq),
+        ("Failovers over SMP", options.failovers, fail_over_smp),
+        ("Failovers over BlazingMQ's wire", options.bmq_failovers, fail_over_bmq),
         ("Worlds", options.worlds, simulate),
         ("Worlds of agents", options.agents, simulate_agents),
         ("Kills of agents", options.agent_kills, kill_agents),

@@ -73,7 +73,7 @@ def failing(error: BaseException) -> Result:
         def fail(self) -> None:
             raise error
 
-    group = Failing(lazy={}, params=[click.Option(["--debug"], is_flag=True)])
+    group = Failing(params=[click.Option(["--debug"], is_flag=True)])
     return CliRunner().invoke(group, ["act"])
 
 
@@ -98,13 +98,6 @@ def test_a_closed_pipe_is_quiet() -> None:
         check=False,
     )
     assert done.stderr == ""
-
-
-def test_a_command_whose_module_is_not_there_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(cli, Commands)
-    monkeypatch.setattr(cli, "lazy", {"gone": "headgate.cli.gone", "config": "headgate.cli.config"})
-    assert cli.list_commands(click.Context(cli)) == ["config"]
-    assert run("gone").exit_code == 2
 
 
 def test_a_command_does_not_import_the_others() -> None:

@@ -272,8 +272,8 @@ def test_an_unknown_domain_is_answered_with_those_that_exist(address: str) -> No
             "the router at http://127.0.0.1:1 does not answer: ",
         ),
         (["news/all", "--address", "127.0.0.1:1"], 4, "; see whether it runs"),
-        (["news/all", "--address", "here"], 1, "write it as 127.0.0.1:8222"),
-        (["news/all", "--address", ":1"], 1, "write it as 127.0.0.1:8222"),
+        (["news/all", "--address", "here"], 1, "write it as http://127.0.0.1:8222"),
+        (["news/all", "--address", ":1"], 1, "write it as http://127.0.0.1:8222"),
         (["news"], 2, "write DOMAIN/QUEUE or bmq://DOMAIN/QUEUE"),
         (["news/a b"], 2, "write DOMAIN/QUEUE or bmq://DOMAIN/QUEUE"),
         (["news/all", "--property", "x"], 2, "write NAME=VALUE"),
@@ -290,7 +290,7 @@ def test_a_mistake_says_what_to_do(arguments: list[str], code: int, error: str) 
 def test_a_port_that_was_picked_must_be_said() -> None:
     told = run("news/all", HEADGATE_ADMIN__PORT="0")
     assert told.exit_code == 1
-    assert "say it with --address" in told.stderr
+    assert "say it with --url" in told.stderr
 
 
 @contextmanager

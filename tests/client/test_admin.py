@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import io
+import ssl
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from headgate.client import admin
-from headgate.client.admin import ROWS, AdminPort, token_of
+from headgate.client.admin import ROWS, AdminPort, Event, Tls, token_of
 from headgate.errors import ConfigError, NoRouter, NotAllowed, NotARouter, RouterError
+from tests.support.certificates import make_certificate
 from tests.support.scripted_router import Scripted
 
 
@@ -112,3 +117,77 @@ def test_a_file_without_a_token_is_named(tmp_path: Path, content: bytes) -> None
     file.write_bytes(content)
     with pytest.raises(ConfigError, match="there is no token in"):
         token_of({"tokenFile": str(file)}, {})
+
+
+# TLS, and streams.
+
+
+EVENTS = b': a comment\n\nevent: tick\ndata: {"n": 1}\n\ndata: {"n":\ndata:  2}\n\nevent: empty\n\n'
+
+
+class Streaming(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if self.path == "/refused":
+            body = b'{"error": "no", "code": "no", "hint": "do this"}'
+            self.send_response(400)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            return
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(EVENTS if self.path == "/events" else b"data: no JSON\n\n")
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def streaming(certificate: tuple[Path, Path] | None = None) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Streaming)
+    scheme = "http"
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        scheme = "https"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"{scheme}://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_stream_is_read_event_by_event_until_it_ends() -> None:
+    with streaming() as url:
+        events = AdminPort(url).events("/events")
+        assert next(events) == Event("tick", {"n": 1})
+        assert next(events) == Event("message", {"n": 2})
+        with pytest.raises(NoRouter, match="ended the stream"):
+            next(events)
+
+
+def test_a_stream_that_is_refused_or_none_says_so() -> None:
+    with streaming() as url:
+        with pytest.raises(RouterError, match="no; do this"):
+            next(AdminPort(url).events("/refused"))
+        with pytest.raises(NoRouter, match="does not answer"):
+            next(AdminPort(url).events("/nonsense"))
+    with pytest.raises(NoRouter, match="does not answer"):
+        next(AdminPort("http://127.0.0.1:1").events("/events"))
+
+
+def test_a_port_with_tls_is_who_has_the_certificate(tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path)
+    (tmp_path / "other").mkdir()
+    other, _ = make_certificate(tmp_path / "other")
+    with streaming((certificate, key)) as url:
+        assert next(AdminPort(url, tls=Tls(str(certificate))).events("/events")).kind == "tick"
+        for trusted in (Tls(str(other)), None):
+            with pytest.raises(NoRouter, match=r"(?i)certificate"):
+                next(AdminPort(url, tls=trusted).events("/events"))
+    with pytest.raises(ConfigError, match="the files for TLS"):
+        AdminPort(url, tls=Tls(str(tmp_path / "nothing")))

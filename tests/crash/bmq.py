@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 from tests.support.bmq_router import SUCCESS, Client, Router, SdkError, bodies
 
@@ -46,17 +47,47 @@ class Result:
         )
 
 
+class Restarted(Router):
+    """A router that is killed and started again."""
+
+    async def fail(self, draw: random.Random) -> None:
+        await asyncio.to_thread(self.kill)
+        await asyncio.to_thread(self.start)
+
+
+class Failing(Protocol):
+    """A router as clients see it: it fails, and something serves again at the same address."""
+
+    @property
+    def broker(self) -> str: ...
+    @property
+    def log(self) -> str: ...
+    async def fail(self, draw: random.Random) -> None: ...
+    async def until(self, uri: str, what: str, holds: Callable[[dict[str, Any]], bool]) -> None: ...
+    async def empties(self, uri: str) -> None: ...
+
+
 async def run(folder: Path, rounds: int, seed: int) -> Result:
-    """So many kills under a producer and a reader, who reconnect; then consume everything.
+    """So many kills of one router."""
+    router = Restarted(folder, DOMAINS)
+    try:
+        router.start()
+        result = await play(router, rounds, seed)
+        router.stop()
+    finally:
+        router.kill()
+    return result
+
+
+async def play(router: Failing, rounds: int, seed: int) -> Result:
+    """So many failures under a producer and a reader, who reconnect; then consume everything.
 
     The apps tell three things: what is kept for an app that nobody reads, what its filter leaves
     to another, and what a consumer is given who confirms all the time.
     """
     draw, result = random.Random(seed), Result()
-    router = Router(folder, DOMAINS)
     clients: list[Client] = []
     try:
-        router.start()
         for first in range(0, rounds, KILLS):
             await _life(router, clients, min(KILLS, rounds - first), draw, result)
         result.wrong += _compare("read", result.read, result.posted)
@@ -65,18 +96,16 @@ async def run(folder: Path, rounds: int, seed: int) -> Result:
             clients.append(consumer)
             await _drain(consumer, app, wanted, result)
         await router.empties(QUEUE)
-        router.stop()
     finally:
         for client in clients:
             await client.kill()
-        router.kill()
     if "Traceback" in router.log:
         result.wrong.append(router.log[router.log.index("Traceback") :][:2000])
     return result
 
 
 async def _life(
-    router: Router, clients: list[Client], kills: int, draw: random.Random, result: Result
+    router: Failing, clients: list[Client], kills: int, draw: random.Random, result: Result
 ) -> None:
     """One producer and one reader, until both have seen so many kills and all is read."""
     producer, reader = [await Client.start(router.broker) for _ in range(2)]
@@ -99,17 +128,16 @@ async def _life(
         await client.stop()
 
 
-async def _round(router: Router, producer: Client, draw: random.Random, result: Result) -> None:
-    """Post, and kill and start the router meanwhile."""
+async def _round(router: Failing, producer: Client, draw: random.Random, result: Result) -> None:
+    """Post, and have the router fail meanwhile."""
     before, at = producer.acked_count, draw.randrange(1, POSTS)
     await _post(producer, at, draw, result)
     await producer.acks(before + draw.randrange(at))
     await asyncio.sleep(draw.uniform(0, 0.05))
     result.acked_at_kills.append(producer.acked_count - before)
-    await asyncio.to_thread(router.kill)
-    starting = asyncio.create_task(asyncio.to_thread(router.start))
+    failing = asyncio.create_task(router.fail(draw))
     await _post(producer, POSTS - at, draw, result)
-    await starting
+    await failing
 
 
 async def _post(producer: Client, count: int, draw: random.Random, result: Result) -> None:

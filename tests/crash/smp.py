@@ -161,22 +161,28 @@ class Routers:
     # Over the wire.
 
     async def _verify(self, door: Door, draw: random.Random, part: float, result: Round) -> None:
-        """Nobody else is there, so the router says just what the store has."""
-        verifier = Verifier(self.ledger, self._contents, result)
-        sessions = {name: await door.open(name) for name in self._services}
-        plain, getter = await door.open(), await door.open()
-        try:
-            await verifier.services(sessions)
-            await verifier.deleted(plain)
-            await verifier.secured(plain)
-            drained = [line for line in self.ledger.alive if draw.random() < part]
-            rest = [line for line in self.ledger.alive if line not in drained]
-            await verifier.got(getter, rest)
-            await verifier.drain(plain, drained)
-        finally:
-            for client in (*sessions.values(), plain, getter):
-                client.close()
-                await client.closed()
+        await verified(self.ledger, self._contents, door, draw, part, result)
+
+
+async def verified(
+    ledger: Ledger, contents: Contents, door: Door, draw: random.Random, part: float, result: Round
+) -> None:
+    """Nobody else is there, so the router says just what the store has."""
+    verifier = Verifier(ledger, contents, result)
+    sessions = {name: await door.open(name) for name in door.services}
+    plain, getter = await door.open(), await door.open()
+    try:
+        await verifier.services(sessions)
+        await verifier.deleted(plain)
+        await verifier.secured(plain)
+        drained = [line for line in ledger.alive if draw.random() < part]
+        rest = [line for line in ledger.alive if line not in drained]
+        await verifier.got(getter, rest)
+        await verifier.drain(plain, drained)
+    finally:
+        for client in (*sessions.values(), plain, getter):
+            client.close()
+            await client.closed()
 
 
 class Verifier:

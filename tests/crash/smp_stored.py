@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from headgate.core.turn.store_requests import Head, Load
 from headgate.journal import reader
 from headgate.journal.sealer import Bounds, Sealer
 from headgate.store import open_store
+from headgate.store.base import Store
 
 MANY = 10**6
 
@@ -60,7 +61,7 @@ class Contents:
                 yield f"the tally of {service.hex()} is {tally}, not {self.recount(service)}"
 
 
-async def contents_of(url: str, folder: Path) -> Contents:
+async def contents_of(url: str, folder: Path, store: Store | None = None) -> Contents:
     """Read behind the store's back what there is, and through the store what it is."""
     with closing(_connect(url, folder)) as db:
         ids = [bytes(id) for (id,) in db.execute("SELECT id FROM queues").fetchall()]
@@ -68,7 +69,7 @@ async def contents_of(url: str, folder: Path) -> Contents:
         [(strays,)] = db.execute(
             "SELECT count(*) FROM messages WHERE queue NOT IN (SELECT number FROM queues)"
         ).fetchall()
-    store = open_store(url, folder)
+    store = store or open_store(url, folder)
     await store.open()
     try:
         loaded = await store.load(
@@ -101,6 +102,14 @@ def _kept(head: Head) -> Kept:
     )
 
 
+def seal_all(source: str, directory: Path) -> None:
+    """Seal what is left, as a new sealer would."""
+    sealer = Sealer(source, directory, Bounds())
+    while sealer.seal(2**62):
+        pass
+    sealer.close()
+
+
 @dataclass
 class Told:
     """The facts of a journal, played back as far as they go."""
@@ -114,11 +123,11 @@ class Told:
 
     def read(self, source: str, directory: Path) -> Iterator[str]:
         """Seal what is left, as a new sealer would, and play what came since."""
-        sealer = Sealer(source, directory, Bounds())
-        while sealer.seal(2**62):
-            pass
-        sealer.close()
-        for fact in reader.facts(directory, self.last):
+        seal_all(source, directory)
+        return self.play(reader.facts(directory, self.last))
+
+    def play(self, facts: Iterable[dict[str, Any]]) -> Iterator[str]:
+        for fact in facts:
             if fact["number"] <= self.last:
                 yield f"number {fact['number']} comes after {self.last}"
             self.last = fact["number"]

@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from nacl.bindings import crypto_box_beforenm
 
-from headgate.crypto.box import box, hsalsa20, nonce_of, public_of, shared_key, shared_secret, unbox
+from headgate.crypto.box import box, nonce_of, public_of, shared_key, shared_secret, unbox
+from headgate.crypto.hsalsa20 import hsalsa20
 from headgate.errors import Malformed
 from headgate.wire.smp.codec.ciphers import (
     BlockCipher,

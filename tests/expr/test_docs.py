@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from headgate.cli.expr import parse_property
+from headgate.cli.properties import parse_properties
 from headgate.errors import ExpressionError
 from headgate.expr.explain import caret
 from headgate.expr.nodes import DEPTH_MAX
@@ -27,7 +27,7 @@ def examples() -> list[tuple[str, ...]]:
 
 def result_of(text: str, properties: list[str]) -> str:
     try:
-        result = compile_expression(text).evaluate(dict(map(parse_property, properties)))
+        result = compile_expression(text).evaluate(parse_properties(properties))
     except ExpressionError as error:
         return error.code
     return str(result) if isinstance(result, Failure) else str(result).lower()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.crypto.box import hsalsa20
+from headgate.crypto.hsalsa20 import hsalsa20
 from headgate.errors import Malformed
 from headgate.notify.apns import BODY_BYTES_MAX
 from headgate.notify.push_content import (

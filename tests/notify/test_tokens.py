@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.crypto.box import hsalsa20, shared_key
+from headgate.crypto.box import shared_key
+from headgate.crypto.hsalsa20 import hsalsa20
 from headgate.crypto.keys import X25519
 from headgate.errors import Prohibited, TooFrequent, Unauthorised
 from headgate.notify.tokens import (

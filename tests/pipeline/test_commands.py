@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -25,6 +26,8 @@ from headgate.core.model.tally import name_of
 from headgate.journal.sealer_process import JournalSettings
 from headgate.journal.segments import name_of as name_of_segment
 from headgate.pipeline.source.format import register
+from headgate.pipeline.tables import stopping
+from headgate.pipeline.tables.archive import Archive
 from headgate.pipeline.tables.keeper import Keeper
 from headgate.server.in_process import InProcessSession
 from headgate.server.router import Router
@@ -73,6 +76,9 @@ def test_tables_are_kept_shown_asked_and_told_of(history: Path) -> None:
     query = "select outcome, count(*) n from deliveries where domain is not null group by 1"
     rows = [json.loads(line) for line in run(history, "sql", query, "--json").stdout.splitlines()]
     assert {row["outcome"]: row["n"] for row in rows} == {"confirmed": 4, "auto-confirmed": 2}
+    checked = run(history, "check", "--all", "--json")
+    assert {json.loads(line)["is_right"] for line in checked.stdout.splitlines()} == {True}
+    assert "checks, 0 of them found something" in checked.stderr
     target = history / "out"
     run(history, "sql", "select 1 one", "--to", str(target))
     assert run(history, "sql", f"select * from parquet.`{target}`").stdout == "one\n  1\n"
@@ -157,6 +163,24 @@ def test_a_table_is_routed_and_listed_without_the_files_that_were_replaced(
     )
 
 
+def test_whoever_keeps_the_tables_can_be_asked_to_stop(tmp_path: Path) -> None:
+    assert "there are no tables in" in run(tmp_path, "stop", code=1).stderr
+    archive = Archive(str(tmp_path / "var" / "pipeline"))
+    archive.commit({})
+    before = time.time()
+    assert run(tmp_path, "stop").stdout.startswith("asked whoever keeps the tables in")
+    assert stopping.is_asked(archive.storage, before)
+
+
+def test_tables_are_shown_as_iceberg_tables(tmp_path: Path) -> None:
+    done = run(tmp_path, "iceberg")
+    tables = tmp_path / "var" / "pipeline"
+    catalog = f"sqlite:///{tables}/_iceberg/catalog.db"
+    assert done.stdout == f"the tables in {tables} are mirrored to {catalog}, namespace headgate\n"
+    other = run(tmp_path, "iceberg", "--namespace", "elsewhere", code=1)
+    assert "are mirrored to a catalog beside them, namespace headgate: remove" in other.stderr
+
+
 QUEUES = [QueueId(b"q%d" % number) for number in range(4)]
 SERVICE = ServiceId(b"\xaa" * 4)
 
@@ -189,8 +213,8 @@ def test_an_audit_finds_nothing_until_something_is_wrong(tmp_path: Path) -> None
     with sqlite3.connect(tmp_path / "var" / "queues.db") as db:
         db.execute("UPDATE queues SET service = NULL WHERE id = ?", (QUEUES[1],))
     db.close()
-    done = run(tmp_path, "audit", code=1)
+    done = run(tmp_path, "audit", code=3)
     lost = name_of(QUEUES[1]).hex()
     assert f"2 queues counted, 3 in its tally, drift: more; it may be queue {lost}" in done.stdout
-    done = run(tmp_path, "audit", "--from", "facts", code=1)
+    done = run(tmp_path, "audit", "--from", "facts", code=3)
     assert done.stdout == f"queue {lost} is aaaaaaaa's by the facts and nobody's by the store\n"

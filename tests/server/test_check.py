@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import resource
 import socket
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from headgate.server.check import findings
 from headgate.server.config import Config, load_config
 from headgate.server.state_directory import open_store
 from headgate.server.wires.wire import Finding
+from headgate.store.ownership import Ownership
 from tests.support.certificates import make_certificate
 
 
@@ -178,3 +180,48 @@ def test_what_is_reached_from_outside_of_a_container_is_fine(
         {"HEADGATE_ADMIN__HOST": "0.0.0.0", "HEADGATE_ADMIN__TOKEN": "a token that is long"},
     )
     assert "container" not in found(config)
+
+
+STANDBY = '[store]\nurl = "{url}"\nstandby = true\n[listen.smp]\nport = 0'
+
+
+def test_a_database_is_told_of_with_what_its_server_could_lose(tmp_path: Path, url: str) -> None:
+    """The server of the tests waits for no disk."""
+    report = found(config_in(tmp_path, f'[store]\nurl = "{url}"'))
+    assert report["store"].ok
+    assert "warning: fsync is off" in report["store"].text
+    assert "synchronous_standby_names" not in report["store"].text
+    assert "standby" not in report
+
+
+def test_a_router_that_would_wait_is_told_whom_for(tmp_path: Path, url: str) -> None:
+    config = config_in(tmp_path, STANDBY.format(url=url))
+    before = found(config)
+    assert before["standby"].text == "nobody has the store: this router would serve"
+    assert "synchronous_standby_names is empty" in before["store"].text
+    with running(config):
+        report = found(config)
+    assert report["store"].ok
+    assert report["standby"].ok
+    assert re.fullmatch(
+        r"headgate on .* has the store: this router would wait", report["standby"].text
+    )
+
+
+def test_a_router_that_clients_would_refuse_is_told_what_to_do(tmp_path: Path, url: str) -> None:
+    config = config_in(tmp_path, STANDBY.format(url=url))
+    ownership = Ownership(3.0, lambda: 0.0, lambda known, is_ours: bytes(32))
+    with asyncio.Runner() as runner:
+        store = open_store(config, ownership)
+        runner.run(store.open())
+        runner.run(store.close())
+    report = found(config)
+    assert not report["standby"].ok
+    assert "Copy the folder from the other router" in report["standby"].text
+
+
+def test_a_database_that_cannot_be_reached_fails(tmp_path: Path) -> None:
+    config = config_in(tmp_path, STANDBY.format(url="postgresql://127.0.0.1:1/x"))
+    report = found(config)
+    assert not report["store"].ok
+    assert not report["standby"].ok

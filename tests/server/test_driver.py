@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -22,6 +23,7 @@ from headgate.errors import HeadgateError, LimitReached, StoreError
 from headgate.server.in_process import InProcessSession
 from headgate.server.router import Router
 from headgate.store.memory import MemoryStore
+from headgate.store.ownership import FREE, Ownership, Taken
 
 LINE = Domain("line", Mode.EXCLUSIVE, max_messages=None)
 QUEUE = QueueId(b"queue")
@@ -399,3 +401,84 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+
+
+class ContestedStore(SlowStore):
+    """One that another router may have taken; it hears us while nothing else is said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 100.0
+        self.ours, self.theirs = socket.socketpair()
+        self.ownership = Ownership(3.0, lambda: self.now)
+        self.ownership.taken = Taken("me", 1, FREE, "", 0.0, mark=0, expected=0, sealed=0)
+        self.ownership.heard = self.now
+        self.ownership.socket = self.ours.fileno()
+        self.is_taken = False
+
+    async def current_term(self) -> int | None:
+        return None
+
+    async def probe(self) -> None:
+        if self.is_taken:
+            self.ownership.lost = "taken"
+            raise StoreError("taken")
+        self.ownership.heard = self.now
+
+
+@asynccontextmanager
+async def contested() -> AsyncIterator[tuple[ContestedStore, Router, list[str]]]:
+    store, lost = ContestedStore(), list[str]()
+    router = Router(store=store, domains={"line": LINE}, limits=Limits(), lost=lost.append)
+    await router.start()
+    try:
+        yield store, router, lost
+    finally:
+        store.ours.close()
+        store.theirs.close()
+        router.abandon()
+        await asyncio.sleep(0)
+
+
+async def test_what_a_turn_has_read_from_memory_is_told_to_nobody_if_the_store_is_another_s() -> (
+    None
+):
+    """A process that was stopped, and goes on."""
+    async with contested() as (store, router, lost):
+        session = InProcessSession(router, "s")
+        await session.ask(Create, QUEUE, "line", subscribe=True)
+        applied = len(store.applied)
+        store.is_taken = True
+        store.now += 3.0
+        answer = session.ask(Subscribe, QUEUE)
+        while not lost:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert len(store.applied) == applied, "it wrote nothing"
+        assert not answer.done()
+        answer.cancel()
+
+
+async def test_what_waited_for_the_store_to_answer_is_told_if_it_is_still_ours() -> None:
+    async with contested() as (store, router, lost):
+        session = InProcessSession(router, "s")
+        await session.ask(Create, QUEUE, "line", subscribe=True)
+        store.now += 3.0
+        await session.ask(Subscribe, QUEUE)
+        assert store.ownership.heard == store.now
+        assert lost == []
+
+
+async def test_a_turn_that_failed_is_told_at_once_unless_the_store_is_another_s() -> None:
+    async with contested() as (store, router, lost):
+        session = InProcessSession(router, "s")
+        await session.ask(Create, QUEUE, "line")
+        store.failing = True
+        store.now += 3.0
+        with pytest.raises(StoreError, match="disk full"):
+            await session.ask(Send, QUEUE, message(1))
+        store.ownership.lost = "taken"
+        answer = session.ask(Send, QUEUE, message(1))
+        while not lost:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert not answer.done()
+        answer.cancel()

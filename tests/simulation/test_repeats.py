@@ -14,8 +14,9 @@ from headgate.store.memory import MemoryStore
 from headgate.testing.checkers import Checker
 from headgate.testing.checkers.base import is_exclusive
 from headgate.testing.faults import Weather
+from headgate.testing.simulated_router import Taken
 from headgate.testing.trace import Violation
-from headgate.testing.world import Taken, World, narrow
+from headgate.testing.world import World, narrow
 
 
 class Repeats(Checker):

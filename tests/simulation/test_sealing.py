@@ -6,9 +6,10 @@ import pytest
 
 from headgate.core.broker import Broker
 from headgate.core.turn.outbox import OutboxRow
+from headgate.testing.actors import Operator, Ticker
 from headgate.testing.sealing import SealingActor
 from headgate.testing.trace import Violation
-from headgate.testing.world import Operator, Ticker, World
+from headgate.testing.world import World
 
 STEPS = 400
 

@@ -19,7 +19,7 @@ from headgate.core.model.ids import WHOLE, QueueId, Ref, SessionId
 from headgate.core.turn.session_state import SessionState
 from headgate.core.turn.store_requests import Batch, Load, TurnOutcome
 from headgate.core.turn.turn import Turn
-from headgate.testing.world import Router, Taken
+from headgate.testing.simulated_router import Router, Taken
 
 Settings = dict[str, Any]
 Variant = Callable[[pytest.MonkeyPatch], Settings]

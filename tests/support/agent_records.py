@@ -118,7 +118,7 @@ def skipped_key(n: int) -> SkippedKey:
 
 async def inside(records: Records, job: Callable[[sqlite3.Connection], T]) -> T:
     """Do something with the connection, in its thread, as a call that reads."""
-    return await records.read(lambda _: job(records._file._connection))
+    return await records.read(lambda tables: job(tables._file._connection))
 
 
 async def ask(records: Records, question: str) -> list[tuple[Any, ...]]:

@@ -121,17 +121,19 @@ TOKEN = "open sesame"
 
 
 @contextmanager
-def served(directory: Path, token: str = TOKEN) -> Iterator[str]:
-    """The URL of a router's admin port that gives this journal away."""
+def served(directory: Path, token: str = TOKEN, **tls: Any) -> Iterator[str]:  # noqa: ANN401
+    """The URL of a router's admin port that gives this journal away; behind TLS, if its settings
+    are given."""
     app = make_app(
         problems=list, status=dict, metrics=lambda: b"", rows=1, journal=directory, token=token
     )
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", ws="none"))
+    config = uvicorn.Config(app, log_config=None, lifespan="off", ws="none", **tls)
+    server = uvicorn.Server(config)
     thread = Thread(target=server.run, args=([listening],))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{listening.getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join()

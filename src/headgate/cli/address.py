@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 import click
 
+from headgate.cli.contexts import Contexts
+from headgate.cli.which_router import CONTEXT, context_option
 from headgate.errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,6 +38,7 @@ class Where:
     ca: Path | None = None
     user: str | None = None
     password_file: Path | None = None
+    context: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +53,19 @@ class Place:
 
 
 def address_option(command: F) -> F:
-    """Add ``--address`` and who asks to a command that is for channels and for queues, as the
-    argument `where`."""
+    """Add ``--url`` and who asks to a command that is for channels and for queues, as the argument
+    `where`."""
 
+    @context_option
     @click.option(
-        "--address",
+        "--url",
         metavar="HOST:PORT|URL",
-        help=f"Where the router listens; also redis://USER:PASSWORD@HOST:PORT, and rediss:// with"
-        f" TLS. Without it {CHANNELS} says so for channels and {QUEUES} for queues, or else"
-        " [listen.resp] and [listen.bmq] of the configuration.",
+        help="Where the router listens: of channels redis://USER:PASSWORD@HOST:PORT, or rediss://"
+        " with TLS; of queues tcp:// and tcps://. Without it the context has it, or"
+        f" {CHANNELS} for channels and {QUEUES} for queues, or [listen.resp] and [listen.bmq] of"
+        " the configuration.",
     )
+    @click.option("--address", hidden=True, metavar="HOST:PORT|URL")
     @click.option("--tls", is_flag=True, help="With TLS, to whom this machine trusts.")
     @click.option(
         "--ca",
@@ -77,6 +83,8 @@ def address_option(command: F) -> F:
     @wraps(command)
     def wrapped(
         *args: Any,  # noqa: ANN401
+        context: str | None,
+        url: str | None,
         address: str | None,
         tls: bool,
         ca: Path | None,
@@ -84,7 +92,8 @@ def address_option(command: F) -> F:
         password_file: Path | None,
         **others: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        return command(*args, where=Where(address, tls, ca, user, password_file), **others)
+        where = Where(url or address, tls, ca, user, password_file, context)
+        return command(*args, where=where, **others)
 
     return cast("F", wrapped)
 
@@ -135,9 +144,15 @@ def identity_options(command: F) -> F:
     return cast("F", wrapped)
 
 
-def place_of(where: Where, variable: str, host: str, port: int) -> Place:
-    """Of the option, the variable or the configuration."""
-    text = where.address or os.environ.get(variable)
+def place_of(where: Where, variable: str, host: str, port: int, config: Path | None) -> Place:
+    """Of the option, a context, the variable or the configuration: what is said nearest."""
+    text = (
+        where.address
+        or _in_context(where.context, variable)
+        or os.environ.get(variable)
+        or _in_context(os.environ.get(CONTEXT), variable)
+        or (_in_context(Contexts.of(os.environ).current, variable) if config is None else None)
+    )
     place = Place(host, port) if text is None else _parsed(text, port)
     return Place(
         place.host,
@@ -146,6 +161,33 @@ def place_of(where: Where, variable: str, host: str, port: int) -> Place:
         where.user or place.user,
         _in_file(where.password_file) or place.password or os.environ.get(PASSWORD),
     )
+
+
+def trusted(where: Where, config: Path | None) -> Path | None:
+    """The certificate to trust: that of the option, or of the context that counts."""
+    if where.ca is not None or where.address is not None:
+        return where.ca
+    contexts = Contexts.of(os.environ)
+    name = (
+        where.context or os.environ.get(CONTEXT) or (contexts.current if config is None else None)
+    )
+    ca = None if name is None else contexts.get(name).ca
+    return None if ca is None else Path(ca)
+
+
+def _in_context(name: str | None, variable: str) -> str | None:
+    """Where a context has the listener that a variable is about."""
+    if name is None:
+        return None
+    found = Contexts.of(os.environ).get(name)
+    key = "resp" if variable == CHANNELS else "bmq"
+    text = found.resp if variable == CHANNELS else found.bmq
+    if text is None:
+        raise ConfigError(
+            f"the context {name} does not say where that is: headgate context add {name} --yes"
+            f" --url {found.url} --{key} HOST:PORT"
+        )
+    return text
 
 
 def _parsed(text: str, port: int) -> Place:

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from headgate.cli.config import config_option
+from headgate.cli.config_file import config_option
 from headgate.cli.explain import lines
 from headgate.core.model.message import Properties
 from headgate.demo import scene
@@ -52,6 +52,7 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
     folder, program = os.path.relpath(settings.directory), os.path.relpath(sys.argv[0])
 
     async def play(router: Router, addresses: Mapping[str, str]) -> bool:
+        click.echo(f"The page of the router, for one browser, once: {addresses['login']}")
         click.echo(
             f"The router is running; its store is {masked(settings.store.url)} in {folder}.\n"
         )
@@ -68,7 +69,7 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
         click.echo("\nIt goes on serving. In another terminal, try:")
         host, _, port = addresses["resp"].rpartition(":")
         bmq = addresses["bmq"].removeprefix("tcp://")
-        at = "" if bmq == DEFAULT_BMQ else f" --address {bmq}"
+        at = "" if bmq == DEFAULT_BMQ else f" --url {bmq}"
         click.echo(f"  redis-cli -h {host} -p {port} subscribe news")
         click.echo(f"  redis-cli -h {host} -p {port} publish news 'rain tomorrow'")
         click.echo(f"  {asking(addresses)}")
@@ -80,7 +81,7 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
         click.echo(f"  {program} expr check 'amount >= 1000 && kind == \"express\"'")
         click.echo(f"  {program} pipeline dryrun 'amount >= 50' --domain {scene.ORDERS}")
         click.echo(f"  {program} pipeline sql 'select * from deliveries'")
-        click.echo(f"In a browser, once: {addresses['login']}")
+        click.echo(f"Its page is at {addresses['admin']}; {entering(addresses)}")
         click.echo("Ctrl-C stops it.")
         return True
 
@@ -99,6 +100,13 @@ def listeners(config: Config) -> Listen:
 def for_everybody(bmq: ListenBmq | None) -> ListenBmq | None:
     """The listener, if the clients of the scene can come in without a token or a certificate."""
     return bmq if bmq is not None and not bmq.clients and bmq.tls is None else None
+
+
+def entering(addresses: Mapping[str, str]) -> str:
+    """How a browser gets in that was not let in by the address that works once."""
+    file = addresses.get("token_file")
+    where = "admin.token of the configuration" if file is None else f"in {os.path.relpath(file)}"
+    return f"a browser that is new to it is asked for the token, {where}"
 
 
 def asking(addresses: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.address import QUEUES, Identity, Where, place_of
+from headgate.cli.address import QUEUES, Identity, Where, place_of, trusted
 from headgate.cli.output import emit
 from headgate.client.bmq import Change, Client, Delivery, Lost, Subscription
 from headgate.core.model.message import Properties, PropertyValue
@@ -33,7 +33,7 @@ async def post(
     properties: Properties,
 ) -> str:
     """Post a message and return its id."""
-    async with await _connect(config, where, identity, patience=SECONDS) as client:
+    async with await connect(config, where, identity, patience=SECONDS) as client:
         queue = await client.open(uri, write=True)
         return (await queue.post(body, properties)).hex()
 
@@ -48,7 +48,7 @@ async def follow(
     as_json: bool,
 ) -> None:
     """Print messages and confirm each when it is printed."""
-    async with await _connect(config, where, identity) as client:
+    async with await connect(config, where, identity) as client:
         queue = await client.open(uri, read=True, subscriptions=subscriptions)
         click.echo(f"subscribed to {uri}", err=True)
         printed = 0
@@ -69,7 +69,7 @@ def wanted(expressions: Sequence[str], priority: int, count: int | None) -> list
     return [Subscription(text, priority, max_unconfirmed_messages=window) for text in texts]
 
 
-async def _connect(
+async def connect(
     config: Path | None, where: Where, identity: Identity, *, patience: float = 60.0
 ) -> Client:
     if where.user is not None or where.password_file is not None:
@@ -80,8 +80,8 @@ async def _connect(
     if token is None and identity.client is not None:
         known = listen.clients.get(identity.client)
         token = None if known is None else known.reveal()
-    place = place_of(where, QUEUES, listen.host, listen.port)
-    certificate = where.ca
+    place = place_of(where, QUEUES, listen.host, listen.port, config)
+    certificate = trusted(where, config) if place.tls else where.ca
     if certificate is None and listen.tls is not None and place.tls is not False:
         certificate = settings.directory / listen.tls.certificate
     scheme = "tcps" if place.tls or certificate is not None else "tcp"

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 import json
-import os
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from headgate.cli.config import config_option, token_file_option
+from headgate.cli.admin import Admin
+from headgate.cli.config_file import load
 from headgate.cli.output import emit, json_option, readable
 from headgate.cli.properties import property_option
-from headgate.client.admin import AdminPort
-from headgate.core.model.message import Declared, PropertyValue
-from headgate.core.model.queue_uri import SCHEME, parse_uri
-from headgate.errors import ConfigError, HeadgateError, NotAllowed, NotARouter, Refused, RouterError
-from headgate.journal.segments import segments
-from headgate.server.admin import tokens
-from headgate.server.config import Config, load_config
-from headgate.server.state_directory import journal_settings
+from headgate.cli.queue_name import queue_argument
+from headgate.cli.terminal import clean
+from headgate.cli.which_router import Asked, router_options
+from headgate.errors import ConfigError, HeadgateError, NotARouter, RouterError
 
-ANSWER_SECONDS = 10.0
+if TYPE_CHECKING:
+    from headgate.core.model.message import Declared, PropertyValue
+    from headgate.server.config import Config
+
 WHO_MAX = 5
 """Sessions that are named in a line."""
-
-
-class QueueName(click.ParamType[str]):
-    """``DOMAIN/QUEUE``, as it is or behind ``bmq://``."""
-
-    name = "queue"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        try:
-            return parse_uri(SCHEME + str(value).removeprefix(SCHEME)).canonical
-        except Refused as error:
-            sessions = f"{value!a}: {error}; write DOMAIN/QUEUE or bmq://DOMAIN/QUEUE"
-            self.fail(sessions, param, ctx)
 
 
 class HexId(click.ParamType[bytes]):
@@ -59,7 +43,7 @@ class HexId(click.ParamType[bytes]):
 
 
 @click.command()
-@click.argument("queue", metavar="DOMAIN/QUEUE", type=QueueName())
+@queue_argument
 @property_option
 @click.option(
     "--message",
@@ -67,22 +51,13 @@ class HexId(click.ParamType[bytes]):
     metavar="ID",
     help="Take the properties of this message from the journal, and tell what happened to it.",
 )
-@click.option(
-    "--address",
-    metavar="HOST:PORT",
-    envvar="HEADGATE_ROUTER",
-    help="The admin port of the router. Without it [admin] of the configuration says so.",
-)
-@token_file_option
-@config_option
+@router_options
 @json_option
 def explain(
     queue: str,
     properties: Declared,
     message: bytes | None,
-    address: str | None,
-    token_file: Path | None,
-    config: Path | None,
+    asked: Asked,
     as_json: bool,
 ) -> None:
     """Say who would get a message, and why the others would not.
@@ -91,21 +66,19 @@ def explain(
     would be spared it, which subscriptions match, in the order in which they are tried, and who
     has room. Nothing is sent, and nothing changes.
     """
-    settings = load_config(config, os.environ)
-    url = admin_url(settings, address)
-    token = tokens.found(settings, url, token_file)
+    admin = asked.admin()
     row: dict[str, Any] = {"queue": queue}
     sent: Mapping[str, PropertyValue] = properties
     if message is not None:
         if properties:
             raise click.UsageError("a --message has its own properties; leave out --property")
-        history = _history(settings, queue, message)
+        history = _history(load(asked.config), queue, message)
         sent = history[0].get("properties", {})
         row["message"] = message.hex()
         row["history"] = history
     row["properties"] = {name: _plain(item) for name, item in sent.items()}
     try:
-        row |= _ask(url, token, {"queue": queue, "properties": row["properties"]})
+        row |= _ask(admin, {"queue": queue, "properties": row["properties"]})
     except HeadgateError:
         if message is not None:
             emit([row], _text, as_json)
@@ -116,36 +89,14 @@ def explain(
 # The router.
 
 
-def admin_url(settings: Config, address: str | None) -> str:
-    """Where the router is asked."""
-    if address is None:
-        admin = settings.admin
-        if not admin.port:
-            raise ConfigError(
-                "admin.port is 0, so the router has picked one: say it with --address; the"
-                " router's log and its ready file have it"
-            )
-        host = f"[{admin.host}]" if ":" in admin.host else admin.host
-        return f"http://{host}:{admin.port}"
-    if address.startswith(("http://", "https://")):
-        return address.rstrip("/")
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
-        raise ConfigError(f"{address!r} is no address; write it as 127.0.0.1:8222")
-    return f"http://{address}"
-
-
-def _ask(url: str, token: str | None, question: Mapping[str, object]) -> dict[str, Any]:
-    port = AdminPort(url, token, answer_seconds=ANSWER_SECONDS)
+def _ask(admin: Admin, question: Mapping[str, object]) -> dict[str, Any]:
     try:
-        return port.ask("POST", "/explain", json.dumps(question).encode(), patience=0)
-    except NotAllowed:
-        raise
+        return admin.plain("POST", "/explain", question)
     except RouterError as error:
         if error.status in (404, 405):
-            raise NotARouter(f"what answers at {url} is not a router that can explain") from None
-        if error.why:  # it says what is wrong with the question
-            raise RouterError(error.why, error.status) from None
+            raise NotARouter(
+                f"what answers at {admin.url} is not a router that can explain"
+            ) from None
         raise
 
 
@@ -159,6 +110,8 @@ def _plain(item: PropertyValue) -> object:
 def _history(settings: Config, queue: str, message: bytes) -> list[dict[str, Any]]:
     """The facts about a message of a queue, beginning with its acceptance, with the names of
     sessions beside their numbers."""
+    from headgate.server.state_directory import journal_settings
+
     journal = journal_settings(settings)
     if journal is None:
         raise ConfigError("this configuration keeps no journal; say the properties instead")
@@ -188,6 +141,8 @@ def _facts(directory: Path, wanted: object) -> Iterator[dict[str, Any]]:
     """Those facts of the journal for which an expression of pyarrow is true."""
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from headgate.journal.segments import segments
 
     for segment in segments(directory):
         try:
@@ -229,7 +184,7 @@ def lines(row: Mapping[str, Any]) -> Iterator[str]:
     """A queue, the properties of a message and what the router says of them, in lines that a
     terminal can be given: names, expressions and texts are those of clients."""
     for line in _lines(row):
-        yield "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+        yield clean(line)
 
 
 def _lines(row: Mapping[str, Any]) -> Iterator[str]:

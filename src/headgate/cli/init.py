@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.config import config_option
+from headgate.cli.config_file import config_option
 from headgate.cli.output import emit, json_option
 from headgate.server.config import load_config
 from headgate.server.config.sections import ListenSmp
@@ -26,7 +26,7 @@ from headgate.server.identity import Identity, keep_host, kept_host
 )
 @json_option
 def init(config: Path | None, host: str | None, as_json: bool) -> None:
-    """Make the router's identity, and print the address that clients need.
+    """Make the router's identity, and print its address.
 
     SimpleX clients know a router by the fingerprint of its certificate, which is part of its
     address. The identity is made once, by this command or by the first start, in the state

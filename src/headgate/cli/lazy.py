@@ -1,29 +1,83 @@
-"""A group of commands that are imported when they are called."""
+"""A group of commands that are imported when they are called.
+
+Their names and short helps are in a map, so that ``--help`` and the TAB of a shell import none of
+them. A test compares the map with the commands.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+Lazy = Mapping[str, tuple[str, str]]
+"""Names of commands; of each, the module that has it under this name (or MODULE:NAME), and its
+short help."""
+
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is called, so that each starts fast."""
+    """A group that imports a command when it is called, so that each starts fast.
 
-    def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:  # noqa: ANN401
+    `sections` are titles for ``--help`` and the commands below each. `hidden` are old names that
+    still work.
+    """
+
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401
+        lazy: Lazy | None = None,
+        sections: Mapping[str, Lazy] | None = None,
+        hidden: Mapping[str, str] | None = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.lazy = lazy
-        """Names of commands, and the modules that have them under these names."""
+        self.sections = sections or {"Commands": lazy or {}}
+        self.lazy = {name: entry for each in self.sections.values() for name, entry in each.items()}
+        self.hidden_names = hidden or {}
+        """Old names, and the commands that they stand for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name, module in self.lazy.items() if find_spec(module)]
+        return list(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        name = self.hidden_names.get(cmd_name, cmd_name)
+        if name not in self.lazy:
             return None
-        attribute = cmd_name.replace("-", "_")
-        command: click.Command = getattr(import_module(self.lazy[cmd_name]), attribute)
+        module, _, attribute = self.lazy[name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute or name.replace("-", "_"))
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            self._refuse(ctx, args[0])
+
+    def _refuse(self, ctx: click.Context, name: str) -> NoReturn:
+        near = get_close_matches(name, self.lazy, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        longest = max(map(len, self.lazy), default=0)
+        for title, lazy in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(n.ljust(longest), text) for n, (_, text) in lazy.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # only for a shell that completes
+
+        names = [
+            CompletionItem(name, help=text)
+            for name, (_, text) in self.lazy.items()
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)

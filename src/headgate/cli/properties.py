@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from headgate.cli.expr import INTEGER_BITS, TYPES, property_value
+from headgate.cli.property_values import INTEGER_BITS, TYPES, property_value
 from headgate.core.model.message import Declared, PropertyValue
 from headgate.core.model.property_type import BY_LABEL
 from headgate.expr.types import INT64_MAX, INT64_MIN

@@ -19,8 +19,9 @@ from headgate.cli.address import (
     address_option,
     identity_options,
     place_of,
+    trusted,
 )
-from headgate.cli.config import config_option
+from headgate.cli.config_file import config_option
 from headgate.cli.output import emit, json_option
 from headgate.cli.properties import property_option
 from headgate.client.resp import Published, RespClient
@@ -47,11 +48,11 @@ def pub(
     name: str,
     body: str | None,
 ) -> None:
-    """Publish BODY on a channel, or post it to a queue; without BODY, what comes on standard
-    input.
+    """Publish BODY on a channel, or post it to a queue.
 
-    A queue is named as bmq://DOMAIN/QUEUE; every other name is a channel. Prints how many
-    received it, or for a queue the id of the message, as soon as the router has stored it.
+    Without BODY, what comes on standard input. A queue is named as bmq://DOMAIN/QUEUE; every other
+    name is a channel. Prints how many received it, or for a queue the id of the message, as soon as
+    the router has stored it.
 
     An address that begins with smp://, as "headgate agent queue new" prints it, gets one encrypted
     message. Nothing is kept here, not even the key that makes a sender the only one of its queue:
@@ -68,7 +69,7 @@ def pub(
         guid = asyncio.run(domains.post(config, where, identity, name, content, properties))
         emit([{"queue": name, "guid": guid}], lambda row: f"{row['guid']}", as_json)
         return
-    with _connect(config, where) as client:
+    with connect(config, where) as client:
         count = client.publish(name.encode(), content)
     emit([{"channel": name, "receivers": count}], lambda row: f"{row['receivers']}", as_json)
 
@@ -118,11 +119,11 @@ def sub(
     count: int | None,
     names: tuple[str, ...],
 ) -> None:
-    """Print what is published on channels, or what is in a queue, a line for each message, until
-    Ctrl-C.
+    """Print what is published on channels, or is in a queue.
 
-    A queue is named as bmq://DOMAIN/QUEUE, or bmq://DOMAIN/QUEUE?id=APP if it has apps. Its
-    messages are confirmed when they are printed, and so are gone.
+    There is a line for each message, until Ctrl-C. A queue is named as bmq://DOMAIN/QUEUE, or
+    bmq://DOMAIN/QUEUE?id=APP if it has apps. Its messages are confirmed when they are printed, and
+    so are gone.
     """
     if not any(name.startswith(domains.SCHEME) for name in names):
         if expressions or priority is not None:
@@ -147,7 +148,7 @@ def _listen(
     count: int | None,
     as_json: bool,
 ) -> None:
-    with _connect(config, where) as client:
+    with connect(config, where) as client:
         client.subscribe([name.encode() for name in channels], are_patterns=are_patterns)
         click.echo(f"subscribed to {' '.join(channels)}", err=True)
         emit(islice(_rows(client), count), _line, as_json)
@@ -173,12 +174,12 @@ def _text(name: bytes) -> str:
     return name.decode(errors="backslashreplace")
 
 
-def _connect(config: Path | None, where: Where) -> RespClient:
+def connect(config: Path | None, where: Where) -> RespClient:
     settings = load_config(config, os.environ)
     listen = settings.listen.resp or ListenResp()
-    place = place_of(where, CHANNELS, listen.host, listen.port)
+    place = place_of(where, CHANNELS, listen.host, listen.port, config)
     configured = None if listen.password is None else listen.password.reveal()
-    certificate = where.ca
+    certificate = trusted(where, config) if place.tls else where.ca
     if certificate is None and listen.tls is not None and place.tls is not False:
         certificate = settings.directory / listen.tls.certificate
     return RespClient(

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli.config import config_option
+from headgate.cli.config_file import config_option, load
 from headgate.cli.output import emit, json_option
+from headgate.cli.which_router import Asked, router_options
 from headgate.errors import ConfigError
-from headgate.server.check import findings
-from headgate.server.config import load_config
-from headgate.server.serve import serve as serve_router
-from headgate.server.wires.wire import Finding
+
+if TYPE_CHECKING:
+    from headgate.server.config import Config
+    from headgate.server.wires.wire import Finding
 
 
 @click.command()
@@ -34,25 +35,48 @@ def serve(config: Path | None, ready_file: Path | None) -> None:
     makes it read the domains, the log level and the certificates of its configuration again; a
     file that is wrong changes nothing. Log lines go to standard error.
     """
-    serve_router(load_config(config, os.environ), ready_file)
+    serve_router(load(config), ready_file)
 
 
 @click.command()
-@config_option
+@click.option(
+    "--nagios",
+    is_flag=True,
+    help="Ask the router that runs instead, and print one line for a monitoring system.",
+)
+@router_options
 @json_option
 @click.pass_context
-def check(ctx: click.Context, config: Path | None, as_json: bool) -> None:
-    """Look whether the router could start, and say what to do if not.
+def check(ctx: click.Context, nagios: bool, asked: Asked, as_json: bool) -> None:
+    """Look whether the router could start, and say what to do.
 
     Prints a line each for the configuration, the state directory, the store, the admin port,
     every listener with its certificate, and the file descriptors. Exits with 3 if something is
     wrong. It can be used while the router runs.
+
+    With --nagios the router that runs is asked what needs attention, and the exit codes are those
+    of a Nagios plugin: 0 OK, 1 WARNING, 2 CRITICAL (also if no router answers), 3 UNKNOWN.
     """
-    ctx.exit(print_findings(lambda: findings(load_config(config, os.environ)), as_json))
+    if nagios:
+        from headgate.cli.live.nagios import print_state
+
+        ctx.exit(print_state(asked, as_json))
+    from headgate.server.check import findings
+
+    ctx.exit(print_findings(lambda: findings(load(asked.config)), as_json))
+
+
+def serve_router(config: Config, ready_file: Path | None) -> None:
+    """Run the router."""
+    from headgate.server.serve import serve as serve_until_stopped
+
+    serve_until_stopped(config, ready_file)
 
 
 def print_findings(look: Callable[[], Iterator[Finding]], as_json: bool) -> int:
     """Print what is found as it is found; return the exit code."""
+    from headgate.server.wires.wire import Finding
+
     failed: list[Finding] = []
 
     def found() -> Iterator[Finding]:

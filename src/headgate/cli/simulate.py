@@ -30,13 +30,13 @@ STEPS = 600
 def simulate(
     seed: int, steps: int | None, count: int | None, agents: bool, ntf: bool, trace: bool
 ) -> None:
-    """Run the router's core, agents or a notification server in a simulated world, and watch that
-    promises hold.
+    """Play worlds, and watch that promises hold.
 
-    Clients, a slow and lossy network, a store that fails and a router that crashes, all
-    decided by the seed: the same seed always gives the same world. In a world of agents, or of a
-    notification server, these are real, and their routers are simulated. Exit code 1 means that
-    a promise was broken; the last lines say how it came to that.
+    The router's core, agents or a notification server run in a simulated world. Clients, a slow and
+    lossy network, a store that fails and a router that crashes, all decided by the seed: the same
+    seed always gives the same world. In a world of agents, or of a notification server, these are
+    real, and their routers are simulated. Exit code 1 means that a promise was broken; the last
+    lines say how it came to that.
     """
     if steps is None:
         steps = AGENT_STEPS if agents or ntf else STEPS

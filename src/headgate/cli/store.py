@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.config import config_option
+from headgate.cli.config_file import config_option
 from headgate.cli.output import emit, json_option
 from headgate.errors import StoreError
 from headgate.server.config import load_config

@@ -1,4 +1,4 @@
-"""The admin port of a router, asked by programs: `headgate explain`, the source and the sink.
+"""The admin port of a router, asked by programs: the command line, the source and the sink.
 
 Everything that is asked here may be repeated without harm, so a router that is not there, or has
 no room, is asked again for a while. It is asked directly: a proxy for the rest of the world has no
@@ -10,11 +10,12 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from headgate.errors import ConfigError, NoRouter, NotAllowed, NotARouter, RouterError
@@ -37,6 +38,12 @@ PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6)
 AGAIN = (429, 503)
 """Answers that may be another later: a full queue, a router that starts or whose store fails."""
 
+SILENCE_SECONDS = 30.0
+"""A stream of events without a line for this long is broken."""
+
+LINE_BYTES = 1024 * 1024
+"""A longer line is no event of a router."""
+
 TOKEN_BYTES = 64 * 1024
 """A larger file is not a token."""
 
@@ -44,13 +51,48 @@ TOKEN, TOKEN_FILE = "HEADGATE_ADMIN__TOKEN", "HEADGATE_TOKEN_FILE"
 """Variables with the token, and with the path of a file that has it."""
 
 
+class Event(NamedTuple):
+    """What a stream of the admin port sends: its kind, and what its JSON says."""
+
+    kind: str
+    content: Any
+
+
+class Tls(NamedTuple):
+    """Files for TLS, where the system's authorities will not do, or a client shows who it is."""
+
+    ca: str = ""
+    """Of the authorities that the router's certificate must be of; empty for the system's."""
+    certificate: str = ""
+    key: str = ""
+    """Of the client; the key may be in the file of the certificate."""
+
+    def context(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.ca or None)
+            if self.certificate:
+                context.load_cert_chain(self.certificate, self.key or None)
+        except (OSError, ssl.SSLError) as error:
+            why = error.strerror or str(error)
+            named = ", ".join(each for each in self if each)
+            raise ConfigError(f"the files for TLS cannot be used ({named}): {why}") from None
+        return context
+
+
 class AdminPort:
-    """Asked until it answers or patience is at its end."""
+    """Asked until it answers or patience is at its end. With TLS it has to be who the URL says, by
+    the authorities of the machine or by those of the files."""
 
     def __init__(
-        self, url: str, token: str | None = None, *, answer_seconds: float = ANSWER_SECONDS
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
+        tls: Tls | None = None,
     ) -> None:
         self.url = url.rstrip("/")
+        self._tls = tls.context() if tls is not None and url.startswith("https:") else None
         self._answer_seconds = answer_seconds
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
         try:
@@ -96,16 +138,40 @@ class AdminPort:
                     raise
                 error = refused
             except (OSError, http.client.HTTPException) as failure:
-                why = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
-                error = NoRouter(
-                    f"the router at {self.url} does not answer: {why}; see whether it runs, and"
-                    " whether this is its admin port"
-                )
+                error = self._absence(failure)
             pause = PAUSES[min(tries, len(PAUSES) - 1)]
             tries += 1
             if time.monotonic() + pause > end:
                 raise error from None
             time.sleep(pause)
+
+    def events(self, path: str) -> Iterator[Event]:
+        """What comes on a stream, for as long as it does; NoRouter says why it ended."""
+        with closing(self._connection(SILENCE_SECONDS)) as connection:
+            try:
+                headers = {**self._headers, "accept": "text/event-stream"}
+                connection.request("GET", self._parts.path + path, None, headers)
+                response = connection.getresponse()
+                if response.status != 200:
+                    raise self._refused(response)
+                yield from _events(response)
+            except (OSError, http.client.HTTPException, ValueError) as failure:
+                raise self._absence(failure) from None
+        raise NoRouter(f"the router at {self.url} ended the stream; it may be stopping")
+
+    def _absence(self, failure: Exception) -> NoRouter:
+        why = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
+        return NoRouter(
+            f"the router at {self.url} does not answer: {why}; see whether it runs, and whether"
+            " this is its admin port"
+        )
+
+    def _connection(self, seconds: float) -> http.client.HTTPConnection:
+        host = self._parts.hostname
+        assert host is not None, "a URL without a host was refused"
+        if self._parts.scheme == "https":
+            return http.client.HTTPSConnection(host, self._port, timeout=seconds, context=self._tls)
+        return http.client.HTTPConnection(host, self._port, timeout=seconds)
 
     def _once(
         self,
@@ -115,11 +181,7 @@ class AdminPort:
         body: bytes | IO[bytes],
         kind: str,
     ) -> T:
-        is_secret = self._parts.scheme == "https"
-        make = http.client.HTTPSConnection if is_secret else http.client.HTTPConnection
-        assert self._parts.hostname is not None, "a URL without a host was refused"
-        host, seconds = self._parts.hostname, self._answer_seconds
-        with closing(make(host, self._port, timeout=seconds)) as connection:
+        with closing(self._connection(self._answer_seconds)) as connection:
             # It may answer before it has read everything, and then not go on reading.
             with suppress(BrokenPipeError, ConnectionResetError):
                 headers = dict(self._headers)
@@ -127,18 +189,54 @@ class AdminPort:
                     headers |= {"content-length": str(_length(body)), "content-type": kind}
                 connection.request(method, self._parts.path + path, body or None, headers)
             response = connection.getresponse()
+            if response.status != 200:
+                raise self._refused(response)
             try:
-                if response.status == 200:
-                    return take(response)
-                why = str(_decode(response)["error"])
+                return take(response)
             except (ValueError, KeyError, TypeError):
-                if response.status not in AGAIN:
-                    raise NotARouter(
-                        f"what answers at {self.url} is not the admin port of a router that can do"
-                        " this"
-                    ) from None
-                why = response.reason  # of somebody in between
-        raise _refusal(self.url, response.status, why)
+                raise self._not_a_router() from None
+
+    def _refused(self, response: http.client.HTTPResponse) -> RouterError:
+        """The error that an answer stands for."""
+        try:
+            problem = _decode(response)
+            hint = problem.get("hint")
+            why = f"{problem['error']}; {hint}" if hint else str(problem["error"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            if response.status not in AGAIN:
+                return self._not_a_router()
+            why = response.reason  # of somebody in between
+        return _refusal(self.url, response.status, why)
+
+    def _not_a_router(self) -> NotARouter:
+        return NotARouter(
+            f"what answers at {self.url} is not the admin port of a router that can do this"
+        )
+
+
+def _events(lines: http.client.HTTPResponse) -> Iterator[Event]:
+    """The events of a stream: of each its kind and its lines of data. Others are comments."""
+    kind, data = "message", b""
+    while line := lines.readline(LINE_BYTES):
+        name, _, text = line.rstrip(b"\r\n").partition(b":")
+        match name:
+            case b"event":
+                kind = text.strip().decode()
+            case b"data":
+                data += text.strip()
+                if len(data) > LINE_BYTES:
+                    raise ValueError("an event that is too long")
+            case b"" if not text:
+                if data:
+                    yield Event(kind, json.loads(data))
+                kind, data = "message", b""
+
+
+def tls_of(options: Mapping[str, str]) -> Tls | None:
+    """What the options `tlsCa`, `tlsCertificate` and `tlsKey` say."""
+    given = {name.lower(): text for name, text in options.items()}
+    tls = Tls(*(given.get(name, "") for name in ("tlsca", "tlscertificate", "tlskey")))
+    return tls if any(tls) else None
 
 
 def _decode(response: http.client.HTTPResponse) -> Any:  # noqa: ANN401
@@ -149,8 +247,8 @@ def _refusal(url: str, status: int, why: str) -> RouterError:
     if status == 401:
         return NotAllowed(
             f"the router at {url} wants its token: name its configuration with --config, or the"
-            f" file admin.token of its state directory with --token-file (tokenFile in Spark), or"
-            f" set {TOKEN}",
+            f" file admin.token of its state directory with --token-file (tokenFile in Spark), set"
+            f" {TOKEN}, or keep it with headgate login",
             status,
             why,
         )

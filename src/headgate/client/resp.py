@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -53,9 +53,13 @@ class RespClient:
         self._where = f"{host}:{port}"
         self._has_tls = tls or certificate is not None
         try:
-            self._socket = socket.create_connection((host, port), timeout)
+            plain = self._socket = socket.create_connection((host, port), timeout)
             if self._has_tls:
-                self._socket = _context(certificate).wrap_socket(self._socket, server_hostname=host)
+                try:
+                    self._socket = _context(certificate).wrap_socket(plain, server_hostname=host)
+                except BaseException:
+                    plain.close()
+                    raise
         except ssl.SSLError as error:
             raise NoRouter(
                 f"no TLS with {self._where}: {error.reason or error}; see whether it has TLS, and"
@@ -68,7 +72,11 @@ class RespClient:
             ) from error
         self._reader = hiredis.Reader()
         if password is not None:
-            self.ask("AUTH", *([] if user is None else [user]), password)
+            try:
+                self.ask("AUTH", *([] if user is None else [user]), password)
+            except HeadgateError:
+                self.close()
+                raise
 
     def ask(self, *words: str | bytes) -> Any:  # noqa: ANN401
         """Send a command, wait for its answer."""
@@ -79,10 +87,13 @@ class RespClient:
         return answer
 
     def send(self, *words: str | bytes) -> None:
-        parts = [word.encode() if isinstance(word, str) else word for word in words]
-        head = b"*%d\r\n" % len(parts)
+        self.send_all([words])
+
+    def send_all(self, commands: Iterable[Sequence[str | bytes]]) -> None:
+        """Send commands together; their answers come one by one."""
+        data = b"".join(map(_encoded, commands))
         with self._explained():
-            self._socket.sendall(head + b"".join([b"$%d\r\n%b\r\n" % (len(p), p) for p in parts]))
+            self._socket.sendall(data)
 
     def answer(self) -> Any:  # noqa: ANN401
         """The next frame, whatever it is."""
@@ -147,6 +158,12 @@ class RespClient:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _encoded(words: Sequence[str | bytes]) -> bytes:
+    parts = [word.encode() if isinstance(word, str) else word for word in words]
+    head = b"*%d\r\n" % len(parts)
+    return head + b"".join([b"$%d\r\n%b\r\n" % (len(p), p) for p in parts])
 
 
 def _context(certificate: Path | None) -> ssl.SSLContext:

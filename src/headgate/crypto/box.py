@@ -8,9 +8,6 @@ message.
 
 from __future__ import annotations
 
-from struct import Struct
-
-from Crypto.Cipher import Salsa20
 from nacl.bindings import (
     crypto_box_beforenm,
     crypto_scalarmult,
@@ -23,21 +20,6 @@ from nacl.exceptions import CryptoError
 from headgate.errors import Malformed
 
 NONCE_BYTES = 24
-
-WORDS = Struct("<16I")
-KEY = Struct("<8I")
-SIGMA = Struct("<4I").unpack(b"expand 32-byte k")
-
-
-def hsalsa20(secret: bytes) -> bytes:
-    """The key that `box` takes, of a secret.
-
-    HSalsa20 of zeros is Salsa20's first block without the final addition: where constants and
-    zeros were added, taking them away again gives it.
-    """
-    words = WORDS.unpack(Salsa20.new(secret, nonce=bytes(8)).encrypt(bytes(64)))
-    corners = zip((words[0], words[5], words[10], words[15]), SIGMA, strict=True)
-    return KEY.pack(*((word - sigma) & 0xFFFFFFFF for word, sigma in corners), *words[6:10])
 
 
 def public_of(private: bytes) -> bytes:

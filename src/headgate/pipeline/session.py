@@ -39,6 +39,8 @@ ALWAYS: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     # Without it a batch reader that takes filters is refused.
     "spark.sql.python.filterPushdown.enabled": "true",
+    # Else Parquet has times in a type of old, without least and largest, that Iceberg lacks.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 
 LOGGING = """\

@@ -20,6 +20,7 @@ from headgate.server.mode_check import check_modes, check_modes_of_file
 from headgate.server.net.listener import bind
 from headgate.server.net.tls import server_context
 from headgate.server.serve import NO_LISTENER
+from headgate.server.standby import identify
 from headgate.server.state_directory import (
     database,
     is_durable,
@@ -29,7 +30,7 @@ from headgate.server.state_directory import (
 )
 from headgate.server.wires.all_wires import WIRES
 from headgate.server.wires.wire import Finding, Wire
-from headgate.store.backends import masked
+from headgate.store.backends import backend_of, masked
 from headgate.store.private import is_open_to_others
 
 
@@ -42,6 +43,8 @@ def findings(config: Config) -> Iterator[Finding]:
     else:
         yield Finding("directory", True, "not needed")
     yield _store(config, running)
+    if config.store.standby:
+        yield _standby(config)
     yield check_port("admin", config.admin.host, config.admin.port, running)
     for wire in WIRES:
         listen = wire.listen(config)
@@ -115,14 +118,33 @@ def _store(config: Config, running: bool) -> Finding:
 
 
 def _database(config: Config, url: str, running: bool) -> Finding:
-    """A database that others serve: whether we may use it."""
+    """A database that others serve: whether we may use it, and what its server could lose."""
     if running:
         return Finding("store", True, f"{url} (a router is running and uses it)")
+    look = backend_of(config.store.url).survey
+    assert look is not None, "a store that is no file is in a database"
     try:
-        asyncio.run(_open_and_close(config))
+        seen = look(config.store.url, config.store.standby)
+        if seen.owner is None or not config.store.standby:
+            asyncio.run(_open_and_close(config))
     except HeadgateError as error:
         return Finding("store", False, f"{url}: {error}")
-    return Finding("store", True, url)
+    return Finding("store", True, "; ".join([url, *(f"warning: {w}" for w in seen.warnings)]))
+
+
+def _standby(config: Config) -> Finding:
+    """Whether this router would wait, and whether clients would know it."""
+    look = backend_of(config.store.url).survey
+    assert look is not None, "only such a store is waited for"
+    try:
+        seen = look(config.store.url, True)
+        if seen.fingerprint is not None:
+            identify(config, seen.fingerprint, False)
+    except HeadgateError as error:
+        return Finding("standby", False, str(error))
+    if seen.owner is None:
+        return Finding("standby", True, "nobody has the store: this router would serve")
+    return Finding("standby", True, f"{seen.owner} has the store: this router would wait")
 
 
 async def _open_and_close(config: Config) -> None:

@@ -12,6 +12,7 @@ from headgate.core.shard import Shard
 from headgate.core.turn.inbox import Inbox
 from headgate.core.turn.store_requests import Batch, Breath, TurnOutcome
 from headgate.errors import HeadgateError, StoreError
+from headgate.server.ownership_watch import OwnershipWatch
 from headgate.store.base import Store
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class TurnDriver:
         clock: Callable[[], float],
         sure: Callable[[], float],
         settle: Callable[[TurnOutcome], Iterator[None]],
+        watch: OwnershipWatch | None = None,
     ) -> None:
         self._shard = shard
         self._store = store
@@ -42,6 +44,8 @@ class TurnDriver:
         self._sure = sure
         self._settle = settle
         """Told what came of each turn, after it is committed, some at a time."""
+        self._watch = watch
+        """Whether what came of a turn may be told; None if the store cannot be lost to another."""
         self._loop = asyncio.get_running_loop()
         self._served = self._loop.time()
         """When others last had their turn."""
@@ -122,9 +126,18 @@ class TurnDriver:
         self.commands += len(commands)
         self.seconds += self._clock() - started
         pause = self._inbox.settle(outcome, has_failed=self.problem is not None)
+        if self._watch is not None:
+            await self._may_be_told(self._watch)
         for _ in self._settle(outcome):
             await self._breathe()
         return pause
+
+    async def _may_be_told(self, watch: OwnershipWatch) -> None:
+        """Wait until it is sure that the store is still ours. A turn that failed has nothing but
+        errors to tell, which are true as long as nobody else is known to have the store."""
+        has_failed = self.problem is not None and watch.ownership.lost is None
+        if not has_failed and not watch.is_assured:
+            await watch.assured()
 
     async def _breathe(self) -> None:
         """Let others have their turn, if this one has taken long enough."""

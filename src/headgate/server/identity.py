@@ -31,6 +31,7 @@ from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
+    PublicFormat,
     load_pem_private_key,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -147,6 +148,28 @@ def make(folder: Path, host: str, now: float) -> None:
         ) from error
 
 
+def renew_leaf(folder: Path, host: str, now: float, ca_key: Path | None = None) -> None:
+    """Put a new leaf with a new key into the folder, signed by the identity that is there. Clients
+    know the identity, so its address stays as it is."""
+    ca_key = ca_key or folder / CA_KEY
+    signer = _private_key(ca_key)
+    identity = x509.load_der_x509_certificate(_certificate(folder / CA_CERTIFICATE))
+    spki = identity.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    if keys.public_key(signer) != spki:
+        raise ConfigError(f"{ca_key} is not the key of {folder / CA_CERTIFICATE}")
+    leaf_key = Ed25519PrivateKey.generate()
+    leaf = _leaf(host, now, identity.subject, leaf_key, signer)
+    written = {KEY: _pem(leaf_key), CERTIFICATE: leaf.public_bytes(Encoding.PEM)}
+    try:
+        for name, data in written.items():
+            _write(folder / f".{name}.new", data)
+        for name in written:
+            (folder / f".{name}.new").replace(folder / name)
+        _sync(folder)
+    except OSError as error:
+        raise ConfigError(f"the leaf cannot be written to {folder}: {error.strerror}") from error
+
+
 def _new_files(host: str, now: float) -> dict[str, bytes]:
     ca_key, leaf_key = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
     ca_name = x509.Name(
@@ -155,36 +178,47 @@ def _new_files(host: str, now: float) -> dict[str, bytes]:
             x509.NameAttribute(NameOID.ORGANIZATION_NAME, "SimpleX"),
         ]
     )
-    # Clients do not compare the host with this name, so a long one may be cut.
-    leaf_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:NAME_MAX])])
-    builder = (
-        x509.CertificateBuilder()
-        .issuer_name(ca_name)
-        .not_valid_before(datetime.fromtimestamp(now, UTC) - EARLIER)
-        .not_valid_after(FOREVER)
-    )
     ca = (
-        builder.subject_name(ca_name)
+        _builder(now, ca_name)
+        .subject_name(ca_name)
         .serial_number(x509.random_serial_number())
         .public_key(ca_key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(ca_key, None)
     )
-    leaf = (
-        builder.subject_name(leaf_name)
-        .serial_number(x509.random_serial_number())
-        .public_key(leaf_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=False)
-        .add_extension(_usage(), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .sign(ca_key, None)
-    )
+    leaf = _leaf(host, now, ca_name, leaf_key, ca_key)
     return {
         CA_CERTIFICATE: ca.public_bytes(Encoding.PEM),
         CA_KEY: _pem(ca_key),
         CERTIFICATE: leaf.public_bytes(Encoding.PEM),
         KEY: _pem(leaf_key),
     }
+
+
+def _builder(now: float, issuer: x509.Name) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .issuer_name(issuer)
+        .not_valid_before(datetime.fromtimestamp(now, UTC) - EARLIER)
+        .not_valid_after(FOREVER)
+    )
+
+
+def _leaf(
+    host: str, now: float, issuer: x509.Name, key: Ed25519PrivateKey, signer: keys.SigningKey
+) -> x509.Certificate:
+    # Clients do not compare the host with this name, so a long one may be cut.
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:NAME_MAX])])
+    return (
+        _builder(now, issuer)
+        .subject_name(name)
+        .serial_number(x509.random_serial_number())
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=False)
+        .add_extension(_usage(), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(signer, None)
+    )
 
 
 def _usage() -> x509.KeyUsage:

@@ -22,7 +22,16 @@ from headgate.core.commands import (
     Tick,
 )
 from headgate.core.effects import Effect
-from headgate.core.facts import ChannelCounted, Fact, RouterStarted, SegmentsExpired, TurnFailed
+from headgate.core.facts import (
+    ChannelCounted,
+    Fact,
+    OwnershipTaken,
+    OwnerSilent,
+    RouterStarted,
+    SegmentsExpired,
+    StoreWentBack,
+    TurnFailed,
+)
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import MessageId, QueueId, Seq, SessionId
@@ -40,8 +49,10 @@ from headgate.server.admin.pages import Table
 from headgate.server.clock import Clock
 from headgate.server.driver import TurnDriver
 from headgate.server.mode_check import check_modes
+from headgate.server.ownership_watch import OwnershipWatch
 from headgate.server.store_health import StoreHealth
-from headgate.store.base import Store
+from headgate.store.base import OwnedStore, Store
+from headgate.store.ownership import Ownership
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +71,11 @@ TURN_SECONDS = 5.0
 KNOWN_MAX = 20
 """Names of domains that are told to whoever named one that is not there."""
 VERSION = version("headgate")
+
+
+def no_other_router(why: str) -> None:
+    """Of a router whose store nobody else can get."""
+    raise AssertionError(f"the store was lost: {why}")
 
 
 class LimitRecording:
@@ -104,6 +120,7 @@ class Router:
         journal: JournalSettings | None = None,
         clock: Callable[[], float] | None = None,
         sure: Callable[[], float] | None = None,
+        lost: Callable[[str], None] = no_other_router,
     ) -> None:
         self.store = store
         self.limits = limits
@@ -115,6 +132,11 @@ class Router:
         self._channel_watchers: list[Callable[[Sequence[ChannelCounted]], None]] = []
         self._outlets: dict[SessionId, Outlet] = {}
         self.pulse = StoreHealth(store.probe)
+        self.ownership = store.ownership if isinstance(store, OwnedStore) else None
+        """What is known of the right to the store; None if no other router can get it."""
+        self.watch_of_ownership: OwnershipWatch | None = None
+        self._lost = lost
+        """Called if another router has the store, or may have it."""
         self.waits_for = ""
         """What a stop waits for."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -134,8 +156,8 @@ class Router:
         return self._turns
 
     async def start(self) -> None:
-        """Open the store and take turns from here on; raise if a domain has another mode than its
-        messages were taken in."""
+        """Open the store, which may wait for another router, and take turns from then on; raise if
+        a domain has another mode than its messages were taken in."""
         last = await self.store.open()
         try:
             await check_modes(self.store, self._domains)
@@ -144,17 +166,55 @@ class Router:
             raise
         self._broker = await self._make_broker(last)
         self._broker.shard.shared.sinks.adopt((await self.store.load(Load(sinks=True))).sinks)
+        self.watch_of_ownership = self._make_watch()
         self._turns = TurnDriver(
-            self._broker.shard, self.store, self.limits, self.clock, self.sure, self._settle
+            self._broker.shard,
+            self.store,
+            self.limits,
+            self.clock,
+            self.sure,
+            self._settle,
+            self.watch_of_ownership,
         )
         self._tasks = [
             asyncio.create_task(self._turns.run(), name="turns"),
             asyncio.create_task(self._tick(), name="tick"),
             asyncio.create_task(self.pulse.run(), name="pulse"),
         ]
+        if self.watch_of_ownership is not None:
+            watching = asyncio.create_task(self.watch_of_ownership.run(), name="ownership")
+            self._tasks.append(watching)
         if self.journal is not None:
             self.journal.start()
         self.announce([RouterStarted(self.clock(), VERSION)])
+        if self.ownership is not None:
+            self._announce_ownership(self.ownership)
+
+    def _make_watch(self) -> OwnershipWatch | None:
+        store, ownership = self.store, self.ownership
+        if ownership is None or not isinstance(store, OwnedStore):
+            return None
+        return OwnershipWatch(
+            ownership,
+            store.probe,
+            store.current_term,
+            self._lost,
+            lambda seconds: self.announce([OwnerSilent(self.clock(), seconds)]),
+        )
+
+    def _announce_ownership(self, ownership: Ownership) -> None:
+        """How the store became ours, and whether it is as it was known to be."""
+        taken, now = ownership.taken, self.clock()
+        assert taken is not None, "the store is open"
+        self.announce(
+            [
+                OwnershipTaken(
+                    now, taken.name, taken.previous, taken.reason, taken.term, taken.waited
+                )
+            ]
+        )
+        if taken.went_back:
+            self.announce([StoreWentBack(now, taken.expected, taken.mark)])
 
     async def _make_broker(self, last: Seq) -> Broker:
         """With a journal, numbers go on after whatever is in the outbox or in a segment."""
@@ -171,11 +231,16 @@ class Router:
             sure=self.sure,
             expired=self._segments_expired,
         )
-        number = max(last_fact, self.journal.last)
+        number = max(last_fact, self.journal.last, self._sealed_elsewhere())
         broker = Broker(self._domains, self.limits, last, number, journal=True)
         if size:
             broker.shard.outbox.found(number, size)
         return broker
+
+    def _sealed_elsewhere(self) -> int:
+        """The last fact that another router may have sealed."""
+        ownership = self.ownership
+        return 0 if ownership is None or ownership.taken is None else ownership.taken.sealed
 
     def _segments_expired(self, last: int, size: int) -> None:
         self.announce([SegmentsExpired(self.clock(), last, size)])
@@ -270,7 +335,9 @@ class Router:
         """What keeps the router from being ready; nothing when it is."""
         if self._turns is None:
             return ["not started"]
-        problem = self._turns.problem or self.pulse.problem
+        watch = self.watch_of_ownership
+        problem = None if watch is None else watch.problem
+        problem = problem or self._turns.problem or self.pulse.problem
         found = [] if problem is None else [f"store: {problem}"]
         seconds = self._turns.under_way
         if seconds >= TURN_SECONDS:

@@ -24,7 +24,7 @@ from headgate.core.facts import AdminRefused
 from headgate.core.model.domain import Domain
 from headgate.core.model.value import EMPTY
 from headgate.errors import HeadgateError
-from headgate.server import clock, log, notice_file, systemd
+from headgate.server import clock, log, notice_file, standby, systemd
 from headgate.server.admin import tokens
 from headgate.server.admin.app import make_app
 from headgate.server.admin.guard import Names, Visitors
@@ -36,6 +36,7 @@ from headgate.server.admin.tokens import Token
 from headgate.server.clock import Clock
 from headgate.server.config import Config, load_config
 from headgate.server.desk.desk import Desk
+from headgate.server.desk.files import StaticFiles
 from headgate.server.file_descriptors import raise_descriptors, sessions_possible
 from headgate.server.net.listener import bind
 from headgate.server.process import ready_file
@@ -64,6 +65,12 @@ CLOSE_SECONDS = 2.0
 
 SAVE_SECONDS = 60
 """How often the time is written down, for the next start to compare with."""
+
+WAIT_SECONDS = 0.5
+"""How often a router that is not started yet looks whether it waits for another."""
+
+STANDBY = "standby"
+"""The stage of a router that waits for another to be gone."""
 
 NO_LISTENER = "no [listen.*] section: no client can connect; see headgate config default"
 
@@ -122,13 +129,18 @@ class _Service(Service):
         self.ready_file = ready_file
         self.environ = environ
         self.clock = Clock(clock.load(config.directory) if is_durable(config) else None)
+        self.ownership = standby.ownership_of(config)
+        """Of the store; None if no other router is to have it."""
+        self._told_rival = ""
+        """Whom it waits for, as it was last logged."""
         self.router = Router(
-            store=open_store(config),
+            store=open_store(config, self.ownership),
             domains={**config.all_domains(), **domains},
             limits=replace(config.limits, sessions=sessions_possible(config)),
             journal=journal_settings(config),
             clock=self.clock,
             sure=lambda: self.clock.sure,
+            lost=self._step_down,
         )
         self.listening: dict[str, Listening] = {}
         """The wires that the configuration has, by name."""
@@ -147,6 +159,8 @@ class _Service(Service):
     # What the admin port asks.
 
     def problems(self) -> list[str]:
+        if self.stage == STANDBY:
+            return [f"router: {STANDBY}: {self._waits_for()}"]
         if self.stage:
             return [f"router: {self.stage}"]
         draining = ["router: draining"] if self.is_draining else []
@@ -159,7 +173,14 @@ class _Service(Service):
         return self.metrics.exposition(gauges, domain_gauges(self.router.broker.shard))
 
     def status(self) -> Mapping[str, object]:
+        if self.stage == STANDBY:
+            return {"stage": self.stage, "waits_for": self._waits_for()}
         return {"stage": self.stage} if self.stage else self.router.tables()
+
+    def _waits_for(self) -> str:
+        """Of one that waits: who has the store, or why that is not known."""
+        assert self.ownership is not None, "who waits knows whom for"
+        return self.ownership.rival
 
     async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         config = self.config
@@ -190,6 +211,7 @@ class _Service(Service):
             token=token.text,
             operator_token=None if operator is None else operator.reveal(),
             more=self.desk.routes(),
+            page=StaticFiles(),
             refused=self._log_refused,
             names=Names(config.admin.host, config.admin.names),
             visitors=self.visitors,
@@ -198,9 +220,11 @@ class _Service(Service):
         served = await stack.enter_async_context(serving(app, listening))
         self.router.watch(self.metrics.observe)
         self.router.watch(self.lines.observe)
-        await self.router.start()
+        if not await self._unless_stopped(self._start_router(), stop):
+            return
         if is_durable(config):
             stack.callback(self._save_clock)
+            stack.callback(self._keep_mark)
             # Saved when the last turn is over, which the next line sees to.
             stack.callback(
                 notice_file.save, self.router.broker.shard.exclusive.notifiers, config.directory
@@ -224,17 +248,69 @@ class _Service(Service):
         if self.ready_file is not None:
             stack.enter_context(ready_file(self.ready_file, ready))
         self._announce_ready()
+        if self.ownership is not None:
+            systemd.notify("STATUS=serving")
         addresses = {"admin": f"http://{host}:{port}"}
         addresses |= {name: opened.url for name, opened in self.listening.items()}
         given = {name: opened.public_url for name, opened in self.listening.items()}
         fields = {**addresses, **given, "store": masked(config.store.url), **self._counts()}
         logger.info("serving", extra={"fields": fields})
-        if self.play is None or await self._played(self.play, self._shown(addresses, token), stop):
+        if self.play is None or await self._unless_stopped(
+            self.play(self.router, self._shown(addresses, token)), stop
+        ):
             await self._until(stop, served)
 
     def _log_refused(self, peer: str) -> None:
         if not self.stage:
             self.router.announce([AdminRefused(self.router.clock(), peer)])
+
+    async def _start_router(self) -> bool:
+        """Start it, which may take as long as another router has the store."""
+        starting = asyncio.ensure_future(self.router.start())
+        try:
+            while not starting.done():
+                await asyncio.wait([starting], timeout=WAIT_SECONDS)
+                if not starting.done():
+                    self._stand_by()
+        finally:
+            starting.cancel()
+        starting.result()
+        self.stage = "starting"
+        return True
+
+    def _stand_by(self) -> None:
+        """Another has the store, or it cannot be reached: say so, and keep to the machine's time
+        meanwhile."""
+        self.clock.follow()
+        if self.ownership is None or self.ownership.rival == self._told_rival:
+            return
+        self._told_rival, self.stage = self.ownership.rival, STANDBY
+        systemd.notify(f"READY=1\nSTATUS=standby: {self._told_rival}")
+        fields = {"store": masked(self.config.store.url), "waits_for": self._told_rival}
+        logger.info("standby", extra={"fields": fields})
+
+    def _step_down(self, why: str) -> None:
+        """Another has the store, or may have it: drop everything that is remembered, and wait. No
+        client is told anything; each finds its connection closed."""
+        fields = {"why": why, "advice": "nothing has to be done: this router waits now"}
+        logger.error("the store is another router's", extra={"fields": fields})
+        self._keep_mark()
+        if self.ready_file is not None:
+            with suppress(OSError):
+                self.ready_file.unlink(missing_ok=True)
+        child = None
+        if self.router.journal is not None and self.router.journal.process is not None:
+            self.router.journal.kill()
+            child = self.router.journal.process.pid
+        logging.shutdown()
+        if self.stage == "stopping":
+            os._exit(1)
+        systemd.notify("STATUS=standby")
+        standby.start_anew(child)
+
+    def _keep_mark(self) -> None:
+        if self.ownership is not None:
+            standby.keep_mark(self.config, self.ownership.mark)
 
     def _shown(self, addresses: Mapping[str, str], token: Token) -> dict[str, str]:
         """What a play is told, besides what is logged: how to get into the admin port."""
@@ -242,18 +318,18 @@ class _Service(Service):
         login = f"{addresses['admin']}/login?code={self.visitors.invite()}"
         return {**addresses, **file, "login": login}
 
-    async def _played(self, play: Play, addresses: Mapping[str, str], stop: asyncio.Event) -> bool:
-        """Let the play run, unless a signal comes first. Whether to go on serving."""
-        playing = asyncio.ensure_future(play(self.router, addresses))
+    async def _unless_stopped(self, work: Awaitable[bool], stop: asyncio.Event) -> bool:
+        """Let something run, unless a signal comes first. Whether to go on, as it says itself."""
+        working = asyncio.ensure_future(work)
         stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait([playing, stopping], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        if not playing.done():
-            playing.cancel()
+        if not working.done():
+            working.cancel()
             with suppress(asyncio.CancelledError):
-                await playing
+                await working
             return False
-        return playing.result()
+        return working.result()
 
     def _staging(self, stack: AsyncExitStack) -> Path:
         """Where sinks stage: in the state directory, or nowhere that lasts if nothing does."""
@@ -284,6 +360,7 @@ class _Service(Service):
                 self._log_doubt()
             if second % SAVE_SECONDS == 0 and is_durable(self.config):
                 await asyncio.to_thread(self._save_clock)
+                await asyncio.to_thread(self._keep_mark)
             if served.done():
                 raise HeadgateError("the admin port failed; the log says why")
 
@@ -330,7 +407,7 @@ class _Service(Service):
         if self.stage:
             logger.warning("configuration not reloaded", extra={"fields": {"router": self.stage}})
             return
-        with systemd.reloading(), suppress(HeadgateError):  # which is logged
+        with suppress(HeadgateError), systemd.reloading():  # an error is logged
             await self.reload_now()
 
     async def reload_now(self) -> tuple[list[str], list[str]]:

@@ -17,12 +17,13 @@ from headgate.server.config.sections import ServerConfig
 from headgate.store import backends
 from headgate.store.backends import backend_of
 from headgate.store.base import Store
+from headgate.store.ownership import Ownership
 from headgate.store.private import FOLDER
 
 
-def open_store(config: Config) -> Store:
+def open_store(config: Config, ownership: Ownership | None = None) -> Store:
     """The store of a configuration, not opened yet."""
-    return backends.open_store(config.store.url, config.directory)
+    return backends.open_store(config.store.url, config.directory, ownership)
 
 
 def database(config: Config) -> Path | None:

@@ -23,6 +23,7 @@ from headgate.core.turn.slices import Slices
 from headgate.journal.sealer_process import Journal
 from headgate.server.admin.pages import Table
 from headgate.server.driver import TurnDriver
+from headgate.store.ownership import Ownership
 
 if TYPE_CHECKING:
     from headgate.server.router import Router
@@ -43,6 +44,7 @@ def gauges(router: Router) -> dict[str, float]:
         **unconfirmed_gauges(shard, router.clock()),
         **turn_gauges(router.turns),
         **journal_gauges(shard, router.journal),
+        **ownership_gauges(router.ownership),
         "clock_difference_seconds": time.time() - router.clock(),
         "store_statements": router.store.statements,
     }
@@ -140,6 +142,17 @@ def journal_gauges(shard: Shard, journal: Journal | None) -> dict[str, float]:
     }
 
 
+def ownership_gauges(ownership: Ownership | None) -> dict[str, float]:
+    """Whether this router serves, and what it knows of its right to the store."""
+    if ownership is None or ownership.taken is None:
+        return {"owner": 1, "owner_term": 0, "owner_silence_seconds": 0}
+    return {
+        "owner": 1,
+        "owner_term": ownership.taken.term,
+        "owner_silence_seconds": ownership.silence,
+    }
+
+
 # Tables.
 
 
@@ -152,7 +165,7 @@ def tables(router: Router) -> dict[str, object]:
         "domains": domain_table(shard),
         "queues": queue_table(shard),
         "turns": turn_status(router.turns),
-        "store": {"kind": router.store.kind},
+        "store": {"kind": router.store.kind} | ownership_status(router.ownership),
         "journal": None if router.journal is None else journal_status(shard, router.journal),
     }
 
@@ -245,6 +258,21 @@ def turn_status(turns: TurnDriver) -> dict[str, object]:
         "commands": turns.commands,
         "inbox": len(turns),
         "problem": turns.problem,
+    }
+
+
+def ownership_status(ownership: Ownership | None) -> dict[str, object]:
+    """How the store became ours, if it may become another's."""
+    if ownership is None or ownership.taken is None:
+        return {}
+    taken = ownership.taken
+    return {
+        "owner": taken.name,
+        "term": taken.term,
+        "previous": taken.previous,
+        "reason": taken.reason,
+        "waited_seconds": taken.waited,
+        "silence_seconds": ownership.silence,
     }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from headgate.errors import ConfigError
 from headgate.store.base import Outbox, Store
 from headgate.store.memory import MemoryStore
+from headgate.store.ownership import Ownership, Survey
 from headgate.store.sqlite import SqliteOutbox, SqliteStore
 from headgate.store.sqlite.file import lock_of
 from headgate.store.urls import without_secrets
@@ -30,8 +31,12 @@ class Backend:
     """What its URL matches."""
     is_durable: bool
     """Whether anything outlives the router's process."""
-    open_store: Callable[[str, Path], Store]
-    """The store of a URL, not opened yet. A file is relative to the state directory."""
+    open_store: Callable[[str, Path, Ownership | None], Store]
+    """The store of a URL, not opened yet. A file is relative to the state directory. With an
+    ownership it waits for other routers, and is waited for."""
+    survey: Callable[[str, bool], Survey] | None
+    """What can be seen of it from outside, and whether it matters that another router waits; None
+    if no other machine reaches it."""
     open_outbox: Callable[[str, str], Outbox] | None
     """The outbox of `Store.source`, for another process, and its schema if it is in a database;
     None if there is nothing for it."""
@@ -39,6 +44,11 @@ class Backend:
     """The file of a URL, if it is one on this machine."""
     shown: Callable[[str], str]
     """The URL without what nobody else should read."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether routers can take it over from one another."""
+        return self.survey is not None
 
     def lock_file(self, url: str, directory: Path) -> Path | None:
         """What a router that uses the store has locked, if that is a file."""
@@ -50,7 +60,7 @@ def _path(url: str, directory: Path = Path()) -> Path:
     return directory / url.partition(":")[2]
 
 
-def _postgres_store(url: str, directory: Path) -> Store:
+def _postgres_store(url: str, directory: Path, ownership: Ownership | None) -> Store:
     try:
         from headgate.store.postgres import PostgresStore
     except ImportError as error:
@@ -58,7 +68,13 @@ def _postgres_store(url: str, directory: Path) -> Store:
             f"store {without_secrets(url)!r}: psycopg is missing ({error});"
             " install it with: pip install 'headgate[postgres]'"
         ) from error
-    return PostgresStore(url)
+    return PostgresStore(url, ownership=ownership)
+
+
+def _postgres_survey(url: str, has_standby: bool) -> Survey:
+    from headgate.store.postgres.survey import survey
+
+    return survey(url, has_standby=has_standby)
 
 
 def _postgres_outbox(url: str, schema: str) -> Outbox:
@@ -72,7 +88,8 @@ MEMORY = Backend(
     form='"memory:"',
     pattern=r"memory:",
     is_durable=False,
-    open_store=lambda url, directory: MemoryStore(),
+    open_store=lambda url, directory, ownership: MemoryStore(),
+    survey=None,
     open_outbox=None,
     file=lambda url, directory: None,
     shown=str,
@@ -82,7 +99,8 @@ SQLITE = Backend(
     form='"sqlite:FILE"',
     pattern=r"sqlite:[^\x00-\x1f\ud800-\udfff]+",
     is_durable=True,
-    open_store=lambda url, directory: SqliteStore(_path(url, directory)),
+    open_store=lambda url, directory, ownership: SqliteStore(_path(url, directory)),
+    survey=None,
     open_outbox=lambda url, schema: SqliteOutbox(_path(url)),
     file=_path,
     shown=str,
@@ -93,6 +111,7 @@ POSTGRES = Backend(
     pattern=r"postgres(?:ql)?://[^\x00-\x20\x7f\ud800-\udfff]*",
     is_durable=True,
     open_store=_postgres_store,
+    survey=_postgres_survey,
     open_outbox=_postgres_outbox,
     file=lambda url, directory: None,
     shown=without_secrets,
@@ -117,10 +136,10 @@ def _found(url: str) -> Backend | None:
     return next((each for each in BACKENDS if re.fullmatch(each.pattern, url)), None)
 
 
-def open_store(url: str, directory: Path) -> Store:
+def open_store(url: str, directory: Path, ownership: Ownership | None = None) -> Store:
     """The store that a URL names, not opened yet. A relative FILE is below the directory; its
     folders are made when the store is opened."""
-    return backend_of(url).open_store(url, directory)
+    return backend_of(url).open_store(url, directory, ownership)
 
 
 def open_outbox(url: str, schema: str = ROUTER_SCHEMA) -> Outbox:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from headgate.core.model.ids import Seq
 from headgate.core.model.value import value
 from headgate.core.turn.store_requests import Batch, Load, Loaded
+from headgate.store.ownership import Ownership
 
 
 @value
@@ -97,3 +98,17 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Finish what is under way and let go of every resource. May be called twice."""
+
+
+@runtime_checkable
+class OwnedStore(Store, Protocol):
+    """A store that routers may take over from one another."""
+
+    @property
+    def ownership(self) -> Ownership | None:
+        """What is known of the right to it; None if this one waits for nobody, and nobody may take
+        it over."""
+
+    async def current_term(self) -> int | None:
+        """The number of the term of whoever owns it now, asked beside what is under way; None if
+        there is no answer."""

@@ -12,8 +12,9 @@ from headgate.core.effects import Deliver, Effect
 from headgate.core.model.ids import SessionId
 
 if TYPE_CHECKING:
-    from headgate.testing.clients import Client
-    from headgate.testing.world import Router, World
+    from headgate.testing.clients.client import Client
+    from headgate.testing.simulated_router import Router
+    from headgate.testing.world import World
 
 NOTICE_SECONDS = 2.0
 """At most so long after a cut an end of the link learns of it."""

@@ -15,7 +15,8 @@ from headgate.testing.checkers import Checker
 from headgate.testing.rig import at_once
 
 if TYPE_CHECKING:
-    from headgate.testing.world import Taken, World
+    from headgate.testing.simulated_router import Taken
+    from headgate.testing.world import World
 
 BEAT_SECONDS = (0.05, 1.5)
 DEATHS = ("", "", "", "before the rename", "before the report")

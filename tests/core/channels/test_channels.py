@@ -50,7 +50,7 @@ def test_publishing_to_nobody_answers_zero_and_writes_nothing() -> None:
     channels = Channels(Limits())
     assert channels.publish(EXACT, [(NEWS, b"1")]) == [0]
     assert channels.publish(EXACT, [(NEWS, b"2"), (NEWS, b"3")]) == [0, 0]
-    assert channels.take() == []
+    assert list(channels.take()) == []
     channels.subscribe(A, EXACT, [NEWS], FORM)
     assert channels.publish(EXACT, [(NEWS, b"4")]) == [1]
 
@@ -89,7 +89,7 @@ def test_receivers_are_counted_and_share_one_blob() -> None:
     channels.subscribe(A, EXACT, [NEWS], FORM)
     channels.subscribe(B, EXACT, [NEWS], FORM)
     assert channels.publish(EXACT, [(NEWS, b"1"), (NEWS, b"2")]) == [2, 2]
-    [(blob, sessions, messages)] = channels.take()
+    [(blob, sessions, messages)] = list(channels.take())
     assert messages == 2
     assert blob == b"news:1;news:2;"
     assert set(sessions) == {A, B}
@@ -115,7 +115,7 @@ def test_each_message_is_encoded_once_whoever_hears_it() -> None:
         channels.subscribe(SessionId(number), EXACT, [NEWS], counting)
     assert channels.publish(EXACT, [(NEWS, b"1")]) == [1000]
     assert encoded == [1]
-    assert len(channels.take()) == 1
+    assert len(list(channels.take())) == 1
 
 
 def test_several_messages_of_one_channel_keep_their_order_across_channels() -> None:
@@ -181,7 +181,7 @@ def test_nothing_published_after_an_unsubscribe_is_delivered() -> None:
     channels.subscribe(A, EXACT, [NEWS, SPORT], FORM)
     channels.unsubscribe(A, EXACT, [NEWS])
     assert channels.publish(EXACT, [(NEWS, b"1"), (SPORT, b"2")]) == [0, 1]
-    assert channels.take() == [(b"sport:2;", (A,), 1)]
+    assert list(channels.take()) == [(b"sport:2;", (A,), 1)]
 
 
 def test_who_leaves_most_of_its_patterns_hears_the_others() -> None:
@@ -276,7 +276,7 @@ def test_channels_that_are_published_to_do_not_pile_up(monkeypatch: pytest.Monke
     channels.publish(EXACT, [(b"%d" % n, b"") for n in range(35)])
     assert len(channels._known[EXACT]) <= 10
     assert channels.published == 35
-    assert channels.take() == []
+    assert list(channels.take()) == []
 
 
 steps = st.lists(
@@ -325,6 +325,53 @@ def test_everybody_gets_exactly_what_was_published_while_subscribed_in_order(
                 take()
     take()
     assert received == expected
+
+
+def test_who_leaves_everything_still_gets_what_it_heard_on_several_channels() -> None:
+    """S002-38, S002-40: also if one of them was put together for it before."""
+    channels = Channels(Limits())
+    channels.subscribe(A, EXACT, [NEWS, SPORT], FORM)
+    channels.subscribe(B, EXACT, [NEWS], FORM)
+    for first, second in ((b"1", b"2"), (b"3", b"4")):
+        channels.publish(EXACT, [(NEWS, first), (SPORT, second)])
+        if first == b"1":
+            assert heard(channels) == {A: b"news:1;sport:2;", B: b"news:1;"}
+    channels.disconnect(A)
+    channels.publish(EXACT, [(NEWS, b"5")])
+    assert heard(channels) == {A: b"news:3;sport:4;", B: b"news:3;news:5;"}
+
+
+def test_those_who_hear_the_same_share_a_blob_and_others_have_their_own() -> None:
+    """S002-30: what is handed over does not grow with those who hear it alike."""
+    channels = Channels(Limits())
+    for session in (A, B):
+        channels.subscribe(session, EXACT, [NEWS, SPORT], FORM)
+    channels.publish(EXACT, [(NEWS, b"1"), (SPORT, b"2")])
+    assert list(channels.take()) == [(b"news:1;sport:2;", (A, B), 2)]
+    channels.subscribe(C, EXACT, [SPORT], FORM)
+    channels.publish(EXACT, [(NEWS, b"3"), (SPORT, b"4")])
+    channels.publish_all(EXACT, NEWS, [b"5", b"6"])
+    assert sorted(channels.take()) == [
+        (b"news:3;sport:4;news:5;news:6;", (A,), 4),
+        (b"news:3;sport:4;news:5;news:6;", (B,), 4),
+        (b"sport:4;", (C,), 1),
+    ]
+
+
+def test_a_blob_is_made_when_it_is_asked_for_and_order_survives_a_take_in_between() -> None:
+    """What a write sets off may publish and take by itself: nobody gets anything twice, or late."""
+    channels = Channels(Limits())
+    channels.subscribe(A, EXACT, [NEWS, SPORT], FORM)
+    channels.subscribe(B, EXACT, [NEWS], FORM)
+    channels.publish(EXACT, [(NEWS, b"1"), (SPORT, b"2")])
+    received: dict[SessionId, bytes] = {A: b"", B: b""}
+    for blob, [session], _ in channels.take():
+        received[session] += blob
+        if session == A:
+            channels.publish(EXACT, [(SPORT, b"3"), (NEWS, b"4")])
+            for session, blob in heard(channels).items():
+                received[session] += blob
+    assert received == {A: b"news:1;sport:2;sport:3;news:4;", B: b"news:1;news:4;"}
 
 
 def test_a_pattern_hears_what_it_matches_after_the_channel_itself() -> None:
@@ -396,7 +443,7 @@ def test_each_form_is_encoded_once_and_goes_to_those_who_want_it() -> None:
     channels.subscribe(B, EXACT, [NEWS], new)
     channels.subscribe(C, EXACT, [NEWS], new)
     assert channels.publish(EXACT, [(NEWS, b"1")]) == [3]
-    written = channels.take()
+    written = list(channels.take())
     assert [(blob, len(sessions)) for blob, sessions, _ in written] == [
         (b"old news:1;", 1),
         (b"new news:1;", 2),
@@ -591,7 +638,7 @@ def test_many_channels_in_one_pass_cost_what_they_carry() -> None:
     for number in range(1, 501):
         channels.subscribe(SessionId(number), EXACT, [b"%d" % number], FORM)
     channels.publish(EXACT, [(b"%d" % number, b"x") for number in range(1, 501)])
-    written = channels.take()
+    written = list(channels.take())
     assert [messages for _, _, messages in written] == [1] * 500
     assert heard(channels) == {}
 

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from headgate.errors import ConfigError, StoreError
 from headgate.ntf_server.records import Records, open_place, tokens
 from headgate.ntf_server.records.audit import audit
+from headgate.ntf_server.records.tables import Tables
 from tests.conformance.ntf_records import ACTIVE, NtfRecordsConformance, OpenRecords, anything, play
 from tests.support.ntf_examples import TOKEN
 
@@ -62,8 +63,8 @@ async def test_the_audit_finds_what_was_changed_by_others(path: Path) -> None:
     async with await Records.open(f"sqlite:{path}") as records:
         await records.write(tokens.put, ACTIVE)
 
-        def damage(tables: object) -> None:
-            db = records._place._connection  # type: ignore[attr-defined]
+        def damage(tables: Tables) -> None:
+            db = tables._place._connection  # type: ignore[attr-defined]
             db.execute(
                 "INSERT INTO routers (host, port, key_hash, address, count)"
                 " VALUES ('relay.example', 5223, x'00', ?, 3)",

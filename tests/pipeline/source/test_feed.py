@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from headgate.client import admin
 from headgate.core.facts import Fact
-from headgate.errors import NoRouter, NotAllowed, NotARouter, PipelineError, RouterError
+from headgate.errors import (
+    ConfigError,
+    NoRouter,
+    NotAllowed,
+    NotARouter,
+    PipelineError,
+    RouterError,
+)
 from headgate.pipeline.source import feed as feeds
 from headgate.pipeline.source.feed import (
     MARK,
@@ -25,6 +34,7 @@ from headgate.pipeline.source.feed import (
     feed_of,
     trim,
 )
+from tests.support.certificates import make_certificate, make_client_certificate
 from tests.support.journals import (
     TOKEN,
     facts_of_a_day,
@@ -330,3 +340,28 @@ def test_a_cache_of_somebody_else_is_not_used(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("os.getuid", lambda: me + 1)
     with pytest.raises(PipelineError, match="belongs to somebody else; set TMPDIR"):
         cache_of("here")
+
+
+def test_a_router_behind_tls_is_read_by_who_knows_its_authority_and_shows_a_certificate(
+    journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "PATIENCE_SECONDS", 0.0)
+    certificate, key = make_certificate(tmp_path)
+    mine, my_key = make_client_certificate(tmp_path, "pipeline")
+    settings: dict[str, Any] = {
+        "ssl_certfile": str(certificate),
+        "ssl_keyfile": str(key),
+        "ssl_ca_certs": str(tmp_path / "clients.crt"),
+        "ssl_cert_reqs": ssl.CERT_REQUIRED,
+    }
+    with served(journal, **settings) as url:
+        known = {"router": url, "token": TOKEN, "tlsCa": str(certificate)}
+        shown = {"tlsCertificate": str(mine), "tlsKey": str(my_key)}
+        feed = feed_of({**known, **shown})
+        assert len(feed.segments()) > 1
+        assert feed.open(feed.segments()[0]).exists()
+        for lacking in (known, {"router": url, "token": TOKEN, **shown}):
+            with pytest.raises(NoRouter):
+                feed_of(lacking).segments()
+        with pytest.raises(ConfigError, match=r"cannot be used \(/nowhere\): No such file"):
+            feed_of({**known, "tlsCa": "/nowhere"})

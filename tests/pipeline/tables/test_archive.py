@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.core import facts as f
 from headgate.core.model.ids import MessageId, QueueId
 from headgate.errors import PipelineError
+from headgate.pipeline.tables import upkeep
 from headgate.pipeline.tables.archive import (
     STATE_EVERY,
     Archive,
@@ -25,6 +28,7 @@ from headgate.pipeline.tables.manifests import (
     State,
     encode,
 )
+from headgate.pipeline.tables.match_counts import WANTED
 from headgate.pipeline.tables.tables import TABLES
 from headgate.pipeline.tables.transforms import messages
 from tests.support.spark_frames import frame, rows
@@ -107,9 +111,12 @@ def test_a_state_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 def test_wishes_are_those_that_a_batch_names(tmp_path: Path) -> None:
     archive = Archive(str(tmp_path))
-    assert archive.wishes(None) == []
-    path = archive.wish("3.x", [["00", "", 1, ["a"]]])
-    assert archive.wishes(path) == [["00", "", 1, ["a"]]]
+    assert archive.wishes(None).num_rows == 0
+    wanted = pa.table([[b"q"], [""], [1], [["a"]]], schema=WANTED)
+    path = archive.wish("3.x", wanted)
+    assert archive.wishes(path) == wanted
+    archive.storage.put("old.json", b'[["71", "", 1, ["a"]]]')
+    assert archive.wishes("old.json") == wanted, "as version 1 had it"
     archive.storage.delete(path)
     with pytest.raises(PipelineError, match="is gone, which says who wanted what"):
         archive.wishes(path)
@@ -143,6 +150,23 @@ def test_rows_are_there_where_spark_marks_no_folder_as_done(
     assert not list(tmp_path.rglob("_SUCCESS")), "the setting has an effect"
     archive.commit({"messages": archive.written(MESSAGES, "0.x", 0, 1)}, batch=batch(0))
     assert rows(archive.read(spark, MESSAGES), "size") == [(1,)]
+
+
+def test_files_of_version_1_are_read_and_written_again(spark: SparkSession, tmp_path: Path) -> None:
+    """Their day was only in the name of their folder."""
+    archive = Archive(str(tmp_path), clock=lambda: NOW)
+    path = archive.storage.uri("_data/messages/batches=0.x")
+    accepted(spark, 1, 2).write.partitionBy("day").parquet(path)
+    archive.write(MESSAGES, "1.x", accepted(spark, 3))
+    found = [archive.written(MESSAGES, each, 0, 3) for each in ("0.x", "1.x")]
+    archive.commit({"messages": [*found[0], *found[1]]}, batch=batch(0))
+    for is_old in (True, False):
+        sizes = rows(archive.read(spark, MESSAGES), "size", "day")
+        assert sizes == [(size, date(2025, 11, 15)) for size in (1, 2, 3)]
+        files = archive.state().table("messages")
+        assert any(file.is_old for file in files) == is_old
+        for group in upkeep.plan(archive.state(), "2025-11-15"):
+            upkeep.compact(spark, archive, group)
 
 
 def test_a_table_without_rows_can_be_read(spark: SparkSession, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_files_count_from_the_manifest_that_adds_them_to_the_one_that_removes_th
 
 
 def test_files_are_in_the_order_of_facts_and_know_their_day() -> None:
-    added = [file("_data/t/batches=1/day=2026-11-15/b", 10, 20), file("a", 0, 10)]
+    added = [file("_data/t/batches=1/on=2026-11-15/b", 10, 20), file("a", 0, 10)]
     state = State()
     state.apply(Manifest(0, 1.0, 1, {"t": added}))
     assert [each.day for each in state.table("t")] == ["", "2026-11-15"]
@@ -76,7 +76,7 @@ def test_what_does_not_count_any_more_cannot_be_removed() -> None:
 
 
 def test_a_newer_version_is_refused() -> None:
-    with pytest.raises(PipelineError, match=r"version 2, and this Headgate knows 1: upgrade"):
+    with pytest.raises(PipelineError, match=r"version 3, and this Headgate knows 2: upgrade"):
         State().apply(manifest(0, schema=SCHEMA_VERSION + 1))
 
 

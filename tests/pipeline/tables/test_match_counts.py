@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headgate.core import facts as f
 from headgate.core.model.ids import MessageId, QueueId, SessionId
+from headgate.core.model.message import PropertyValue
 from headgate.journal.codec import encode_facts
 from headgate.journal.sealer import _table
 from headgate.pipeline.tables import match_counts
-from headgate.pipeline.tables.match_counts import Wishes, plain
+from headgate.pipeline.tables.match_counts import Change, Wishes, plain
 from tests.support.journals import told
 from tests.support.spark_frames import frame, rows
 
@@ -23,36 +25,27 @@ M = MessageId(b"m1")
 ONE, TWO = SessionId(1), SessionId(2)
 
 
-def wants(number: int, session: int, *texts: str | None, queue: bytes = Q) -> list[Row]:
+def wants(number: int, session: int, *texts: str | None, queue: bytes = Q) -> list[Change]:
     if not texts:
-        return [_row(number, "Interested", session, 0, 0, None, queue)]
+        return [_row(number, "Interested", session, 0, None, queue)]
     return [
-        _row(number + place, "Interested", session, place, len(texts), text, queue)
+        _row(number + place, "Interested", session, place, text, queue)
         for place, text in enumerate(texts)
     ]
 
 
 def _row(
-    number: int, kind: str, session: int, place: int, places: int, text: str | None, queue: bytes
-) -> Row:
-    return Row(
-        number=number,
-        kind=kind,
-        queue=bytearray(queue),
-        app="",
-        session=session,
-        place=place,
-        places=places,
-        expression=text,
-    )
+    number: int, kind: str, session: int, place: int, text: str | None, queue: bytes
+) -> Change:
+    return Change(number, kind, queue, "", session, place, text)
 
 
-def leaves(number: int, session: int) -> list[Row]:
-    return [_row(number, "Unsubscribed", session, 0, 0, None, Q)]
+def leaves(number: int, session: int) -> list[Change]:
+    return [_row(number, "Unsubscribed", session, 0, None, Q)]
 
 
-def restart(number: int) -> list[Row]:
-    return [Row(number=number, kind="RouterStarted")]
+def restart(number: int) -> list[Change]:
+    return [Change(number, "RouterStarted", None, None, None, None, None)]
 
 
 def test_an_expression_is_wanted_while_anybody_wants_it() -> None:
@@ -80,9 +73,11 @@ def test_a_restart_ends_what_everybody_wanted() -> None:
 def test_what_is_wanted_is_known_again_in_the_next_batch() -> None:
     wishes = Wishes()
     wishes.follow([*wants(10, 1, "a"), *wants(20, 2, "b"), *leaves(30, 1)])
-    again = Wishes.read(wishes.rows())
+    again = Wishes.read(wishes.table())
     assert again.wanted == wishes.wanted
     assert again.spans == {(Q, "", "b"): [(0, None)]}
+    wishes.go_on()
+    assert wishes == again, "whether it is read again or not"
 
 
 def test_properties_are_told_as_they_were_sent() -> None:
@@ -117,6 +112,52 @@ def test_messages_are_judged_by_those_who_were_there_when_they_came(spark: Spark
         (whole.collect()[0].hour.replace(hour=hour), Q.decode(), "10 / x > 1", *results)
         for hour, results in ((1, (1, 0, 1, 1, 1)), (2, (1, 0, 0, 0, 0)))
     ]
+
+
+TEXTS = (
+    "x > 3",
+    "x > 7 && y == 2",
+    'x / y > 1 || s == "a"',
+    's >= "b"',
+    "!b",
+    "exists(s) && b",
+    "x + 9223372036854775807 > 0",
+    's == "\u00e4" || x == 1',
+)
+
+
+def test_spark_and_the_routers_own_evaluator_count_the_same(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = random.Random(3)
+    given: dict[str, list[PropertyValue | None]] = {
+        "x": [-1, 0, 1, 5, 9, "five", None],
+        "y": [0, 2, True, None],
+        "s": ["a", "b", "\u00e4", 7, None],
+        "b": [True, False, "b", None],
+    }
+    messages = []
+    for n in range(200):
+        chosen = {name: draw.choice(values) for name, values in given.items()}
+        properties = {name: it for name, it in chosen.items() if it is not None}
+        messages.append(f.Accepted(60.0 * n, draw.choice((Q, OTHER)), M, 1, properties))
+    accepted = frame(spark, messages)
+    wishes = Wishes()
+    wishes.follow(wants(1, 1, *TEXTS))
+    wishes.follow([*wants(60, 2, "x > 5", "nonsense ==", queue=OTHER), *leaves(150, 1)])
+    wishes.follow(wants(170, 1, "x > 3"))
+
+    def counted() -> list[tuple[Any, ...]]:
+        whole = match_counts.whole(match_counts.count(accepted, wishes))
+        return rows(whole, "hour", "address", "expression", *match_counts.RESULTS)
+
+    by_spark = counted()
+    monkeypatch.setattr(match_counts, "CODE_MAX", 1_500)
+    by_both = counted()
+    monkeypatch.setattr(match_counts, "CODE_MAX", 0)
+    assert by_spark == by_both == counted()
+    assert {row[2] for row in by_spark} == {*TEXTS, "x > 5"}
+    assert all(any(row[place] for row in by_spark) for place in range(3, 8)), "every answer"
 
 
 def test_properties_are_converted_once_for_a_message_however_many_expressions_ask(

@@ -23,6 +23,7 @@ from headgate.pipeline.tables.upkeep import (
     TARGET_BYTES,
     TOGETHER,
     TOGETHER_LATE,
+    Group,
 )
 from tests.support.journals import DAY, facts_of_a_day
 from tests.support.spark_frames import frame, rows
@@ -35,7 +36,7 @@ NOW = 1_794_700_800.0
 
 def files(sizes: list[int], day: str = TODAY) -> list[File]:
     return [
-        File(f"{DATA}/messages/batches={n}.x/day={day}/{n}", size, n, n + 1)
+        File(f"{DATA}/messages/batches={n}.x/on={day}/{n}", size, n, n + 1)
         for n, size in enumerate(sizes)
     ]
 
@@ -78,13 +79,13 @@ def test_a_row_is_written_again_only_a_few_times() -> None:
     logarithm says."""
     state, number, merged = State(), 0, 0
     for batch in range(3000):
-        path = f"{DATA}/messages/batches={batch}.x/day={TODAY}/a"
+        path = f"{DATA}/messages/batches={batch}.x/on={TODAY}/a"
         added = File(path, 1000, batch, batch + 1)
         state.apply(Manifest(number, 1.0, 1, {"messages": [added]}))
         number += 1
         for group in upkeep.plan(state, TODAY):
             size = sum(file.bytes for file in group.files)
-            whole = File(f"{path}-{number}/day={TODAY}/b", size, group.files[0].after, batch + 1)
+            whole = File(f"{path}-{number}/on={TODAY}/b", size, group.files[0].after, batch + 1)
             gone = [file.path for file in group.files]
             state.apply(Manifest(number, 1.0, 1, {"messages": [whole]}, {"messages": gone}))
             number, merged = number + 1, merged + size
@@ -197,6 +198,44 @@ def test_days_that_are_too_old_go_and_what_still_lasts_stays(
     assert rows(archive.read(spark, table), "expression") == [("new",)]
 
 
+def test_events_of_what_is_over_become_rows_that_need_no_others(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    archive, table = Archive(str(tmp_path), clock=lambda: NOW), TABLES["subscriptions"]
+    parts: list[list[Fact]] = [
+        [f.RouterStarted(NOW - 90, ""), *wanting(NOW - 80, 1, "ends"), *wanting(NOW - 70, 2, "on")],
+        [f.Unsubscribed(NOW - 60, QUEUE, APP, SessionId(1)), *wanting(NOW - 50, 1, "again")],
+        [f.RouterStarted(NOW - 40, ""), *wanting(NOW - 30, 2, "last")],
+    ]
+    first = 1
+    for batch, part in enumerate(parts):
+        Keeper(str(tmp_path))(frame(spark, part, first=first), batch)
+        first += len(part)
+        events = [each for each in archive.state().table("subscriptions") if not each.is_folded]
+        before = rows(archive.read(spark, table), "since", "until", "expression")
+        assert upkeep.compact(spark, archive, Group(table, events, True))
+        assert rows(archive.read(spark, table), "since", "until", "expression") == before
+    assert [row[2] for row in before] == ["ends", "on", "again", "last"]
+    assert [row[1] is None for row in before] == [False, False, False, True]
+    left = [each for each in archive.state().table("subscriptions") if not each.is_folded]
+    assert archive.stored(spark, table, left).count() == 1, "of four that were, one lasts"
+
+
+def test_events_are_folded_all_together_and_what_is_over_is_merged_like_any_other() -> None:
+    def path(attempt: str, day: str) -> str:
+        return f"{DATA}/subscriptions/batches={attempt}/on={day}/a"
+
+    state = State()
+    events = [File(path(f"{n}.x", TODAY), 1000, n, n + 1) for n in range(TOGETHER)]
+    over = [File(path(f"over.x{n}", YESTERDAY), 1000, n, n + 1) for n in range(TOGETHER_LATE)]
+    state.apply(Manifest(0, 1.0, 1, {"subscriptions": [*events[1:], *over]}))
+    assert [group.is_folded for group in upkeep.plan(state, TODAY)] == [False]
+    state.apply(Manifest(1, 1.0, 1, {"subscriptions": [events[0]]}))
+    folded, merged = upkeep.plan(state, TODAY)
+    assert (folded.is_folded, len(folded.files)) == (True, TOGETHER)
+    assert (merged.is_folded, len(merged.files)) == (False, TOGETHER_LATE)
+
+
 def age(path: Path, seconds: float) -> None:
     os.utime(path, (NOW - seconds, NOW - seconds))
 
@@ -204,7 +243,7 @@ def age(path: Path, seconds: float) -> None:
 def test_files_go_after_their_grace_and_those_that_nobody_names_after_a_day(tmp_path: Path) -> None:
     moment = [NOW]
     archive = Archive(str(tmp_path), clock=lambda: moment[0])
-    paths = [f"{DATA}/messages/batches={n}.x/day={TODAY}/a.parquet" for n in range(4)]
+    paths = [f"{DATA}/messages/batches={n}.x/on={TODAY}/a.parquet" for n in range(4)]
     for path in paths:
         archive.storage.put(path, b"rows")
         age(tmp_path / path, 60)

@@ -139,9 +139,10 @@ def check(ctx: click.Context, path: Path, as_json: bool) -> None:
 @json_option
 @click.argument("state", type=click.Choice(["on", "off"]))
 def service(path: Path, as_json: bool, state: str) -> None:
-    """Be a service, or not: subscribe all queues of a router with one request, or one by one.
+    """Be a service, or not.
 
-    No message is lost either way. It pays from some hundred queues on.
+    A service subscribes all queues of a router with one request, others one by one. No message is
+    lost either way. It pays from some hundred queues on.
     """
     check_exists(path)
     asyncio.run(_switch(path, state == "on"))

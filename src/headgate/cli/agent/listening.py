@@ -56,11 +56,11 @@ from headgate.errors import ConfigError, HeadgateError
 def listen(
     path: Path, as_json: bool, count: int | None, name: str | None, command: str | None
 ) -> None:
-    """Print the messages of all queues and connections, a line for each, until Ctrl-C.
+    """Print the messages of all queues and connections, until Ctrl-C.
 
-    A message is acknowledged when its line was written, or when CMD ended with 0; then it is gone.
-    If CMD fails, listening ends, and the message comes again the next time. Line breaks are
-    printed as \\n; a message that is no text, in hex.
+    Each has a line. A message is acknowledged when its line was written, or when CMD ended with 0;
+    then it is gone. If CMD fails, listening ends, and the message comes again the next time. Line
+    breaks are printed as \\n; a message that is no text, in hex.
 
     \b
     Examples:

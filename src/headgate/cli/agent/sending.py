@@ -47,12 +47,12 @@ from headgate.wire.smp.codec.router_address import SCHEME, RouterAddress
 @click.argument("to", metavar="NAME|ADDRESS")
 @click.argument("text")
 def send(path: Path, as_json: bool, seconds: float, to: str, text: str) -> None:
-    """Send TEXT, or with - what comes on standard input, to a connection by its name, or to a queue
-    by its address.
+    """Send TEXT to a connection, or to a queue.
 
-    Prints "sent" when the router has it. If the router does not answer, it prints "stored": the
-    message is in the agent's file, and goes out while any later `headgate agent send` or `headgate
-    agent listen` runs; sending it again would send it twice.
+    A connection goes by its name, a queue by its address. With - for TEXT, what comes on standard
+    input is sent. Prints "sent" when the router has it. If the router does not answer, it prints
+    "stored": the message is in the agent's file, and goes out while any later `headgate agent send`
+    or `headgate agent listen` runs; sending it again would send it twice.
 
     \b
     Examples:

@@ -10,22 +10,37 @@ from headgate.cli.lazy import LazyGroup
 @click.group(
     cls=LazyGroup,
     lazy={
-        "init": "headgate.cli.ntf.making",
-        "serve": "headgate.cli.ntf.serving",
-        "check": "headgate.cli.ntf.serving",
-        "config": "headgate.cli.ntf.settings",
-        "tokens": "headgate.cli.ntf.looking",
-        "routers": "headgate.cli.ntf.looking",
-        "audit": "headgate.cli.ntf.looking",
-        "push-test": "headgate.cli.ntf.pushing",
+        "init": (
+            "headgate.cli.ntf.making",
+            "Make the server's identity, and print the address that apps need.",
+        ),
+        "serve": (
+            "headgate.cli.ntf.serving",
+            "Run the notification server until it is told to stop.",
+        ),
+        "check": ("headgate.cli.ntf.serving", "Look whether the notification server could start."),
+        "config": (
+            "headgate.cli.ntf.settings",
+            "Look at the configuration of the notification server.",
+        ),
+        "tokens": ("headgate.cli.ntf.looking", "Count the tokens, by provider and status."),
+        "routers": ("headgate.cli.ntf.looking", "Print every router that apps named."),
+        "audit": (
+            "headgate.cli.ntf.looking",
+            "Recount the tallies of services, and look for what belongs to nothing.",
+        ),
+        "push-test": (
+            "headgate.cli.ntf.pushing",
+            "Push once to a Web Push endpoint, and print the answer.",
+        ),
     },
 )
 def ntf() -> None:
-    """Wake sleeping devices: a notification server for apps of SimpleX's kind.
+    """Wake sleeping devices: a notification server.
 
-    Apps register a device and the notifiers of their queues. The server subscribes to these at
-    their routers, and pushes to the device when one has a message. It learns neither who writes nor
-    what.
+    It is for apps of SimpleX's kind. Apps register a device and the notifiers of their queues. The
+    server subscribes to these at their routers, and pushes to the device when one has a message. It
+    learns neither who writes nor what.
 
     \b
       headgate ntf init --host push.example.org

@@ -62,10 +62,11 @@ def _place(item: tuple[tuple[Provider, TokenStatus], int]) -> tuple[str, int]:
 @ntf_config_option
 @json_option
 def routers(config: Path | None, as_json: bool) -> None:
-    """Print every router that apps named: its subscriptions by status, and our service there.
+    """Print every router that apps named.
 
-    Those in the service are subscribed to with one request; their status is that of the last
-    answer. What the sessions are doing right now is on /status.json of the admin port.
+    Of each its subscriptions by status, and our service there. Those in the service are subscribed
+    to with one request; their status is that of the last answer. What the sessions are doing right
+    now is on /status.json of the admin port.
     """
     with _viewed(config) as tables:
         counted = subscriptions.counts_by_router(tables)

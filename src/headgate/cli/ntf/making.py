@@ -26,12 +26,12 @@ from headgate.server.identity import Identity, keep_host
 )
 @json_option
 def init(config: Path | None, host: str | None, as_json: bool) -> None:
-    """Make the server's identity and its key for Web Push, and print the address that apps need.
+    """Make the server's identity, and print the address that apps need.
 
-    Apps know a server by the fingerprint of its certificate, which is part of its address. The
-    identity is made once, by this command or by the first start, in the state directory; if it is
-    there already, it is left as it is and its address printed. Keep a copy: whoever loses it loses
-    the address, and whoever loses the key loses the devices.
+    Its key for Web Push is made too. Apps know a server by the fingerprint of its certificate,
+    which is part of its address. The identity is made once, by this command or by the first start,
+    in the state directory; if it is there already, it is left as it is and its address printed.
+    Keep a copy: whoever loses it loses the address, and whoever loses the key loses the devices.
 
     \b
     Example:

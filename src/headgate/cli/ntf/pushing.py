@@ -35,7 +35,7 @@ def push_test(
     auth: str,
     p256dh: str,
 ) -> None:
-    """Push once to a Web Push endpoint, and print what the push service answered.
+    """Push once to a Web Push endpoint, and print the answer.
 
     ENDPOINT, AUTH and P256DH are those of a subscription, as browsers and UnifiedPush give them:
     an https URL, and two values in base64url. The push asks the app to look for messages, and is

@@ -43,10 +43,10 @@ def serve(config: Path | None, ready_file: Path | None) -> None:
 @json_option
 @click.pass_context
 def check(ctx: click.Context, config: Path | None, as_json: bool) -> None:
-    """Look whether the notification server could start, and say what to do if not.
+    """Look whether the notification server could start.
 
-    Prints a line each for the configuration, the state directory, the store, the admin port, the
-    listener, the identity and the providers. Exits with 3 if something is wrong. It can be used
-    while the server runs.
+    If not, it says what to do. Prints a line each for the configuration, the state directory, the
+    store, the admin port, the listener, the identity and the providers. Exits with 3 if something
+    is wrong. It can be used while the server runs.
     """
     ctx.exit(print_findings(lambda: findings(load_ntf_config(config, os.environ)), as_json))

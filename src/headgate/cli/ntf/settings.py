@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headgate.cli.config import print_effective
+from headgate.cli.config.showing import print_effective
 from headgate.cli.ntf.place import ntf_config_option
 from headgate.cli.output import json_option
 from headgate.ntf_server.config import default_text, load_ntf_config

@@ -10,16 +10,49 @@ from headgate.cli.lazy import LazyGroup
 @click.group(
     cls=LazyGroup,
     lazy={
-        "run": "headgate.cli.pipeline.tables",
-        "status": "headgate.cli.pipeline.tables",
-        "sql": "headgate.cli.pipeline.tables",
-        "tidy": "headgate.cli.pipeline.tables",
-        "files": "headgate.cli.pipeline.tables",
-        "rebuild": "headgate.cli.pipeline.tables",
-        "dryrun": "headgate.cli.pipeline.questions",
-        "audit": "headgate.cli.pipeline.questions",
-        "replay": "headgate.cli.pipeline.sending",
-        "route": "headgate.cli.pipeline.sending",
+        "run": ("headgate.cli.pipeline.tables", "Keep the tables up to date, until it is stopped."),
+        "status": (
+            "headgate.cli.pipeline.tables",
+            "Say how far the tables are behind the journal.",
+        ),
+        "sql": (
+            "headgate.cli.pipeline.tables",
+            'Ask the tables by name: "select address, accepted from minutes".',
+        ),
+        "tidy": (
+            "headgate.cli.pipeline.tables",
+            "Merge small files of the tables, and remove what is too old.",
+        ),
+        "files": ("headgate.cli.pipeline.tables", "Print the files of a table that count now."),
+        "rebuild": (
+            "headgate.cli.pipeline.tables",
+            "Make rows of the tables again, of all facts or of a range.",
+        ),
+        "iceberg": (
+            "headgate.cli.pipeline.tables",
+            "Have the tables shown as Iceberg tables, from now on.",
+        ),
+        "check": (
+            "headgate.cli.pipeline.tables",
+            "See whether the tables add up: with the facts, with each other, and without gaps.",
+        ),
+        "stop": (
+            "headgate.cli.pipeline.tables",
+            "Have whoever keeps the tables end after the batch at hand.",
+        ),
+        "dryrun": (
+            "headgate.cli.pipeline.questions",
+            "Say what an expression would have matched, and who would lose.",
+        ),
+        "audit": ("headgate.cli.pipeline.questions", "Count the queues of each service again."),
+        "replay": (
+            "headgate.cli.pipeline.sending",
+            "Send messages of the journal again, each once.",
+        ),
+        "route": (
+            "headgate.cli.pipeline.sending",
+            "Route any data set: which app and subscriptions get a message.",
+        ),
     },
 )
 def pipeline() -> None:

@@ -26,15 +26,23 @@ def heeding_signals() -> Iterator[list[int]]:
             signal.signal(each, handler)
 
 
-def follow(query: StreamingQuery, each_second: Callable[[], None]) -> None:
-    """Wait until a query ends, and raise what ended it. A signal stops it; what is not committed
-    is repeated by the next run."""
+def follow(
+    query: StreamingQuery,
+    each_second: Callable[[], None],
+    is_asked: Callable[[], bool] = lambda: False,
+) -> None:
+    """Wait until a query ends, and raise what ended it. A signal stops it, and so does whoever asks
+    for it; what is not committed is repeated by the next run."""
+    asked = False
     with heeding_signals() as heard:
-        while query.isActive and not heard:
+        while query.isActive and not heard and not asked:
             query.awaitTermination(1)
             each_second()
+            asked = is_asked()
         query.stop()
     if heard:
         raise KeyboardInterrupt
+    if asked:
+        return
     if error := query.exception():
         raise error

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from headgate.cli.config import config_option, token_file_option
+from headgate.cli.config_file import config_option
+from headgate.cli.which_router import token_file_option
 from headgate.errors import ExpressionError, PipelineError
 from headgate.expr.explain import caret
 from headgate.expr.predicate import Predicate, compile_expression
@@ -42,12 +43,13 @@ class Place:
     """Options of the source."""
     tables: str
     router: str
-    token: str | None
+    reach: Mapping[str, str]
+    """Options of source and sink that say how the router is reached: token and TLS."""
 
     @property
     def sink(self) -> dict[str, str]:
         """Options of the sink, but for the queue."""
-        return {"router": self.router, **({"token": self.token} if self.token else {})}
+        return {"router": self.router, **self.reach}
 
 
 def place_options(command: C) -> C:
@@ -61,9 +63,14 @@ def place_options(command: C) -> C:
         router: str | None,
         tables: str | None,
         token_file: Path | None,
+        tls_ca: str | None,
+        tls_certificate: str | None,
+        tls_key: str | None,
         **kwargs: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
-        place = _place(config, journal, router, tables, token_file)
+        tls = {"tlsCa": tls_ca, "tlsCertificate": tls_certificate, "tlsKey": tls_key}
+        given = {name: path for name, path in tls.items() if path is not None}
+        place = _place(config, journal, router, tables, token_file, given)
         return command(*args, place=place, **kwargs)
 
     for option in (
@@ -77,6 +84,9 @@ def place_options(command: C) -> C:
             help="The admin port of a router; the journal is downloaded from it.",
         ),
         token_file_option,
+        click.option("--tls-key", metavar="FILE", help="Its key, if it is in another file."),
+        click.option("--tls-certificate", metavar="FILE", help="Shown to an https router."),
+        click.option("--tls-ca", metavar="FILE", help="Who has signed an https router's one."),
         click.option("--journal", metavar="DIR", help="The folder of the journal."),
         config_option,
     ):
@@ -90,14 +100,16 @@ def _place(
     router: str | None,
     tables: str | None,
     token_file: Path | None,
+    tls: Mapping[str, str],
 ) -> Place:
     config = load_config(path, os.environ)
     url = router or f"http://{config.admin.host}:{config.admin.port}"
     token = tokens.found(config, url, token_file)
+    reach = {**({"token": token} if token else {}), **tls}
     if journal is not None:
         source = {"path": journal}
     elif router is not None:
-        source = {"router": router, **({"token": token} if token else {})}
+        source = {"router": router, **reach}
     else:
         settings = journal_settings(config)
         if settings is None:
@@ -110,7 +122,7 @@ def _place(
         source=source,
         tables=tables or str((config.directory / "pipeline").absolute()),
         router=url,
-        token=token,
+        reach=reach,
     )
 
 

@@ -52,7 +52,7 @@ def dryrun(
     spark: Spark,
     as_json: bool,
 ) -> None:
-    """Say what an expression would have matched, and who would have lost what to it."""
+    """Say what an expression would have matched, and who would lose."""
     predicate = compiled(expression)
     session = spark()
     from headgate.pipeline.jobs.dryrun import Question, ask
@@ -111,10 +111,11 @@ def audit(
     spark: Spark,
     as_json: bool,
 ) -> None:
-    """Count the queues of each service again, and hold the router's tallies against that.
+    """Count the queues of each service again.
 
-    The store is copied in one read, so the router may go on. Exits with 1 if a service drifts;
-    with --from facts the queues on which store and facts differ are named.
+    The router's tallies are held against that. The store is copied in one read, so the router may
+    go on. Exits with 3 if a service drifts; with --from facts the queues on which store and facts
+    differ are named.
     """
     store = database(place.config)
     if store is None:
@@ -133,7 +134,7 @@ def audit(
     click.echo(
         f"{services} services, {sum('drift' in row for row in drifting)} of them drift", err=True
     )
-    ctx.exit(1 if drifting else 0)
+    ctx.exit(3 if drifting else 0)
 
 
 def _progress(rows: int) -> None:

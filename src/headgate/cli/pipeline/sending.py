@@ -112,7 +112,7 @@ def route(
     spark: Spark,
     as_json: bool,
 ) -> None:
-    """Route any data set: which app and which subscriptions get each message."""
+    """Route any data set: which app and subscriptions get a message."""
     from headgate.pipeline.routing.subscriptions import Subscriptions
 
     wanted = Subscriptions.read(subscriptions)

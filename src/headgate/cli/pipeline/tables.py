@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
     type=click.Choice(["fail", "skip"]),
     help="What to do about facts that the journal dropped before they were read.",
 )
+@click.option(
+    "--metrics",
+    "metrics_at",
+    metavar="[HOST:]PORT",
+    help="Serve metrics for Prometheus there; a port alone is on loopback.",
+)
 @click.option("--show", "queries", multiple=True, metavar="QUERY", help="Asked in the end.")
 def run(
     place: Place,
@@ -41,22 +49,36 @@ def run(
     max_facts: int | None,
     max_bytes: int | None,
     on_expired: str | None,
+    metrics_at: str | None,
     queries: tuple[str, ...],
 ) -> None:
     """Keep the tables up to date, until it is stopped."""
     session = spark()
-    from headgate.pipeline.tables import keeper, lease, upkeep
+    from headgate.pipeline.tables import keeper, lease, mirrors, stopping, upkeep
     from headgate.pipeline.tables.archive import Archive
+    from headgate.pipeline.tables.metrics import Metrics, served
 
-    archive = Archive(place.tables)
+    archive, started = Archive(place.tables), time.time()
+    metrics = Metrics(place.source, place.tables)
     given = {"maxFacts": max_facts, "maxBytes": max_bytes, "onExpired": on_expired}
     source = {**place.source, **{name: str(it) for name, it in given.items() if it is not None}}
     with one_line():
-        with keeper.keeping(session, source, place.tables, once=once) as query:
+        with (
+            served(metrics, metrics_at) if metrics_at else nullcontext() as url,
+            keeper.keeping(session, source, place.tables, once=once) as query,
+        ):
             click.echo(f"the tables are in {place.tables}", err=True)
+            if url is not None:
+                click.echo(f"metrics are at {url}", err=True)
             printed = Printed(query)
-            with nullcontext() if once else upkeep.beside(session, archive, keep_days):
-                follow(query, printed.go_on)
+            with (
+                mirrors.beside(archive, failed=metrics.failed),
+                nullcontext()
+                if once
+                else upkeep.beside(session, archive, keep_days, failed=metrics.failed),
+            ):
+                is_asked = partial(stopping.is_asked, archive.storage, started)
+                follow(query, printed.go_on, is_asked)
         if once:
             with suppress(lease.Held):  # somebody else does it
                 upkeep.tidy(session, archive, keep_days)
@@ -89,9 +111,10 @@ class Printed:
 @spark_options
 @click.option("--keep-days", type=click.IntRange(1), help="Remove rows of older days.")
 def tidy(place: Place, spark: Spark, keep_days: int | None) -> None:
-    """Merge small files of the tables, and remove what is too old or counts no more.
+    """Merge small files of the tables, and remove what is too old.
 
-    The tables may be kept and read meanwhile. "run" does the same beside its batches.
+    What counts no more is removed too. The tables may be kept and read meanwhile. "run" does the
+    same beside its batches.
     """
     session = spark()
     from headgate.pipeline.tables import upkeep
@@ -136,12 +159,15 @@ def rebuild(
         raise PipelineError("the table facts is made of the journal: leave out --source")
     chosen = names or tuple(name for name in TABLES if origin == "journal" or name != "facts")
     session = spark()
+    from headgate.pipeline.tables import mirrors
+    from headgate.pipeline.tables.archive import Archive
     from headgate.pipeline.tables.rebuild import Range
     from headgate.pipeline.tables.rebuild import rebuild as rebuilt
 
     source = place.source if origin == "journal" else None
     with one_line():
         done = rebuilt(session, source, place.tables, chosen, Range(first - 1, last or END))
+        mirrors.bring_along(Archive(place.tables))
     click.echo(
         f"made the rows of facts {done.facts.after + 1} to {done.facts.upto} again:"
         f" {done.replaced} files were replaced by {done.made}"
@@ -149,10 +175,88 @@ def rebuild(
 
 
 @click.command()
+@click.option(
+    "--catalog",
+    metavar="NAME",
+    default="",
+    help="A catalog of pyiceberg's configuration.  [default: a file beside the tables]",
+)
+@click.option("--namespace", default="headgate", show_default=True, help="Of the tables there.")
+@place_options
+def iceberg(catalog: str, namespace: str, place: Place) -> None:
+    """Have the tables shown as Iceberg tables, from now on.
+
+    They are the same files: nothing is copied. "run", "tidy" and "rebuild" keep them up to date. To
+    end it, remove the file _iceberg.json from the folder of the tables.
+    """
+    from headgate.pipeline.tables.archive import Archive
+    from headgate.pipeline.tables.mirrors import Settings, turn_on
+
+    mirror = turn_on(Archive(place.tables), Settings(catalog, namespace))
+    with one_line():
+        mirror.follow()
+    click.echo(f"the tables in {place.tables} are mirrored to {mirror.where}")
+
+
+@click.command()
+@place_options
+def stop(place: Place) -> None:
+    """Have whoever keeps the tables end after the batch at hand.
+
+    It reaches a "run" on this machine or another, and a query that a killed client of Spark Connect
+    has left behind, which ends before its next batch. A "run" that starts later is not stopped.
+    """
+    from headgate.pipeline.tables import stopping
+    from headgate.pipeline.tables.archive import Archive
+
+    archive = Archive(place.tables)
+    if archive.state().number < 0:
+        raise PipelineError(f"there are no tables in {place.tables}: name them with --tables")
+    stopping.ask(archive.storage)
+    click.echo(f"asked whoever keeps the tables in {place.tables} to stop")
+
+
+@click.command()
+@click.option("--all", "everything", is_flag=True, help="Also show what is right.")
+@place_options
+@spark_options
+@frame_options
+@click.pass_context
+def check(
+    ctx: click.Context, everything: bool, place: Place, spark: Spark, output: Mapping[str, Any]
+) -> None:
+    """See whether the tables add up: with the facts, with each other, and without gaps.
+
+    Exits with 3 if something does not.
+    """
+    from headgate.pipeline.source.feed import feed_of
+
+    unreadable = len(feed_of(place.source).quarantined())
+    session = spark()
+    from headgate.pipeline.jobs.checks import checks
+    from headgate.pipeline.tables.archive import Archive
+
+    with one_line():
+        found = checks(session, Archive(place.tables), unreadable).cache()
+        wrong = found.where("not is_right")
+        show(found if everything else wrong, **output)
+        count, differing = found.count(), wrong.count()
+    click.echo(f"{count} checks, {differing} of them found something", err=True)
+    ctx.exit(FOUND if differing else 0)
+
+
+FOUND = 3
+"""The exit code of a command that has found what it looked for."""
+
+
+@click.command()
 @place_options
 @json_option
 def status(place: Place, as_json: bool) -> None:
-    """Say how far the tables are behind the journal, and how long batches take."""
+    """Say how far the tables are behind the journal.
+
+    It also says how long batches take.
+    """
     from headgate.pipeline.tables.status import status as status_of
 
     emit([status_of(place.source, place.tables)], _status_text, as_json)
@@ -180,10 +284,11 @@ def sql(query: str, place: Place, spark: Spark, output: Mapping[str, Any]) -> No
 @click.argument("table", metavar="TABLE")
 @place_options
 def files(table: str, place: Place) -> None:
-    """Print the files of a table that count now, for DuckDB, polars or anybody who reads Parquet.
+    """Print the files of a table that count now.
 
-    They stay for ten minutes after they were replaced. Of minutes and matches they hold parts that
-    add up, and of subscriptions events; the docs say what a row of each is.
+    They are for DuckDB, polars or anybody who reads Parquet, and stay for ten minutes after they
+    were replaced. Of minutes and matches they hold parts that add up, and of subscriptions events;
+    the docs say what a row of each is.
     """
     from headgate.pipeline.tables.archive import Archive
     from headgate.pipeline.tables.tables import TABLES

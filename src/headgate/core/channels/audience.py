@@ -56,14 +56,15 @@ Named: TypeAlias = tuple[Kind, bytes, Roster[Form]]
 class FrameGroup:
     """One form of a channel's messages, and who gets it."""
 
-    __slots__ = ("lead", "log", "sessions", "tail")
+    __slots__ = ("heard_in", "lead", "lines", "sessions", "tail")
 
     def __init__(self, framing: Framing, sessions: tuple[SessionId, ...]) -> None:
         self.lead, self.tail = framing
         self.sessions = sessions
-        self.log: list[tuple[int, bytes, int]] = []
-        """Frames of this pass: their place among all frames, themselves, and how many they are,
-        which is one unless nobody else's could come between them."""
+        self.lines: list[list[bytes]] = []
+        """Where the frames of each session are put together, once that was needed."""
+        self.heard_in = 0
+        """The last pass in which it had a frame."""
 
     def framed(self, bodies: Sequence[bytes]) -> bytes:
         """The frames of a run of messages."""

@@ -4,9 +4,10 @@ Publishing is the hot path of the router: it happens far more often than anythin
 nothing to write. So nothing is made per delivery and nothing per message but its frames. A
 publish finds the audience of its channel, which is kept until a roster of it is replaced, appends
 a frame for each form in which somebody hears it, and counts. At the end of a pass of the loop
-`take` joins the frames into one blob per distinct audience, and the shell writes each blob to
-many sessions as it is. Every session sees the frames of its channels in the order in which they
-were published.
+`take` makes blobs of the frames, one at a time: each is written before the next is made, so that it
+is warm and there is one of them. Sessions that hear the same share a blob; where everybody hears
+something else each has its own. Every session sees the frames of its channels in the order in which
+they were published.
 
 What waits for the end of a pass belongs to the rosters of its moment. The registries call `flush`
 before they replace a roster, so a subscriber neither misses what was published before it left
@@ -19,7 +20,7 @@ exact channels only.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeAlias
 
 from headgate.core.channels.audience import Audience, Form, FrameGroup, Kind, Named
@@ -40,6 +41,22 @@ AUDIENCES = 8192
 """Channels whose audience is remembered from pass to pass. Beyond it all are forgotten."""
 UNHEARD = 32
 """New channels that nobody hears are published to in a row, if every pattern is a quick one."""
+
+
+Logged: TypeAlias = tuple[FrameGroup, bytes, int]
+"""Frames of a frame group, and how many they are: one, unless nobody else's could come between."""
+
+
+class Pass:
+    """What was published in a row to the rosters of one moment, in its order."""
+
+    __slots__ = ("frame_groups", "log", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.frame_groups: list[FrameGroup] = []
+        """Each that has a frame in the log, once."""
+        self.log: list[Logged] = []
 
 
 Tap: TypeAlias = Callable[[bytes, Sequence[bytes]], None]
@@ -65,12 +82,13 @@ class Channels:
         self._by_session: dict[SessionId, SessionChannels] = {}
         self._leaving: dict[SessionId, None] = {}
         self._known: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
-        self._speaking: list[FrameGroup] = []
-        """Frame groups with frames that are not joined yet."""
+        self._pass = Pass(1)
+        """What was published and not taken, and goes to the rosters of this moment."""
+        self._passes: list[Pass] = []
+        """The same of earlier moments."""
         self._frames = 0
         self._frame_bytes = 0
         self._counts = ChannelCounts(limits)
-        self._ready: list[tuple[bytes, Sequence[SessionId], int]] = []
         self.is_unwritten = False
         """Whether there is something to take."""
         self.tap: Tap | None = None
@@ -317,17 +335,17 @@ class Channels:
         audience.published += 1
         audience.size += size
         if audience.frame_groups:
-            frames, frame_bytes = self._frames, 0
+            this, frame_bytes = self._pass, 0
             for frame_group in audience.frame_groups:
                 # S002-32, S002-33, RESP-50: encoded once for all who want it alike.
                 frame = b"".join((frame_group.lead(size), body, frame_group.tail))
-                if not frame_group.log:
-                    self._speaking.append(frame_group)
+                if frame_group.heard_in != this.number:
+                    frame_group.heard_in = this.number
+                    this.frame_groups.append(frame_group)
                 # S002-31: in its place among all that is published in a row.
-                frame_group.log.append((frames, frame, 1))
-                frames += 1
+                this.log.append((frame_group, frame, 1))
                 frame_bytes += len(frame)
-            self._logged(frames, frame_bytes)
+            self._logged(len(audience.frame_groups), frame_bytes)
         if self.tap is not None:
             self.tap(channel, (body,))
         return audience.receivers
@@ -345,42 +363,39 @@ class Channels:
         audience.published += len(bodies)
         audience.size += sum(map(len, bodies))
         for frame_group in audience.frame_groups:
-            frames = frame_group.framed(bodies)
-            if not frame_group.log:
-                self._speaking.append(frame_group)
-            frame_group.log.append((self._frames, frames, len(bodies)))
-            self._logged(self._frames + len(bodies), len(frames))
+            frames, this = frame_group.framed(bodies), self._pass
+            if frame_group.heard_in != this.number:
+                frame_group.heard_in = this.number
+                this.frame_groups.append(frame_group)
+            this.log.append((frame_group, frames, len(bodies)))
+            self._logged(len(bodies), len(frames))
         if self.tap is not None:
             self.tap(channel, bodies)
         return audience.receivers
 
     def _logged(self, frames: int, frame_bytes: int) -> None:
         self.is_unwritten = True
-        self._frames = frames
+        self._frames += frames
         self._frame_bytes += frame_bytes
         limits = self._limits
-        if frames > limits.publish_frames or self._frame_bytes > limits.publish_bytes:
+        if self._frames > limits.publish_frames or self._frame_bytes > limits.publish_bytes:
             self.flush()
 
     def flush(self) -> None:
-        """Join what was published into one blob per audience, to be taken by the shell."""
-        frame_groups = self._speaking
-        if len(frame_groups) == 1:
-            self._write(frame_groups, frame_groups[0].sessions)
-        elif frame_groups:
-            self._join(frame_groups)
-        for frame_group in frame_groups:
-            frame_group.log.clear()
-        frame_groups.clear()
-        self._frames = 0
-        self._frame_bytes = 0
+        """Let what was published go to the rosters as they are, when the shell takes it."""
+        if self._pass.log:
+            self._passes.append(self._pass)
+            self._pass = Pass(self._pass.number + 1)
+            self._frames = 0
+            self._frame_bytes = 0
 
-    def take(self) -> list[tuple[bytes, Sequence[SessionId], int]]:
-        """What is to be written: a blob, the sessions that get it, and its messages."""
+    def take(self) -> Iterator[tuple[bytes, Sequence[SessionId], int]]:
+        """What is to be written: a blob, the sessions that get it, and its messages. Each blob is
+        made when it is asked for."""
         self.flush()
         self.is_unwritten = False
-        ready, self._ready = self._ready, []
-        return ready
+        passes, self._passes = self._passes, []
+        return chain.from_iterable(map(self._blobs, passes))
 
     def counted(self, at: float) -> list[ChannelCounted]:
         """What was published since the last time, by channel. Facts are made of this, once a
@@ -404,6 +419,8 @@ class Channels:
     def _before_change(self) -> None:
         """What was published so far belongs to the rosters as they are."""
         self.flush()
+        for earlier in self._passes:
+            self._prepare(earlier)
         # S002-38, RESP-45, RESP-49: what was published before goes to who was there before.
         self._moment += 1
 
@@ -449,28 +466,71 @@ class Channels:
                 if audience.published:
                     self._counts.add(channel, audience)
 
-    def _join(self, frame_groups: list[FrameGroup]) -> None:
-        """Sessions that hear the same frame groups in this pass share one blob."""
-        heard_by: dict[SessionId, list[int]] = {}
-        for number, frame_group in enumerate(frame_groups):
-            for session in frame_group.sessions:
-                if session in heard_by:
-                    heard_by[session].append(number)
-                else:
-                    heard_by[session] = [number]
-        audiences: dict[tuple[int, ...], list[SessionId]] = {}
-        for session, numbers in heard_by.items():
-            audiences.setdefault(tuple(numbers), []).append(session)
-        for chosen, sessions in audiences.items():
-            self._write([frame_groups[number] for number in chosen], sessions)
-
-    def _write(self, frame_groups: list[FrameGroup], sessions: Sequence[SessionId]) -> None:
-        log = frame_groups[0].log
-        if len(frame_groups) > 1:
-            # S002-40, RESP-43: in the order in which it was published.
-            log = sorted([entry for frame_group in frame_groups for entry in frame_group.log])
-        if log:
-            messages = sum([count for _, _, count in log])
-            blob = b"".join([frames for _, frames, _ in log])
+    def _blobs(self, this: Pass) -> Iterator[tuple[bytes, Sequence[SessionId], int]]:
+        if len(this.frame_groups) == 1:
+            [frame_group] = this.frame_groups
             # S002-30: handed over once, with everybody who hears it.
-            self._ready.append((blob, sessions, messages))
+            yield _blob(this.log, frame_group.sessions)
+            return
+        sharing: dict[tuple[SessionId, ...], list[FrameGroup]] = {}
+        for frame_group in this.frame_groups:
+            sharing.setdefault(frame_group.sessions, []).append(frame_group)
+        hearing = dict.fromkeys(chain.from_iterable(sharing))
+        if len(hearing) == sum(map(len, sharing)):
+            yield from _shared(this, sharing)
+        else:
+            yield from self._own(this)
+
+    def _own(self, this: Pass) -> Iterator[tuple[bytes, Sequence[SessionId], int]]:
+        """A blob for each session, put together from the frames that it hears."""
+        self._prepare(this)
+        lines: dict[SessionId, list[bytes]] = {}
+        for frame_group in this.frame_groups:
+            lines.update(zip(frame_group.sessions, frame_group.lines, strict=True))
+        more: dict[SessionId, int] = {}
+        # S002-40, RESP-43: in the order in which it was published.
+        for frame_group, frames, count in this.log:
+            for line in frame_group.lines:
+                line.append(frames)
+            if count > 1:
+                for session in frame_group.sessions:
+                    more[session] = more.get(session, 0) + count - 1
+        for session, line in lines.items():
+            if line:  # else somebody took it while another blob was written
+                blob, messages = b"".join(line), len(line) + more.get(session, 0)
+                line.clear()
+                yield blob, (session,), messages
+
+    def _prepare(self, this: Pass) -> None:
+        """Find the lines of all who hear something of a pass, while their session is known."""
+        if len(this.frame_groups) > 1:
+            for frame_group in this.frame_groups:
+                if not frame_group.lines:
+                    frame_group.lines = [self._line(session) for session in frame_group.sessions]
+
+    def _line(self, session: SessionId) -> list[bytes]:
+        mine = self._by_session[session]
+        if mine.line is None:
+            mine.line = []
+        return mine.line
+
+
+def _shared(
+    this: Pass, sharing: dict[tuple[SessionId, ...], list[FrameGroup]]
+) -> Iterator[tuple[bytes, Sequence[SessionId], int]]:
+    """A blob for all who hear the same, where nobody hears more than that."""
+    logs: dict[FrameGroup, list[Logged]] = {}
+    for frame_groups in sharing.values():
+        log: list[Logged] = []
+        logs.update(dict.fromkeys(frame_groups, log))
+    for logged in this.log:
+        logs[logged[0]].append(logged)
+    for sessions, frame_groups in sharing.items():
+        yield _blob(logs[frame_groups[0]], sessions)
+
+
+def _blob(
+    log: Sequence[Logged], sessions: Sequence[SessionId]
+) -> tuple[bytes, Sequence[SessionId], int]:
+    blob = b"".join([frames for _, frames, _ in log])
+    return blob, sessions, sum([count for _, _, count in log])

@@ -8,7 +8,7 @@ from headgate.core.channels.audience import Kind
 class SessionChannels:
     """The names that one session subscribed to. It is there while there are any."""
 
-    __slots__ = ("exact", "pattern", "sharded", "weight")
+    __slots__ = ("exact", "line", "pattern", "sharded", "weight")
 
     def __init__(self) -> None:
         self.weight = 0
@@ -16,6 +16,8 @@ class SessionChannels:
         self.exact: dict[bytes, None] = {}
         self.pattern: dict[bytes, None] = {}
         self.sharded: dict[bytes, None] = {}
+        self.line: list[bytes] | None = None
+        """Its frames of a pass, while they are put together for it alone."""
 
     def of(self, kind: Kind) -> dict[bytes, None]:
         return {Kind.EXACT: self.exact, Kind.PATTERN: self.pattern}.get(kind, self.sharded)

@@ -33,5 +33,5 @@ def complaint(domain: Domain, listed: Iterable[Listed]) -> str | None:
         f" message{'' if messages == 1 else 's'} in {len(lost)}"
         f" queue{'' if len(lost) == 1 else 's'} of it from when it was {before}, such as {name};"
         f" they would be lost: set the mode back to {before}, let them be read or remove them with"
-        " headgate queues purge, then change it; or use a domain with another name"
+        " headgate queue purge, then change it; or use a domain with another name"
     )

@@ -6,20 +6,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
 from headgate.ntf_server.records import outbox
 from headgate.ntf_server.records.fact_box import FactBox, FactRow
 from headgate.ntf_server.records.places import open_place
 from headgate.ntf_server.records.tables import Place, Tables
-from headgate.store.writer import Writer
+from headgate.store.written_tables import WrittenTables
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Records:
+class Records(WrittenTables[Tables]):
     """The store of one notification server. Owned by it; nobody else may use the place.
 
     The nouns are modules beside this one, with a function for each operation. Every function gets
@@ -27,17 +26,14 @@ class Records:
 
         token = await records.read(tokens.get, id)
         await records.write(tokens.put, verify(token, code))
-
-    What must hold: whatever `write` has returned from is on the disk; calls happen in their
-    order, and reads see all calls before them; a call that was made happens as a whole or raises,
-    whether its caller is cancelled or not; after `close` all calls have happened.
     """
 
     def __init__(self, place: Place) -> None:
-        self._place = place
+        self.name = place.name
+        """Where it is, as people are shown it."""
         self.box = FactBox()
         """Facts for the journal, which are written with what they say."""
-        self._writer = Writer(place.name, place, Tables(place, self.box))
+        super().__init__(place.name, place, Tables(place, self.box))
 
     @classmethod
     async def open(cls, url: str, directory: Path = Path()) -> Records:
@@ -55,28 +51,12 @@ class Records:
         last, size = await self.read(outbox.unsealed)
         self.box.start(max(last, sealed), size)
 
-    @property
-    def name(self) -> str:
-        """Where it is, as people are shown it."""
-        return self._place.name
-
-    @property
-    def statements(self) -> int:
-        """Statements since the beginning; one for many rows counts once."""
-        return self._writer.statements
-
-    @property
-    def commits(self) -> int:
-        """Transactions that were committed since the beginning; each waited for the disk once."""
-        return self._writer.commits
-
     def write(
         self, job: Callable[Concatenate[Tables, P], T], *args: P.args, **named: P.kwargs
     ) -> asyncio.Future[T]:
-        """Take a job that changes tables. It has its place in the order when this returns, and is
-        on the disk when the future is done."""
+        """Take a job that changes tables, and with it write down the facts that it noted."""
         if not self.box.is_on:
-            return self._writer.submit(lambda tables: job(tables, *args, **named), is_writing=True)
+            return super().write(job, *args, **named)
         written: list[FactRow] = []
 
         def work(tables: Tables) -> T:
@@ -97,24 +77,3 @@ class Records:
         waiting = self._writer.submit(work, is_writing=True)
         waiting.add_done_callback(stored)
         return waiting
-
-    def read(
-        self, job: Callable[Concatenate[Tables, P], T], *args: P.args, **named: P.kwargs
-    ) -> asyncio.Future[T]:
-        """Take a job that only asks. It sees what was written by the calls before it."""
-        return self._writer.submit(lambda tables: job(tables, *args, **named), is_writing=False)
-
-    async def close(self) -> None:
-        """Finish what was called, then let go of the place."""
-        await self._writer.close()
-
-    async def __aenter__(self) -> Records:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()

@@ -29,7 +29,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from headgate.client.admin import ROWS, AdminPort, token_of
+from headgate.client.admin import ROWS, AdminPort, Tls, tls_of, token_of
 from headgate.errors import PipelineError, RouterError
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Target:
     token: str | None
     queue: str | None
     channel: str | None
+    tls: Tls | None = None
 
     def commit(self, parts: Sequence[tuple[int, int]]) -> bytes:
         """The body of a commit."""
@@ -81,7 +82,7 @@ class Target:
         return json.dumps({"parts": parts, **where}).encode()
 
     def port(self) -> AdminPort:
-        return AdminPort(self.router, self.token)
+        return AdminPort(self.router, self.token, tls=self.tls)
 
 
 @dataclass
@@ -118,8 +119,8 @@ def target_of(options: Mapping[str, str], schema: StructType) -> Target:
         raise PipelineError(
             "messages of a channel have a body only: drop the columns properties and id"
         )
-    target = Target(router, token_of(options, os.environ), queue, channel)
-    target.port()  # a wrong URL is said now
+    target = Target(router, token_of(options, os.environ), queue, channel, tls_of(options))
+    target.port()  # a wrong URL is said now, and so are wrong files
     return target
 
 

@@ -207,7 +207,7 @@ def rows_of(tree: Tree) -> tuple[Row, ...] | None:
     choices = choices_of(tree)
     if choices == NEVER:
         return ()
-    if any(not _is_unicode(part.value) for part in walk(tree) if isinstance(part, Text)):
+    if any(not is_unicode(part.value) for part in walk(tree) if isinstance(part, Text)):
         return None  # Spark has no text for bytes that are not UTF-8
     singles = [choice[0] for choice in choices if len(choice) == 1]
     always: list[Key] = [key for key in singles if isinstance(key, Equal)]
@@ -233,39 +233,48 @@ def _is_distinct(keys: Sequence[Key]) -> bool:
 def _row(
     tree: Tree, keys: Sequence[Key], own: Key | None = None, before: Sequence[Key] = ()
 ) -> Row:
-    integers: list[int] = []
-    texts: list[str] = []
-
-    def with_slots(tree: Tree) -> Tree:
-        match tree:
-            case Integer(number):
-                integers.append(number)
-                return Property(f"?i{len(integers) - 1}")
-            case Text(text):
-                texts.append(text)
-                return Property(f"?s{len(texts) - 1}")
-            case Unary(op, operand):
-                return Unary(op, with_slots(operand))
-            case Binary("/" | "%" as op, left, Integer() as divisor):
-                return Binary(op, with_slots(left), divisor)  # known, it need not be looked at
-            case Binary(op, left, right):
-                return Binary(op, with_slots(left), with_slots(right))
-            case _:
-                return tree
-
+    slots = Slots()
     shape = Shape(
-        with_slots(tree),
-        with_slots(_tree_of(own)) if own is not None else None,
-        tuple(with_slots(_tree_of(each)) for each in before if not _exclude(each, own)),
+        slots.taken(tree),
+        slots.taken(_tree_of(own)) if own is not None else None,
+        tuple(slots.taken(_tree_of(each)) for each in before if not _exclude(each, own)),
     )
     filed = sorted(map(_part, keys), key=lambda part: part[0])
     return Row(
         shape,
         tuple(part for part, _ in filed),
         tuple(values for _, values in filed),
-        tuple(integers),
-        tuple(texts),
+        tuple(slots.integers),
+        tuple(slots.texts),
     )
+
+
+class Slots:
+    """The literals of some trees, which have slots in their place."""
+
+    __slots__ = ("integers", "texts")
+
+    def __init__(self) -> None:
+        self.integers: list[int] = []
+        self.texts: list[str] = []
+
+    def taken(self, tree: Tree) -> Tree:
+        """A tree without its literals, which are here now."""
+        match tree:
+            case Integer(number):
+                self.integers.append(number)
+                return Property(f"?i{len(self.integers) - 1}")
+            case Text(text):
+                self.texts.append(text)
+                return Property(f"?s{len(self.texts) - 1}")
+            case Unary(op, operand):
+                return Unary(op, self.taken(operand))
+            case Binary("/" | "%" as op, left, Integer() as divisor):
+                return Binary(op, self.taken(left), divisor)  # known, it need not be looked at
+            case Binary(op, left, right):
+                return Binary(op, self.taken(left), self.taken(right))
+            case _:
+                return tree
 
 
 def _part(key: Key) -> tuple[Part, tuple[Value, ...]]:
@@ -347,7 +356,8 @@ def _literal(value: int | str | bool) -> Tree:
             return Text(value)
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether Spark has such a text."""
     return text.isascii() or octets(text).decode("utf-8", "replace") == text
 
 

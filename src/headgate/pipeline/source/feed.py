@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, ClassVar, Protocol
 
-from headgate.client.admin import AdminPort, token_of
+from headgate.client.admin import AdminPort, Tls, tls_of, token_of
 from headgate.core.model.limits import MiB
 from headgate.core.model.value import value
 from headgate.errors import PipelineError, RouterError
@@ -107,8 +107,8 @@ def feed_of(options: Mapping[str, str]) -> Feed:
             "say where the journal is: with the option path, a folder that driver and executors"
             " see, or with the option router (or HEADGATE_ROUTER), the URL of a router's admin port"
         )
-    feed = RouterFeed(router.rstrip("/"), token_of(options, os.environ))
-    AdminPort(feed.url)  # a wrong URL is said now
+    feed = RouterFeed(router.rstrip("/"), token_of(options, os.environ), tls_of(options))
+    AdminPort(feed.url, tls=feed.tls)  # a wrong URL is said now, and so are wrong files
     return feed
 
 
@@ -153,6 +153,7 @@ class RouterFeed(Feed):
 
     url: str
     token: str | None = None
+    tls: Tls | None = None
     is_near: ClassVar[bool] = False
 
     def look(self) -> Listing:
@@ -194,7 +195,7 @@ class RouterFeed(Feed):
 
     @property
     def _port(self) -> AdminPort:
-        return AdminPort(self.url, self.token, answer_seconds=ANSWER_SECONDS)
+        return AdminPort(self.url, self.token, answer_seconds=ANSWER_SECONDS, tls=self.tls)
 
 
 def _listed(response: http.client.HTTPResponse) -> tuple[list[Segment], str]:

@@ -2,7 +2,7 @@
 
     _log/00000000000000000042.json
     _log/00000000000000000032.state.json
-    _data/messages/batches=7.x5f0c…/day=2026-11-15/part-….parquet
+    _data/messages/batches=7.x5f0c…/on=2026-11-15/part-….parquet
 
 Whoever writes rows writes them into a folder of their own and then commits a manifest that names
 the files (`manifests`); until then they are nowhere. See docs/design/tables.md.
@@ -14,11 +14,14 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from headgate.errors import PipelineError
 from headgate.pipeline.tables.manifests import (
@@ -32,6 +35,7 @@ from headgate.pipeline.tables.manifests import (
     decode_state,
     encode,
 )
+from headgate.pipeline.tables.match_counts import WANTED
 from headgate.pipeline.tables.storage import Storage
 from headgate.pipeline.tables.tables import Table
 
@@ -64,7 +68,9 @@ class Archive:
     def write(self, table: Table, attempt: str, rows: DataFrame) -> None:
         """Write rows that count from the manifest on that names them."""
         path = self.storage.uri(folder_of(table, attempt))
-        rows.write.partitionBy("day").option("compression", "zstd").parquet(path)
+        # The name of a folder is not in its files, and everybody else wants the day there.
+        rows = rows.withColumn("on", F.col("day"))
+        rows.write.partitionBy("on").option("compression", "zstd").parquet(path)
 
     def written(self, table: Table, attempt: str, after: int, upto: int) -> list[File]:
         """The files of an attempt, whose rows are made of these facts."""
@@ -74,10 +80,11 @@ class Archive:
             if found.path.endswith(".parquet")
         ]
 
-    def wish(self, attempt: str, rows: Sequence[Sequence[object]]) -> str:
+    def wish(self, attempt: str, table: pa.Table) -> str:
         """Keep who wants what after a batch; return where."""
-        path = f"{WISHES}/{attempt}.json"
-        self.storage.put(path, json.dumps(rows).encode())
+        path, file = f"{WISHES}/{attempt}.parquet", pa.BufferOutputStream()
+        pq.write_table(table, file, compression="zstd")
+        self.storage.put(path, file.getvalue().to_pybytes())
         return path
 
     def commit(
@@ -127,20 +134,36 @@ class Archive:
 
     def stored(self, session: SparkSession, table: Table, files: Iterable[File]) -> DataFrame:
         """The rows of some files of a table."""
-        paths = [self.storage.uri(file.path) for file in files]
-        if not paths:
-            return session.createDataFrame([], table.stored_schema)
+        old: list[str] = []
+        new: list[str] = []
+        for file in files:
+            (old if file.is_old else new).append(self.storage.uri(file.path))
         reader = session.read.schema(table.stored_schema)
         base = self.storage.uri(f"{DATA}/{table.name}")
-        return reader.option("basePath", base).parquet(*paths).drop("batches")
+        parts = [reader.parquet(*new)] if new else []
+        if old:
+            parts.append(reader.option("basePath", base).parquet(*old).drop("batches"))
+        if not parts:
+            return session.createDataFrame([], table.stored_schema)
+        return reduce(DataFrame.unionByName, parts)
 
-    def wishes(self, path: str | None) -> list[list[Any]]:
+    def wishes(self, path: str | None) -> pa.Table:
         """Who wanted what, by the file that says so."""
-        data = self.storage.read(path) if path is not None else b"[]"
+        if path is None:
+            return WANTED.empty_table()
+        data = self.storage.read(path)
         if data is None:
             raise PipelineError(f"{path} is gone, which says who wanted what: put it back")
-        found: list[list[Any]] = json.loads(data)
-        return found
+        if path.endswith(".json"):  # of version 1
+            return pa.Table.from_pylist(
+                [
+                    {"queue": bytes.fromhex(row[0]), "app": row[1], "session": row[2]}
+                    | {"expressions": row[3]}
+                    for row in json.loads(data)
+                ],
+                schema=WANTED,
+            )
+        return pq.read_table(pa.BufferReader(data))
 
     # Inside.
 

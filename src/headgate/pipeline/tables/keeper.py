@@ -7,6 +7,7 @@ there, or that it is not.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from headgate.core import facts as f
 from headgate.errors import PipelineError
 from headgate.pipeline.source.feed import feed_of
 from headgate.pipeline.source.format import register
-from headgate.pipeline.tables import checkpoint, lease, match_counts
+from headgate.pipeline.tables import checkpoint, lease, match_counts, stopping
 from headgate.pipeline.tables import transforms as t
 from headgate.pipeline.tables.archive import Archive, attempt_of
 from headgate.pipeline.tables.checkpoint import Checkpoint
@@ -41,10 +42,13 @@ class Keeper:
     root: str
     journal: str = ""
     """The identity of the journal that the facts are of."""
+    since: float = float("inf")
+    """When the pipeline started. One that was asked to stop after that does no more batches."""
 
     def __call__(self, facts: DataFrame, batch: int) -> None:
         started = time.time()
         archive, session = Archive(self.root), facts.sparkSession
+        stopping.check(archive.storage, self.since)
         state, marks = archive.state(), Checkpoint(archive.storage)
         query = marks.query or ""
         if state.has(query, batch):
@@ -94,11 +98,10 @@ class Keeper:
             if table.make is not None and table.kind_names & found.keys()
         }
         kept = state.batch.wishes if state.batch is not None else None
-        wishes = Wishes.read(archive.wishes(kept))
-        changes = {kind.__name__ for kind in match_counts.CHANGES} & found.keys()
-        if changes:
-            wishes.follow(facts.where(F.col("kind").isin(*changes)).orderBy("number").collect())
-            kept = archive.wish(attempt, wishes.rows())
+        wishes = KNOWN.taken(archive, kept)
+        if {kind.__name__ for kind in match_counts.CHANGES} & found.keys():
+            wishes.follow(match_counts.changes_in(facts))
+            kept = archive.wish(attempt, wishes.table())
         if wishes.spans and f.Accepted.__name__ in found:
             accepted = facts.where(F.col("kind") == f.Accepted.__name__)
             rows["matches"] = match_counts.count(accepted, wishes)
@@ -108,7 +111,36 @@ class Keeper:
             ]
             for write in writes:
                 write.result()
+        KNOWN.put(archive, kept, wishes)
         return kept
+
+
+class Known:
+    """Who wants what as of the last batch, if this process has written it: to read it again costs
+    more than a small batch. It is by the file that says so, which is never written twice."""
+
+    def __init__(self) -> None:
+        self._path = ""
+        self._wishes = Wishes()
+        self._lock = threading.Lock()
+
+    def taken(self, archive: Archive, path: str | None) -> Wishes:
+        """What a file says, for whoever changes it now."""
+        with self._lock:
+            wishes, self._wishes = self._wishes, Wishes()
+            known, self._path = self._path, ""
+        if path is not None and known == archive.storage.uri(path):
+            wishes.go_on()
+            return wishes
+        return Wishes.read(archive.wishes(path))
+
+    def put(self, archive: Archive, path: str | None, wishes: Wishes) -> None:
+        if path is not None:
+            with self._lock:
+                self._path, self._wishes = archive.storage.uri(path), wishes
+
+
+KNOWN = Known()
 
 
 def _kinds(facts: DataFrame) -> dict[str, Row]:
@@ -146,7 +178,7 @@ def keeping(
             reader.load()
             .writeStream.option("checkpointLocation", f"{root}/{checkpoint.FOLDER}")
             .queryName("headgate")
-            .foreachBatch(Keeper(root, journal))
+            .foreachBatch(Keeper(root, journal, time.time()))
         )
         if once:
             query = writer.trigger(availableNow=True).start()

@@ -14,16 +14,20 @@ import msgspec
 
 from headgate.errors import PipelineError
 
-SCHEMA_VERSION = 1
-"""Of the tables' columns and of manifests. A newer one is refused: it could mean something else."""
+SCHEMA_VERSION = 2
+"""Of the tables' columns and of manifests. A newer one is refused: it could mean something else.
+From 2 on the day is in the files, and not only in the names of their folders."""
 
 RECENT = 200
 """Batches that a state tells of."""
 
+FOLDED = "/batches=over."
+"""In the path of files whose rows need no others."""
+
 END = 2**63 - 1
 """A number that no fact reaches."""
 
-DAY = re.compile(r"/day=(\d{4}-\d\d-\d\d)/")
+DAY = re.compile(r"/(?:day|on)=(\d{4}-\d\d-\d\d)/")
 
 
 class File(msgspec.Struct, frozen=True, array_like=True):
@@ -41,6 +45,16 @@ class File(msgspec.Struct, frozen=True, array_like=True):
         """The day of its rows, as it is written."""
         match = DAY.search(self.path)
         return match[1] if match is not None else ""
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether its rows need no others: see `Table.fold`."""
+        return FOLDED in self.path
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the day of its rows is only in its path, as in version 1."""
+        return "/day=" in self.path
 
 
 class Batch(msgspec.Struct, frozen=True, omit_defaults=True):

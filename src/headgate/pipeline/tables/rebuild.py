@@ -156,9 +156,8 @@ def _write_matches(
     is_start = F.col("kind") == f.RouterStarted.__name__
     (start,) = earlier.where(is_start).agg(F.max("number").alias("number")).collect()
     wishes = Wishes()
-    columns = ["number", "kind", "queue", "app", "session", "place", "expression"]
-    for part in (earlier.where(F.col("number") >= (start.number or 0)), facts.where(is_change)):
-        wishes.follow(part.select(columns).orderBy("number").collect())
+    for part in (earlier.where(F.col("number") >= (start.number or 0)), facts):
+        wishes.follow(match_counts.changes_in(part))
     if wishes.spans:
         accepted = facts.where(F.col("kind") == f.Accepted.__name__)
         archive.write(TABLES["matches"], attempt, match_counts.count(accepted, wishes))

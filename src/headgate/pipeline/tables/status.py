@@ -15,13 +15,15 @@ LATEST = 20
 
 
 def status(source: Mapping[str, str], root: str) -> dict[str, Any]:
-    """Lag in facts and in seconds, and the times of the latest batches."""
+    """Lag in facts and in seconds, the times of the latest batches, and how large the tables are.
+    The same numbers are the metrics of `pipeline run`."""
     feed = feed_of(source)
     segments = feed.segments()
     last = segments[-1].last if segments else 0
     state = Archive(root).state()
     latest = [batch for batch in state.recent if batch.facts][-LATEST:]
     done = latest[-1] if latest else None
+    files = [file for table in state.files.values() for file in table.values()]
     behind = max(0, last - state.upto)
     at = done.at if behind and done is not None else None
     return {
@@ -35,4 +37,6 @@ def status(source: Mapping[str, str], root: str) -> dict[str, Any]:
         "batch_seconds_max": max((batch.seconds for batch in latest), default=None),
         "batch_facts": median(batch.facts for batch in latest) if latest else None,
         "segments_corrupt": len(feed.quarantined()),
+        "files": len(files),
+        "bytes": sum(file.bytes for file in files),
     }

@@ -36,19 +36,34 @@ class Table:
     """What a reader sees: the type and the meaning of each column."""
     view: Step | None = None
     """From stored rows to what a reader sees, where the two differ."""
+    parts: str = ""
+    """What stored rows are, where they are not rows of the table."""
     stored: Mapping[str, str] = field(default_factory=dict)
     """The types of stored columns, where they differ from what a reader sees."""
     lasting: Step | None = None
     """From all stored rows to those that last whatever their day: retention keeps them."""
+    fold: Step | None = None
+    """From events to rows that need them no more. Upkeep leaves these and what lasts, so that who
+    reads does not put all of history together again."""
 
     @property
     def kind_names(self) -> frozenset[str]:
         return frozenset(kind.__name__ for kind in self.kinds)
 
     @property
-    def stored_schema(self) -> str:
+    def stored_types(self) -> Mapping[str, str]:
+        """What is in its files: columns and their types."""
         types = self.stored or {name: type_ for name, (type_, _) in self.columns.items()}
-        return ", ".join(f"`{name}` {type_}" for name, type_ in {**types, "day": "date"}.items())
+        return {**types, "day": "date"}
+
+    @property
+    def stored_schema(self) -> str:
+        return ", ".join(f"`{name}` {type_}" for name, type_ in self.stored_types.items())
+
+    @property
+    def stored_name(self) -> str:
+        """What its files are called to those who read them as they are."""
+        return f"{self.name}_{self.parts}" if self.parts else self.name
 
 
 # Columns that several tables have.
@@ -135,6 +150,7 @@ TABLES: Mapping[str, Table] = {
                 "day": ("date", "the day in UTC on which it began"),
             },
             t.spans,
+            "events",
             {
                 "number": "bigint",
                 "time": "timestamp",
@@ -147,8 +163,10 @@ TABLES: Mapping[str, Table] = {
                 "places": "bigint",
                 "expression": "string",
                 "priority": "bigint",
+                "until": "timestamp",
             },
             t.lasting,
+            t.folded,
         ),
         Table(
             "minutes",
@@ -167,6 +185,7 @@ TABLES: Mapping[str, Table] = {
                 "day": DAY,
             },
             t.whole_minutes,
+            "parts",
             {
                 "minute": "timestamp",
                 "address": "string",
@@ -193,6 +212,7 @@ TABLES: Mapping[str, Table] = {
                 "day": DAY,
             },
             match_counts.whole,
+            "parts",
         ),
         Table(
             "channels",

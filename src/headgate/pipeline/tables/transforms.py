@@ -125,7 +125,12 @@ def subscriptions(facts: DataFrame) -> DataFrame:
         F.coalesce(F.col("places"), F.lit(1)).alias("places"),
         F.col("expression"),
         F.col("priority"),
+        F.lit(None).cast("timestamp").alias("until"),
     )
+
+
+OVER = "over"
+"""The event of a row that is a whole subscription, with its end; see `folded`."""
 
 
 def _lives(rows: DataFrame) -> DataFrame:
@@ -155,9 +160,15 @@ def _lives(rows: DataFrame) -> DataFrame:
     )
 
 
+def _events(rows: DataFrame) -> DataFrame:
+    return rows.where(F.col("event") != OVER).drop("until")
+
+
 def spans(rows: DataFrame) -> DataFrame:
-    """Each subscription with its end."""
-    return _lives(rows).select(
+    """Each subscription with its end: those that are over as they are, the others out of events."""
+    over = rows.where(F.col("event") == OVER)
+    both = over.unionByName(_lives(_events(rows)).select(rows.columns))
+    return both.select(
         F.col("time").alias("since"),
         "until",
         "family",
@@ -172,7 +183,13 @@ def spans(rows: DataFrame) -> DataFrame:
 
 def lasting(rows: DataFrame) -> DataFrame:
     """The events of subscriptions that have not ended."""
-    return _lives(rows).where(F.col("until").isNull()).select(rows.columns)
+    return _lives(_events(rows)).where(F.col("until").isNull()).select(rows.columns)
+
+
+def folded(rows: DataFrame) -> DataFrame:
+    """Subscriptions that have ended, as rows that need no other event any more."""
+    ended = _lives(_events(rows)).where(F.col("until").isNotNull())
+    return ended.withColumn("event", F.lit(OVER)).select(rows.columns)
 
 
 # Counts by minute.

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from headgate.core.model.limits import MiB
 from headgate.core.model.value import value
 from headgate.pipeline.session import reason
-from headgate.pipeline.tables import lease
+from headgate.pipeline.tables import lease, mirrors
 from headgate.pipeline.tables.archive import (
     DATA,
     ENTRY,
@@ -57,6 +57,8 @@ class Group:
 
     table: Table
     files: list[File]
+    is_folded: bool = False
+    """Whether they are all events that there are, of which the table's fold is made."""
 
 
 @value
@@ -91,13 +93,17 @@ def tidy(
             merged=sum(len(group.files) for group in done),
             made=len(done),
             expired=expire(session, archive, keep_days) if keep_days is not None else 0,
-            deleted=clean(archive),
+            deleted=clean(archive) if mirrors.bring_along(archive) else 0,
         )
 
 
 @contextmanager
 def beside(
-    session: SparkSession, archive: Archive, keep_days: int | None, pause: float = PAUSE_SECONDS
+    session: SparkSession,
+    archive: Archive,
+    keep_days: int | None,
+    pause: float = PAUSE_SECONDS,
+    failed: Callable[[str], object] = lambda what: None,
 ) -> Iterator[None]:
     """Rounds of upkeep in a thread, until it ends. A round that fails is told of, and the next
     one tries again: the batches do not depend on it."""
@@ -111,6 +117,7 @@ def beside(
                 pass  # somebody else does it
             except Exception as error:
                 if not over.is_set():
+                    failed("upkeep")
                     print(f"headgate: upkeep failed: {reason(error)}", file=sys.stderr)
 
     thread = threading.Thread(target=rounds, name="upkeep")
@@ -129,9 +136,15 @@ def plan(state: State, today: str) -> list[Group]:
     """What is worth merging now, without a look at a file."""
     groups = []
     for name, table in TABLES.items():
-        small = [file for file in state.table(name) if file.bytes < TARGET_BYTES // 2]
-        for day, found in groupby(sorted(small, key=lambda file: file.day), lambda file: file.day):
-            files = list(found)
+        files = state.table(name)
+        for _, old in _by_day(file for file in files if file.is_old):
+            groups += [Group(table, cut) for cut in _cut(old)]
+        if table.fold is not None:
+            events = [file for file in files if not file.is_old and not file.is_folded]
+            groups += [Group(table, events, True)] if len(events) >= TOGETHER else []
+            files = [file for file in files if file.is_folded]
+        new = (file for file in files if not file.is_old)
+        for day, files in _by_day(file for file in new if file.bytes < TARGET_BYTES // 2):
             if day < today and len(files) >= TOGETHER_LATE:
                 chosen = [cut for cut in _cut(files) if len(cut) > 1]
             else:
@@ -144,18 +157,28 @@ def plan(state: State, today: str) -> list[Group]:
 
 def compact(session: SparkSession, archive: Archive, group: Group) -> bool:
     """Make one file of a group, in one task. Whether it counts; if not, somebody was faster."""
-    table, attempt = group.table, attempt_of("tidy")
-    archive.write(table, attempt, archive.stored(session, table, group.files).coalesce(1))
+    table, rows = group.table, archive.stored(session, group.table, group.files)
+    parts = {attempt_of("tidy"): rows}
+    if group.is_folded:
+        assert table.fold is not None, "it is planned for those that have one"
+        assert table.lasting is not None, "what is not over lasts"
+        parts = {attempt_of("over"): table.fold(rows), attempt_of("tidy"): table.lasting(rows)}
     after = min(file.after for file in group.files)
     upto = max(file.upto for file in group.files)
+    made: list[File] = []
+    for attempt, part in parts.items():
+        archive.write(table, attempt, part.coalesce(1))
+        made += archive.written(table, attempt, after, upto)
     try:
-        archive.commit(
-            {table.name: archive.written(table, attempt, after, upto)},
-            {table.name: [file.path for file in group.files]},
-        )
+        archive.commit({table.name: made}, {table.name: [file.path for file in group.files]})
     except Outdated:
         return False
     return True
+
+
+def _by_day(files: Iterable[File]) -> Iterator[tuple[str, list[File]]]:
+    for day, found in groupby(sorted(files, key=lambda file: file.day), lambda file: file.day):
+        yield day, list(found)
 
 
 def _tiers(files: Iterable[File]) -> list[list[File]]:

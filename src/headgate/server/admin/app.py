@@ -30,6 +30,7 @@ from headgate.server.admin.queues import QueueAdmin
 from headgate.server.admin.responses import Refusal, answer
 from headgate.server.admin.sinks import COMMIT_BYTES, SinkAdmin, checked
 from headgate.server.admin.staging import Place
+from headgate.server.desk.files import StaticFiles
 
 EXPLAIN_BYTES = 512 * KiB
 """The body of a question. Properties are less, but JSON makes up to six bytes of one."""
@@ -73,14 +74,15 @@ def make_app(
     visitors: Visitors | None = None,
     refused: Callable[[str], None] = lambda peer: None,
     more: Sequence[Route] = (),
+    page: StaticFiles | None = None,
 ) -> Starlette:
     """The application. `rows` bounds each list of the status; the tokens, `names` and `visitors`
     say who may ask, `refused` is called when somebody failed to log in, and `more` are routes of
-    the desk."""
+    the desk, and `page` is what a browser is shown."""
     visitors = visitors or Visitors()
     tokens = Tokens(token, operator_token)
-    login = Login(tokens, visitors, refused)
-    pages = CommonPages(problems, status, metrics, rows, journal, login)
+    login = Login(tokens, visitors, refused, page)
+    pages = CommonPages(problems, status, metrics, rows, journal, login, page)
 
     async def sinks_json(request: Request) -> Response:
         known = [] if sinks is None else sinks.listing()
@@ -110,7 +112,7 @@ def make_app(
 def _queue_routes(
     queues: QueueAdmin, problems: Callable[[], list[str]], tokens: Tokens
 ) -> list[Route]:
-    """What an operator asks about shared queues; ``headgate queues`` is the other end."""
+    """What an operator asks about shared queues; ``headgate queue`` is the other end."""
 
     async def asked(work: Callable[[], Awaitable[object]]) -> Response:
         if found := problems():

@@ -19,11 +19,12 @@ from starlette.routing import Route
 
 from headgate.core.turn.slices import Slices
 from headgate.journal.segments import IDENTITY_HEADER, NAME, identity_file, segments
-from headgate.server.admin.guard import KNOWN, Guard, Names, Tokens, Visitors
+from headgate.server.admin.guard import KNOWN, Guard, Names, Tokens, Visitors, wants_page
 from headgate.server.admin.login import Login
 from headgate.server.admin.metrics import CONTENT_TYPE
 from headgate.server.admin.pages import in_slices, page
 from headgate.server.admin.responses import Refusal, answer, problem
+from headgate.server.desk.files import StaticFiles
 
 R = TypeVar("R")
 
@@ -44,6 +45,7 @@ class CommonPages:
         rows: int,
         journal: Path | None,
         login: Login,
+        page: StaticFiles | None = None,
     ) -> None:
         self._problems = problems
         self._status = status
@@ -51,6 +53,8 @@ class CommonPages:
         self._rows = rows
         self._journal = journal
         self._login = login
+        self._page = page
+        """What a browser is shown, if this server has a page."""
         self._at_work = asyncio.Lock()
         """Long answers are put together one after another: all at once, their slices would add
         up."""
@@ -59,6 +63,8 @@ class CommonPages:
         """`listed` is what whoever asks for nothing in particular is told."""
 
         async def index(request: Request) -> Response:
+            if self._page is not None and wants_page(request.scope):
+                return self._page.page("index.html", request)
             return answer({"paths": listed})
 
         endpoints = (
@@ -73,6 +79,7 @@ class CommonPages:
             *self._login.routes(),
             *(Route(path, each) for path, each in zip(COMMON_PATHS, endpoints, strict=True)),
             Route("/journal/segments/{name}", self._download),
+            *([] if self._page is None else [self._page.route()]),
         ]
 
     async def done(self, work: Slices[R] | R) -> R:

@@ -216,7 +216,7 @@ class Guard:
         """Somebody who looks with a browser and has not logged in is led to the form."""
         if refusal.status_code != 401:
             await problem(refusal)(scope, receive, send)
-        elif scope["method"] == "GET" and _wants_page(scope):
+        elif scope["method"] == "GET" and wants_page(scope):
             await RedirectResponse("/login", 303)(scope, receive, send)
         else:
             refusal.headers = {"www-authenticate": "Bearer"}
@@ -282,7 +282,8 @@ def _is_open(scope: Scope) -> bool:
     return scope["path"] in OPEN_PATHS or scope["path"].startswith(OPEN_FOLDER)
 
 
-def _wants_page(scope: Scope) -> bool:
+def wants_page(scope: Scope) -> bool:
+    """Whether a browser shows what comes to somebody."""
     is_page = not scope["path"].startswith("/api/")
     return is_page and any(b"text/html" in accepted for accepted in _all(scope, b"accept"))
 

@@ -22,8 +22,10 @@ from headgate.server.admin.guard import (
     cookie_name,
     cookie_of,
     is_secure,
+    wants_page,
 )
 from headgate.server.admin.responses import Refusal, answer
+from headgate.server.desk.files import StaticFiles
 
 TOKEN_BYTES = 4096
 BODY_SECONDS = 5.0
@@ -38,10 +40,18 @@ NO_STORE = {"cache-control": "no-store"}
 class Login:
     """Lets browsers in and out. `refused` is told the address of whoever gave a wrong token."""
 
-    def __init__(self, tokens: Tokens, visitors: Visitors, refused: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        tokens: Tokens,
+        visitors: Visitors,
+        refused: Callable[[str], None],
+        page: StaticFiles | None = None,
+    ) -> None:
         self._tokens = tokens
         self._visitors = visitors
         self._refused = refused
+        self._page = page
+        """The form, if this server has a page."""
         self._at_work = 0
 
     def routes(self) -> list[Route]:
@@ -59,6 +69,10 @@ class Login:
             return self._let_in(request, RedirectResponse("/", 303, NO_STORE), shown)
         if request.scope[KNOWN]:
             return RedirectResponse("/", 303)
+        if self._page is not None and wants_page(request.scope):
+            if code:
+                return RedirectResponse("/login?used", 303, NO_STORE)
+            return self._page.page("login.html", request)
         raise Refusal(403, "this address was used before, or is not of this server", "used_code")
 
     async def _entered(self, request: Request) -> Response:

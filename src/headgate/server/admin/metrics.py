@@ -92,6 +92,13 @@ GAUGES: Mapping[str, Described] = {
     "outbox_bytes": Described("outbox_bytes", "Bytes of facts that are not sealed yet, about."),
     "journal_number": Described("journal_number", "The largest number of a sealed fact."),
     "journal_lag": Described("journal_lag", "Numbers of facts committed and not sealed."),
+    "owner": Described("owner", "1 if this router serves, 0 while it waits for another."),
+    "owner_term": Described(
+        "owner_term", "How often the store has changed hands; 0 without store.standby."
+    ),
+    "owner_silence_seconds": Described(
+        "owner_silence_seconds", "For how long the store may not have heard this router."
+    ),
     "clock_difference_seconds": Described(
         "clock_difference_seconds", "How far the machine's clock is ahead of the router's."
     ),

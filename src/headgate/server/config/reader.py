@@ -87,6 +87,8 @@ class _Reader(Reading):
             raise self.error(
                 ("admin", "operator_token"), "is the same as admin.token: whoever looks could act"
             )
+        for conflict in config.store.conflicts():
+            raise self.error(("store", conflict.key), conflict.text)
         for name, listen in config.listen.each().items():
             for conflict in listen.conflicts(limits):
                 path = ("listen", name, conflict.key)

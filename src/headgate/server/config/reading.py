@@ -37,7 +37,18 @@ COMMAND_LINE = frozenset(
     f"HEADGATE_{name}"
     for name in (
         *("CONFIG", "READY_FILE", "DEBUG"),
-        *("ROUTER", "TOKEN_FILE", "RESP", "BMQ", "BMQ_CLIENT", "BMQ_TOKEN", "PASSWORD"),
+        *(
+            "URL",
+            "CONTEXT",
+            "TOKEN",
+            "ROUTER",
+            "TOKEN_FILE",
+            "RESP",
+            "BMQ",
+            "BMQ_CLIENT",
+            "BMQ_TOKEN",
+            "PASSWORD",
+        ),
         *("AGENT", "AGENT_FROM", "AGENT_MESSAGE"),
         *("NTF_CONFIG", "NTF_READY_FILE"),
     )

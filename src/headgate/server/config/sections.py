@@ -33,6 +33,7 @@ from headgate.server.config.kinds import (
     Whole,
 )
 from headgate.server.config.tree import Entry, Group, Key, Tree, group
+from headgate.store.backends import backend_of
 
 HostName: TypeAlias = Annotated[
     str, Text('a host name or an address, such as "127.0.0.1"', r"[A-Za-z0-9_.:%-]{1,255}")
@@ -49,15 +50,7 @@ CLIENT_NAME = r"[A-Za-z0-9_.@-]{1,64}"
 USER_NAME = r"[^\s\x00-\x1f\x7f\ud800-\udfff]+"
 FilePath: TypeAlias = Annotated[str, FileName()]
 FolderPath: TypeAlias = Annotated[str, Text("the path of a folder")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
-    """Where queues and messages are kept."""
-
-    url: Annotated[str, StoreUrl()] = "sqlite:queues.db"
-    """"sqlite:FILE", relative to the state directory, or "postgresql://USER@HOST/DATABASE", or
-    "memory:", which forgets."""
+OWNER_TIMEOUT_MIN = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +60,30 @@ class Conflict:
     key: str
     text: str
     is_error: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """Where queues and messages are kept."""
+
+    url: Annotated[str, StoreUrl()] = "sqlite:queues.db"
+    """"sqlite:FILE", relative to the state directory, or "postgresql://USER@HOST/DATABASE", or
+    "memory:", which forgets."""
+    standby: Switch = False
+    """Whether a router waits while another has the database, and takes over when that is gone.
+    Set it for both. Only with PostgreSQL."""
+    owner_timeout: Seconds = 3.0
+    """An owner that the database has not heard for so long may lose it to one that waits. At least
+    a second."""
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Only what other machines can reach can be taken over by one of them."""
+        if self.standby and not backend_of(self.url).is_shared:
+            text = 'needs a store that two routers reach: url = "postgresql://USER@HOST/DATABASE"'
+            yield Conflict("standby", text)
+        if self.owner_timeout < OWNER_TIMEOUT_MIN:
+            text = "an owner is heard once a second: at least a second, better three"
+            yield Conflict("owner_timeout", text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@ or two numbers of each candidate are looked at, and then only what is shown is b
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
@@ -57,6 +58,8 @@ TRACKED_APPS = 1000
 RATED_SESSIONS = 1000
 FRESH_SECONDS = 1.0
 """Rates that are younger are not worked out again: over a moment they mean nothing."""
+PLACE = re.compile(r"@\S+ pid [0-9]+$")
+"""What clients of queues add to their names: their machine and their process."""
 IDS = 8
 """Bytes of a digest that are shown."""
 
@@ -388,8 +391,9 @@ def _pressure(session: Session) -> PressureName:
 
 
 def short_name(session: Session) -> str:
-    """What a session is called by people."""
-    return shown(session.called or session.agent or session.peer or f"session {session.id}")
+    """What a session is called by people: without where it runs, which clients of queues add."""
+    called = PLACE.sub("", session.called)
+    return shown(called or session.agent or session.peer or f"session {session.id}")
 
 
 def closed_row(fact: SessionClosed) -> ClosedRow:

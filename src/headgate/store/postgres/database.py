@@ -125,7 +125,7 @@ class Database:
 
     def open(self) -> None:
         """Connect, find out whose schema it is, and bring it up to date."""
-        self._mark = self._connect((), lambda db: prepare(db, self.name, self._shard, self._owner))
+        self._mark = self._connect((), self._prepare)
         self._stale, self._unsettled = None, False
 
     def close(self) -> None:
@@ -248,9 +248,13 @@ class Database:
         except psycopg.Error as error:
             if not _is_lost(self._db, error):
                 raise
-            self._db.close()
-            self._db = None
+            self._let_go(self._db)
             raise Lost(str(error).strip()) from error
+
+    def _let_go(self, db: Connection) -> None:
+        """The connection was lost."""
+        db.close()
+        self._db = None
 
     def _connect(
         self,
@@ -262,28 +266,40 @@ class Database:
         for pause in (*pauses, None):
             db: Connection | None = None
             try:
-                db = psycopg.connect(**self._options, autocommit=True, prepare_threshold=None)
+                db = self._new_connection()
                 found = self._take(db, prepare)
             except psycopg.OperationalError as error:
-                _drop(db)
+                drop(db)
                 if pause is None:
                     raise StoreError(describe(self.name, error)) from error
                 time.sleep(pause)
             except psycopg.Error as error:
-                _drop(db)
+                drop(db)
                 raise StoreError(describe(self.name, error)) from error
             except BaseException:
-                _drop(db)
+                drop(db)
                 raise
             else:
                 self._db = db
                 return found
         raise AssertionError("unreachable")
 
-    def _take(self, db: Connection, prepare: Callable[[Connection], None]) -> int:
+    def _new_connection(self) -> Connection:
+        return psycopg.connect(**self._options, autocommit=True, prepare_threshold=None)
+
+    def _prepare(self, db: Connection) -> None:
+        """What the first connection does when it has the lock."""
+        prepare(db, self.name, self._shard, self._owner)
+
+    def _set_up(self, db: Connection) -> Row:
+        """Have a connection as we need it; the server's process behind it, and since when."""
         db.adapters.register_dumper(int, Int8BinaryDumper)
         db.execute(self._settings)
         [backend] = db.execute(WHO).fetchall()
+        return backend
+
+    def _take(self, db: Connection, prepare: Callable[[Connection], None]) -> int:
+        backend = self._set_up(db)
         for old in self._backends:
             db.execute(END, old)
         self._backends.append(backend)
@@ -296,12 +312,18 @@ class Database:
         number: int = found[0][0]
         return number
 
+    @property
+    def _key(self) -> tuple[int, int]:
+        return self._owner.key, self._shard
+
+    def _try_lock(self, db: Connection) -> bool:
+        tried = db.execute("SELECT pg_try_advisory_lock(%b::int4, %b::int4)", self._key)
+        return tried.fetchall() == [(True,)]
+
     def _lock(self, db: Connection) -> None:
         end = time.monotonic() + LOCK_SECONDS
-        key = (self._owner.key, self._shard)
-        while db.execute("SELECT pg_try_advisory_lock(%b::int4, %b::int4)", key).fetchall() != [
-            (True,)
-        ]:
+        key = self._key
+        while not self._try_lock(db):
             if time.monotonic() > end:
                 self._backends.pop()
                 owners = ", ".join(owner for (owner,) in db.execute(OWNER, key).fetchall())
@@ -337,6 +359,6 @@ def _is_lost(db: Connection, error: psycopg.Error) -> bool:
     return db.closed or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None)
 
 
-def _drop(db: Connection | None) -> None:
+def drop(db: Connection | None) -> None:
     if db is not None:
         db.close()

@@ -272,7 +272,12 @@ FORGET = "DELETE FROM sinks WHERE id = ANY(%b::bytea[])"
 ADD_FACTS = "INSERT INTO outbox (first, last, facts) VALUES (%b, %b, %b)"
 
 # The first condition follows from the second, and has an index.
-SEAL = "DELETE FROM outbox WHERE first <= %b AND last <= %b"
+SEAL = """
+WITH noted AS (
+    UPDATE marks SET sealed = greatest(sealed, %b) WHERE shard = %b
+)
+DELETE FROM outbox WHERE first <= %b AND last <= %b
+"""
 
 # A whole store, a part at a time.
 

@@ -9,13 +9,14 @@ What each shape costs, and what else was tried: docs/design/stores.md.
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import msgspec
 
-from headgate.core.model.ids import WHOLE, QueueId, ServiceId
+from headgate.core.model.ids import WHOLE, QueueId, Seq, ServiceId
 from headgate.core.model.parties import Address
 from headgate.core.model.tally import NOTHING, Tally
 from headgate.core.turn.store_requests import (
@@ -33,11 +34,18 @@ from headgate.core.turn.store_requests import (
 from headgate.errors import StoreError
 from headgate.journal.codec import encode_facts
 from headgate.store.blobs import encode_apps, known_row
+from headgate.store.ownership import Ownership
 from headgate.store.postgres import rows, sql
-from headgate.store.postgres.database import Database, Row
+from headgate.store.postgres.database import Row
+from headgate.store.postgres.owned_database import OwnedDatabase, Unreachable
 from headgate.store.sql_store import SqlStore, each
 
 T = TypeVar("T")
+
+LOOK_SECONDS = 0.1
+"""How often who waits looks whether it is its turn."""
+RETRY_SECONDS = 0.5
+"""How often it tries to reach a server that does not answer."""
 
 
 class PostgresStore(SqlStore):
@@ -49,12 +57,21 @@ class PostgresStore(SqlStore):
     sql = sql
     rows = rows
 
-    def __init__(self, url: str, *, shard: int = 0, statement_seconds: float = 30.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        shard: int = 0,
+        statement_seconds: float = 30.0,
+        ownership: Ownership | None = None,
+    ) -> None:
         self.url = url
+        self.ownership = ownership
+        """What is known of the right to it; None for a store that waits for nobody."""
         self.shard = shard
         self.statements = 0
         """Statements executed since the beginning; one for many rows counts once."""
-        self._database = Database(url, shard, statement_seconds)
+        self._database = OwnedDatabase(url, shard, statement_seconds, ownership)
         """Belongs to the worker's thread."""
         super().__init__(self._database.name, self._database.close)
 
@@ -64,6 +81,39 @@ class PostgresStore(SqlStore):
     @property
     def source(self) -> str:
         return self.url
+
+    async def open(self) -> Seq:
+        if self.ownership is None:
+            return await super().open()
+        await self._worker.open(lambda: None)
+        try:
+            await self._wait(self.ownership)
+            return Seq((await self._run(lambda: self._all(sql.LAST)))[0][0])
+        except BaseException:
+            await self._worker.close()
+            raise
+
+    async def _wait(self, ownership: Ownership) -> None:
+        """Until nobody else has it. What is wrong from the beginning is told; what goes wrong
+        later may be right again, and so may a server that does not answer."""
+        pause = LOOK_SECONDS
+        is_first = True
+        while True:
+            try:
+                if await self._worker.run(self._database.claim):
+                    return
+                pause = LOOK_SECONDS
+            except StoreError as error:
+                if is_first and not isinstance(error, Unreachable):
+                    raise
+                ownership.rival = str(error)
+                pause = RETRY_SECONDS
+            is_first = False
+            await asyncio.sleep(pause)
+
+    async def current_term(self) -> int | None:
+        """Whose turn it is now, asked on a connection of its own: the other may be dead."""
+        return await asyncio.to_thread(self._database.current_term)
 
     # All below runs in the thread.
 
@@ -180,7 +230,8 @@ class PostgresStore(SqlStore):
             row = batch.outbox
             self._database.change(sql.ADD_FACTS, row.first, row.last, encode_facts(row.facts))
         if batch.sealed is not None:
-            self._database.change(sql.SEAL, batch.sealed, batch.sealed)
+            sealed = batch.sealed
+            self._database.change(sql.SEAL, sealed, self.shard, sealed, sealed)
 
     def _tally(self, batch: Batch) -> None:
         """Join to the rows of this shard, which nobody else writes."""

@@ -11,7 +11,8 @@ from headgate.testing.checkers.base import Checker
 
 if TYPE_CHECKING:
     from headgate.testing.network import Link
-    from headgate.testing.world import Taken, World
+    from headgate.testing.simulated_router import Taken
+    from headgate.testing.world import World
 
 
 class Answers(Checker):

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from headgate.core.delivery.mailbox import Mailbox
 from headgate.core.model.ids import Channel, SessionId
 from headgate.testing.checkers.base import Checker
-from headgate.testing.clients import PATTERNS, copies
+from headgate.testing.clients.client import PATTERNS
+from headgate.testing.clients.listening import copies
 
 if TYPE_CHECKING:
     from headgate.testing.network import Blob, Link
-    from headgate.testing.world import Router, Taken, World
+    from headgate.testing.simulated_router import Router, Taken
+    from headgate.testing.world import World
 
 
 COPIES_MAX = 1 + len(PATTERNS)

@@ -20,7 +20,8 @@ from headgate.testing.rig import at_once
 
 if TYPE_CHECKING:
     from headgate.testing.network import Link
-    from headgate.testing.world import Taken, World
+    from headgate.testing.simulated_router import Taken
+    from headgate.testing.world import World
 
 
 class Exclusive(Checker):

@@ -13,7 +13,7 @@ from headgate.testing.checkers.base import Checker, is_broadcast
 from headgate.testing.checkers.ledger import Changes
 
 if TYPE_CHECKING:
-    from headgate.testing.world import Taken
+    from headgate.testing.simulated_router import Taken
 
 
 class Facts(Checker):

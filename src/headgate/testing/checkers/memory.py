@@ -9,7 +9,7 @@ from headgate.testing.checkers.base import Checker, is_broadcast, is_exclusive
 from headgate.testing.picture import CACHES, differences, snapshot
 
 if TYPE_CHECKING:
-    from headgate.testing.world import Taken
+    from headgate.testing.simulated_router import Taken
 
 
 PASSED_OVER = CACHES | {"sessions", "outbox"}

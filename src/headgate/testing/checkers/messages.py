@@ -18,7 +18,8 @@ from headgate.testing.checkers.ledger import Parcel
 from headgate.testing.rig import at_once
 
 if TYPE_CHECKING:
-    from headgate.testing.world import Taken, World
+    from headgate.testing.simulated_router import Taken
+    from headgate.testing.world import World
 
 
 def _is_reconfigured(taken: Taken) -> bool:

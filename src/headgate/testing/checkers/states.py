@@ -9,7 +9,8 @@ from headgate.core.shared.message_state import MessageState, reachable, states_o
 from headgate.testing.checkers.base import Checker
 
 if TYPE_CHECKING:
-    from headgate.testing.world import Taken, World
+    from headgate.testing.simulated_router import Taken
+    from headgate.testing.world import World
 
 Key: TypeAlias = tuple[QueueId, AppId, Seq]
 

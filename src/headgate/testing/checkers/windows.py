@@ -13,7 +13,8 @@ from headgate.core.model.ids import AppId, MessageId, QueueId, SessionId
 from headgate.testing.checkers.base import Checker, by_ref, is_broadcast, is_exclusive
 
 if TYPE_CHECKING:
-    from headgate.testing.world import Taken, World
+    from headgate.testing.simulated_router import Taken
+    from headgate.testing.world import World
 
 
 class Windows(Checker):

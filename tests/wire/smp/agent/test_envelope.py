@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.smp_envelopes import check
-from headgate.crypto.box import box, hsalsa20, public_of, shared_key, shared_secret
+from headgate.crypto.box import box, public_of, shared_key, shared_secret
+from headgate.crypto.hsalsa20 import hsalsa20
 from headgate.crypto.padding import pad
 from headgate.errors import Malformed, TooLong
 from headgate.wire.smp.agent.envelope import ClientEnvelope, EnvelopeContents, body_max

@@ -18,17 +18,19 @@ from headgate.wire.resp.commands import (
 )
 from headgate.wire.resp.commands.table import CommandTable
 
-COMMANDS = CommandTable(
-    connection.table,
-    client.table,
-    pubsub.table,
-    strings.table,
-    generic.table,
-    transactions.table,
-    acl.table,
-    cluster.table,
-    introspection.table,
-    info.table,
-    config.table,
-    monitor.table,
+FAMILIES = (
+    connection,
+    client,
+    pubsub,
+    strings,
+    generic,
+    transactions,
+    acl,
+    cluster,
+    introspection,
+    info,
+    config,
+    monitor,
 )
+
+COMMANDS = CommandTable(*(family.table for family in FAMILIES))

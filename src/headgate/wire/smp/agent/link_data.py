@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives.hashes import SHA512
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from headgate.core.model.value import value
-from headgate.crypto.box import NONCE_BYTES, box, hsalsa20, unbox
+from headgate.crypto.box import NONCE_BYTES, box, unbox
+from headgate.crypto.hsalsa20 import hsalsa20
 from headgate.crypto.keys import KeyKind, kind_of, verify
 from headgate.crypto.padding import LENGTH_BYTES, pad, unpad
 from headgate.errors import Malformed, TooLong

@@ -7,7 +7,8 @@ from typing import Protocol
 from cryptography.hazmat.primitives.hashes import SHA512
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from headgate.crypto.box import box, hsalsa20, shared_secret, unbox
+from headgate.crypto.box import box, shared_secret, unbox
+from headgate.crypto.hsalsa20 import hsalsa20
 from headgate.crypto.padding import pad, unpad
 from headgate.errors import Malformed
 from headgate.wire.smp.codec.blocks import BLOCK, PADDED

@@ -1,0 +1,112 @@
+"""The admin port as commands ask it: version 1 of its API, once, and with errors for people."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from headgate.client.admin import AdminPort, Event, Tls
+from headgate.errors import NoRouter, NotAllowed, NotARouter, RouterError
+
+API = "/api/v1"
+TOO_MANY, TRIES = 429, 3
+NO_PATH = "no such path"
+"""What a router answers that does not know what is asked of it."""
+NO_METHOD = 405
+"""What it answers to an action if it has none, and something else has its path."""
+ANSWER_SECONDS = 10.0
+ACTION_SECONDS = 600.0
+"""A large queue is emptied a part at a time."""
+
+
+class Admin:
+    """A router, asked by a person: if it is not there, it is not waited for."""
+
+    def __init__(self, url: str, token: str | None = None, ca: Path | None = None) -> None:
+        self.url = url
+        tls = None if ca is None else Tls(ca=str(ca))
+        self._asking = AdminPort(url, token, answer_seconds=ANSWER_SECONDS, tls=tls)
+        self._acting = AdminPort(url, token, answer_seconds=ACTION_SECONDS, tls=tls)
+
+    def get(self, path: str, **query: object) -> dict[str, Any]:
+        """What the API says at a path."""
+        return self._ask(self._asking, "GET", API + path + _query(query))
+
+    def post(self, path: str, content: Mapping[str, object]) -> dict[str, Any]:
+        """Ask the API a question that does not fit into a path."""
+        return self._ask(self._asking, "POST", API + path, content)
+
+    def act(self, path: str, content: Mapping[str, object]) -> dict[str, Any]:
+        """Have something done, however long that takes."""
+        try:
+            return self._ask(self._acting, "POST", API + path, content)
+        except RouterError as error:
+            if not isinstance(error, NotARouter) and error.status != NO_METHOD:
+                raise
+            raise NotAllowed(
+                f"the router at {self.url} lets nobody act over its admin port; set"
+                " admin.operator_token in its configuration, and restart it"
+            ) from None
+
+    def plain(
+        self, method: str, path: str, content: Mapping[str, object] | None = None
+    ) -> dict[str, Any]:
+        """Ask what is not of the API: older paths, and those of every server of ours."""
+        return self._ask(self._acting, method, path, content)
+
+    def text(self, path: str) -> str:
+        """A page that is not JSON."""
+        return self._asking.take("GET", path, lambda reply: reply.read().decode(), patience=0)
+
+    def events(self, path: str, **query: object) -> Iterator[Event]:
+        """What the API sends for as long as somebody listens."""
+        return self._asking.events(API + path + _query(query))
+
+    def _ask(
+        self,
+        port: AdminPort,
+        method: str,
+        path: str,
+        content: Mapping[str, object] | None = None,
+    ) -> dict[str, Any]:
+        body = b"" if content is None else json.dumps(content).encode()
+        try:
+            return self._patiently(port, method, path, body)
+        except (NoRouter, NotAllowed, NotARouter):
+            raise
+        except RouterError as error:
+            if error.why == NO_PATH:
+                text = f"the router at {self.url} cannot do that; is it older?"
+                raise NotARouter(text, error.status) from None
+            if error.why:  # the router says what is wrong with what was asked
+                raise RouterError(error.why, error.status, error.why) from None
+            raise
+
+    def _patiently(self, port: AdminPort, method: str, path: str, body: bytes) -> dict[str, Any]:
+        """Ask again if others have asked so much that there is no room in this second."""
+        for _ in range(TRIES - 1):
+            try:
+                return port.ask(method, path, body, patience=0)
+            except RouterError as error:
+                if error.status != TOO_MANY:
+                    raise
+            time.sleep(1.0)
+        return port.ask(method, path, body, patience=0)
+
+
+def part(name: object) -> str:
+    """A name as one part of a path."""
+    return quote(str(name), safe="")
+
+
+def _query(parameters: Mapping[str, object]) -> str:
+    known = {name: _text(value) for name, value in parameters.items() if value is not None}
+    return f"?{urlencode(known)}" if known else ""
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,246 @@
+"""``headgate queue``: which shared queues there are, and to empty or remove one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import click
+
+from headgate.cli.admin import Admin, part
+from headgate.cli.confirming import confirm, confirm_by_name, reason_option, yes_option
+from headgate.cli.lazy import LazyGroup
+from headgate.cli.live.actions import print_action
+from headgate.cli.live.pages import paged
+from headgate.cli.output import emit, json_option, print_page
+from headgate.cli.queue_name import queue_argument
+from headgate.cli.table import Column, Listing, list_options
+from headgate.cli.terminal import clean
+from headgate.cli.units import count, counted, moment, since, size
+from headgate.cli.which_router import Asked, router_options
+from headgate.errors import NotARouter
+
+HERE = "headgate.cli.live.queue"
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "ls": (HERE, "Print shared queues, open or not."),
+        "show": (HERE, "Print a queue: its apps, what waits, and for whom."),
+        "peek": (HERE, "Print messages that came to a queue lately."),
+        "purge": (HERE, "Remove all messages that a queue holds now."),
+        "delete": (HERE, "Remove a queue with all its messages."),
+        "look-again": (HERE, "Look again at messages that an app put aside."),
+    },
+    hidden={"list": "ls"},
+)
+def queue() -> None:
+    """List, look into, empty and remove shared queues."""
+
+
+def _properties(given: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in given.items())
+
+
+PEEKED = 20
+COLUMNS = (
+    Column("queue"),
+    Column("messages", show=count, is_number=True),
+    Column("bytes", "size", size, is_number=True),
+    Column("consumers", show=count, is_number=True),
+    Column("producers", show=count, is_number=True),
+    Column("domain", is_wide=True),
+)
+
+
+@click.command()
+@click.argument("domain", required=False)
+@list_options(*COLUMNS)
+@router_options
+def ls(domain: str | None, listing: Listing, asked: Asked) -> None:
+    """Print shared queues, open or not.
+
+    Of each, what it holds and how many have it open. With DOMAIN, only the queues of one.
+    """
+    admin = asked.admin()
+    listing.show(lambda: _all(admin) if domain is None else listed(admin, domain))
+
+
+def _all(admin: Admin) -> Iterator[dict[str, Any]]:
+    for row in paged(admin, "/domains", Listing(())):
+        if row["mode"] != "exclusive":
+            yield from listed(admin, row["domain"])
+
+
+@click.command()
+@queue_argument
+@router_options
+@json_option
+def show(queue: str, asked: Asked, as_json: bool) -> None:
+    """Print a queue: its apps, what waits, and for whom."""
+    found = asked.admin().get(path_of(queue))
+    if as_json:
+        print_page(found, as_json=True)
+        return
+    shown = ("queue", "mode", "capacity", "max_messages", "producers")
+    fields = {name: found[name] for name in shown}
+    fields |= {"holds": f"{counted(found['messages'], 'message')}, {size(found['bytes'])}"}
+    if not found["opened"]:
+        fields |= {"state": "nobody has opened it since the router started"}
+    print_page(fields)
+    for app in found["apps"]:
+        click.echo(f"\n{clean(_app(app))}")
+        for group in app["groups"]:
+            click.echo(f"  {clean(_group(group))}")
+
+
+def _app(app: Mapping[str, Any]) -> str:
+    numbers = {
+        "in line": app["in_line"],
+        "waiting": app["waiting"],
+        "aside": app["aside"],
+        "unconfirmed": app["unconfirmed"],
+        "to redeliver": app["to_redeliver"],
+    }
+    shown = ", ".join(f"{count(number)} {name}" for name, number in numbers.items() if number)
+    oldest = "" if app["oldest_at"] is None else f", the oldest for {since(app['oldest_at'])}"
+    stuck = "; stuck" if app["stuck"] else ""
+    name = f"app {app['app']}" if app["app"] else "consumers"
+    return f"{name} ({app['consumers']}): {shown or 'nothing waits'}{oldest}{stuck}"
+
+
+def _group(group: Mapping[str, Any]) -> str:
+    undecided = group["undecided"]
+    missing = sum(undecided[kind] for kind in ("name", "type", "arithmetic"))
+    return (
+        f"priority {group['priority']}  {group['expression'] or '(no expression)'}  matched"
+        f" {count(group['matched'])}, not {count(group['missed'])}"
+        + (f", undecided {missing} of {undecided['sampled']}" if missing else "")
+        + f"; {group['in_flight']} of {group['window']} in flight"
+    )
+
+
+@click.command()
+@queue_argument
+@list_options(
+    Column("at", show=moment),
+    Column("message"),
+    Column("size", show=size, is_number=True),
+    Column("properties", show=_properties),
+)
+@router_options
+def peek(queue: str, listing: Listing, asked: Asked) -> None:
+    """Print messages that came to a queue lately.
+
+    The newest come first. Nothing is taken out, and bodies are not shown: "headgate sub" reads.
+    """
+    admin, most = asked.admin(), min(listing.limit or PEEKED, 100)
+    listing.show(lambda: admin.get("/recent", queue=queue, limit=most)["rows"])
+
+
+@click.command()
+@queue_argument
+@reason_option
+@yes_option
+@router_options
+@json_option
+def purge(queue: str, reason: str, yes: bool, asked: Asked, as_json: bool) -> None:
+    """Remove all messages that a queue holds now.
+
+    They go for all apps, delivered or not.
+    """
+    admin = asked.operator()
+    if not _has_actions(admin):
+        confirm(yes, f"Remove all messages of {queue}?")
+        emit([admin.plain("DELETE", "/queues", {"queue": queue})], _done, as_json)
+        return
+    messages = _planned(admin, "purge", queue)
+    confirm_by_name(yes, f"Remove {_counted(messages)} of {queue}?", queue)
+    wanted = {"queue": queue, "confirm": queue, "reason": reason, "count": messages}
+    print_action(admin.act("/queues/purge", wanted), as_json)
+
+
+def _has_actions(admin: Admin) -> bool:
+    """Whether the router has an operator's token; if not, its one token is enough."""
+    try:
+        return bool(admin.get("/me")["actions"])
+    except NotARouter:  # it is older than these
+        return False
+
+
+def _planned(admin: Admin, action: str, queue: str) -> int | None:
+    """How many messages an action is about, if the router knows."""
+    found = admin.act(f"/queues/{action}", {"queue": queue, "dry_run": True})
+    messages: int | None = found["count"]
+    return messages
+
+
+def _counted(messages: int | None) -> str:
+    return "all messages" if messages is None else counted(messages, "message")
+
+
+@click.command()
+@queue_argument
+@click.option("--force", is_flag=True, help="Even if it is open: its sessions are closed.")
+@reason_option
+@yes_option
+@router_options
+@json_option
+def delete(queue: str, force: bool, reason: str, yes: bool, asked: Asked, as_json: bool) -> None:
+    """Remove a queue with all its messages."""
+    admin = asked.operator()
+    if not _has_actions(admin):
+        confirm(yes, f"Remove {queue} and all its messages?")
+        removal = {"queue": queue, "removes": True, "forced": force}
+        emit([admin.plain("DELETE", "/queues", removal)], _done, as_json)
+        return
+    messages = _planned(admin, "delete", queue)
+    confirm_by_name(yes, f"Remove {queue}, with {_counted(messages)}?", queue)
+    wanted = {
+        "queue": queue,
+        "confirm": queue,
+        "reason": reason,
+        "count": messages,
+        "forced": force,
+    }
+    print_action(admin.act("/queues/delete", wanted), as_json)
+
+
+@click.command("look-again")
+@queue_argument
+@click.option("--app", default="", help="The app, if the domain has apps.")
+@reason_option
+@router_options
+@json_option
+def look_again(queue: str, app: str, reason: str, asked: Asked, as_json: bool) -> None:
+    """Look again at messages that an app put aside.
+
+    The router does so by itself whenever a subscription changes; this is harmless.
+    """
+    wanted = {"queue": queue, "app": app, "confirm": queue, "reason": reason}
+    print_action(asked.operator().act("/apps/look-again", wanted), as_json)
+
+
+def path_of(uri: str) -> str:
+    """Where the API has a shared queue."""
+    domain, _, name = uri.removeprefix("bmq://").partition("/")
+    return f"/domains/{part(domain)}/queues/{part(name)}"
+
+
+def listed(admin: Admin, domain: str) -> Iterator[dict[str, Any]]:
+    """All queues of a domain, a page at a time."""
+    after = ""
+    while True:
+        path = f"/queues/{part(domain)}?{urlencode({'after': after})}"
+        rows = admin.plain("GET", path)["queues"]
+        yield from rows
+        if not rows:
+            return
+        after = rows[-1]["queue"]
+
+
+def _done(row: Mapping[str, object]) -> str:
+    what = "removed" if row["removed"] else "purged"
+    return f"{row['queue']}: {what}, {row['messages']} messages"

@@ -1,0 +1,26 @@
+"""The name of a shared queue on the command line."""
+
+from __future__ import annotations
+
+import click
+
+
+class QueueName(click.ParamType[str]):
+    """``DOMAIN/QUEUE``, as it is or behind ``bmq://``."""
+
+    name = "queue"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        from headgate.core.model.queue_uri import SCHEME, parse_uri
+        from headgate.errors import Refused
+
+        try:
+            return parse_uri(SCHEME + str(value).removeprefix(SCHEME)).canonical
+        except Refused as error:
+            text = f"{value!a}: {error}; write DOMAIN/QUEUE or bmq://DOMAIN/QUEUE"
+            self.fail(text, param, ctx)
+
+
+queue_argument = click.argument("queue", metavar="DOMAIN/QUEUE", type=QueueName())

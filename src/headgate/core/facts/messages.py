@@ -1,0 +1,233 @@
+"""Facts of messages of queues, from the sender to the confirm."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from headgate.core.model.fact_kind import FactCounter, fact
+from headgate.core.model.ids import AppId, MessageId, QueueId, SessionId
+from headgate.core.model.message import Properties
+from headgate.core.model.value import EMPTY
+
+REDELIVERIES = FactCounter(
+    "redeliveries", "Deliveries of a message that a lost session had before."
+)
+CONFIRM_SECONDS = FactCounter("confirm_seconds", "Time from a delivery to its confirm.")
+
+
+@fact(
+    FactCounter("messages_received", "Messages of senders that the router has."),
+    FactCounter("messages_received_bytes", "Bytes of the messages received.", adds="size"),
+    rare=False,
+    log=None,
+    per_queue="accepted",
+)
+class Accepted:
+    """The router has a message of a sender. Its properties are told for shared queues, its body
+    only where the domain says so."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+    size: int
+    properties: Properties = EMPTY
+    body: bytes | None = None
+
+
+@fact(
+    FactCounter("requests_refused", "Requests that were refused, and why.", ("reason",)),
+    rare=True,
+    log=None,
+    per_queue="refused",
+)
+class Refused:
+    """A request was refused."""
+
+    at: float
+    queue: QueueId
+    reason: str
+
+
+@fact(
+    FactCounter("messages_repeated", "Messages that came again with an id still remembered."),
+    rare=False,
+    log=None,
+    per_queue="repeated",
+)
+class Repeated:
+    """A message came again with an id that is still remembered; it was not stored again."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+
+
+@fact(
+    FactCounter(
+        "messages_auto_confirmed",
+        "Messages confirmed for an app because none of its expressions is true.",
+    ),
+    rare=False,
+    log=None,
+    per_queue="auto_confirmed",
+)
+class AutoConfirmed:
+    """A message was confirmed for an app because none of the app's expressions is true."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+
+
+@fact(
+    FactCounter("deliveries", "Messages handed to a session."),
+    REDELIVERIES,
+    rare=False,
+    log=None,
+    per_queue="delivered",
+)
+class Delivered:
+    """A message was handed to a session."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    session: SessionId
+    attempts: int
+
+
+@fact(
+    FactCounter("confirms", "Deliveries that a session is done with."),
+    CONFIRM_SECONDS,
+    rare=False,
+    log=None,
+    per_queue="confirmed",
+)
+class Confirmed:
+    """A session is done with a message; it took `seconds` since the delivery, and `age` since
+    the router had it."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    session: SessionId
+    seconds: float
+    age: float = 0.0
+
+
+@fact(
+    FactCounter(
+        "messages_put_aside", "Messages that wait because no subscription could take them."
+    ),
+    rare=False,
+    log=None,
+    per_queue="put_aside",
+)
+class PutAside:
+    """No subscription of the app is true for a message, or those that are have no room."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    matched: bool
+
+
+@fact(
+    FactCounter("broadcasts_missed", "Broadcasts that a session had no room for in its mailbox."),
+    rare=True,
+    log=None,
+    per_queue="missed",
+)
+class Missed:
+    """A broadcast did not reach a session, because its mailbox had no room."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+    session: SessionId
+
+
+@fact(
+    FactCounter(
+        "deliveries_returned", "Deliveries not confirmed before their session closed or was lost."
+    ),
+    rare=False,
+    log=None,
+    per_queue="returned",
+)
+class Returned:
+    """A delivery was not confirmed before its session closed the queue or was lost."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    session: SessionId
+    lost: bool
+
+
+@fact(
+    FactCounter(
+        "messages_poisoned", "Messages dropped for an app because sessions were lost with them."
+    ),
+    rare=False,
+    log="warning",
+    per_queue="poisoned",
+)
+class Poisoned:
+    """A message was dropped for an app because too many sessions were lost with it."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    attempts: int
+
+
+@fact(
+    FactCounter("messages_expired", "Messages removed because their time was over."),
+    rare=False,
+    log=None,
+    per_queue="expired",
+)
+class Expired:
+    """A message was removed because its time was over."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+    seconds: float
+
+
+@fact(
+    FactCounter("messages_purged", "Messages removed because somebody asked for it."),
+    rare=False,
+    log=None,
+    per_queue="purged",
+)
+class Purged:
+    """A message was removed because somebody asked for an empty queue."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+
+
+MessageFact: TypeAlias = (
+    Accepted
+    | Refused
+    | Repeated
+    | AutoConfirmed
+    | Delivered
+    | Confirmed
+    | PutAside
+    | Missed
+    | Returned
+    | Poisoned
+    | Expired
+    | Purged
+)

@@ -1,0 +1,171 @@
+"""Facts of queues and apps as such, not of what is in them one by one."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from headgate.core.model.fact_kind import FactCounter, fact
+from headgate.core.model.ids import AppId, QueueId, SessionId
+
+
+@fact(FactCounter("queues_created", "Queues that were made."), rare=False, log=None)
+class QueueCreated:
+    """A queue was made."""
+
+    at: float
+    queue: QueueId
+    domain: str
+
+
+@fact(FactCounter("queues_deleted", "Queues that were removed."), rare=False, log=None)
+class QueueDeleted:
+    """A queue was removed with this many messages in it."""
+
+    at: float
+    queue: QueueId
+    messages: int
+
+
+@fact(FactCounter("queues_damaged", "Times a queue could not be read."), rare=True, log="error")
+class QueueDamaged:
+    """The store has a queue whose record or first message it cannot read."""
+
+    at: float
+    queue: QueueId
+
+
+@fact(
+    FactCounter(
+        "queues_amended", "Changes of who may do what with a queue: keys, links, notifiers."
+    ),
+    rare=False,
+    log=None,
+)
+class QueueAmended:
+    """Who may do what with a queue was changed."""
+
+    at: float
+    queue: QueueId
+    change: str
+
+
+@fact(
+    FactCounter("queues_purged", "Queues that were emptied by an operator."),
+    rare=False,
+    log="warning",
+)
+class QueuePurged:
+    """Somebody asked for an empty queue: so many messages were removed, and told one by one."""
+
+    at: float
+    queue: QueueId
+    messages: int
+
+
+@fact(
+    FactCounter("apps_unknown", "Sessions that read an app which the domain does not have."),
+    rare=True,
+    log="warning",
+)
+class AppUnknown:
+    """A session reads an app that the domain does not have; until it has, nothing comes."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    session: SessionId
+
+
+@fact(
+    FactCounter(
+        "apps_removed", "Times an app that its domain no longer has let go of a queue's messages."
+    ),
+    rare=False,
+    log="warning",
+)
+class AppRemoved:
+    """A domain no longer has this app, which let go of so many messages of a queue."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    messages: int
+
+
+@fact(
+    FactCounter("modes_kept", "Times a domain was to have another mode while the router ran."),
+    rare=True,
+    log="error",
+)
+class ModeKept:
+    """A domain was to have another mode while the router runs, and has none of its new settings."""
+
+    at: float
+    domain: str
+    reason: str
+
+
+@fact(
+    FactCounter(
+        "capacity_changes",
+        "Queues and domains that crossed a mark.",
+        ("scope", "state"),
+    ),
+    rare=False,
+    log="warning",
+)
+class CapacityChanged:
+    """A queue or a domain crossed a mark on its way up or down: normal, high or full.
+
+    `detail` says where the messages are: what was put aside and is being redelivered in each
+    app, the expressions of its subscriptions, and the oldest message that was put aside.
+    """
+
+    at: float
+    scope: str
+    name: str
+    state: str
+    detail: str
+
+
+@fact(
+    FactCounter("queues_stuck", "Apps of queues that stopped making progress."),
+    rare=False,
+    log="warning",
+)
+class QueueStuck:
+    """An app of a queue has undelivered messages and made no progress for `seconds`."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    seconds: float
+    detail: str
+
+
+@fact(
+    FactCounter("queues_moved", "Stuck apps of queues that made progress again."),
+    rare=False,
+    log="info",
+)
+class QueueMoved:
+    """A stuck app of a queue made progress again."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+
+
+QueueFact: TypeAlias = (
+    QueueCreated
+    | QueueDeleted
+    | QueueDamaged
+    | QueueAmended
+    | QueuePurged
+    | AppUnknown
+    | AppRemoved
+    | ModeKept
+    | CapacityChanged
+    | QueueStuck
+    | QueueMoved
+)

@@ -1,0 +1,71 @@
+"""Facts of who subscribes what."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from headgate.core.model.fact_kind import FactCounter, fact
+from headgate.core.model.ids import AppId, QueueId, SessionId
+
+DISPLACEMENTS = FactCounter(
+    "displacements", "Queues and services taken by a new session.", ("kind",)
+)
+
+
+@fact(
+    FactCounter("subscribed", "Sessions that became a subscriber of a queue."), rare=True, log=None
+)
+class Subscribed:
+    """A session became a subscriber of a queue."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    session: SessionId
+
+
+@fact(
+    FactCounter(
+        "interests_set", "Subscriptions of consumers, by expression, that came or were kept."
+    ),
+    rare=True,
+    log=None,
+)
+class Interested:
+    """A session has this subscription of an app of a queue from now on; what it had before is
+    over. One fact for each, all with the same `at`; `places` says how many they are. A session
+    that wants nothing for now has one with no places."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    session: SessionId
+    place: int
+    places: int
+    expression: str | None
+    priority: int
+
+
+@fact(
+    FactCounter("unsubscribed", "Sessions that ceased to be one of a queue."), rare=True, log=None
+)
+class Unsubscribed:
+    """A session is no longer a subscriber of a queue."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    session: SessionId
+
+
+@fact(DISPLACEMENTS, rare=True, log="info")
+class Displaced:
+    """A new session took over an exclusive queue."""
+
+    at: float
+    queue: QueueId
+    session: SessionId
+    by: SessionId
+
+
+SubscriptionFact: TypeAlias = Subscribed | Interested | Unsubscribed | Displaced

@@ -1,0 +1,189 @@
+// Domains with their quotas, the apps of shared queues, and one queue with whom its messages go to.
+
+import { act, isOperator } from "../actions.js";
+import { get } from "../api.js";
+import { bytes, clock, count, lasted, percent, since, some, trend } from "../numbers.js";
+import { bar, card, commandLine, empty, head, numbers, pill, table, trouble } from "../parts.js";
+import { written } from "../properties.js";
+import { Refresh } from "../refresh.js";
+import { h, morph } from "../ui.js";
+
+const CAPACITY = { normal: "", high: "warning", full: "error" };
+const OPEN = 2; // queues whose apps are shown at once
+const KINDS = ["name", "type", "arithmetic"];
+
+function open(main, { of, query }) {
+  const path = (of || query.get("queue") || "").replace("bmq://", "");
+  return path.includes("/") ? openQueue(main, path) : openList(main, path);
+}
+
+function openList(main, domain) {
+  const body = h("div", { class: "stack" });
+  main.append(head(domain || "Domains & apps", { command: domain ? `headgate domain show ${domain}` : "headgate domain ls", json: `/api/v1/domains${domain ? `/${domain}` : ""}` }),
+    domain ? h("p", {}, h("a", { href: "#/domains" }, "‹ all domains")) : "", body);
+  const aside = new Aside(() => refresh.now());
+  const refresh = new Refresh(async () => {
+    const found = await get(domain ? `domains/${encodeURIComponent(domain)}` : "domains");
+    if (domain) return () => morph(body, domains([found.row]), queues(found));
+    const first = await Promise.all([...new Set(found.apps.map((app) => `${app.domain}/${app.name}`))].slice(0, OPEN).map((path) => get(where(path))));
+    return () => morph(body, apps(found.apps), first.map((queue) => queue.apps.map((app) => appCard(queue, app, aside))), domains(found.rows));
+  }, (error) => morph(body, trouble(error)));
+  return { leave: () => refresh.stop() };
+}
+
+/** Where the API has a shared queue, by `DOMAIN/NAME`. */
+function where(path) {
+  const [domain, ...name] = path.split("/");
+  return `domains/${encodeURIComponent(domain)}/queues/${encodeURIComponent(name.join("/"))}`;
+}
+
+/** Why messages match nobody, for apps of which somebody asked it. */
+class Aside {
+  constructor(changed) {
+    this.changed = changed;
+    this.found = new Map();
+  }
+
+  of(queue, app) { return this.found.get(`${queue.queue} ${app.app}`); }
+
+  async look(queue, app) {
+    const answer = await get(`${where(`${queue.domain}/${queue.name}`)}/aside`, { app: app.app, limit: 20 }).catch((error) => error);
+    this.found.set(`${queue.queue} ${app.app}`, answer);
+    this.changed();
+  }
+}
+
+const queueLink = (row) => h("a", { href: `#/domains/${row.domain}/${row.name}` }, `${row.domain}/${row.name}${row.app ? ` · ${row.app}` : ""}`);
+
+function apps(rows) {
+  return card("Apps with most that is undelivered", table([
+    { name: "queue · app", cell: (row) => [h("b", {}, queueLink(row)), row.stuck ? [" ", pill("stuck", "error")] : null] },
+    { name: "in line", number: true, cell: (row) => count(row.in_line) },
+    { name: "wait for room", number: true, cell: (row) => marked(row.waiting) },
+    { name: "match nobody", number: true, cell: (row) => marked(row.aside) },
+    { name: "unconfirmed", number: true, cell: (row) => count(row.unconfirmed) },
+    { name: "consumers", number: true, cell: (row) => (row.consumers || !undelivered(row) ? count(row.consumers) : h("b", { class: "warn" }, "0")) },
+    { name: "full windows", number: true, cell: (row) => `${count(row.full)} of ${count(row.subscriptions)}` },
+    { name: "oldest", number: true, cell: (row) => (row.oldest_at ? lasted(since(row.oldest_at)) : "–") },
+    { name: "trend", number: true, cell: (row) => trend(row.growth_per_s) },
+  ], rows, "Every shared queue has delivered what came. A queue is opened by its first client: headgate sub bmq://DOMAIN/QUEUE",
+  { key: (row) => `${row.queue} ${row.app}` }));
+}
+
+const undelivered = (row) => row.in_line + row.waiting + row.aside;
+const marked = (n) => (n ? h("b", { class: "warn" }, count(n)) : "0");
+
+function domains(rows) {
+  return card("Domains", table([
+    { name: "domain", cell: (row) => h("b", {}, h("a", { href: `#/domains/${row.domain}` }, row.domain)) },
+    { name: "mode", cell: (row) => pill(row.mode) },
+    { name: "apps", cell: (row) => row.apps.join(", ") || "–" },
+    { name: "queues", number: true, cell: (row) => `${count(row.opened)} open of ${count(row.queues)}` },
+    { name: "messages", number: true, cell: (row) => quota(row.messages, row.domain_max_messages, count) },
+    { name: "bytes", number: true, cell: (row) => quota(row.bytes, row.domain_max_bytes, bytes) },
+    { name: "capacity", cell: (row) => pill(row.capacity, CAPACITY[row.capacity]) },
+  ], rows, "There is no domain. Write one into the configuration: [domains.orders] mode = \"fanout\"", { key: (row) => row.domain }));
+}
+
+const quota = (n, most, format) => (most ? [bar(n, most, n > most * 0.8 ? "bad" : ""), ` ${format(n)} of ${format(most)}`] : format(n));
+
+function queues({ rows, total }) {
+  return card("Queues in memory", table([
+    { name: "queue", cell: (row) => h("b", {}, queueLink(row)) },
+    { name: "messages", number: true, cell: (row) => count(row.messages) },
+    { name: "bytes", number: true, cell: (row) => bytes(row.bytes) },
+    { name: "undelivered", number: true, cell: (row) => marked(row.undelivered) },
+    { name: "consumers", number: true, cell: (row) => count(row.consumers) },
+    { name: "producers", number: true, cell: (row) => count(row.producers) },
+    { name: "capacity", cell: (row) => pill(row.capacity, CAPACITY[row.capacity]) },
+  ], rows, "Nobody has opened a queue of this domain since the router started.", { key: (row) => row.queue }),
+  { beside: total > rows.length ? h("span", { class: "quiet" }, `${rows.length} of ${count(total)}`) : null });
+}
+
+function openQueue(main, path) {
+  const [domain, ...rest] = path.split("/");
+  const name = rest.join("/");
+  const body = h("div", { class: "stack" });
+  main.append(
+    head(path, { command: `headgate queue show bmq://${path}`, json: `/api/v1/domains/${domain}/queues/${name}` }),
+    h("p", {}, h("a", { href: "#/domains" }, "‹ all domains")), body);
+  const aside = new Aside(() => refresh.now());
+  const refresh = new Refresh(async () => {
+    const found = await get(where(path));
+    return () => morph(body, whole(found, () => refresh.now()), found.apps.map((app) => appCard(found, app, aside)));
+  }, (error) => morph(body, trouble(error)));
+  return { leave: () => refresh.stop() };
+}
+
+function whole(found, again) {
+  const counted = found.counts ?? {};
+  return h("section", { class: "card", "data-key": "whole" },
+    h("h2", {}, "The queue", pill(found.mode), pill(found.capacity, CAPACITY[found.capacity]),
+      found.opened ? null : h("span", { class: "quiet" }, "nobody has opened it since the router started")),
+    numbers(
+      ["messages", quota(found.messages, found.max_messages, count)], ["bytes", quota(found.bytes, found.max_bytes, bytes)],
+      ["producers", count(found.producers)], ...Object.entries(counted).map(([kind, n]) => [kind.replaceAll("_", " "), count(n)])),
+    isOperator() ? h("p", { class: "filters" },
+      h("button", { type: "button", onclick: () => act("queues/purge", { title: `Empty ${found.queue}?`, confirm: found.queue, fields: { queue: found.queue, count: found.messages }, text: `Its ${some(found.messages, "message")} are gone for all apps, for ever.`, verb: "Empty it", level: "danger", then: again }) }, "Purge…")) : null);
+}
+
+function appCard(queue, app, aside) {
+  const counted = app.counts ?? {};
+  const growing = app.growth_per_s > 0.5;
+  return h("section", { class: "card stack", "data-key": `${queue.queue} ${app.app}` },
+    h("h2", {}, `${queue.domain}/${queue.name}${app.app ? ` · ${app.app}` : ""}`, app.stuck ? pill("stuck", "error") : null,
+      !app.consumers && undelivered(app) ? pill("nobody reads it", "warning") : null,
+      h("a", { class: "more", href: `#/playground?${new URLSearchParams({ queue: queue.queue, app: app.app })}` }, "explain")),
+    app.filters.length ? h("p", { class: "quiet" }, "only if ", app.filters.map((text, i) => [i ? " or " : "", h("code", {}, text)])) : null,
+    numbers(
+      ["in line", count(app.in_line)], ["wait for room", count(app.waiting), app.waiting ? "warn" : ""],
+      ["match nobody", count(app.aside), app.aside ? "warn" : ""], ["unconfirmed", count(app.unconfirmed)],
+      ["trend", trend(app.growth_per_s), growing ? "warn" : ""],
+      app.oldest_at ? ["oldest", lasted(since(app.oldest_at))] : null,
+      app.to_redeliver ? ["to give again", count(app.to_redeliver), "warn"] : null,
+      app.held_until ? ["held until", clock(app.held_until), "warn"] : null,
+      ["delivered", count(counted.delivered ?? 0)], ["confirmed", count(counted.confirmed ?? 0)],
+      ["spared", count(counted.auto_confirmed ?? 0)], ["returned", count(counted.returned ?? 0)],
+      ["poisoned", count(counted.poisoned ?? 0), counted.poisoned ? "bad" : ""]),
+    table([
+      { name: "priority, expression", cell: (group) => [h("span", { class: "priority", title: "priority" }, String(group.priority)), h("code", {}, group.expression ?? "(every message)")] },
+      { name: "consumers", number: true, cell: (group) => count(group.consumers) },
+      { name: "matched", class: "meter", cell: (group) => [bar(group.matched, app.looked_at), ` ${count(group.matched)}`] },
+      { name: "undecided", cell: (group) => undecided(group.undecided) },
+      { name: "in flight", class: "meter", cell: (group) => [bar(group.in_flight, group.window, group.window && group.in_flight >= group.window ? "bad" : ""), ` ${count(group.in_flight)} of ${count(group.window)}`] },
+      { name: "waiting", number: true, cell: (group) => marked(group.waiting) },
+    ], app.groups, h("p", { class: "empty" }, "Nobody reads this app. ", commandLine(`headgate sub '${queue.queue}${app.app ? `?id=${app.app}` : ""}'`)), { key: (group) => `${group.priority} ${group.expression}` }),
+    app.expressions > app.groups.length ? h("p", { class: "quiet" }, `and ${count(app.expressions - app.groups.length)} more expressions`) : null,
+    app.aside ? asideOf(queue, app, aside) : null);
+}
+
+function undecided({ sampled, ...kinds }) {
+  const found = KINDS.filter((kind) => kinds[kind]);
+  if (!sampled || !found.length) return h("span", { class: "quiet" }, "–");
+  return pill(found.map((kind) => `${kind.toUpperCase()} in ${percent(kinds[kind] / sampled)}`).join(", "), "warning");
+}
+
+function asideOf(queue, app, aside) {
+  const found = aside.of(queue, app);
+  const look = () => aside.look(queue, app);
+  if (!found) return h("p", {}, h("button", { type: "button", onclick: look }, `Why do ${count(app.aside)} match nobody?`));
+  if (found instanceof Error) return trouble(found);
+  const explain = (row) => `#/playground?${new URLSearchParams({ queue: queue.queue, app: app.app, properties: written(row.properties) })}`;
+  return h("div", { class: "stack" },
+    h("h3", {}, `Of the oldest ${count(found.rows.length)} of ${count(found.total)} that match nobody`),
+    table([
+      { name: "priority, expression", cell: (why) => [h("span", { class: "priority" }, String(why.priority)), h("code", {}, why.expression ?? "(every message)")] },
+      { name: "false", number: true, cell: (why) => count(why.false) },
+      ...KINDS.map((kind) => ({ name: kind.toUpperCase(), number: true, cell: (why) => marked(why[kind]) })),
+    ], found.why, "Nobody reads this app, so there is nothing that could match.", { key: (why) => `${why.priority} ${why.expression}` }),
+    table([
+      { name: "came", class: "still", cell: (row) => clock(row.at) },
+      { name: "properties", class: "whole", cell: (row) => h("code", {}, Object.entries(row.properties).map(([k, v]) => `${k}=${JSON.stringify(v)}`).join("  ")) },
+      { name: "size", number: true, cell: (row) => bytes(row.size) },
+      { name: "", cell: (row) => h("a", { href: explain(row) }, "explain") },
+    ], found.rows.slice(0, 8), "They are gone by now.", { key: (row) => row.message }),
+    h("p", { class: "filters" }, h("button", { type: "button", onclick: look }, "Show it anew"),
+      isOperator() ? h("button", { type: "button", onclick: () => act("apps/look-again", { title: `Offer them again?`, confirm: queue.queue, fields: { queue: queue.queue, app: app.app }, text: "Everything that was put aside is looked at again, as if a subscription had changed.", verb: "Look again", then: look }) }, "Look at them again…") : null));
+}
+
+export default { path: "domains", key: "d", title: "Domains & apps", open };

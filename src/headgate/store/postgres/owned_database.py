@@ -1,0 +1,274 @@
+"""The database of a router: owned by one at a time, waited for by others.
+
+The lock of `Database` says who owns it. This adds what others have to know of the owner: the number
+of its term, after how long a silence it may be ended, and its address. Who takes the database over
+raises the mark first, so that nothing that an older connection says is ever written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import psycopg
+
+from headgate.errors import StoreError
+from headgate.store.ownership import FREE, GONE, SILENT, Holder, Ownership, Silence, Taken
+from headgate.store.postgres.advice import describe
+from headgate.store.postgres.database import END, Connection, Database, Row, drop
+
+GIVE_WAY_SECONDS = 1.0
+"""So long who waits lets the owner go first, after both lost their connections."""
+
+GRACE_SECONDS = 0.3
+"""So long it lets an owner come back whose connection was cut: as a rule it is alive."""
+
+HOLDER = """
+SELECT application_name, pid, backend_start, state_change,
+    coalesce(state = 'active' AND wait_event_type IS DISTINCT FROM 'Client', false)
+FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE locktype = 'advisory' AND classid = %s AND objid = %s AND objsubid = 2 AND granted
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+
+HAS_OWNERS = "SELECT to_regclass('{schema}.owners') IS NOT NULL"
+
+KNOWN = """
+SELECT number, sealed, term, name, seconds, fingerprint
+FROM marks LEFT JOIN owners USING (shard) WHERE shard = %s
+"""
+
+RAISE = "UPDATE marks SET number = number + 1 WHERE shard = %s"
+
+TAKE = """
+INSERT INTO owners (shard, term, name, seconds, fingerprint) VALUES (%s, 1, %s, %s, %s)
+ON CONFLICT (shard) DO UPDATE
+SET term = owners.term + 1, name = excluded.name, since = now(), seconds = excluded.seconds,
+    fingerprint = excluded.fingerprint
+RETURNING term
+"""
+
+TERM = "SELECT term FROM {schema}.owners WHERE shard = %s"
+
+TAKEN_OVER = "another {owner} has taken it over"
+
+
+class Unreachable(StoreError):
+    """The server does not answer who waits; it may do so later."""
+
+
+class OwnedDatabase(Database):
+    """Used by one thread, except for `current_term`."""
+
+    def __init__(
+        self, url: str, shard: int, statement_seconds: float, ownership: Ownership | None
+    ) -> None:
+        super().__init__(url, shard, statement_seconds)
+        self._ownership = ownership
+        self._term = 0
+        self._waiting: Connection | None = None
+        """While another has the lock."""
+        self._backend: Row = ()
+        """The server's process behind the connection that waits."""
+        self._has_waited = False
+        self._since = 0.0
+        """When it began to wait."""
+        self._may_try = 0.0
+        """From when on it may take the lock."""
+        self._free_since: float | None = None
+        """When it was first seen that nobody has it."""
+        self._silence = Silence(self._now)
+        self._reason = FREE
+
+    def close(self) -> None:
+        drop(self._waiting)
+        self._waiting = None
+        if self._ownership is not None:
+            self._ownership.socket = None
+        super().close()
+
+    # To become the owner.
+
+    def claim(self) -> bool:
+        """Try once; whether it is ours now. Who has it may be ended for its silence."""
+        ownership = self._ownership
+        assert ownership is not None, "who waits knows whom for"
+        try:
+            db = self._waiting
+            if db is None:
+                db = self._wait(ownership)
+            now = ownership.clock()
+            holder = self._look(db, ownership)
+            if holder is None and self._may_take(now) and self._try_lock(db):
+                self._waiting = None
+                self._accede(db, now)
+                return True
+        except psycopg.Error as error:
+            drop(self._waiting)
+            self._waiting = None
+            kind = Unreachable if isinstance(error, psycopg.OperationalError) else StoreError
+            raise kind(describe(self.name, error)) from error
+        except BaseException:
+            drop(self._waiting)
+            self._waiting = None
+            raise
+        return False
+
+    def _wait(self, ownership: Ownership) -> Connection:
+        """A connection to wait with. Not the first one: the server was away, and the owner, who
+        lost its own, goes first."""
+        db = self._new_connection()
+        try:
+            self._backend = self._set_up(db)
+        except BaseException:
+            db.close()
+            raise
+        now = ownership.clock()
+        if self._has_waited:
+            self._may_try = now + GIVE_WAY_SECONDS
+        else:
+            self._has_waited, self._since = True, now
+        self._waiting = db
+        return db
+
+    def _accede(self, db: Connection, at: float) -> None:
+        """It has the lock. Have it known, then use the connection."""
+        try:
+            self._prepare(db)
+        except BaseException:
+            db.close()
+            raise
+        self._backends = [self._backend]
+        self._db = db
+        self._stale, self._unsettled = None, False
+        self._adopt(db, at)
+
+    def _prepare(self, db: Connection) -> None:
+        super()._prepare(db)
+        ownership = self._ownership
+        with db.transaction():
+            [(mark, sealed, _, name, _, known)] = db.execute(KNOWN, (self._shard,)).fetchall()
+            if ownership is not None:
+                known = ownership.identify(known, True)
+            db.execute(RAISE, (self._shard,))
+            own = self._options["application_name"].encode()
+            seconds = None if ownership is None else ownership.timeout
+            [(self._term,)] = db.execute(TAKE, (self._shard, own, seconds, known)).fetchall()
+        self._mark = mark + 1
+        if ownership is not None:
+            waited = ownership.clock() - self._since
+            ownership.taken = Taken(
+                name=self._options["application_name"],
+                term=self._term,
+                reason=self._reason,
+                previous=(name or b"").decode(errors="replace"),
+                waited=waited,
+                mark=mark,
+                expected=ownership.mark,
+                sealed=sealed,
+            )
+            ownership.mark, ownership.rival = self._mark, ""
+
+    def _may_take(self, now: float) -> bool:
+        """It is free; whether its owner has had the time to come back."""
+        if self._free_since is None:
+            self._free_since = now
+        grace = GRACE_SECONDS if self._reason == GONE else 0.0
+        return now >= max(self._may_try, self._free_since + grace)
+
+    def _look(self, db: Connection, ownership: Ownership) -> Holder | None:
+        """See who has it, and since when it has said nothing."""
+        found = db.execute(HOLDER, self._key).fetchall()
+        if not found:
+            return None
+        name, *backend, changed, works = found[0]
+        timeout = self._known(db, ownership)
+        shown = name or "a connection of another role"
+        holder = Holder(shown, tuple(backend), changed, works, timeout)
+        ownership.rival, self._reason, self._free_since = holder.name, GONE, None
+        if self._silence.is_over(holder):
+            self._reason = SILENT
+            db.execute(END, backend)
+        return holder
+
+    def _known(self, db: Connection, ownership: Ownership) -> float | None:
+        """What the owner has left for us to know: after how long a silence it may be ended."""
+        if db.execute(HAS_OWNERS.format(schema=self._owner.schema)).fetchall() != [(True,)]:
+            return None  # an older version has it
+        known = db.execute(KNOWN, (self._shard,)).fetchall()
+        if not known:
+            return None
+        mark, _, _, _, seconds, fingerprint = known[0]
+        if fingerprint is not None:
+            ownership.identify(fingerprint, False)
+        ownership.mark = max(ownership.mark, mark)
+        found: float | None = seconds
+        return found
+
+    # To stay the owner.
+
+    def current_term(self) -> int | None:
+        """The number of the present term, on a new connection; None if it cannot be found out."""
+        try:
+            with psycopg.connect(**self._options, autocommit=True) as db:
+                return self._found_term(db)
+        except psycopg.Error:
+            return None
+
+    def _found_term(self, db: Connection) -> int | None:
+        found = db.execute(TERM.format(schema=self._owner.schema), (self._shard,)).fetchall()
+        return found[0][0] if found else None
+
+    def probe(self) -> None:
+        sent = self._now()
+        super().probe()
+        self._hear(sent)
+
+    def transaction(self, work: Callable[[], None]) -> None:
+        sent = self._now()
+        super().transaction(work)
+        self._hear(sent)
+        if self._ownership is not None:
+            self._ownership.mark = self._mark
+
+    def _now(self) -> float:
+        return 0.0 if self._ownership is None else self._ownership.clock()
+
+    def _hear(self, sent: float) -> None:
+        """What was sent then was answered. Not every statement is counted: those that end a turn
+        and those that are asked for this are enough."""
+        if self._ownership is not None:
+            self._ownership.heard = max(self._ownership.heard, sent)
+
+    def _let_go(self, db: Connection) -> None:
+        if self._ownership is not None:
+            self._ownership.socket = None
+        super()._let_go(db)
+
+    def _connect(
+        self,
+        pauses: Sequence[float],
+        prepare: Callable[[Connection], None] = lambda db: None,
+    ) -> int:
+        at = self._now()
+        found = super()._connect(pauses, prepare)
+        assert self._db is not None, "connected"
+        self._adopt(self._db, at)
+        return found
+
+    def _adopt(self, db: Connection, at: float) -> None:
+        """Let the loop know of the connection, which was heard then."""
+        self._hear(at)
+        if self._ownership is not None:
+            self._ownership.socket = db.fileno()
+
+    def _lock(self, db: Connection) -> None:
+        # Who was here before finds out at once that its time is over.
+        if self._ownership is not None and self._term and self._found_term(db) != self._term:
+            self._backends.pop()
+            self._refuse(TAKEN_OVER)
+        super()._lock(db)
+
+    def _refuse(self, why: str) -> None:
+        if self._ownership is not None:
+            self._ownership.lost = why.format(owner=self._owner.name)
+        super()._refuse(why)

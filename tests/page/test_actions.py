@@ -1,0 +1,74 @@
+"""What an operator may do, once a name was typed; and that nobody else is offered it."""
+
+from __future__ import annotations
+
+from playwright.sync_api import StorageState, expect
+
+from tests.page.conftest import Open
+from tests.support.page_browser import Look
+from tests.support.page_shop import PageRouter, Shop
+
+
+def test_who_may_only_look_is_offered_nothing(look: Look, shop: Shop) -> None:
+    for path, title in (("sessions/1", "What happened to it"), ("settings", "Configuration")):
+        page = look.go(path)
+        expect(page.get_by_role("heading", name=title)).to_be_visible()
+        assert page.locator("main button", has_text="…").count() == 0
+
+
+def test_a_session_is_closed_once_its_name_was_typed(
+    open_look: Open,
+    operator_cookies: StorageState,
+    router: PageRouter,
+    shop: Shop,
+) -> None:
+    look = open_look(state=operator_cookies)
+    with shop.named(b"runaway"):
+        page = look.go("sessions")
+        page.get_by_role("searchbox").fill("runaway")
+        page.get_by_role("link", name="runaway", exact=True).click()
+        page.get_by_role("button", name="Close…").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_be_visible()
+        look.accessible()
+        go = dialog.get_by_role("button", name="Close it")
+        dialog.get_by_label("Type runaway to confirm").fill("runawa")
+        expect(go).to_be_disabled()
+        dialog.get_by_label("Type runaway to confirm").fill("runaway")
+        dialog.get_by_label("Why, for the journal").fill("it ran away")
+        go.click()
+        expect(dialog.get_by_role("status")).to_contain_text("closed")
+        dialog.get_by_role("button", name="Close", exact=True).click()
+        expect(page.get_by_text("This session is not open")).to_be_visible()
+        look.go("sessions")
+        gone = page.locator("section.card", has_text="Closed lately").locator(
+            "tr", has_text="runaway"
+        )
+        expect(gone.first).to_contain_text("closed by an operator: it ran away")
+        look.go("facts")
+        expect(page.locator(".facts li", has_text="AdminActed").first).to_contain_text("runaway")
+        look.clean("status of 404")
+
+
+def test_what_cannot_be_done_is_said_and_nothing_is_closed(
+    open_look: Open,
+    operator_cookies: StorageState,
+    router: PageRouter,
+    shop: Shop,
+) -> None:
+    look = open_look(state=operator_cookies)
+    page = look.go("settings")
+    page.get_by_role("button", name="Reload…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Type reload to confirm").fill("reload")
+    config = router.folder / "headgate.toml"
+    before = config.read_text()
+    config.write_text("nonsense")
+    try:
+        dialog.get_by_role("button", name="Reload").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("headgate.toml")
+    finally:
+        config.write_text(before)
+    dialog.get_by_role("button", name="Reload").click()
+    expect(dialog.get_by_role("status")).to_contain_text("reloaded")
+    look.clean("status of 409")

@@ -1,0 +1,126 @@
+"""Sessions, domains, channels, queues, the journal, facts and settings: what is asked for is shown,
+and changes."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.support.page_browser import Look
+from tests.support.page_shop import CONSUMERS, PageRouter, Shop
+
+
+def test_sessions_are_searched_sorted_and_filtered(look: Look, shop: Shop) -> None:
+    page = look.go("sessions")
+    rows = page.get_by_label("Sessions").locator("tbody tr")
+    expect(rows.first).to_be_visible()
+    page.get_by_role("searchbox").fill("express")
+    expect(rows).to_have_count(3)
+    page.get_by_role("searchbox").fill("nobody at all")
+    expect(page.get_by_text("No session fits.")).to_be_visible()
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("Wire").select_option("bmq")
+    expect(rows).to_have_count(len(CONSUMERS) + 2)
+    page.get_by_label("Order").select_option("newest")
+    expect(rows.first).to_contain_text("shop-us")
+
+
+def test_a_session_shows_its_expressions_and_windows(look: Look, shop: Shop) -> None:
+    page = look.go("sessions")
+    page.get_by_role("link", name="express-eu", exact=True).click()
+    subscribed = page.locator("section.card", has_text="Subscriptions by expression")
+    expect(subscribed).to_contain_text('kind == "express" && region == "eu"')
+    expect(subscribed).to_contain_text("of 20")
+    page.get_by_role("link", name="orders/incoming · shipping").click()
+    expect(page.get_by_role("heading", name="orders/incoming", exact=True)).to_be_visible()
+
+
+def test_an_expression_that_never_decides_is_marked(look: Look, shop: Shop) -> None:
+    page = look.go("domains/orders/incoming")
+    row = page.locator("tr", has_text="kind == EXPRESS")
+    expect(row).to_contain_text("NAME in 100 %")
+
+
+def test_why_messages_match_nobody_is_told_when_asked(look: Look, shop: Shop) -> None:
+    page = look.go("domains/orders/incoming")
+    page.get_by_role("button", name="match nobody?").click()
+    app = page.locator("section.card", has_text="orders/incoming · shipping")
+    expect(app).to_contain_text("that match nobody")
+    app.get_by_role("link", name="explain").last.click()
+    expect(page.get_by_role("heading", name="Playground")).to_be_visible()
+    expect(page.locator(".app", has_text="shipping").first).to_contain_text("put aside")
+
+
+def test_a_tail_shows_some_messages_and_says_how_many_it_left_out(look: Look, shop: Shop) -> None:
+    page = look.go("channels")
+    row = page.locator("tr", has_text="ticks.SAP")
+    expect(row).to_contain_text("ticks.*")
+    row.get_by_role("button").click()
+    lines = page.locator(".lines li")
+    expect(lines.filter(has_text="ticks.SAP").first).to_be_visible()
+    expect(page.get_by_text("listening to ticks.SAP")).to_be_visible()
+    assert lines.filter(has_text="ticks.BMW").count() == 0
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_label("Pattern").fill("*")
+    page.get_by_role("button", name="Tail", exact=True).click()
+    expect(page.locator(".lines .skipped").first).to_contain_text("were not shown")
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Clear").click()
+    expect(lines).to_have_count(1)
+    expect(page.get_by_text("Bodies are not shown")).to_be_visible()
+
+
+def test_a_tail_says_what_is_wrong_with_its_expression(look: Look, shop: Shop) -> None:
+    page = look.go("channels")
+    page.get_by_label("Where, an expression").fill("kind = 1")
+    page.get_by_role("button", name="Tail", exact=True).click()
+    expect(page.locator(".tail [role=status]")).to_contain_text("syntax error")
+    page.get_by_label("Where, an expression").fill('kind == "express"')
+    page.get_by_role("button", name="Tail", exact=True).click()
+    expect(page.locator(".lines li", has_text="express").first).to_be_visible()
+    look.clean("status of 400")
+
+
+def test_a_queue_is_found_by_its_name(look: Look, shop: Shop) -> None:
+    page = look.go("queues")
+    page.get_by_role("searchbox").fill("bmq://orders/incoming")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="its apps")).to_be_visible()
+    assert page.url.endswith("#/queues/bmq%3A%2F%2Forders%2Fincoming")
+
+
+def test_the_journal_seals(look: Look, shop: Shop) -> None:
+    page = look.go("journal")
+    sealed = page.locator("dd").first
+    expect(sealed).to_be_visible()
+    expect(page.get_by_role("button", name="Copy: headgate pipeline run")).to_be_visible()
+
+
+def test_facts_are_filtered_and_can_be_held_still(look: Look, shop: Shop) -> None:
+    page = look.go("facts")
+    expect(page.locator(".facts li").first).to_be_visible()
+    with shop.stuck_subscriber("sleepy", "talker"):
+        page.get_by_role("searchbox").fill("slowed")
+        line = page.locator(".facts li", has_text="SessionSlowed").filter(has_text="sleepy")
+        expect(line).to_be_visible()
+        page.get_by_label("Level").select_option("warning")
+        expect(line).to_be_visible()
+        page.get_by_role("button", name="pause").click()
+        page.get_by_role("searchbox").fill("nothing like that")
+        page.wait_for_timeout(500)
+        expect(line).to_be_visible()
+        page.get_by_role("button", name="go on").click()
+        expect(page.get_by_text("Nothing of that kind has happened.")).to_be_visible()
+
+
+def test_settings_say_where_a_value_comes_from_and_hide_secrets(
+    look: Look, router: PageRouter, shop: Shop
+) -> None:
+    page = look.go("settings")
+    rows = page.locator(".settings tbody tr")
+    expect(rows.first).to_have_class("changed")
+    page.get_by_role("searchbox").fill("mailbox_hard")
+    expect(rows.filter(has_text="listen.resp.mailbox_hard")).to_contain_text("1 MiB")
+    expect(rows.filter(has_text="listen.resp.mailbox_hard")).to_contain_text("file")
+    page.get_by_role("searchbox").fill("token")
+    expect(rows.filter(has_text="admin.operator_token")).to_contain_text("(hidden)")
+    assert "a token to" not in page.content()

@@ -1,0 +1,105 @@
+"""The overview: what needs attention, by name, and numbers that live."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from tests.page.conftest import Open
+from tests.support.page_browser import Look
+from tests.support.page_shop import PageRouter, Shop
+
+
+def ticks(page: Page, count: int) -> None:
+    """Wait for so many ticks: each says for how long the router is up, or how many publish."""
+    for _ in range(count):
+        tile = page.locator(".tile", has_text="Published").locator(".spark path").last
+        expect(tile).not_to_have_attribute("d", tile.get_attribute("d") or "")
+
+
+def test_values_change_by_themselves(look: Look, shop: Shop) -> None:
+    page = look.go("")
+    expect(page.locator(".tile", has_text="Queued").locator(".value")).not_to_have_text("0 /s")
+    ticks(page, 2)
+    expect(page.locator("#about")).to_contain_text("sessions")
+
+
+def test_focus_stays_where_it_is_over_ticks(look: Look, shop: Shop) -> None:
+    page = look.go("")
+    link = page.get_by_role("link", name="Busiest channels: all")
+    link.focus()
+    ticks(page, 3)
+    expect(link).to_be_focused()
+
+
+def test_a_subscriber_that_does_not_read_is_shown_by_its_name(look: Look, shop: Shop) -> None:
+    page = look.go("")
+    pressed = page.locator("section.card", has_text="Sessions under pressure")
+    with shop.stuck_subscriber("report-builder", "etl-nightly"):
+        expect(pressed).to_contain_text("holds up 1")
+        expect(pressed.get_by_role("link", name="report-builder", exact=True)).to_be_visible()
+        expect(pressed).to_contain_text("waits for report-builder")
+        sentence = page.locator(".attention li", has_text="report-builder does not keep up")
+        expect(sentence).to_contain_text("1 publisher waits for it")
+        expect(sentence.get_by_role("button", name="Copy: headgate session show")).to_be_visible()
+        sentence.get_by_role("link", name="Show").click()
+        expect(page.get_by_role("heading", name="report-builder")).to_be_visible()
+        chain = page.locator(".chain")
+        expect(chain.locator("li .who")).to_contain_text("etl-nightly")
+        expect(chain.locator(".here")).to_contain_text("report-builder")
+        chain.locator("li .who").click()
+        expect(page.get_by_role("heading", name="etl-nightly")).to_be_visible()
+        expect(page.locator(".chain .who.error")).to_contain_text("report-builder")
+        look.accessible()
+
+
+def test_messages_that_match_nobody_lead_to_one_of_them(look: Look, shop: Shop) -> None:
+    page = look.go("")
+    page.locator(".attention li", has_text="match nobody").get_by_role("link", name="Show").click()
+    expect(page.get_by_text("Messages that match nobody:")).to_be_visible()
+    expect(page.locator(".app", has_text="shipping").first).to_contain_text("put aside")
+    expect(page.locator("#properties")).not_to_have_value("")
+
+
+def test_keys_go_to_pages_and_tell_what_they_do(look: Look, shop: Shop) -> None:
+    page = look.go("")
+    expect(page.locator("#state")).to_have_text("live")
+    for key, title in (("s", "Sessions"), ("f", "Facts"), ("d", "Domains & apps")):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+        expect(page.locator("nav [aria-current]")).to_have_text(title)
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    page.locator("main").get_by_role("searchbox").wait_for()
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("g o ?")  # typed, and not obeyed
+    expect(page.get_by_role("searchbox")).to_have_value("g o ?")
+    page.get_by_role("searchbox").blur()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    look.accessible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+
+
+def test_the_content_can_be_skipped_to(look: Look, shop: Shop) -> None:
+    page = look.go("sessions")
+    expect(page.locator("#state")).to_have_text("live")
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    assert page.url.endswith("#/sessions")
+
+
+def test_names_of_peers_are_text(open_look: Open, router: PageRouter, shop: Shop) -> None:
+    name = "<img/src=x/onerror=alert(1)>"
+    with shop.named(name.encode()):
+        page = open_look().go("sessions")
+        page.get_by_role("searchbox").fill("<img")
+        row = page.locator("tbody tr", has_text=name).first
+        expect(row).to_be_visible()
+        row.get_by_role("link").click()
+        expect(page.get_by_role("heading", name=name)).to_be_visible()
+        assert page.locator("main img").count() == 0

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.store.ownership import FREE, Holder, Ownership, Silence, Taken
+
+HOLDER = Holder("other", (7, "then"), "first", works=False, timeout=3.0)
+TAKEN = Taken("me", 1, FREE, "", 0.0, mark=5, expected=5, sealed=0)
+
+
+class Hands:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_silence_is_counted_from_the_first_look() -> None:
+    clock = Hands()
+    silence = Silence(clock)
+    assert not silence.is_over(HOLDER)
+    clock.now += 2.9
+    assert not silence.is_over(HOLDER)
+    clock.now += 0.1
+    assert silence.is_over(HOLDER)
+
+
+def test_a_statement_or_another_backend_ends_the_silence() -> None:
+    clock = Hands()
+    silence = Silence(clock)
+    for holder in (HOLDER, replace(HOLDER, changed="second"), replace(HOLDER, backend=(8, "now"))):
+        assert not silence.is_over(holder)
+        clock.now += 2.9
+        assert not silence.is_over(holder)
+        clock.now += 2.9
+
+
+def test_who_works_is_not_silent() -> None:
+    clock = Hands()
+    silence = Silence(clock)
+    working = replace(HOLDER, works=True)
+    for _ in range(5):
+        assert not silence.is_over(working)
+        clock.now += 10
+    assert not silence.is_over(working)
+    clock.now += 2.9
+    assert not silence.is_over(HOLDER), "its silence begins when it stops working"
+
+
+def test_who_left_no_time_or_is_hidden_is_never_ended() -> None:
+    clock = Hands()
+    silence = Silence(clock)
+    for holder in (replace(HOLDER, timeout=None), replace(HOLDER, changed=None)):
+        for _ in range(3):
+            assert not silence.is_over(holder)
+            clock.now += 100
+    assert not silence.is_over(HOLDER), "a new look begins from zero"
+
+
+def test_a_store_with_fewer_batches_than_were_known_went_back() -> None:
+    assert not TAKEN.went_back
+    assert not replace(TAKEN, mark=6).went_back
+    assert replace(TAKEN, mark=4).went_back
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["say", "look", "jump"]),
+        st.floats(0.01, 2.0),
+        st.floats(-1e6, 1e6),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS, st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(0, 0.5))
+def test_who_is_taken_to_be_silent_has_counted_its_own_time_out_whatever_the_clocks_show(
+    steps: list[tuple[str, float, float]], ours: float, theirs: float, delay: float
+) -> None:
+    """The clocks of the two routers show different times, that of the server jumps, and a
+    statement takes its time to the server and back."""
+    real = 0.0
+    server = 0.0
+    """How far the server's clock is from the real time."""
+    owner = Ownership(3.0, lambda: real + ours)
+    silence = Silence(lambda: real + theirs)
+    changed = 0.0
+    owner.heard = owner.clock()
+    for what, seconds, jump in steps:
+        real += seconds
+        if what == "jump":
+            server += jump
+        elif what == "say":
+            sent = owner.clock()
+            real += delay
+            changed = real + server
+            real += delay
+            owner.heard = sent
+        elif silence.is_over(replace(HOLDER, changed=changed)):
+            assert owner.silence >= owner.timeout
