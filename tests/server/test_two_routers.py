@@ -7,6 +7,7 @@ import http.client
 import json
 import shutil
 import signal
+import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -127,6 +128,18 @@ async def test_one_that_waits_can_be_stopped_and_the_owner_does_not_notice(pair:
     await pair.start()
     assert pair.other.end() == 0
     assert pair.owner.is_serving
+
+
+async def test_systemd_sees_that_one_that_waits_is_alive(pair: Pair, tmp_path: Path) -> None:
+    """It has said that it is started, so a watchdog counts; it would be ended for waiting."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.bind(str(tmp_path / "notify"))
+        channel.settimeout(PATIENCE)
+        told = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "20000000"}
+        pair.members[1].command = f"import os; os.environ.update({told}); {COMMAND}"
+        await pair.start()
+        assert channel.recv(1000).startswith(b"READY=1\nSTATUS=standby: ")
+        assert [channel.recv(1000) for _ in range(3)] == [b"WATCHDOG=1"] * 3
 
 
 async def test_an_identity_that_clients_would_refuse_is_one_line_that_says_what_to_do(

@@ -59,6 +59,7 @@ def quantile(share: float, metric: str, legend: str) -> Query:
 
 
 CHOSEN = 'job="headgate", instance=~"$instance"'
+BY_DOMAIN = "{{instance}} {{domain}}"
 
 BOARD = (
     Row(
@@ -135,6 +136,21 @@ BOARD = (
         ),
     ),
     Row(
+        "By domain",
+        (
+            Panel("Backlog", "short", (value("headgate_domain_backlog_messages", BY_DOMAIN),)),
+            Panel(
+                "Backlog in bytes", "bytes", (value("headgate_domain_backlog_bytes", BY_DOMAIN),)
+            ),
+            Panel(
+                "Unconfirmed deliveries",
+                "short",
+                (value("headgate_domain_deliveries_unconfirmed", BY_DOMAIN),),
+            ),
+            Panel("Quota used", "percentunit", (value("headgate_domain_quota_ratio", BY_DOMAIN),)),
+        ),
+    ),
+    Row(
         "What goes wrong",
         (
             Panel(
@@ -172,6 +188,22 @@ BOARD = (
             ),
         ),
     ),
+    Row(
+        "The process",
+        (
+            Panel("CPU", "percentunit", (rate("process_cpu_seconds_total"),)),
+            Panel("Memory", "bytes", (value("process_resident_memory_bytes"),)),
+            Panel("Event loop late", "s", (value("headgate_loop_lag_seconds"),)),
+            Panel(
+                "Open files",
+                "short",
+                (
+                    value("process_open_fds", "{{instance}} open"),
+                    value("process_max_fds", "{{instance}} allowed"),
+                ),
+            ),
+        ),
+    ),
 )
 
 
@@ -184,7 +216,7 @@ def queries() -> Iterator[str]:
 
 def metrics(expression: str) -> set[str]:
     """The router's metrics in an expression, by the names that its reference gives them."""
-    found = set(re.findall(r"(?<![:\w])headgate_\w+", expression))
+    found = set(re.findall(r"(?<![:\w])(?:headgate|process)_\w+", expression))
     return {re.sub(r"_(bucket|sum|count)$", "", name) for name in found}
 
 

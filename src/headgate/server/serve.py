@@ -282,6 +282,8 @@ class _Service(Service):
         """Another has the store, or it cannot be reached: say so, and keep to the machine's time
         meanwhile."""
         self.clock.follow()
+        if self.stage == STANDBY:
+            self.watchdog.feed(has_moved=True)  # waiting is all that it has to do
         if self.ownership is None or self.ownership.rival == self._told_rival:
             return
         self._told_rival, self.stage = self.ownership.rival, STANDBY

@@ -22,6 +22,7 @@ from headgate.errors import ConfigError
 from headgate.server.clock import steady
 from headgate.server.config import Config
 from headgate.server.identity import Identity
+from headgate.server.net.passed_sockets import passed_sockets
 from headgate.store.backends import masked
 from headgate.store.ownership import Ownership
 from headgate.store.private import make_file
@@ -100,12 +101,13 @@ def keep_mark(config: Config, mark: int) -> None:
 
 
 def start_anew(child: int | None) -> Never:
-    """Be a new process under the same number: every socket is closed, every memory is gone. The
-    child was killed; nobody would know of its end later."""
+    """Be a new process under the same number: every connection is closed, every memory is gone;
+    only ports that were passed stay. The child was killed; nobody would know of its end later."""
     if child is not None:
         _reap(child)
     sys.stdout.flush()
     sys.stderr.flush()
+    passed_sockets().pass_on()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 

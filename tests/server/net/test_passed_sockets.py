@@ -26,6 +26,18 @@ with bind("listen.resp", "127.0.0.1", 0) as listening:
 print(passed_sockets().names)
 """
 
+ANEW = """
+import os, sys
+os.environ["LISTEN_PID"] = str(os.getpid())
+from headgate.server.net.listener import bind
+from headgate.server.net.passed_sockets import passed_sockets
+listening = bind("listen.resp", "127.0.0.1", 0)
+print(listening.getsockname()[1], os.getpid(), flush=True)
+if sys.argv[-1] != "anew":
+    passed_sockets().pass_on()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:], "anew"])
+"""
+
 
 def passing(monkeypatch: pytest.MonkeyPatch, **sockets: socket.socket) -> PassedSockets:
     """As a process that has these sees them, wherever their descriptors begin here."""
@@ -41,7 +53,7 @@ def passing(monkeypatch: pytest.MonkeyPatch, **sockets: socket.socket) -> Passed
     return PassedSockets(environ)
 
 
-def run_child(*arguments: str) -> tuple[list[str], list[int]]:
+def run_child(*arguments: str, code: str = CHILD) -> tuple[list[str], list[int]]:
     """Start a process with two sockets where systemd puts them; what it prints, and their ports."""
     with ExitStack() as stack:
         made = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
@@ -52,7 +64,7 @@ def run_child(*arguments: str) -> tuple[list[str], list[int]]:
         script = 'exec 3<&200 4<&201 200<&- 201<&-; exec "$@"'
         try:
             done = subprocess.run(
-                ["bash", "-c", script, "bash", sys.executable, "-c", CHILD, *arguments],
+                ["bash", "-c", script, "bash", sys.executable, "-c", code, *arguments],
                 env={**os.environ, "LISTEN_FDS": "2", "LISTEN_FDNAMES": "admin:resp"},
                 pass_fds=high,
                 stdout=subprocess.PIPE,
@@ -75,6 +87,13 @@ def test_sockets_for_another_process_are_left_alone() -> None:
     names, bound, after = printed
     assert names == after == "[]"
     assert int(bound.split()[0]) not in ports
+
+
+def test_a_process_that_becomes_another_program_still_has_them() -> None:
+    """As a router does that has lost its store and waits for it."""
+    (first, second), (_, resp) = run_child(code=ANEW)
+    assert first == second
+    assert first.split()[0] == str(resp)
 
 
 def test_each_socket_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,8 @@ class PassedSockets:
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._descriptors: dict[str, int] = {}
+        """Those that nobody has taken, by name."""
+        self._passed: list[int] = []
         # A process that we start inherits the variables; they are not meant for it.
         if environ.get("LISTEN_PID") != str(os.getpid()):
             return
@@ -31,12 +33,19 @@ class PassedSockets:
         count = int(environ.get("LISTEN_FDS", "0"))
         for descriptor, name in enumerate(names[:count], FIRST_DESCRIPTOR):
             os.set_inheritable(descriptor, False)
+            self._passed.append(descriptor)
             self._descriptors.setdefault(name, descriptor)
 
     @property
     def names(self) -> list[str]:
         """Of those that nobody has taken."""
         return sorted(self._descriptors)
+
+    def pass_on(self) -> None:
+        """Let the program that this process becomes have them too: it is the same process, and
+        whoever passed them passes them once."""
+        for descriptor in self._passed:
+            os.set_inheritable(descriptor, True)
 
     def take(self, section: str, host: str) -> socket.socket | None:
         """The socket for a section of the configuration, if one was passed.
