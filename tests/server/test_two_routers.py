@@ -181,7 +181,7 @@ async def test_clocks_that_differ_play_no_part(quick: Pair) -> None:
     await quick.members[1].serves()
     quick.members[0].go_on()
     await quick.members[0].waits()
-    await asyncio.sleep(3)
+    await asyncio.sleep(2.5)
     assert quick.owner is quick.members[1]
 
 

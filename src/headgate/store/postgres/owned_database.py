@@ -66,6 +66,8 @@ class OwnedDatabase(Database):
         """While another has the lock."""
         self._backend: Row = ()
         """The server's process behind the connection that waits."""
+        self._compared: bytes | None = None
+        """The fingerprint that was found to be ours."""
         self._candidate = Candidate(self._now)
 
     def close(self) -> None:
@@ -181,8 +183,9 @@ class OwnedDatabase(Database):
         mark, _, _, name, seconds, fingerprint = known[0]
         if name is not None and not ownership.rival:
             ownership.rival = f"{name.decode(errors='replace')}, which ended without a word"
-        if fingerprint is not None:
+        if fingerprint not in (None, self._compared):
             ownership.identify(fingerprint, False)
+            self._compared = fingerprint
         ownership.mark = max(ownership.mark, mark)
         found: float | None = seconds
         return found
