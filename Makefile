@@ -12,7 +12,7 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests man docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-route bench-spark mutants laws hold soak clean
+.PHONY: help setup run test check peers style types contracts tests man docs format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -111,6 +111,9 @@ bench-agent: .venv/.dev ## the agent: 100,000 queues at one router, messages a s
 
 bench-ntf: .venv/.dev ## the notification server: 100,000 subscriptions at three routers, from notice to push
 	$(BIN)/python -m bench.ntf
+
+bench-desk: .venv/.dev ## what it costs that somebody looks: sample, scrape, publish with 30 viewers
+	$(BIN)/python -m bench.desk
 
 bench-route: .venv/.dev ## routing over the BMQP wire against RabbitMQ's headers exchange; durable rates
 	$(BIN)/python -m bench.route

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
 from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from headgate.server.desk.answers import (
     AsideAnswer,
     AsideReason,
     ChannelsAnswer,
+    CompareAnswer,
     PatternRow,
     PatternsAnswer,
     QueueAnswer,
@@ -62,7 +62,7 @@ async def channels(desk: Desk, request: Request) -> ChannelsAnswer:
     )
 
 
-async def patterns(desk: Desk, request: Request) -> Generator[int, None, PatternsAnswer]:
+async def patterns(desk: Desk, request: Request) -> Slices[PatternsAnswer]:
     """Patterns with their subscribers, the most first."""
     asked = Asked(request, "sort", "q", *PAGE)
     sort = asked.choice("sort", "sessions", "matched")
@@ -135,7 +135,7 @@ async def queue(desk: Desk, request: Request) -> QueueAnswer:
     return await look_up(desk, request.path_params["name"])
 
 
-async def aside(desk: Desk, request: Request) -> Generator[int, None, AsideAnswer]:
+async def aside(desk: Desk, request: Request) -> Slices[AsideAnswer]:
     """Messages that an app put aside, the oldest first, and why no group matches them."""
     asked = Asked(request, "app", *PAGE)
     _, _, found = find_queue(desk, request)
@@ -171,7 +171,7 @@ def _aside(queue: SharedQueue, app: App, limit: int, offset: int) -> Slices[Asid
     )
 
 
-async def compare(desk: Desk, request: Request) -> object:
+async def compare(desk: Desk, request: Request) -> Slices[CompareAnswer]:
     """Two sets of subscriptions on the messages of late: who gets what before, and who after."""
     desk.check_pace()
     asked = await question(request, CompareQuestion)

@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
-from typing import Any, get_origin, get_type_hints
+from collections.abc import Generator
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from headgate.core.shared.explain import Explanation
 from headgate.server.config.default import attribute_docs
 from headgate.server.desk import answers, asking
-from headgate.server.desk.answers import (
-    Answer,
-    AsideAnswer,
-    CompareAnswer,
-    ExpressionAnswer,
-    PatternsAnswer,
-    Problem,
-    SharedQueueAnswer,
-)
+from headgate.server.desk.answers import Answer, Problem
 from headgate.server.desk.routes import PREFIX, Path
 
 REF = "#/components/schemas/{name}"
-MADE_IN_SLICES: Mapping[str, type[Any]] = {
-    "/expression": ExpressionAnswer,
-    "/explain": Explanation,
-    "/domains/{domain}/queues/{queue}": SharedQueueAnswer,
-    "/domains/{domain}/queues/{queue}/aside": AsideAnswer,
-    "/patterns": PatternsAnswer,
-    "/expressions/compare": CompareAnswer,
-}
-"""Answers that are put together some at a time, so that handlers do not show what they are."""
 ERRORS = (400, 401, 403, 404, 409, 415, 421, 429, 503)
 
 
@@ -111,9 +94,10 @@ def _content(path: Path) -> dict[str, object]:
 
 def answer_of(path: Path) -> Any:  # noqa: ANN401
     """What a path answers."""
-    if path.path in MADE_IN_SLICES:
-        return MADE_IN_SLICES[path.path]
-    return get_type_hints(path.handler, vars(inspect.getmodule(path.handler)), _names())["return"]
+    module = vars(inspect.getmodule(path.handler))
+    found = get_type_hints(path.handler, module, _names())["return"]
+    # Of what is put together some at a time, what comes of it.
+    return get_args(found)[2] if get_origin(found) is Generator else found
 
 
 def _names() -> dict[str, object]:

@@ -7,7 +7,9 @@ with what they take, from which ``docs/reference/openapi.json`` is written.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from heapq import nlargest
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -18,7 +20,10 @@ from headgate.core.delivery.sessions import Session
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import QueueId, SessionId
 from headgate.core.model.queue_uri import parse_uri
+from headgate.core.shared.explain import Explanation
 from headgate.core.shared.queue import SharedQueue
+from headgate.core.turn.slices import GLANCE_UNITS, Slices, parts
+from headgate.core.turn.slices import best as best_of
 from headgate.errors import HeadgateError
 from headgate.server.admin.guard import OPERATOR
 from headgate.server.admin.pages import in_slices
@@ -27,6 +32,7 @@ from headgate.server.desk.answers import (
     AttentionAnswer,
     DomainAnswer,
     DomainsAnswer,
+    ExpressionAnswer,
     FactsAnswer,
     JournalAnswer,
     MeAnswer,
@@ -56,6 +62,10 @@ EVENTS = "text/event-stream"
 CLOSED_SHOWN = 20
 FACTS_MAX = 500
 RECENT_SHOWN = 100
+RECENT_SEEN = 1000
+"""Messages that are compared with the subscriptions of an app."""
+SESSION_UNITS = 2 * GLANCE_UNITS
+"""What it counts for to look at some sessions: their order takes several values of each."""
 APPS_SHOWN = 50
 
 Handler = Callable[["Desk", Request], Awaitable[object]]
@@ -134,9 +144,14 @@ async def attention(desk: Desk, request: Request) -> AttentionAnswer:
 # Sessions.
 
 
-async def sessions(desk: Desk, request: Request) -> SessionsAnswer:
+async def sessions(desk: Desk, request: Request) -> Slices[SessionsAnswer]:
     """Sessions, those in trouble first unless another order is asked for."""
-    asked = Asked(request, "sort", "wire", "q", "slow", "limit", "offset")
+    return _sessions(desk, Asked(request, "sort", "wire", "q", "slow", "limit", "offset"))
+
+
+def _sessions(desk: Desk, asked: Asked) -> Slices[SessionsAnswer]:
+    """One or two values of each session are looked at, some sessions at a time; then the rows of
+    the page are made."""
     limit, offset = asked.page()
     broker, rows = desk.router.broker, desk.sampler.rows
     channels = broker.channels
@@ -152,17 +167,23 @@ async def sessions(desk: Desk, request: Request) -> SessionsAnswer:
     }
     key = sorts[asked.choice("sort", *sorts)]
     wire, text, slow = asked.text("wire"), asked.text("q").lower(), asked.flag("slow")
-    found = [
-        each
-        for each in broker.sessions
-        if (not wire or each.wire == wire)
-        and (not text or text in each.name.lower() or text in each.user.lower())
-        and (not slow or any(rows.trouble(each)[:3]))
-    ]
-    chosen = nlargest(offset + limit, found, key=key)[offset:]
+    total = 0
+    best: list[Session] = []
+    for part in parts(list(broker.sessions)):
+        found = [
+            each
+            for each in part
+            if (not wire or each.wire == wire)
+            and (not text or text in each.name.lower() or text in each.user.lower())
+            and (not slow or any(rows.trouble(each)[:3]))
+        ]
+        total += len(found)
+        best = nlargest(offset + limit, [*best, *found], key=key)
+        yield SESSION_UNITS
+    chosen = [each for each in best if each.id in broker.sessions][offset:]
     return SessionsAnswer(
         rows=[rows.session(each) for each in chosen],
-        total=len(found),
+        total=total,
         wires={wire: count for wire, count in broker.sessions.counts.items() if count},
         closed=rows.closed(CLOSED_SHOWN),
     )
@@ -212,11 +233,14 @@ def _messages(state: Any) -> int:  # noqa: ANN401
     return 0 if state is None else state.meter.messages
 
 
-async def domain(desk: Desk, request: Request) -> DomainAnswer:
+async def domain(desk: Desk, request: Request) -> Slices[DomainAnswer]:
     """One domain, with its queues in memory."""
-    asked = Asked(request, "q", "sort", "limit", "offset")
-    limit, offset = asked.page()
     found = find_domain(desk, request)
+    return _domain(desk, found, Asked(request, "q", "sort", "limit", "offset"))
+
+
+def _domain(desk: Desk, found: Domain, asked: Asked) -> Slices[DomainAnswer]:
+    limit, offset = asked.page()
     state = desk.router.broker.shard.shared.states.get(found.name)
     text = asked.text("q").lower().encode()
     members = [] if state is None else list(state.members.values())
@@ -227,14 +251,15 @@ async def domain(desk: Desk, request: Request) -> DomainAnswer:
     }
     key = sorts[asked.choice("sort", *sorts)]
     rows = desk.sampler.rows
+    chosen = yield from best_of(queues, offset + limit, partial(nlargest, key=key))
     return DomainAnswer(
         row=rows.domain(found),
-        rows=[rows.queue(q) for q in nlargest(offset + limit, queues, key=key)[offset:]],
+        rows=[rows.queue(queue) for queue in chosen[offset:]],
         total=len(queues),
     )
 
 
-async def shared_queue(desk: Desk, request: Request) -> Generator[int, None, SharedQueueAnswer]:
+async def shared_queue(desk: Desk, request: Request) -> Slices[SharedQueueAnswer]:
     """A shared queue with its apps, their expressions and how these do."""
     found, uri, queue = find_queue(desk, request)
     return desk.sampler.rows.queue_page(found, uri, queue)
@@ -265,13 +290,13 @@ def find_queue(desk: Desk, request: Request) -> tuple[Domain, str, SharedQueue |
 # The playground.
 
 
-async def expression(desk: Desk, request: Request) -> object:
+async def expression(desk: Desk, request: Request) -> Slices[ExpressionAnswer]:
     """What an expression means, on a message that somebody thinks of and on recent ones."""
     desk.check_pace()
     return tried(desk.router, desk.sampler.recent, await question(request, ExpressionQuestion))
 
 
-async def explain(desk: Desk, request: Request) -> object:
+async def explain(desk: Desk, request: Request) -> Slices[Explanation]:
     """Who would get a message, and why not the others."""
     desk.check_pace()
     asked = await question(request, ExplainQuestion)
@@ -289,7 +314,8 @@ async def recent(desk: Desk, request: Request) -> RecentAnswer:
     limit = asked.number("limit", 8, 1, RECENT_SHOWN)
     wanted = asked.text("domain") or name.removeprefix("bmq://").partition("/")[0]
     kept = desk.sampler.recent
-    found = [each for each in kept.newest(wanted) if not name or each.queue == name.encode()]
+    newest = islice(kept.newest(wanted), RECENT_SEEN)
+    found = [each for each in newest if not name or each.queue == name.encode()]
     if "aside" in request.query_params:
         queue = desk.router.broker.shard.shared.queues.get(QueueId(name.encode()))
         app = queue.apps.get(asked.text("aside")) if queue is not None else None
