@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import click
 
+SCHEME = "bmq://"
+"""What the name of a queue begins with, and the name of a channel does not."""
+
+FORM = f"{SCHEME}DOMAIN/QUEUE"
+
 
 class QueueName(click.ParamType[str]):
     """``DOMAIN/QUEUE``, as it is or behind ``bmq://``."""
@@ -13,7 +18,7 @@ class QueueName(click.ParamType[str]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        from headgate.core.model.queue_uri import SCHEME, parse_uri
+        from headgate.core.model.queue_uri import parse_uri
         from headgate.errors import Refused
 
         try:
