@@ -6,6 +6,7 @@ with what they take, from which ``docs/reference/openapi.json`` is written.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from heapq import nlargest
@@ -347,7 +348,8 @@ async def facts(desk: Desk, request: Request) -> FactsAnswer:
 
 async def settings(desk: Desk, request: Request) -> SettingsAnswer:
     """The configuration in effect."""
-    return settings_page(desk.started(), desk.latest(), desk.version)
+    # To read what every key means takes a while, the first time.
+    return await asyncio.to_thread(settings_page, desk.started(), desk.latest(), desk.version)
 
 
 async def journal(desk: Desk, request: Request) -> JournalAnswer:
