@@ -60,6 +60,10 @@ def test_what_nobody_wants_is_shown_with_the_reason(router: CliRouter) -> None:
     assert done.stdout.startswith(f"bmq://{QUEUE}: 2 messages match nobody\n")
     assert "n=0" in done.stdout
     assert "n >= 2: 2 false" in done.stdout
+    explained = router.run("explain", QUEUE, "--aside", "")
+    assert f"bmq://{QUEUE} (priority), a message with n=0\n" in explained.stdout, explained.output
+    assert "n >= 2" in explained.stdout
+    assert router.run("explain", QUEUE, "--aside", "", "--property", "n=1").exit_code == 2
     again = router.run("queue", "look-again", QUEUE)
     assert again.stdout == f"bmq://{QUEUE}: looked at again, 2 messages\n", again.output
 

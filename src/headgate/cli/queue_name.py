@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import click
 
 SCHEME = "bmq://"
@@ -26,6 +28,12 @@ class QueueName(click.ParamType[str]):
         except Refused as error:
             text = f"{value!a}: {error}; write DOMAIN/QUEUE or bmq://DOMAIN/QUEUE"
             self.fail(text, param, ctx)
+
+
+def path_of(uri: str) -> str:
+    """Where the API has a shared queue."""
+    domain, _, name = uri.removeprefix(SCHEME).partition("/")
+    return f"/domains/{quote(domain, safe='')}/queues/{quote(name, safe='')}"
 
 
 queue_argument = click.argument("queue", metavar="DOMAIN/QUEUE", type=QueueName())
