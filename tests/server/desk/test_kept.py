@@ -5,6 +5,7 @@ from headgate.core.model.ids import MessageId, QueueId, SessionId
 from headgate.server.desk.kept import (
     FACTS_KEPT,
     FACTS_PER_SECOND,
+    LEVELS,
     RECENT_BYTES,
     RECENT_DOMAINS,
     RECENT_PER_SECOND,
@@ -13,6 +14,15 @@ from headgate.server.desk.kept import (
     domain_of,
     message_row,
 )
+from headgate.server.desk.observing import Observers
+
+
+def take(kept: KeptFacts | RecentMessages, facts: list[f.Fact]) -> None:
+    """What the desk does with the facts of a turn."""
+    observers = Observers()
+    observers.add(LEVELS if isinstance(kept, KeptFacts) else [f.Accepted], kept.take)
+    observers.observe(facts)
+
 
 QUEUE, ID = QueueId(b"bmq://orders/q"), MessageId(b"m" * 16)
 
@@ -23,21 +33,21 @@ def slowed(at: float, session: int = 1) -> f.SessionSlowed:
 
 def test_so_many_facts_a_second_are_kept_and_the_rest_counted() -> None:
     kept = KeptFacts()
-    kept.observe([slowed(n) for n in range(FACTS_PER_SECOND + 5)])
+    take(kept, [slowed(n) for n in range(FACTS_PER_SECOND + 5)])
     assert (kept.last, kept.skipped) == (FACTS_PER_SECOND, 5)
     kept.pass_second()
-    kept.observe([slowed(0.0), f.Accepted(0.0, QUEUE, ID, 1)])
+    take(kept, [slowed(0.0), f.Accepted(0.0, QUEUE, ID, 1)])
     assert kept.last == FACTS_PER_SECOND + 1
     for _ in range(20):
         kept.pass_second()
-        kept.observe([slowed(1.0)] * FACTS_PER_SECOND)
+        take(kept, [slowed(1.0)] * FACTS_PER_SECOND)
     assert len(kept.newest(most=10**6)) == FACTS_KEPT
 
 
 def test_facts_are_found_by_level_kind_number_and_session() -> None:
     kept = KeptFacts()
     opened = f.SessionOpened(1.0, SessionId(2), "resp", "x")
-    kept.observe([slowed(1.0), opened, f.TurnFailed(2.0, 3, "full")])
+    take(kept, [slowed(1.0), opened, f.TurnFailed(2.0, 3, "full")])
     assert [row.kind for row in kept.newest()] == ["TurnFailed", "SessionOpened", "SessionSlowed"]
     assert [row.kind for row in kept.newest(level="error")] == ["TurnFailed"]
     assert [row.id for row in kept.newest(kind="SessionOpened")] == [2]
@@ -50,20 +60,20 @@ def test_facts_are_found_by_level_kind_number_and_session() -> None:
 def test_recent_messages_are_bounded_by_number_rate_size_and_domain() -> None:
     recent = RecentMessages(60)
     one = f.Accepted(0.0, QUEUE, ID, 1, {"kind": "a"})
-    recent.observe([one] * 100)
+    take(recent, [one] * 100)
     assert len(recent.of("orders")) == RECENT_PER_SECOND
     recent.pass_second()
-    recent.observe([one] * 100)
+    take(recent, [one] * 100)
     assert len(recent.of("orders")) == 60
     recent.pass_second()
     large = f.Accepted(9.0, QUEUE, ID, 1, {"kind": "a" * RECENT_BYTES})
-    recent.observe([large, f.Accepted(9.0, QUEUE, ID, 1), f.Accepted(9.0, QueueId(b"x"), ID, 1)])
+    take(recent, [large, f.Accepted(9.0, QUEUE, ID, 1), f.Accepted(9.0, QueueId(b"x"), ID, 1)])
     assert recent.of("orders")[-1].at == 0.0
     for number in range(RECENT_DOMAINS):
-        recent.observe([f.Accepted(0.0, QueueId(b"bmq://d%d/q" % number), ID, 1, {"kind": "a"})])
+        take(recent, [f.Accepted(0.0, QueueId(b"bmq://d%d/q" % number), ID, 1, {"kind": "a"})])
     assert recent.of("orders") == ()
     nothing = RecentMessages(0)
-    nothing.observe([one])
+    take(nothing, [one])
     assert nothing.of("orders") == ()
 
 

@@ -118,12 +118,12 @@ def _endpoint(desk: Desk, path: Path) -> Callable[[Request], Awaitable[Response]
 
 
 async def live(desk: Desk, request: Request) -> Response:
-    """One ``tick`` a second."""
+    """One ``tick`` a second, and with `facts` a ``fact`` for each that is worth a line."""
+    wants_facts = Asked(request, "facts").flag("facts")
     viewers = desk.sampler.viewers
     viewers.check_room()
-    return StreamingResponse(
-        viewers.stream(), media_type=EVENTS, headers={"cache-control": "no-store"}
-    )
+    stream = viewers.stream(wants_facts=wants_facts)
+    return StreamingResponse(stream, media_type=EVENTS, headers={"cache-control": "no-store"})
 
 
 async def series(desk: Desk, request: Request) -> dict[str, list[float]]:
@@ -369,7 +369,7 @@ async def me(desk: Desk, request: Request) -> MeAnswer:
 
 PAGE = ("limit", "offset")
 PATHS = [
-    Path("/live", live, events=True),
+    Path("/live", live, "facts", events=True),
     Path("/series", series, "names", "span"),
     Path("/attention", attention),
     Path("/sessions", sessions, "sort", "wire", "q", "slow", *PAGE),

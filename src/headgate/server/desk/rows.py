@@ -3,6 +3,7 @@ or two numbers of each candidate are looked at, and then only what is shown is b
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
@@ -18,6 +19,7 @@ from headgate.core.model.queue_uri import SCHEME
 from headgate.core.model.tally import name_of
 from headgate.core.shared.app import App
 from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.quota import Capacity
 from headgate.core.shared.statistics import groups_of
 from headgate.core.turn.slices import Slices
 from headgate.server.desk.answers import (
@@ -36,6 +38,7 @@ from headgate.server.desk.answers import (
     Undecided,
 )
 from headgate.server.desk.asking import shown, shown_bytes
+from headgate.server.desk.attention import UndecidedGroup
 from headgate.server.desk.kept import KeptFacts
 
 if TYPE_CHECKING:
@@ -47,6 +50,10 @@ SHOWN_OF_SESSION = 100
 FACTS_OF_SESSION = 50
 CANDIDATES = 1000
 """Of a kind of trouble, so many sessions are looked at to find the worst."""
+UNDECIDED_APPS = 8
+UNDECIDED_GROUPS = 20
+SAMPLED_MIN = 10
+"""Messages that an expression was evaluated on in full, before anything is said of it."""
 FULL_SEEN = 1000
 BEHIND_SEEN = 1000
 LEADERS = 100
@@ -57,6 +64,8 @@ TRACKED_APPS = 1000
 RATED_SESSIONS = 1000
 FRESH_SECONDS = 1.0
 """Rates that are younger are not worked out again: over a moment they mean nothing."""
+PLACE = re.compile(r"@\S+ pid [0-9]+$")
+"""What clients of queues add to their names: their machine and their process."""
 IDS = 8
 """Bytes of a digest that are shown."""
 
@@ -308,6 +317,38 @@ class Rows:
             undelivered=sum(app.undelivered() for app in queue.apps.values()),
         )
 
+    def undecided(self) -> list[UndecidedGroup]:
+        """Groups of the apps that are most behind whose expression has no value for most messages,
+        and is never true."""
+        behind = self._router.broker.shard.shared.totals.behind
+        found = []
+        for key in self._leaders[:UNDECIDED_APPS]:
+            if key not in behind:
+                continue
+            queue, app = behind[key]
+            for group in islice(app.groups, UNDECIDED_GROUPS):
+                stats, failed = group.stats, sum(group.stats.failures.values())
+                if stats.sampled < SAMPLED_MIN or stats.matched or failed * 2 <= stats.sampled:
+                    continue
+                failure = max(stats.failures, key=stats.failures.__getitem__)
+                found.append(
+                    UndecidedGroup(
+                        shown_bytes(queue.id, 400),
+                        queue.domain.name,
+                        app.id,
+                        shown(group.text or ""),
+                        failed / stats.sampled,
+                        str(failure),
+                    )
+                )
+        return found[:UNDECIDED_APPS]
+
+    def full_domains(self, most: int) -> list[DomainRow]:
+        """Domains that are at four fifths of their quota, or above it."""
+        states = self._router.broker.shard.shared.states.values()
+        full = (each for each in states if each.meter.capacity is not Capacity.NORMAL)
+        return [self.domain(each.domain) for each in islice(full, most)]
+
     def domain(self, domain: Domain) -> DomainRow:
         state = self._router.broker.shard.shared.states.get(domain.name)
         return DomainRow(
@@ -388,8 +429,9 @@ def _pressure(session: Session) -> PressureName:
 
 
 def short_name(session: Session) -> str:
-    """What a session is called by people."""
-    return shown(session.called or session.agent or session.peer or f"session {session.id}")
+    """What a session is called by people: without where it runs, which clients of queues add."""
+    called = PLACE.sub("", session.called)
+    return shown(called or session.agent or session.peer or f"session {session.id}")
 
 
 def closed_row(fact: SessionClosed) -> ClosedRow:
