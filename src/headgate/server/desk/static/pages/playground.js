@@ -52,7 +52,7 @@ class Playground {
       h("input", { id: name, value: state[name], spellcheck: "false", autocomplete: "off", oninput: ({ target }) => this.#typed(name, target.value), ...more }));
     this.known = h("datalist", { id: "known" });
     main.append(
-      head("Playground", { text: "nothing is sent, nothing changes" }),
+      head("Playground", { text: "an expression, a message, and who would get it" }),
       h("div", { class: "playground" },
         h("section", { class: "card ask", "aria-label": "The expression and a message" },
           area("expression", "Expression", 2, { "data-search": true }), parts.error,
