@@ -19,6 +19,7 @@ from headgate.pipeline.tables.tables import TABLES, Table
 from headgate.server.admin.metrics import (
     BUILD,
     COUNTED,
+    DOMAIN_GAUGES,
     GAUGES,
     LABELLED,
     SUMMED,
@@ -26,6 +27,7 @@ from headgate.server.admin.metrics import (
     Described,
     full_name,
 )
+from headgate.server.admin.process_metrics import ProcessMetrics
 from headgate.server.config import default_text
 from headgate.server.desk.actions import ACTIONS
 from headgate.server.desk.more_routes import MORE_PATHS
@@ -91,17 +93,24 @@ def metrics() -> str:
     # Metrics
 
     On `/metrics` of the admin port, in the Prometheus text format. A scrape reads numbers that
-    the router keeps anyway and never touches the store. No label has an unbounded value:
-    queues and sessions are in `/status.json`.
+    the router keeps anyway and never touches the store. What it costs does not grow with queues
+    and sessions, and no label has an unbounded value: the first 32 domains have one, and the rest
+    is "other". Queues and sessions are in the [API](../admin.md#the-api).
     """
     counters = [*COUNTED.values(), *SUMMED, *LABELLED, *TOTALS.values()]
     described = [
         (f"headgate_{BUILD.name}", "gauge", BUILD),
         *((f"headgate_{d.name}", "gauge", d) for d in GAUGES.values()),
+        *((f"headgate_{d.name}", "gauge", d) for d in DOMAIN_GAUGES.values()),
         *((f"headgate_{d.name}_total", "counter", d) for d in counters),
         (f"headgate_{CONFIRM_SECONDS.name}", "histogram", CONFIRM_SECONDS),
     ]
-    return _page(head, (_metric(*each) for each in described))
+    process = [
+        f"### `{family.name}{'_total' * (family.type == 'counter')}`\n\n"
+        f"{family.documentation} A {family.type}.\n"
+        for family in ProcessMetrics().collect()
+    ]
+    return _page(head, [*(_metric(*each) for each in described), *process])
 
 
 def ntf_config() -> str:

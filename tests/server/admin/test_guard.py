@@ -352,7 +352,7 @@ async def test_the_table_of_who_may_ask() -> None:
 async def test_every_answer_says_what_a_browser_may_do_with_it() -> None:
     async with served() as port:
         for path, headers in (("/healthz", {}), ("/nope", {}), ("/healthz", {"Host": "evil"})):
-            _, answered, _ = await asyncio.to_thread(ask, port, "GET", path, **headers)
+            _, answered, _ = await asyncio.to_thread(ask, port, "GET", path, b"", **headers)
             assert "script-src 'self'" in answered["content-security-policy"]
             assert "trusted-types 'none'" in answered["content-security-policy"]
             assert answered["x-content-type-options"] == "nosniff"
@@ -446,9 +446,9 @@ async def test_only_so_many_log_in_at_once(monkeypatch: pytest.MonkeyPatch) -> N
 async def test_a_browser_without_a_cookie_is_led_to_the_form() -> None:
     async with served() as port:
         html = {"Accept": "text/html,*/*"}
-        status, headers, _ = await asyncio.to_thread(ask, port, "GET", "/", **html)
+        status, headers, _ = await asyncio.to_thread(ask, port, "GET", "/", b"", **html)
         assert (status, headers["location"]) == (303, "/login")
-        assert (await asyncio.to_thread(ask, port, "GET", "/api/v1/me", **html))[0] == 401
+        assert (await asyncio.to_thread(ask, port, "GET", "/api/v1/me", b"", **html))[0] == 401
 
 
 async def test_only_an_operator_empties_queues_if_there_is_one() -> None:
@@ -466,8 +466,9 @@ async def test_only_an_operator_empties_queues_if_there_is_one() -> None:
     listening = bind("admin", "127.0.0.1", 0)
     async with serving(app, listening):
         port = listening.getsockname()[1]
-        asked = (port, "DELETE", "/queues", b'{"queue": "bmq://a/b"}')
+        body = b'{"queue": "bmq://a/b"}'
         for token, code in ((TOKEN, 403), (OPERATOR, 409)):
             headers = {"Authorization": f"Bearer {token}", "Content_Type": "application/json"}
-            assert (await asyncio.to_thread(ask, *asked, **headers))[0] == code
+            answered = await asyncio.to_thread(ask, port, "DELETE", "/queues", body, **headers)
+            assert answered[0] == code
     await router.stop()

@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+import asyncio
 import math
+import re
+import shutil
+import subprocess
+
+import pytest
 
 from headgate.core import facts as f
+from headgate.core.commands import Open
+from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import WHOLE, MessageId, QueueId, ServiceId, SessionId
 from headgate.core.model.limits import Limits
 from headgate.server.admin.metrics import COUNTED, GAUGES, LABEL_VALUES, TOTALS, Metrics
 from headgate.server.in_process import InProcessSession
 from headgate.server.router import Router
+from headgate.server.status import domain_gauges
 from headgate.store.memory import MemoryStore
 
 QUEUE, MESSAGE, SERVICE = QueueId(b"q"), MessageId(b"m"), ServiceId(b"s")
@@ -123,6 +132,41 @@ async def test_a_session_of_the_router_is_counted() -> None:
         assert value(metrics, "sessions_closed_total", wire="local", reason="closed") == 1
     finally:
         await router.stop()
+
+
+def test_domains_have_labels_as_far_as_there_are_labels() -> None:
+    numbers = {"messages": 2.0, "bytes": 8.0, "unconfirmed": 1.0, "queues": 1.0, "quota": 0.5}
+    domains = [(f"d{n}", numbers) for n in range(LABEL_VALUES + 3)]
+    text = Metrics().exposition({}, domains).decode()
+    assert 'headgate_domain_backlog_messages{domain="d0"} 2.0' in text
+    assert f'{{domain="d{LABEL_VALUES}"}}' not in text
+    assert 'headgate_domain_backlog_messages{domain="other"} 6.0' in text
+    assert 'headgate_domain_quota_ratio{domain="other"} 0.5' in text
+
+
+def test_the_process_is_measured_without_counting_its_files() -> None:
+    text = Metrics().exposition({}).decode()
+    for name in ("cpu_seconds_total", "resident_memory_bytes", "max_fds", "start_time_seconds"):
+        [line] = re.findall(rf"^process_{name} (\S+)$", text, re.M)
+        assert float(line) > 0
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="comes with Debian's prometheus")
+async def test_promtool_has_nothing_to_say_of_the_metrics() -> None:
+    domains = {"orders": Domain("orders", Mode.PRIORITY)}
+    router = Router(store=MemoryStore(), domains=domains, limits=Limits())
+    metrics = Metrics()
+    router.watch(metrics.observe)
+    await router.start()
+    try:
+        session = InProcessSession(router, "one")
+        await session.ask(Open, QueueId(b"bmq://orders/q"), "orders")
+        text = metrics.exposition(router.gauges(), domain_gauges(router.broker.shard))
+    finally:
+        await router.stop()
+    checking = ["promtool", "check", "metrics"]
+    done = await asyncio.to_thread(subprocess.run, checking, input=text, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 def test_an_unlabelled_counter_is_there_before_anything_happened() -> None:

@@ -3,7 +3,7 @@
 Facts are counted with plain integers, in the router's own thread, and become metric families
 only when somebody scrapes: an update costs a dictionary lookup and no lock, and a scrape reads
 numbers that the core keeps anyway and never touches the store. No label has an unbounded
-value: queues, sessions and messages are in ``/status.json``.
+value: queues, sessions and messages are in the API.
 """
 
 from __future__ import annotations

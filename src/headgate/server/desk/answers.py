@@ -606,7 +606,7 @@ class ServiceRow(Answer, frozen=True, kw_only=True):
     session: int
     queues_counted: int
     """By the router."""
-    queues_said: int | None
+    queues_expected: int | None = msgspec.field(name="queues_said")
     """By the service, when it subscribed; null if it did not say."""
     drift: str
     swept: int

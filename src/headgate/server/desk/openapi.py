@@ -53,7 +53,10 @@ def _structs(module: object, base: type[Any]) -> list[type[Any]]:
 
 def _describe(kind: type[Any], schema: dict[str, Any]) -> None:
     """Take the texts under the fields, which Python does not keep."""
-    for name, text in attribute_docs(kind).items():
+    is_struct = issubclass(kind, msgspec.Struct)
+    written = {f.name: f.encode_name for f in msgspec.structs.fields(kind)} if is_struct else {}
+    for attribute, text in attribute_docs(kind).items():
+        name = written.get(attribute, attribute)
         if name in schema.get("properties", {}):
             found = schema["properties"][name]
             schema["properties"][name] = {**found, "description": text}

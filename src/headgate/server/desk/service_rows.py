@@ -88,7 +88,7 @@ class ServiceRows:
             role=known.role,
             session=self._router.broker.shard.exclusive.services.holder(service) or 0,
             queues_counted=counted,
-            queues_said=known.count if known.drift == "none" else None,
+            queues_expected=known.count if known.drift == "none" else None,
             drift=known.drift,
             swept=counted if known.ended is not None else 0,
             sweep_total=counted,
