@@ -285,6 +285,19 @@ class Shop:
                     stuck.close()  # then nobody waits for it any more
                     thread.join(30)
 
+    def publish(self, channel: str) -> None:
+        """Publish something once."""
+        with redis.Redis(self._resp["host"], self._resp["port"]) as client:
+            client.publish(channel, "something")
+
+    def post(self, queue: str, properties: Properties) -> None:
+        """Send one message to a queue."""
+        self._run(self._post(queue, properties))
+
+    async def _post(self, queue: str, properties: Properties) -> None:
+        async with await Client.connect(self._bmq, name="stranger") as client:
+            await (await client.open(queue, write=True)).post(b"something", properties)
+
     @contextmanager
     def named(self, name: bytes) -> Iterator[None]:
         """Somebody with a name of their own."""
