@@ -109,9 +109,10 @@ def test_names_of_peers_are_text(open_look: Open, router: PageRouter, shop: Shop
 
 def test_what_peers_send_is_text(look: Look, shop: Shop) -> None:
     markup = "<img src=x onerror=alert(1)>"
-    shop.publish(markup)
     shop.post("bmq://jobs/strange", {"kind": markup, "img": "</script>"})
     page = look.go("channels")
+    expect(page.get_by_text("ticks.AAPL").first).to_be_visible()
+    shop.publish(markup)
     expect(page.locator("main").get_by_text(markup).first).to_be_visible()
     page = look.go(f"playground?queue=bmq://jobs/strange&expression={markup}")
     expect(page.locator(".chips button", has_text="<img").first).to_be_visible()
