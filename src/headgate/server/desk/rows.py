@@ -19,6 +19,7 @@ from headgate.core.model.queue_uri import SCHEME
 from headgate.core.model.tally import name_of
 from headgate.core.shared.app import App
 from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.quota import Capacity
 from headgate.core.shared.statistics import groups_of
 from headgate.core.turn.slices import Slices
 from headgate.server.desk.answers import (
@@ -310,6 +311,12 @@ class Rows:
             producers=len(queue.producers),
             undelivered=sum(app.undelivered() for app in queue.apps.values()),
         )
+
+    def full_domains(self, most: int) -> list[DomainRow]:
+        """Domains that are at four fifths of their quota, or above it."""
+        states = self._router.broker.shard.shared.states.values()
+        full = (each for each in states if each.meter.capacity is not Capacity.NORMAL)
+        return [self.domain(each.domain) for each in islice(full, most)]
 
     def domain(self, domain: Domain) -> DomainRow:
         state = self._router.broker.shard.shared.states.get(domain.name)
