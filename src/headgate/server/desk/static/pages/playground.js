@@ -6,6 +6,7 @@ import { ago, count, some } from "../numbers.js";
 import { bar, called, commandLine, empty, head, pill, trouble } from "../parts.js";
 import { parsed, written } from "../properties.js";
 import { h, morph } from "../ui.js";
+import { openComparing } from "./comparing.js";
 
 const START = {
   expression: 'kind == "express" && amount >= 250', queue: "", app: "", priority: "0",
@@ -18,7 +19,8 @@ const CHIPS = 8;
 /** Whether a question was refused only because there are so many. */
 const isTooMuch = (error) => error instanceof Refused && (error.status === 429 || error.status === 503);
 
-function open(main, { query }) {
+function open(main, { of, query }) {
+  if (of === "compare") return openComparing(main, query);
   const playground = new Playground(main, query);
   return { leave: () => playground.leave() };
 }
@@ -137,7 +139,8 @@ class Playground {
     morph(this.parts.share,
       commandLine(`headgate expr check ${dash}${quoted(expression)}`),
       queue ? commandLine(`headgate explain ${quoted(path)}${sent}`) : null,
-      commandLine(location.href, { text: "copy as a link", classes: "link" }));
+      commandLine(location.href, { text: "copy as a link", classes: "link" }),
+      queue ? h("a", { href: `#/playground/compare?${new URLSearchParams({ queue })}` }, "compare sets of subscriptions") : null);
   }
 
   #showRead(read) {
