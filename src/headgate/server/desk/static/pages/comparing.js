@@ -2,6 +2,7 @@
 
 import { get, post } from "../api.js";
 import { count, some } from "../numbers.js";
+import { queuePath } from "../open_queues.js";
 import { empty, head, numbers, table, trouble } from "../parts.js";
 import { written } from "../properties.js";
 import { h, morph } from "../ui.js";
@@ -44,8 +45,7 @@ export function openComparing(main, query) {
 
   async function begin() {
     if (state.before === null || state.after === null) {
-      const [domain, ...name] = path.split("/");
-      const found = await get(`domains/${encodeURIComponent(domain)}/queues/${encodeURIComponent(name.join("/"))}`).catch((error) => error);
+      const found = await get(queuePath(path)).catch((error) => error);
       if (isOver) return;
       if (found instanceof Error) morph(answer, trouble(found));
       else {
