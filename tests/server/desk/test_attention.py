@@ -11,6 +11,7 @@ from headgate.server.desk.attention import (
     Finding,
     Happened,
     Moment,
+    UndecidedGroup,
     findings,
     in_bytes,
     in_words,
@@ -69,6 +70,7 @@ FULL = DomainRow(
     domain_max_messages=7,
     domain_max_bytes=None,
 )
+UNDECIDED = UndecidedGroup("bmq://orders/q", "orders", "shipping", "kind == EXPRESS", 1.0, "NAME")
 FINDING = Finding("warning", "kind", "key", "title", "text", "/", "headgate top")
 
 
@@ -156,6 +158,17 @@ def test_many_conditions_are_not_many_sentences() -> None:
             replace(CALM, point=Point(delivered=100.0, returned=6.0)),
             "Consumers give much back",
             "6 of 100 deliveries a second come back",
+        ),
+        (
+            replace(CALM, undecided=[UNDECIDED]),
+            "kind == EXPRESS cannot be decided",
+            "orders/q · shipping: NAME for 100% of the messages, and never true; kind and EXPRESS"
+            ' are both property names; quotes make a text: kind == "EXPRESS"',
+        ),
+        (
+            replace(CALM, clock_ahead=-3600.0),
+            "The machine's clock has jumped",
+            "by -3,600 s; the router goes on with its own until a restart",
         ),
         (
             replace(CALM, disk_free=0.05),

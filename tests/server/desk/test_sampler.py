@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from headgate.core.commands import Open, Send
+from headgate.core.commands import Interest, Open, Send
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import MessageId, QueueId
 from headgate.core.model.limits import Limits
 from headgate.core.model.message import Message
+from headgate.expr.predicate import Failure
 from headgate.server.admin.metrics import SECONDS, Metrics
 from headgate.server.desk import rows, sampler
 from headgate.server.desk.sampler import Sampler, quantile
@@ -136,3 +137,20 @@ def test_a_part_of_the_confirms_took_so_long() -> None:
     assert quantile(counts, 0.5) == pytest.approx(0.0005)
     counts[-1] = 100
     assert quantile(counts, 0.99) > SECONDS[-1]
+
+
+async def test_an_expression_that_cannot_be_decided_is_found(router: Router) -> None:
+    sampling = sampler_of(router)
+    session = InProcessSession(router, "shop")
+    queue = QueueId(b"bmq://orders/q")
+    wanted = Interest("kind == EXPRESS")
+    await session.ask(Open, queue, "orders", write=True, interests=(wanted,))
+    message = Message(MessageId(b"m" * 16), b"x", router.clock(), {"kind": "EXPRESS"})
+    await session.ask(Send, queue, message)
+    [group] = router.broker.shard.shared.queues[queue].apps[""].groups
+    group.stats.sampled, group.stats.failures[Failure.NAME] = 20, 19
+    sampling.rows.behind(8)
+    [found] = sampling.rows.undecided()
+    assert (found.expression, found.failure, found.share) == ("kind == EXPRESS", "NAME", 0.95)
+    group.stats.matched = 1
+    assert sampling.rows.undecided() == []

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from headgate.core.model.queue_uri import SCHEME
 from headgate.core.model.value import EMPTY
+from headgate.errors import ExpressionError
+from headgate.expr.explain import explain
 from headgate.server.desk.answers import AppRow, DomainRow, Level, Point, Sentence, SessionRow
 
 APPEAR_SECONDS = 5.0
@@ -24,6 +28,7 @@ LATE_SECONDS = 0.1
 BUSY = 0.9
 RETURNED_SHARE = 0.05
 DISK_FREE = 0.1
+CLOCK_SECONDS = 5.0
 HAPPENED_MAX = 5
 
 HAPPENED = {
@@ -81,6 +86,20 @@ class Happened:
 
 
 @dataclass(frozen=True, slots=True)
+class UndecidedGroup:
+    """A group whose expression has no value for most messages, and is never true."""
+
+    queue: str
+    domain: str
+    app: str
+    expression: str
+    share: float
+    """Of the messages that it was sampled on."""
+    failure: str
+    """What it has most often instead of a value."""
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """What conditions are looked for in."""
 
@@ -94,6 +113,9 @@ class Moment:
     """Those that are nearly full."""
     happened: Mapping[str, Happened] = EMPTY
     """What has happened lately, by its kind and what it is about."""
+    undecided: Sequence[UndecidedGroup] = ()
+    clock_ahead: float = 0.0
+    """How far the machine's clock is ahead of the router's."""
     disk_free: float = 1.0
     """The part of the disk with the state directory that is free."""
 
@@ -144,6 +166,7 @@ def findings(moment: Moment) -> Iterator[Finding]:
         )
     yield from _slow(moment)
     yield from _behind(moment)
+    yield from _undecided(moment)
     yield from _full(moment)
     yield from _happened(moment)
     yield from _machine(moment)
@@ -227,6 +250,31 @@ def _behind(moment: Moment) -> Iterator[Finding]:
             )
 
 
+def _undecided(moment: Moment) -> Iterator[Finding]:
+    for each in moment.undecided:
+        text = f"{each.failure} for {each.share:.0%} of the messages, and never true"
+        advice = next(iter(warnings_of(each.expression)), "")
+        where = f"{each.queue.removeprefix(SCHEME)}{' · ' if each.app else ''}{each.app}"
+        yield Finding(
+            "warning",
+            "undecided",
+            f"{each.queue} {each.app} {each.expression}",
+            f"{each.expression} cannot be decided",
+            f"{where}: {text}{'; ' if advice else ''}{advice}",
+            f"/playground?queue={each.queue}&app={each.app}",
+            f"headgate expr check '{each.expression}'",
+        )
+
+
+@lru_cache(256)
+def warnings_of(expression: str) -> tuple[str, ...]:
+    """What `expr check` says of an expression that was taken."""
+    try:
+        return explain(expression).warnings
+    except ExpressionError:  # the router's limits are wider than the usual ones
+        return ()
+
+
 def _full(moment: Moment) -> Iterator[Finding]:
     for row in moment.domains:
         yield Finding(
@@ -289,6 +337,16 @@ def _machine(moment: Moment) -> Iterator[Finding]:
             f"{point.returned:,.0f} of {point.delivered:,.0f} deliveries a second come back",
             "/domains",
             "headgate top",
+        )
+    if abs(moment.clock_ahead) > CLOCK_SECONDS:
+        yield Finding(
+            "warning",
+            "clock",
+            "machine",
+            "The machine's clock has jumped",
+            f"by {moment.clock_ahead:+,.0f} s; the router goes on with its own until a restart",
+            "/facts",
+            "headgate check",
         )
     if moment.disk_free < DISK_FREE:
         yield Finding(

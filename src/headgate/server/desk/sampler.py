@@ -179,6 +179,8 @@ class Sampler:
                 self._router.journal is not None,
                 self.rows.full_domains(SHOWN),
                 self.lately.happened(now),
+                self.rows.undecided(),
+                time.time() - now,
                 self._disk_free(),
             )
             self.sentences = self._attention.sentences(findings(moment), now)
