@@ -307,7 +307,7 @@ def _joined(messages: DataFrame, by_queue: Subjects, shapes: Mapping[Tree, int])
             held = [each[place] if place < len(each) else None for each in lists]
             columns[f"{letter}{place}"] = pa.array(held, kind)
     session, source, flat = messages.sparkSession, in_map(), _flat(tuple(shapes))
-    told = messages.select(
+    flattened = messages.select(
         "number",
         F.floor(F.col("at") / 3600).cast("bigint").alias("hour"),
         "queue",
@@ -319,7 +319,7 @@ def _joined(messages: DataFrame, by_queue: Subjects, shapes: Mapping[Tree, int])
     )
     wanted = F.broadcast(session.createDataFrame(pa.table(columns)))
     is_open = F.col("until").isNull() | (F.col("number") < F.col("until"))
-    pairs = told.join(wanted, "queue").where((F.col("number") >= F.col("since")) & is_open)
+    pairs = flattened.join(wanted, "queue").where((F.col("number") >= F.col("since")) & is_open)
     answer = _answered(tuple(shapes), id(SparkContext._gateway))
     answers = pairs.select("hour", "subject", answer.alias("answer"))
     counts = answers.groupBy("hour", "subject").agg(

@@ -104,20 +104,20 @@ def beside(
     over = threading.Event()
 
     def looks() -> None:
-        told = ""
+        printed = ""
         is_last = False
         while not is_last:
             is_last = over.wait(pause)
             try:
                 mirror.follow()
-                told = ""
+                printed = ""
             except Overtaken:
                 pass
             except Exception as error:
                 failed("iceberg")
-                if reason(error) != told:
-                    told = reason(error)
-                    print(f"headgate: the Iceberg tables are behind: {told}", file=sys.stderr)
+                if reason(error) != printed:
+                    printed = reason(error)
+                    print(f"headgate: the Iceberg tables are behind: {printed}", file=sys.stderr)
 
     thread = threading.Thread(target=looks, name="iceberg")
     thread.start()
