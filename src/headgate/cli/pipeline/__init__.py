@@ -34,7 +34,7 @@ from headgate.cli.lazy import LazyGroup
         ),
         "check": (
             "headgate.cli.pipeline.tables",
-            "See whether the tables add up: with the facts, with each other, and without gaps.",
+            "See whether the tables add up: facts, each other, no gaps.",
         ),
         "stop": (
             "headgate.cli.pipeline.tables",

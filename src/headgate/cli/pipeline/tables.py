@@ -225,7 +225,7 @@ def stop(place: Place) -> None:
 def check(
     ctx: click.Context, everything: bool, place: Place, spark: Spark, output: Mapping[str, Any]
 ) -> None:
-    """See whether the tables add up: with the facts, with each other, and without gaps.
+    """See whether the tables add up: facts, each other, no gaps.
 
     Exits with 3 if something does not.
     """
