@@ -250,6 +250,14 @@ def test_the_rest_is_as_described(busy: Busy) -> None:
     assert busy.operator.get("me")["operator"]
 
 
+def test_the_pipeline_is_asked_how_it_is_doing(busy: Busy) -> None:
+    found = busy.look.get("pipeline")
+    assert (found["known"], found["facts_in_tables"]) == (True, 0)
+    assert found["facts_in_journal"] >= 0
+    assert found["tables"].endswith("state/tables")
+    assert busy.look.get("pipeline")["at"] == found["at"], "asked again only after a while"
+
+
 def test_settings_hide_secrets_and_show_what_was_changed_first(busy: Busy) -> None:
     found = busy.look.get("settings")
     rows = {row["key"]: row for row in found["rows"]}
