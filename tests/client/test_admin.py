@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from headgate.client import admin
-from headgate.client.admin import ROWS, AdminPort, Event, token_of
+from headgate.client.admin import ROWS, AdminPort, Event, Tls, token_of
 from headgate.errors import ConfigError, NoRouter, NotAllowed, NotARouter, RouterError
 from tests.support.certificates import make_certificate
 from tests.support.scripted_router import Scripted
@@ -185,9 +185,9 @@ def test_a_port_with_tls_is_who_has_the_certificate(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other, _ = make_certificate(tmp_path / "other")
     with streaming((certificate, key)) as url:
-        assert next(AdminPort(url, ca=certificate).events("/events")).kind == "tick"
-        for trusted in (other, None):
+        assert next(AdminPort(url, tls=Tls(str(certificate))).events("/events")).kind == "tick"
+        for trusted in (Tls(str(other)), None):
             with pytest.raises(NoRouter, match=r"(?i)certificate"):
-                next(AdminPort(url, ca=trusted).events("/events"))
-    with pytest.raises(ConfigError, match="the certificate"):
-        next(AdminPort(url, ca=tmp_path / "nothing").events("/events"))
+                next(AdminPort(url, tls=trusted).events("/events"))
+        with pytest.raises(ConfigError, match="the files for TLS cannot be used"):
+            AdminPort(url, tls=Tls(str(tmp_path / "nothing")))

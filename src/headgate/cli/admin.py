@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from headgate.client.admin import AdminPort, Event
+from headgate.client.admin import AdminPort, Event, Tls
 from headgate.errors import NoRouter, NotAllowed, NotARouter, RouterError
 
 API = "/api/v1"
@@ -28,8 +28,9 @@ class Admin:
 
     def __init__(self, url: str, token: str | None = None, ca: Path | None = None) -> None:
         self.url = url
-        self._asking = AdminPort(url, token, answer_seconds=ANSWER_SECONDS, ca=ca)
-        self._acting = AdminPort(url, token, answer_seconds=ACTION_SECONDS, ca=ca)
+        tls = None if ca is None else Tls(str(ca))
+        self._asking = AdminPort(url, token, answer_seconds=ANSWER_SECONDS, tls=tls)
+        self._acting = AdminPort(url, token, answer_seconds=ACTION_SECONDS, tls=tls)
 
     def get(self, path: str, **query: object) -> dict[str, Any]:
         """What the API says at a path."""

@@ -51,6 +51,27 @@ TOKEN, TOKEN_FILE = "HEADGATE_ADMIN__TOKEN", "HEADGATE_TOKEN_FILE"
 """Variables with the token, and with the path of a file that has it."""
 
 
+class Tls(NamedTuple):
+    """Files for TLS, where the system's authorities will not do, or a client shows who it is."""
+
+    ca: str = ""
+    """Of the authorities that the router's certificate must be of; empty for the system's."""
+    certificate: str = ""
+    key: str = ""
+    """Of the client; the key may be in the file of the certificate."""
+
+    def context(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.ca or None)
+            if self.certificate:
+                context.load_cert_chain(self.certificate, self.key or None)
+        except (OSError, ssl.SSLError) as error:
+            why = error.strerror or str(error)
+            named = ", ".join(each for each in self if each)
+            raise ConfigError(f"the files for TLS cannot be used ({named}): {why}") from None
+        return context
+
+
 class Event(NamedTuple):
     """What a stream of the admin port sends: its kind, and what its JSON says."""
 
@@ -59,8 +80,7 @@ class Event(NamedTuple):
 
 
 class AdminPort:
-    """Asked until it answers or patience is at its end. With `ca`, a port with TLS is whoever has
-    that certificate or is signed by it, whatever the name; without, whom the machine trusts."""
+    """Asked until it answers or patience is at its end."""
 
     def __init__(
         self,
@@ -68,10 +88,10 @@ class AdminPort:
         token: str | None = None,
         *,
         answer_seconds: float = ANSWER_SECONDS,
-        ca: Path | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self.url = url.rstrip("/")
-        self._ca = ca
+        self._tls = tls.context() if tls is not None and url.startswith("https:") else None
         self._answer_seconds = answer_seconds
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
         try:
@@ -149,9 +169,7 @@ class AdminPort:
         host = self._parts.hostname
         assert host is not None, "a URL without a host was refused"
         if self._parts.scheme == "https":
-            return http.client.HTTPSConnection(
-                host, self._port, timeout=seconds, context=_context(self._ca)
-            )
+            return http.client.HTTPSConnection(host, self._port, timeout=seconds, context=self._tls)
         return http.client.HTTPConnection(host, self._port, timeout=seconds)
 
     def _once(
@@ -193,15 +211,6 @@ class AdminPort:
         return NotARouter(
             f"what answers at {self.url} is not the admin port of a router that can do this"
         )
-
-
-def _context(ca: Path | None) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=None if ca is None else str(ca))
-    except OSError as error:
-        raise ConfigError(f"the certificate {ca}: {error.strerror or error}") from None
-    context.check_hostname = ca is None
-    return context
 
 
 def _events(lines: http.client.HTTPResponse) -> Iterator[Event]:
