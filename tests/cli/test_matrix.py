@@ -80,6 +80,7 @@ ASKING = {
     "service ls": case(is_silent=True),
     "service show": case("ab", code=1),
     "domain aside": case("work/jobs"),
+    "domain poison": case(is_silent=True),
     "expr compare": case("{folder}/set.jsonl {folder}/set.jsonl --domain work"),
     "drain": case("--yes", acts=True),
     "undrain": case(acts=True),

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -95,6 +99,24 @@ def test_a_session_is_relieved_of_the_oldest(router: CliRouter) -> None:
         done = router.run("session", "trim", number, "--yes", "--json", HEADGATE_TOKEN=OPERATOR)
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout)["count"] > 0
+
+
+def test_watching_ends_quietly_with_ctrl_c(router: CliRouter) -> None:
+    environ = {name: text for name, text in router.environ.items() if text is not None}
+    program = [sys.executable, "-u", "-c", "from headgate.cli import main; main()"]
+    process = subprocess.Popen(
+        [*program, "session", "ls", "--watch", "0.2", "--columns", "name", "--no-header"],
+        env=os.environ | environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for _ in range(3):
+        assert process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (130, "")
 
 
 def test_all_pages_are_listed_once(router: CliRouter) -> None:

@@ -117,7 +117,7 @@ SECTIONS: Mapping[str, Lazy] = {
     sections=SECTIONS,
     hidden={"queues": "queue"},
     hints={"help": "--help", "list": "ls", "start": "serve", "status": "top", "subscribe": "sub"},
-    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+    context_settings={"max_content_width": 100},
 )
 @click.version_option(package_name="headgate", message="headgate %(version)s")
 @click.option("--debug", is_flag=True, envvar="HEADGATE_DEBUG", help="Show tracebacks of errors.")

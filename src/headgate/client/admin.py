@@ -51,13 +51,6 @@ TOKEN, TOKEN_FILE = "HEADGATE_ADMIN__TOKEN", "HEADGATE_TOKEN_FILE"
 """Variables with the token, and with the path of a file that has it."""
 
 
-class Event(NamedTuple):
-    """What a stream of the admin port sends: its kind, and what its JSON says."""
-
-    kind: str
-    content: Any
-
-
 class Tls(NamedTuple):
     """Files for TLS, where the system's authorities will not do, or a client shows who it is."""
 
@@ -77,6 +70,13 @@ class Tls(NamedTuple):
             named = ", ".join(each for each in self if each)
             raise ConfigError(f"the files for TLS cannot be used ({named}): {why}") from None
         return context
+
+
+class Event(NamedTuple):
+    """What a stream of the admin port sends: its kind, and what its JSON says."""
+
+    kind: str
+    content: Any
 
 
 class AdminPort:

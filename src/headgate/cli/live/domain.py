@@ -26,6 +26,7 @@ HERE = "headgate.cli.live.domain"
         "ls": (HERE, "Print the domains, and what their queues hold."),
         "show": (HERE, "Print a domain, with its queues in memory."),
         "aside": (HERE, "Print messages that nobody wants, and why."),
+        "poison": (HERE, "Print messages that were given up lately."),
     },
 )
 def domain() -> None:
@@ -73,6 +74,31 @@ def show(name: str, asked: Asked, as_json: bool) -> None:
         for row in found["rows"]
     ]
     print_page(found["row"], {"queues": queues})
+
+
+@click.command()
+@list_options(
+    Column("at", show=moment),
+    Column("queue"),
+    Column("app"),
+    Column("message"),
+    Column("attempts", show=count, is_number=True),
+)
+@router_options
+@click.pass_context
+def poison(ctx: click.Context, listing: Listing, asked: Asked) -> None:
+    """Print messages that were given up lately.
+
+    Sessions were lost with them too often, so nobody is given them any more. The journal has older
+    ones. Exits with 3 if there are some.
+    """
+    admin = asked.admin()
+
+    def rows() -> Iterator[Mapping[str, Any]]:
+        for fact in admin.get("/facts", kind="Poisoned", limit=100)["rows"]:
+            yield {"at": fact["at"], **fact["fields"]}
+
+    ctx.exit(3 if listing.show(rows) else 0)
 
 
 @click.command()
