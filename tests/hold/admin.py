@@ -144,6 +144,90 @@ def case(
     return Case("admin", name, sent, play, frozenset(covers), crowd, is_quick=quick, shares=shares)
 
 
+def expression(text: str) -> Callable[[], bytes]:
+    asked = {"expression": text, "domain": "work", "queue": "bmq://work/q", "priority": 5}
+    return lambda: json.dumps(asked).encode()
+
+
+def sets(count: int) -> bytes:
+    some = [{"expression": f"x == {n}", "priority": n} for n in range(count)]
+    return json.dumps({"domain": "work", "before": some, "after": some}).encode()
+
+
+async def many_patterns(stage: Stage) -> None:
+    listener = await stage.resp()
+    for first in range(0, 10_000, 1000):
+        names = [b"pattern.%d.*" % n for n in range(first, first + 1000)]
+        await listener.ask(b"PSUBSCRIBE", *names)
+    for number in range(1000):
+        await (await stage.resp()).ask(b"PUBLISH", b"pattern.%d.x" % number, b"m")
+    await asyncio.sleep(2)  # until they are counted
+
+
+API = "/api/v1"
+QUEUE = f"{API}/domains/{{domain}}/queues/{{queue}}"
+DEEP = "(" * 60 + "x == 1" + ")" * 60
+
+
+def looked(
+    path: str,
+    sent: str,
+    prepare: Callable[[Stage], object] = nothing,
+    *,
+    covers: str = "",
+    quick: bool = False,
+) -> Case:
+    """A path of the API."""
+    is_small = prepare is nothing
+    play = asked("GET", f"{API}/{path}", prepare=prepare)
+    name = covers or f"{API}/{path.partition('?')[0]}"
+    return case(f"{API}/{path}", sent, play, name, shares=is_small, quick=quick)
+
+
+def tried(
+    path: str,
+    sent: str,
+    body: Callable[[], bytes],
+    prepare: Callable[[Stage], object] = nothing,
+) -> Case:
+    """A question to the API."""
+    play = asked("POST", f"{API}/{path}", body, prepare)
+    shares = prepare is nothing
+    return case(f"{API}/{path}, {sent}", sent, play, f"{API}/{path}", shares=shares)
+
+
+DESK_CASES = [
+    looked("sessions", "2,000 sessions", many_sessions, quick=True),
+    looked("sessions?sort=subscriptions&q=127", "2,000 sessions", many_sessions),
+    looked("sessions/1", "one", covers=f"{API}/sessions/{{session}}"),
+    looked("series?span=86400", "all series"),
+    looked("attention", "a look"),
+    looked("domains", f"{QUEUES:,} queues", many_queues),
+    looked("domains/work", f"{QUEUES:,} queues", many_queues, covers=f"{API}/domains/{{domain}}"),
+    looked("domains/work/queues/q", "10,000 subscriptions", many_subscriptions, covers=QUEUE),
+    looked(
+        "domains/work/queues/q/aside?app=",
+        "10,000 subscriptions",
+        many_subscriptions,
+        covers=f"{QUEUE}/aside",
+    ),
+    looked("channels", "1,000 channels", many_patterns),
+    looked("patterns?sort=matched", "10,000 patterns", many_patterns),
+    looked("services", "none"),
+    looked("queues/bmq://work/none", "none", covers=f"{API}/queues/{{name:path}}"),
+    looked("recent?queue=bmq://work/q", "none"),
+    looked("facts?limit=500", "all"),
+    looked("settings", "all"),
+    looked("journal", "a journal"),
+    looked("me", "a look"),
+    tried("expression", "deep", expression(DEEP)),
+    tried("expression", "10,000 subscriptions", expression("x == 1"), many_subscriptions),
+    tried("explain", "10,000 subscriptions", lambda: question(10), many_subscriptions),
+    tried("expressions/compare", "two sets of 200", lambda: sets(200)),
+    case("/logout", "nobody", asked("POST", "/logout", lambda: b"{}"), "/logout", shares=True),
+]
+
+
 SEGMENT = "/journal/segments/{name}"
 STAGE = "/sinks/{sink}/{batch}/{partition}/{attempt}"
 COMMIT = "/sinks/{sink}/{batch}/commit"
@@ -256,6 +340,19 @@ CASES = [
         asked("DELETE", "/queues", lambda: json.dumps({"queue": "bmq://work/none"}).encode()),
         "/queues",
         shares=True,
+    ),
+    *DESK_CASES,
+    case(
+        f"{API}/live",
+        "40 streams that nobody reads",
+        silent(40, admin_request("GET", f"{API}/live")),
+        f"{API}/live",
+    ),
+    case(
+        f"{API}/tail",
+        "10 streams that nobody reads",
+        silent(10, admin_request("GET", f"{API}/tail")),
+        f"{API}/tail",
     ),
     case("/sinks", "500 sinks", asked("GET", "/sinks?sort=sink", prepare=many_sinks), "/sinks"),
     case(

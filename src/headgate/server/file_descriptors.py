@@ -7,7 +7,7 @@ import resource
 
 from headgate.server.config import Config, Listen
 
-DESCRIPTORS_RESERVED = 128
+DESCRIPTORS_RESERVED = 192
 """File descriptors for other things than sessions: the store, the admin port, the log."""
 
 logger = logging.getLogger("headgate")

@@ -184,3 +184,12 @@ def test_ten_actions_a_second_are_enough(acted: Busy) -> None:
     ]
     assert 429 in codes
     assert codes[0] == 200
+
+
+def test_streams_end_when_the_router_stops(acted: Busy) -> None:
+    with acted.look.stream("live") as live, acted.look.stream("tail") as tail:
+        live.next("tick")
+        tail.next("skipped")
+        assert acted.served.stop(signal.SIGTERM) == 0
+        with pytest.raises(AssertionError, match="the stream was ended"):
+            live.next("never")

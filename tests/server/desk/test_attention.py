@@ -5,11 +5,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from headgate.server.desk.answers import AppRow, Point, SessionRow
+from headgate.server.desk.answers import AppRow, DomainRow, Point, SessionRow
 from headgate.server.desk.attention import (
     Attention,
     Finding,
+    Happened,
     Moment,
+    UndecidedGroup,
     findings,
     in_bytes,
     in_words,
@@ -54,6 +56,21 @@ APP = AppRow(
     stuck=False,
     oldest_at=1.0,
 )
+FULL = DomainRow(
+    domain="orders",
+    mode="priority",
+    apps=[],
+    queues=1,
+    opened=1,
+    messages=7,
+    bytes=8,
+    capacity="full",
+    max_messages=None,
+    max_bytes=None,
+    domain_max_messages=7,
+    domain_max_bytes=None,
+)
+UNDECIDED = UndecidedGroup("bmq://orders/q", "orders", "shipping", "kind == EXPRESS", 1.0, "NAME")
 FINDING = Finding("warning", "kind", "key", "title", "text", "/", "headgate top")
 
 
@@ -126,6 +143,37 @@ def test_many_conditions_are_not_many_sentences() -> None:
             replace(CALM, point=Point(loop_lag=0.25)),
             "The event loop is late",
             "by 250 ms: something holds everybody up",
+        ),
+        (
+            replace(CALM, domains=[FULL]),
+            "orders is full",
+            "7 messages, 8 B; what comes beyond its quota is refused",
+        ),
+        (
+            replace(CALM, happened={"x": Happened("limit", "sessions", 1234, 7.0)}),
+            "The limit sessions was reached",
+            "1,234 times in the last ten minutes",
+        ),
+        (
+            replace(CALM, point=Point(delivered=100.0, returned=6.0)),
+            "Consumers give much back",
+            "6 of 100 deliveries a second come back",
+        ),
+        (
+            replace(CALM, undecided=[UNDECIDED]),
+            "kind == EXPRESS cannot be decided",
+            "orders/q · shipping: NAME for 100% of the messages, and never true; kind and EXPRESS"
+            ' are both property names; quotes make a text: kind == "EXPRESS"',
+        ),
+        (
+            replace(CALM, clock_ahead=-3600.0),
+            "The machine's clock has jumped",
+            "by -3,600 s; the router goes on with its own until a restart",
+        ),
+        (
+            replace(CALM, disk_free=0.05),
+            "The disk is nearly full",
+            "5% of the disk with the state directory is free",
         ),
         (
             replace(CALM, point=Point(busy=0.95)),

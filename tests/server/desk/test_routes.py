@@ -24,6 +24,28 @@ def test_the_stream_has_a_tick_a_second(busy: Busy) -> None:
     assert faults(second, {"$ref": "#/components/schemas/Tick"}, DOCUMENT) == []
 
 
+def test_a_stream_that_is_cut_makes_room(busy: Busy) -> None:
+    """Sixty come and go, of whom 32 may look at once."""
+    with busy.look.stream("live") as events:
+        for _ in range(2):
+            streams = [busy.look.stream("live") for _ in range(30)]
+            for each in streams:
+                each.__enter__()
+            for each in streams:
+                each.__exit__(None, None, None)
+            end = time.monotonic() + 60
+            while events.next("tick")["viewers"] > 1:
+                assert time.monotonic() < end
+
+
+def test_facts_come_with_the_stream_if_they_are_asked_for(busy: Busy) -> None:
+    with busy.look.stream("live?facts=true") as events:
+        events.next("tick")
+        busy.redis("CLIENT SETNAME seen").close()
+        found = events.next("fact")
+    assert found["kind"] in ("SessionOpened", "SessionClosed", "AdminActed")
+
+
 def test_series_are_columns(busy: Busy) -> None:
     found = busy.look.get("series?names=sessions,published&span=60")
     assert set(found) == {"at", "sessions", "published"}

@@ -12,6 +12,7 @@ async def test_a_viewer_that_sleeps_has_the_two_newest_ticks() -> None:
     viewers = Viewers()
     stream = viewers.stream()
     assert await anext(stream) == RETRY
+    assert not viewers.want_facts
     for number in range(1000):
         viewers.send(b"tick %d\n\n" % number)
     assert [await anext(stream), await anext(stream)] == [b"tick 998\n\n", b"tick 999\n\n"]
@@ -53,3 +54,15 @@ async def test_all_have_the_same_bytes_and_end_together() -> None:
     assert await asyncio.gather(*map(rest, streams)) == [[]] * VIEWERS_MAX
     with pytest.raises(Refusal, match="the router stops"):
         viewers.check_room()
+
+
+async def test_who_wants_facts_has_them_before_the_tick() -> None:
+    viewers = Viewers()
+    plain, curious = viewers.stream(), viewers.stream(wants_facts=True)
+    for stream in (plain, curious):
+        await anext(stream)
+    assert viewers.want_facts
+    viewers.send(b"tick\n\n", b"fact\n\n")
+    assert [await anext(plain), await anext(curious)] == [b"tick\n\n", b"fact\n\ntick\n\n"]
+    for stream in (plain, curious):
+        await stream.aclose()  # type: ignore[attr-defined]

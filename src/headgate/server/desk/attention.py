@@ -7,10 +7,15 @@ ceased, so that it does not flicker.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from headgate.server.desk.answers import AppRow, Level, Point, Sentence, SessionRow
+from headgate.core.model.queue_uri import SCHEME
+from headgate.core.model.value import EMPTY
+from headgate.errors import ExpressionError
+from headgate.expr.explain import explain
+from headgate.server.desk.answers import AppRow, DomainRow, Level, Point, Sentence, SessionRow
 
 APPEAR_SECONDS = 5.0
 STAY_SECONDS = 15.0
@@ -21,6 +26,38 @@ BEHIND_MESSAGES = 100
 JOURNAL_LAG = 100_000
 LATE_SECONDS = 0.1
 BUSY = 0.9
+RETURNED_SHARE = 0.05
+DISK_FREE = 0.1
+CLOCK_SECONDS = 5.0
+HAPPENED_MAX = 5
+
+HAPPENED = {
+    "limit": (
+        "The limit {about} was reached",
+        "{count} times in the last ten minutes",
+        "/facts?kind=LimitReached",
+        "headgate config show",
+    ),
+    "handshakes": (
+        "Handshakes fail",
+        "{count} in the last ten minutes, lately: {about}",
+        "/facts",
+        "headgate check",
+    ),
+    "drift": (
+        "A service disagrees about its queues",
+        "service {about}, {count} times in the last ten minutes",
+        "/services",
+        "headgate service ls",
+    ),
+    "poisoned": (
+        "Messages were given up in {about}",
+        "{count} in the last ten minutes: consumers were lost with them too often",
+        "/facts?kind=Poisoned",
+        "headgate domain poison",
+    ),
+}
+"""Title, text, link and command of what is counted from facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +76,30 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Happened:
+    """Something that happened, perhaps several times."""
+
+    kind: str
+    about: str
+    count: int
+    first: float
+
+
+@dataclass(frozen=True, slots=True)
+class UndecidedGroup:
+    """A group whose expression has no value for most messages, and is never true."""
+
+    queue: str
+    domain: str
+    app: str
+    expression: str
+    share: float
+    """Of the messages that it was sampled on."""
+    failure: str
+    """What it has most often instead of a value."""
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """What conditions are looked for in."""
 
@@ -48,6 +109,15 @@ class Moment:
     slow: Sequence[SessionRow]
     apps: Sequence[AppRow]
     has_journal: bool
+    domains: Sequence[DomainRow] = ()
+    """Those that are nearly full."""
+    happened: Mapping[str, Happened] = EMPTY
+    """What has happened lately, by its kind and what it is about."""
+    undecided: Sequence[UndecidedGroup] = ()
+    clock_ahead: float = 0.0
+    """How far the machine's clock is ahead of the router's."""
+    disk_free: float = 1.0
+    """The part of the disk with the state directory that is free."""
 
 
 class Attention:
@@ -96,6 +166,9 @@ def findings(moment: Moment) -> Iterator[Finding]:
         )
     yield from _slow(moment)
     yield from _behind(moment)
+    yield from _undecided(moment)
+    yield from _full(moment)
+    yield from _happened(moment)
     yield from _machine(moment)
 
 
@@ -177,6 +250,62 @@ def _behind(moment: Moment) -> Iterator[Finding]:
             )
 
 
+def _undecided(moment: Moment) -> Iterator[Finding]:
+    for each in moment.undecided:
+        text = f"{each.failure} for {each.share:.0%} of the messages, and never true"
+        advice = next(iter(warnings_of(each.expression)), "")
+        where = f"{each.queue.removeprefix(SCHEME)}{' · ' if each.app else ''}{each.app}"
+        yield Finding(
+            "warning",
+            "undecided",
+            f"{each.queue} {each.app} {each.expression}",
+            f"{each.expression} cannot be decided",
+            f"{where}: {text}{'; ' if advice else ''}{advice}",
+            f"/playground?queue={each.queue}&app={each.app}",
+            f"headgate expr check '{each.expression}'",
+        )
+
+
+@lru_cache(256)
+def warnings_of(expression: str) -> tuple[str, ...]:
+    """What `expr check` says of an expression that was taken."""
+    try:
+        return explain(expression).warnings
+    except ExpressionError:  # the router's limits are wider than the usual ones
+        return ()
+
+
+def _full(moment: Moment) -> Iterator[Finding]:
+    for row in moment.domains:
+        yield Finding(
+            "error" if row.capacity == "full" else "warning",
+            "quota",
+            row.domain,
+            f"{row.domain} is {'full' if row.capacity == 'full' else 'nearly full'}",
+            f"{row.messages:,} messages, {in_bytes(row.bytes)}; what comes beyond its quota is"
+            " refused",
+            f"/domains?domain={row.domain}",
+            f"headgate domain show {row.domain}",
+        )
+
+
+def _happened(moment: Moment) -> Iterator[Finding]:
+    """What was counted from facts, in words."""
+    for each in list(moment.happened.values())[:HAPPENED_MAX]:
+        title, text, link, command = HAPPENED[each.kind]
+        fields = {"about": each.about, "count": f"{each.count:,}"}
+        yield Finding(
+            "warning",
+            each.kind,
+            each.about,
+            title.format(**fields),
+            text.format(**fields),
+            link,
+            command,
+            each.first,
+        )
+
+
 def _machine(moment: Moment) -> Iterator[Finding]:
     point = moment.point
     if moment.has_journal and point.journal_lag > JOURNAL_LAG:
@@ -198,6 +327,36 @@ def _machine(moment: Moment) -> Iterator[Finding]:
             f"by {point.loop_lag * 1000:.0f} ms: something holds everybody up",
             "/",
             "headgate top",
+        )
+    if point.delivered > 1 and point.returned > RETURNED_SHARE * point.delivered:
+        yield Finding(
+            "warning",
+            "returned",
+            "all",
+            "Consumers give much back",
+            f"{point.returned:,.0f} of {point.delivered:,.0f} deliveries a second come back",
+            "/domains",
+            "headgate top",
+        )
+    if abs(moment.clock_ahead) > CLOCK_SECONDS:
+        yield Finding(
+            "warning",
+            "clock",
+            "machine",
+            "The machine's clock has jumped",
+            f"by {moment.clock_ahead:+,.0f} s; the router goes on with its own until a restart",
+            "/facts",
+            "headgate check",
+        )
+    if moment.disk_free < DISK_FREE:
+        yield Finding(
+            "error",
+            "disk",
+            "state",
+            "The disk is nearly full",
+            f"{moment.disk_free:.0%} of the disk with the state directory is free",
+            "/settings",
+            "headgate check",
         )
     if point.busy > BUSY:
         yield Finding(

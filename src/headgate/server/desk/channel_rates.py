@@ -16,6 +16,8 @@ from headgate.server.desk.asking import shown_bytes
 
 SECONDS = 10
 CHANNELS_MAX = 1000
+NAME_BYTES = 256
+"""A channel with a longer name is not shown: ten seconds of them would be much."""
 PATTERNS_SHOWN = 10
 
 
@@ -42,7 +44,8 @@ class ChannelRates:
 
     def observe(self, counted: Iterable[ChannelCounted]) -> None:
         """What the core counted in a second: the busiest of it."""
-        second = nlargest(CHANNELS_MAX, counted, key=lambda each: each.published)
+        short = (each for each in counted if len(each.channel) <= NAME_BYTES)
+        second = nlargest(CHANNELS_MAX, short, key=lambda each: each.published)
         self._seconds.append(second)
         self._sums = None
         self.has_counted = self.has_counted or bool(second)

@@ -19,9 +19,11 @@ from headgate.server.desk.more_routes import MORE_PATHS
 from headgate.server.desk.operating import Operating
 from headgate.server.desk.routes import PATHS, routes
 from headgate.server.desk.sampler import Sampler
+from headgate.server.desk.service_rows import KINDS as SERVICE_KINDS
 from headgate.server.desk.service_rows import ServiceRows
 from headgate.server.desk.tail import Tails
 from headgate.server.router import VERSION, Router
+from headgate.server.state_directory import is_durable
 
 QUESTIONS_PER_SECOND = 20
 """Expressions that are tried and messages that are explained, for all who ask together: each may
@@ -61,7 +63,6 @@ class Desk:
         self.services = ServiceRows(router)
         self.tails = Tails(router)
         self._sampler: Sampler | None = None
-        router.watch(self.services.observe)
 
     @property
     def sampler(self) -> Sampler:
@@ -98,8 +99,14 @@ class Desk:
         """Sample the router, which was started, until the end of the block."""
         recent = self.started().desk.recent
         sampler = Sampler(
-            self.router, self._metrics, version=VERSION, stage=self._stage, recent=recent
+            self.router,
+            self._metrics,
+            version=VERSION,
+            stage=self._stage,
+            recent=recent,
+            directory=self.started().directory if is_durable(self.started()) else None,
         )
+        sampler.observers.add(SERVICE_KINDS, self.services.take)
         sampler.every_second += [self.journal.pass_second, self.tails.pass_second]
         self._sampler = sampler
         try:

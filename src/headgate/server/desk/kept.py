@@ -44,15 +44,14 @@ class KeptFacts:
         """Not kept, as there were too many in one second."""
         self._second = 0
 
-    def observe(self, facts: Sequence[Fact]) -> None:
-        for fact in facts:
-            if type(fact) in LEVELS:
-                if self._second >= FACTS_PER_SECOND:
-                    self.skipped += 1
-                    continue
-                self._second += 1
-                self.last += 1
-                self._rows.append((self.last, fact))
+    def take(self, fact: Fact) -> None:
+        """Keep a fact of a kind that has a level."""
+        if self._second >= FACTS_PER_SECOND:
+            self.skipped += 1
+            return
+        self._second += 1
+        self.last += 1
+        self._rows.append((self.last, fact))
 
     def pass_second(self) -> None:
         self._second = 0
@@ -132,14 +131,10 @@ class RecentMessages:
         self._by_domain: dict[str, deque[RecentMessage]] = {}
         self._second: dict[str, int] = {}
 
-    def observe(self, facts: Sequence[Fact]) -> None:
-        if not self._kept:
+    def take(self, fact: f.Accepted) -> None:
+        """Keep a message, if it has properties and there is room for it in this second."""
+        if not fact.properties or not self._kept:
             return
-        for fact in facts:
-            if type(fact) is f.Accepted and fact.properties:
-                self._keep(fact)
-
-    def _keep(self, fact: f.Accepted) -> None:
         domain = domain_of(fact.queue)
         count = self._second.get(domain, 0)
         if not domain or count >= RECENT_PER_SECOND:

@@ -6,6 +6,7 @@ with what they take, from which ``docs/reference/openapi.json`` is written.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from heapq import nlargest
@@ -117,12 +118,12 @@ def _endpoint(desk: Desk, path: Path) -> Callable[[Request], Awaitable[Response]
 
 
 async def live(desk: Desk, request: Request) -> Response:
-    """One ``tick`` a second."""
+    """One ``tick`` a second, and with `facts` a ``fact`` for each that is worth a line."""
+    wants_facts = Asked(request, "facts").flag("facts")
     viewers = desk.sampler.viewers
     viewers.check_room()
-    return StreamingResponse(
-        viewers.stream(), media_type=EVENTS, headers={"cache-control": "no-store"}
-    )
+    stream = viewers.stream(wants_facts=wants_facts)
+    return StreamingResponse(stream, media_type=EVENTS, headers={"cache-control": "no-store"})
 
 
 async def series(desk: Desk, request: Request) -> dict[str, list[float]]:
@@ -347,7 +348,8 @@ async def facts(desk: Desk, request: Request) -> FactsAnswer:
 
 async def settings(desk: Desk, request: Request) -> SettingsAnswer:
     """The configuration in effect."""
-    return settings_page(desk.started(), desk.latest(), desk.version)
+    # To read what every key means takes a while, the first time.
+    return await asyncio.to_thread(settings_page, desk.started(), desk.latest(), desk.version)
 
 
 async def journal(desk: Desk, request: Request) -> JournalAnswer:
@@ -367,7 +369,7 @@ async def me(desk: Desk, request: Request) -> MeAnswer:
 
 PAGE = ("limit", "offset")
 PATHS = [
-    Path("/live", live, events=True),
+    Path("/live", live, "facts", events=True),
     Path("/series", series, "names", "span"),
     Path("/attention", attention),
     Path("/sessions", sessions, "sort", "wire", "q", "slow", *PAGE),

@@ -19,6 +19,7 @@ from headgate.core.model.queue_uri import SCHEME
 from headgate.core.model.tally import name_of
 from headgate.core.shared.app import App
 from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.quota import Capacity
 from headgate.core.shared.statistics import groups_of
 from headgate.core.turn.slices import Slices
 from headgate.server.desk.answers import (
@@ -37,6 +38,7 @@ from headgate.server.desk.answers import (
     Undecided,
 )
 from headgate.server.desk.asking import shown, shown_bytes
+from headgate.server.desk.attention import UndecidedGroup
 from headgate.server.desk.kept import KeptFacts
 
 if TYPE_CHECKING:
@@ -48,6 +50,10 @@ SHOWN_OF_SESSION = 100
 FACTS_OF_SESSION = 50
 CANDIDATES = 1000
 """Of a kind of trouble, so many sessions are looked at to find the worst."""
+UNDECIDED_APPS = 8
+UNDECIDED_GROUPS = 20
+SAMPLED_MIN = 10
+"""Messages that an expression was evaluated on in full, before anything is said of it."""
 FULL_SEEN = 1000
 BEHIND_SEEN = 1000
 LEADERS = 100
@@ -310,6 +316,38 @@ class Rows:
             producers=len(queue.producers),
             undelivered=sum(app.undelivered() for app in queue.apps.values()),
         )
+
+    def undecided(self) -> list[UndecidedGroup]:
+        """Groups of the apps that are most behind whose expression has no value for most messages,
+        and is never true."""
+        behind = self._router.broker.shard.shared.totals.behind
+        found = []
+        for key in self._leaders[:UNDECIDED_APPS]:
+            if key not in behind:
+                continue
+            queue, app = behind[key]
+            for group in islice(app.groups, UNDECIDED_GROUPS):
+                stats, failed = group.stats, sum(group.stats.failures.values())
+                if stats.sampled < SAMPLED_MIN or stats.matched or failed * 2 <= stats.sampled:
+                    continue
+                failure = max(stats.failures, key=stats.failures.__getitem__)
+                found.append(
+                    UndecidedGroup(
+                        shown_bytes(queue.id, 400),
+                        queue.domain.name,
+                        app.id,
+                        shown(group.text or ""),
+                        failed / stats.sampled,
+                        str(failure),
+                    )
+                )
+        return found[:UNDECIDED_APPS]
+
+    def full_domains(self, most: int) -> list[DomainRow]:
+        """Domains that are at four fifths of their quota, or above it."""
+        states = self._router.broker.shard.shared.states.values()
+        full = (each for each in states if each.meter.capacity is not Capacity.NORMAL)
+        return [self.domain(each.domain) for each in islice(full, most)]
 
     def domain(self, domain: Domain) -> DomainRow:
         state = self._router.broker.shard.shared.states.get(domain.name)

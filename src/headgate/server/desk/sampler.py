@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +22,10 @@ from headgate.server.admin.metrics import SECONDS, Metrics
 from headgate.server.desk.answers import Point, Sentence, Tick
 from headgate.server.desk.attention import Attention, Moment, findings
 from headgate.server.desk.channel_rates import ChannelRates
-from headgate.server.desk.kept import KeptFacts, RecentMessages
+from headgate.server.desk.kept import FACTS_PER_SECOND, LEVELS, KeptFacts, RecentMessages
+from headgate.server.desk.lately import KINDS as LATELY
+from headgate.server.desk.lately import Lately
+from headgate.server.desk.observing import Observers
 from headgate.server.desk.rows import Rows
 from headgate.server.desk.series import History
 from headgate.server.desk.viewers import Viewers
@@ -89,11 +93,14 @@ class Sampler:
         version: str,
         stage: Callable[[], str],
         recent: int,
+        directory: Path | None = None,
     ) -> None:
         self._router = router
         self._metrics = metrics
         self._version = version
         self._stage = stage
+        self._directory = directory
+        """Of the state, if there is any."""
         self._started = router.clock()
         self.rows = Rows(router)
         self.history = History()
@@ -101,6 +108,7 @@ class Sampler:
         self.recent = RecentMessages(recent)
         self.channels = ChannelRates()
         self.viewers = Viewers()
+        self.lately = Lately()
         self._attention = Attention()
         self.sentences: list[Sentence] = []
         self.at = 0.0
@@ -108,14 +116,19 @@ class Sampler:
         self.busy = 0.0
         self._before: dict[str, float] | None = None
         self._buckets = list(metrics.buckets)
+        self._fact = 0
+        """The last that viewers were sent."""
         self.took = 0.0
         """How long the last sample took to make."""
         self.late = 0.0
         """How late the event loop was for it."""
         self.every_second: list[Callable[[], None]] = []
         """What else is done with every sample."""
-        router.watch(self.facts.observe)
-        router.watch(self.recent.observe)
+        self.observers = Observers()
+        self.observers.add(LEVELS, self.facts.take)
+        self.observers.add([f.Accepted], self.recent.take)
+        self.observers.add(LATELY, self.lately.take)
+        router.watch(self.observers.observe)
         router.watch_channels(self.channels.observe)
 
     @asynccontextmanager
@@ -158,7 +171,17 @@ class Sampler:
             self.history.add(now, point)
             slow, apps = self.rows.in_trouble(SHOWN), self.rows.behind(SHOWN)
             moment = Moment(
-                now, point, self._router.problems(), slow, apps, self._router.journal is not None
+                now,
+                point,
+                self._router.problems(),
+                slow,
+                apps,
+                self._router.journal is not None,
+                self.rows.full_domains(SHOWN),
+                self.lately.happened(now),
+                self.rows.undecided(),
+                time.time() - now,
+                self._disk_free(),
             )
             self.sentences = self._attention.sentences(findings(moment), now)
             if len(self.viewers):
@@ -177,8 +200,26 @@ class Sampler:
                     journal=self._router.journal is not None,
                     viewers=len(self.viewers),
                 )
-                self.viewers.send(b"event: tick\ndata: " + msgspec.json.encode(tick) + b"\n\n")
+                self.viewers.send(event("tick", tick), self._new_facts())
         self.took = time.perf_counter() - began
+
+    def _disk_free(self) -> float:
+        """The part that is free of the disk with the state directory."""
+        if self._directory is None:
+            return 1.0
+        try:
+            found = os.statvfs(self._directory)
+        except OSError:
+            return 1.0
+        return found.f_bavail / found.f_blocks if found.f_blocks else 1.0
+
+    def _new_facts(self) -> bytes:
+        """What happened since the last sample, if anybody wants to know."""
+        if not self.viewers.want_facts:
+            return b""
+        rows = self.facts.newest(after=self._fact, most=FACTS_PER_SECOND)
+        self._fact = self.facts.last
+        return b"".join(event("fact", row) for row in reversed(rows))
 
     def _point(self, late: float) -> Point | None:
         """The numbers of now; none the first time, when there is nothing to compare with."""
@@ -207,6 +248,11 @@ class Sampler:
             cpu=more["cpu"] / span,
             sample_seconds=self.took,
         )
+
+
+def event(name: str, data: object) -> bytes:
+    """One event of a stream."""
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), msgspec.json.encode(data))
 
 
 def quantile(counts: list[int], share: float) -> float:

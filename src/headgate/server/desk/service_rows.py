@@ -3,7 +3,6 @@ they subscribed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 KEPT = 1000
 SEEN = 10_000
 IDS = 8
+KINDS = (f.ServiceIdentified, f.ServiceSubscribed, f.SweepEnded)
 
 
 class KnownService:
@@ -41,17 +41,17 @@ class ServiceRows:
         self._router = router
         self._known: dict[ServiceId, KnownService] = {}
 
-    def observe(self, facts: Sequence[Fact]) -> None:
-        for fact in facts:
-            match fact:
-                case f.ServiceIdentified():
-                    self._find(fact.service).role = fact.role
-                case f.ServiceSubscribed():
-                    known = self._find(fact.service)
-                    known.count, known.drift = fact.count, fact.drift
-                    known.subscribed, known.ended = fact.at, None
-                case f.SweepEnded():
-                    self._find(fact.service).ended = fact.at
+    def take(self, fact: Fact) -> None:
+        """Remember what a fact of one of these kinds says."""
+        match fact:
+            case f.ServiceIdentified():
+                self._find(fact.service).role = fact.role
+            case f.ServiceSubscribed():
+                known = self._find(fact.service)
+                known.count, known.drift = fact.count, fact.drift
+                known.subscribed, known.ended = fact.at, None
+            case f.SweepEnded():
+                self._find(fact.service).ended = fact.at
 
     def _find(self, service: ServiceId) -> KnownService:
         known = self._known.pop(service, None) or KnownService()

@@ -36,7 +36,7 @@ def settings_page(running: Config, latest: Config, version: str) -> SettingsAnsw
         build=Build(
             version=version,
             python=platform.python_version(),
-            platform=platform.platform(),
+            platform=f"{platform.system()} {platform.release()} {platform.machine()}",
             extras=[package for package in EXTRAS if find_spec(package) is not None],
             process=os.getpid(),
             descriptors=resource.getrlimit(resource.RLIMIT_NOFILE)[0],

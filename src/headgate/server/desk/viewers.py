@@ -19,7 +19,8 @@ class Viewers:
 
     def __init__(self, most: int = VIEWERS_MAX) -> None:
         self._most = most
-        self._queues: set[asyncio.Queue[bytes | None]] = set()
+        self._queues: dict[asyncio.Queue[bytes | None], bool] = {}
+        """And whether each wants facts."""
         self.last = b""
         """The newest tick, for who comes between two."""
         self.is_over = False
@@ -35,13 +36,19 @@ class Viewers:
                 503, f"{self._most} look already", "too_many_viewers", "close a page, or ask later"
             )
 
-    def send(self, tick: bytes) -> None:
-        """The same bytes for all."""
+    @property
+    def want_facts(self) -> bool:
+        """Whether anybody does."""
+        return any(self._queues.values())
+
+    def send(self, tick: bytes, facts: bytes = b"") -> None:
+        """The same bytes for all; those who want facts have them first."""
         self.last = tick
-        for queue in self._queues:
+        with_facts = facts + tick if facts else tick
+        for queue, wants_facts in self._queues.items():
             if queue.full():
                 queue.get_nowait()
-            queue.put_nowait(tick)
+            queue.put_nowait(with_facts if wants_facts else tick)
 
     def end(self) -> None:
         """End all streams."""
@@ -51,15 +58,15 @@ class Viewers:
                 queue.get_nowait()
             queue.put_nowait(None)
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self, *, wants_facts: bool = False) -> AsyncIterator[bytes]:
         """What one viewer is sent, until it goes or the router stops."""
         mine: asyncio.Queue[bytes | None] = asyncio.Queue(TICKS_MAX)
-        self._queues.add(mine)
+        self._queues[mine] = wants_facts
         try:
             yield RETRY + self.last
             while (tick := await mine.get()) is not None:
                 yield tick
         finally:
-            self._queues.discard(mine)
+            del self._queues[mine]
             if not self._queues:
                 self.last = b""  # it grows old

@@ -1,0 +1,27 @@
+"""Facts to whoever at the desk wants them: one look at each fact, whatever becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from headgate.core.facts import Fact
+
+
+class Observers:
+    """Who takes which kinds of facts. The router tells it the facts of each turn."""
+
+    def __init__(self) -> None:
+        self._takers: dict[type[Any], list[Callable[[Any], None]]] = {}
+
+    def add(self, kinds: Iterable[type[Any]], take: Callable[[Any], None]) -> None:
+        for kind in kinds:
+            self._takers.setdefault(kind, []).append(take)
+
+    def observe(self, facts: Sequence[Fact]) -> None:
+        takers = self._takers
+        for fact in facts:
+            found = takers.get(type(fact))
+            if found is not None:
+                for take in found:
+                    take(fact)
