@@ -108,8 +108,8 @@ def metrics() -> str:
         f"{family.documentation} A {family.type}.\n"
         for family in ProcessMetrics().collect()
     ]
-    parts = _metrics(gauges, counters, [CONFIRM_SECONDS])
-    return _page(head, [*parts, "## Of the process\n", *process])
+    described = _metrics(gauges, counters, [CONFIRM_SECONDS])
+    return _page(head, [*described, "## The process\n", *process])
 
 
 def ntf_config() -> str:

@@ -58,7 +58,6 @@ PICTURES: tuple[tuple[str, str, Size, Theme, Callable[[Page], None]], ...] = (
     ("overview", "", "wide", "light", overview),
     ("overview-dark", "", "wide", "dark", overview),
     ("overview-phone", "", "narrow", "light", overview),
-    ("sessions", "sessions", "wide", "light", waited),
     ("session", "sessions", "wide", "light", stuck),
     ("domains", "domains/orders/incoming", "wide", "light", waited),
     ("playground", TRIED, "wide", "light", tried),

@@ -170,18 +170,20 @@ PIPELINES = """\
 | what | result |
 |---|---|
 | kills of the pipeline, Spark included | {pipelines} |
+| kills of a second one, at work on the same tables | {seconds_killed} |
 | kills of the router that it sends to | {routers} |
 | kills of the router whose facts it reads | {readers} |
 | first seed | {seed} |
 | facts in the tables | {facts} |
 | messages sent | {sent} |
-| differences between journal, tables, stores and queue | {wrong} |
+| looks at the tables meanwhile, with pyiceberg and DuckDB | {looks} |
+| differences between journal, tables, looks, stores and queue | {wrong} |
 | seconds | {seconds:.0f} |
 
 One process makes tables of a journal and sends a message for each that was accepted to a queue of
 another router; all three are killed at random moments. In the end it catches up, and every fact
-is in the tables once, the tables tell what the store has, and every message was sent once. CI
-runs 5 rounds.
+is in the tables once, the tables tell what the store has, and every message was sent once. Whoever
+looked meanwhile saw each fact up to some number once. CI runs 5 rounds.
 """
 
 HEAD = """\
@@ -449,6 +451,8 @@ def kill_pipelines(rounds: int, seed: int) -> tuple[str, bool]:
     told = PIPELINES.format(
         pipelines=result.kills["pipeline"],
         routers=result.kills["router"],
+        seconds_killed=result.kills["second pipeline"],
+        looks=result.looks,
         readers=rounds * PLAYS + 1,
         seed=seed,
         facts=result.facts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import tempfile
 import time
@@ -129,5 +130,5 @@ def _shown(seconds: Iterable[float]) -> str:
     found = sorted(seconds)
     if not found:
         return "none"
-    most = found[min(len(found) - 1, len(found) * 99 // 100)]
-    return f"{median(found):.2f}, {most:.2f}, {found[-1]:.2f}"
+    nearly_all = found[math.ceil(len(found) * 0.99) - 1]
+    return f"{median(found):.2f}, {nearly_all:.2f}, {found[-1]:.2f}"

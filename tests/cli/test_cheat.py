@@ -1,7 +1,9 @@
-"""The commands of the cheat sheets are there, with their options."""
+"""Commands that others recommend are there, with their options: cheat sheets, and sentences of the
+router about what needs attention."""
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import click
@@ -9,11 +11,28 @@ import pytest
 
 from headgate.cli import cli
 from headgate.cli.cheat import SHEETS
+from tests.support.repository import SOURCE
 
-COMMANDS = [command for lines in SHEETS.values() for command, _ in lines]
+SENTENCES = (SOURCE / "server" / "desk" / "attention.py").read_text()
+RECOMMENDED = [
+    *(
+        command.partition(";")[0].partition(">")[0]
+        for lines in SHEETS.values()
+        for command, _ in lines
+    ),
+    *(
+        re.sub(r"\{[^}]*\}", "1", each)
+        for each in re.findall(r'f?"(headgate [a-z][^"]*)"', SENTENCES)
+    ),
+]
 
 
-@pytest.mark.parametrize("text", [each.partition(";")[0].partition(">")[0] for each in COMMANDS])
+def test_there_are_both() -> None:
+    assert "headgate session show 1" in RECOMMENDED
+    assert "headgate top" in RECOMMENDED
+
+
+@pytest.mark.parametrize("text", RECOMMENDED)
 def test_a_command_that_is_recommended_is_there(text: str) -> None:
     words = shlex.split(text)[1:]
     command: click.Command = cli
@@ -21,6 +40,5 @@ def test_a_command_that_is_recommended_is_there(text: str) -> None:
         found = command.get_command(click.Context(command), words[0])
         assert found is not None, words
         command, words = found, words[1:]
-    if words and words != ["--help"] and words != ["--version"]:
-        context = click.Context(command)
-        command.make_parser(context).parse_args(words)
+    if words and words not in (["--help"], ["--version"]):
+        command.make_parser(click.Context(command)).parse_args(words)

@@ -24,7 +24,7 @@ def complete(words: str, **environ: str) -> list[str]:
 
 def test_commands_and_options_are_completed() -> None:
     assert complete("headgate sess") == ["session"]
-    assert complete("headgate session ") == ["ls", "show", "close"]
+    assert complete("headgate session ") == ["ls", "show", "close", "trim"]
     assert "--slow" in complete("headgate session ls --s")
     assert "--address" not in complete("headgate session ls --")
     assert complete("headgate completion ") == list(SHELLS)

@@ -36,6 +36,9 @@ def test_a_context_is_written_used_shown_and_removed(home: Path) -> None:
     added = run("context", "add", "prod", "--url", "router:8222", "--resp", "router:6379", "--use")
     path = home / "config" / "headgate" / "contexts" / "prod.toml"
     assert added.stdout == f"prod: {path}\n"
+    assert "the token goes to router unencrypted" in added.stderr
+    assert run("context", "add", "near", "--url", HERE).stderr == ""
+    run("context", "rm", "near")
     assert path.read_text() == 'url = "http://router:8222"\nresp = "router:6379"\n'
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     [row] = [json.loads(line) for line in run("context", "ls", "--json").stdout.splitlines()]

@@ -102,3 +102,6 @@ def test_a_wrong_name_is_told_what_is_near() -> None:
     done = CliRunner().invoke(cli, ["chekc"])
     assert done.exit_code == 2
     assert "No such command 'chekc'. Did you mean 'check'?" in done.stderr
+    assert "Did you mean 'top'?" in CliRunner().invoke(cli, ["status"]).stderr
+    assert "Did you mean '--help'?" in CliRunner().invoke(cli, ["help"]).stderr
+    assert CliRunner().invoke(cli, ["zzz"]).stderr.endswith("No such command 'zzz'.\n")

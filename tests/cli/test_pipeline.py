@@ -74,7 +74,7 @@ def test_a_store_in_memory_has_no_journal_to_read(tmp_path: Path) -> None:
     config.write_text('[store]\nurl = "memory:"\n')
     done = run(tmp_path, "status", "--config", str(config))
     assert done.exit_code == 1
-    assert "name one with --journal or --router" in done.stderr
+    assert "name one with --journal or --url" in done.stderr
 
 
 def test_a_router_that_is_not_there_is_one_line(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.pipeline.session import open_session
 from headgate.pipeline.source.format import register
-from headgate.pipeline.tables import keeper, lease, upkeep
+from headgate.pipeline.tables import keeper, lease, mirrors, upkeep
 from headgate.pipeline.tables.archive import Archive
 from headgate.pipeline.tables.storage import Storage
 from tests.crash.routers import QUEUE
@@ -95,6 +95,7 @@ def started(
     with (
         keeper.keeping(session, source, tables, once=once, seconds=0.1) as keeping,
         upkeep.beside(session, Archive(tables), None, pause=1.0),
+        mirrors.beside(Archive(tables), pause=0.3),
     ):
         yield [keeping, sending.start()]
 

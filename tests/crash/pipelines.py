@@ -11,16 +11,21 @@ import subprocess
 import sys
 import threading
 import time
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
+from pyiceberg.exceptions import NoSuchTableError
 
 from headgate.client.admin import read_token
 from headgate.journal import reader
 from headgate.pipeline.tables.archive import Archive
+from headgate.pipeline.tables.iceberg import FACTS
+from headgate.pipeline.tables.mirrors import Settings, mirror_of, turn_on
 from tests.crash.rounds import APPS, Ledger, play, stored_in
 from tests.crash.routers import bodies_in, configured, start
 from tests.crash.worker import FAN
@@ -35,6 +40,8 @@ class Result:
     facts: int = 0
     sent: int = 0
     kills: Counter[str] = field(default_factory=Counter)
+    looks: int = 0
+    """How often a stranger has read the tables meanwhile."""
     wrong: list[str] = field(default_factory=list)
     """What the tables, the store and the queue do not agree on."""
 
@@ -48,6 +55,9 @@ def run(folder: Path, rounds: int, seed: int) -> Result:
     url = f"http://127.0.0.1:{configured(target)}"
     play(folder, ledger, seed)  # something to read
     router = start(target)
+    turn_on(Archive(str(folder / "tables")), Settings())
+    stranger = Stranger(folder)
+    stranger.start()
     try:
         for number in range(rounds):
             keeper = _keeper(folder, url)
@@ -77,7 +87,9 @@ def run(folder: Path, rounds: int, seed: int) -> Result:
     finally:
         router.send_signal(signal.SIGTERM)
         router.wait(DEADLINE_SECONDS)
+        stranger.stop()
     _compare(folder, result)
+    _compare_looks(folder, stranger, result)
     return result
 
 
@@ -128,6 +140,60 @@ def _compare(folder: Path, result: Result) -> None:
     result.sent = sent.total()
     result.wrong += [f"{m!r} was sent {c} times" for m, c in sent.items() if c != 1]
     result.wrong += [f"{m!r} was accepted or sent, not both" for m in left.keys() ^ sent.keys()]
+
+
+class Stranger(threading.Thread):
+    """Somebody who reads the facts as an Iceberg table, with DuckDB, while all of it goes on."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.looks: list[tuple[int, int, int]] = []
+        """Up to which fact the table said to be, its rows, and how many of them differ."""
+        self.failure: Exception | None = None
+        self._archive = Archive(str(folder / "tables"))
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        try:
+            while not self._over.wait(0.5):
+                self.look()
+        except Exception as error:
+            self.failure = error
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+    def look(self) -> None:
+        mirror = mirror_of(self._archive)
+        assert mirror is not None
+        try:
+            table = mirror.table("facts")
+        except NoSuchTableError:
+            return  # no batch was there yet
+        snapshot = table.current_snapshot()
+        if snapshot is None or snapshot.summary is None:
+            return
+        files = [task.file.file_path for task in table.scan().plan_files()]
+        query = "select count(*), count(distinct number) from read_parquet($1)"
+        with duckdb.connect() as connection:
+            found = connection.execute(query, [files]).fetchone()
+        assert found is not None
+        self.looks.append((int(snapshot.summary[FACTS] or 0), *found))
+
+
+def _compare_looks(folder: Path, stranger: Stranger, result: Result) -> None:
+    """Whoever looks sees each fact up to a number once; in the end, all of them."""
+    if stranger.failure is not None:
+        result.wrong.append(f"a stranger could not read: {stranger.failure!r}")
+    stranger.look()
+    result.looks = len(stranger.looks)
+    numbers = sorted(fact["number"] for fact in reader.facts(folder / "journal"))
+    for upto, rows, distinct in stranger.looks:
+        if not rows == distinct == bisect_right(numbers, upto):
+            result.wrong.append(f"a stranger saw {rows} rows of {distinct} facts up to {upto}")
+    if stranger.looks[-1][1] != len(numbers):
+        result.wrong.append(f"the mirror ends with {stranger.looks[-1]}")
 
 
 def _rows(folder: Path, table: str, *columns: str) -> list[dict[str, Any]]:

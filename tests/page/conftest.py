@@ -11,11 +11,19 @@ from playwright.sync_api import Browser, StorageState
 from tests.support.page_browser import Look, Size, Theme, chromium, looking
 from tests.support.page_shop import OPERATOR_TOKEN, TOKEN, PageRouter, Shop
 
+ALONE = "a browser's event loop is in the way of others': pytest -m page"
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "tests/page/" in item.path.as_posix():
-            item.add_marker(pytest.mark.page)
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark tests of the page, and leave them out where others are run by the same process."""
+    here = [item for item in items if "tests/page/" in item.path.as_posix()]
+    for item in here:
+        item.add_marker(pytest.mark.page)
+    yield
+    if any(item.get_closest_marker("page") is None for item in items):
+        for item in here:
+            item.add_marker(pytest.mark.skip(ALONE))
 
 
 @pytest.fixture(scope="session")

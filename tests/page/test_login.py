@@ -41,6 +41,18 @@ def test_an_expired_cookie_leads_to_the_form_and_back(look: Look, shop: Shop) ->
     look.clean("status of 401")
 
 
+def test_whoever_logs_out_is_asked_for_the_token_again(
+    browser: Browser, router: PageRouter
+) -> None:
+    with looking(browser, router.url) as look:
+        look.log_in(TOKEN)
+        look.page.get_by_role("button", name="Log out").click()
+        expect(look.page.locator("#token")).to_be_visible()
+        look.page.goto(look.url)
+        expect(look.page.locator("#token")).to_be_visible()
+        look.clean()
+
+
 def test_scripts_cannot_read_the_cookie(look: Look, cookies: StorageState) -> None:
     page = look.go("")
     assert page.evaluate("document.cookie") == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from tests.page.conftest import Open
@@ -103,3 +105,18 @@ def test_names_of_peers_are_text(open_look: Open, router: PageRouter, shop: Shop
         row.get_by_role("link").click()
         expect(page.get_by_role("heading", name=name)).to_be_visible()
         assert page.locator("main img").count() == 0
+
+
+def test_what_peers_send_is_text(look: Look, shop: Shop) -> None:
+    markup = "<img src=x onerror=alert(1)>"
+    shop.post("bmq://jobs/strange", {"kind": markup, "img": "</script>"})
+    page = look.go("channels")
+    expect(page.get_by_text("ticks.AAPL").first).to_be_visible()
+    shop.publish(markup)
+    expect(page.locator("main").get_by_text(markup).first).to_be_visible()
+    page = look.go(f"playground?queue=bmq://jobs/strange&expression={markup}")
+    expect(page.locator(".chips button", has_text="<img").first).to_be_visible()
+    expect(page.locator(".caret pre")).to_contain_text("<img")
+    page.locator(".chips button", has_text="<img").first.click()
+    expect(page.locator("#properties")).to_have_value(re.compile("onerror"))
+    assert page.locator("main img, main script").count() == 0

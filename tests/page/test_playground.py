@@ -175,3 +175,23 @@ def test_a_queue_of_no_domain_is_said_to_be(look: Look, shop: Shop) -> None:
     page.fill("#queue", "bmq://nowhere/q")
     expect(card(page, "Who would get the message now").get_by_role("alert")).to_be_visible()
     look.clean("status of 400", "status of 404")
+
+
+def test_two_sets_of_subscriptions_are_compared(look: Look, router: PageRouter, shop: Shop) -> None:
+    page = opened(look)
+    page.get_by_role("link", name="compare sets of subscriptions").click()
+    changed = card(page, "What would change")
+    expect(changed).to_contain_text("go where they went.")
+    expect(page.get_by_label("Before")).to_have_value(re.compile('shipping 8 kind == "express"\n'))
+    now = page.get_by_label("After").input_value()
+    assert len(now.splitlines()) == 7
+    page.get_by_label("After").fill(now.replace('shipping 8 kind == "express"\n', ""))
+    row = changed.locator("tbody tr", has_text='kind == "express"').first
+    expect(row).to_contain_text("shipping")
+    expect(changed).to_contain_text("go elsewhere")
+    page.reload()
+    expect(row).to_contain_text("shipping")
+    look.fits()
+    look.accessible()
+    page.get_by_label("After").fill("shipping first")
+    expect(changed.get_by_role("alert")).to_contain_text("Write APP PRIORITY EXPRESSION")

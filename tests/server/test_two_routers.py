@@ -194,14 +194,14 @@ async def test_clocks_that_differ_play_no_part(quick: Pair) -> None:
     await quick.members[1].serves()
     quick.members[0].go_on()
     await quick.members[0].waits()
-    await asyncio.sleep(3)
+    await asyncio.sleep(2.5)
     assert quick.owner is quick.members[1]
 
 
 async def test_a_database_that_went_back_is_told_and_served_as_it_is(
-    pair: Pair, url: str, cluster: PostgresCluster
+    quick: Pair, url: str, cluster: PostgresCluster
 ) -> None:
-    a = pair.members[0]
+    a = quick.members[0]
     a.start()
     await a.serves()
     name = url.removeprefix("postgresql:///").partition("?")[0]

@@ -12,10 +12,10 @@ import pytest
 
 from headgate.core.turn.store_requests import Batch, Load
 from headgate.errors import ConfigError, StoreError
+from headgate.store import ownership as deciding
 from headgate.store.ownership import FREE, GONE, SILENT, Ownership
 from headgate.store.postgres import PostgresStore
 from headgate.store.postgres import database as connecting
-from headgate.store.postgres import owned_database as owning
 from headgate.testing.postgres import PostgresCluster
 from tests.conformance.store import Q1, Q2, creating, head, record
 from tests.support.postgres_proxy import Odd, Proxy
@@ -26,12 +26,12 @@ SOON = 1.0
 LATE = 3600.0
 
 
-def ownership(timeout: float = LATE, **more: object) -> Ownership:
+def known_as(timeout: float = LATE, **more: object) -> Ownership:
     return Ownership(timeout, time.monotonic, **more)  # type: ignore[arg-type]
 
 
 def store_of(url: str, timeout: float = LATE) -> PostgresStore:
-    return PostgresStore(url, ownership=ownership(timeout))
+    return PostgresStore(url, ownership=known_as(timeout))
 
 
 def known(store: PostgresStore) -> Ownership:
@@ -225,14 +225,14 @@ async def test_an_address_that_clients_would_refuse_is_told_before_the_wait(url:
     def refuses(known: bytes | None, is_ours: bool) -> bytes:
         raise ConfigError(f"{known!r}")
 
-    first = PostgresStore(url, ownership=ownership(identify=mine))
+    first = PostgresStore(url, ownership=known_as(identify=mine))
     async with opened(first):
         assert told == [(None, True)]
         with pytest.raises(ConfigError, match="first"):
-            await PostgresStore(url, ownership=ownership(identify=refuses)).open()
+            await PostgresStore(url, ownership=known_as(identify=refuses)).open()
     with pytest.raises(ConfigError, match="first"):
-        await PostgresStore(url, ownership=ownership(identify=refuses)).open()
-    async with opened(PostgresStore(url, ownership=ownership(identify=mine))):
+        await PostgresStore(url, ownership=known_as(identify=refuses)).open()
+    async with opened(PostgresStore(url, ownership=known_as(identify=mine))):
         assert told[-1] == (b"first", True)
 
 
@@ -249,7 +249,7 @@ async def test_the_number_of_the_last_fact_is_known_to_the_next_owner(url: str) 
 async def test_a_database_that_went_back_is_noticed(
     url: str, cluster: PostgresCluster, database: str
 ) -> None:
-    async with opened(store_of(url)) as store:
+    async with opened(store_of(url, SOON)) as store:
         for _ in range(5):
             await store.apply(Batch(sealed=1))
         with cluster.connect(database) as db:
@@ -258,7 +258,7 @@ async def test_a_database_that_went_back_is_noticed(
             await store.apply(Batch(sealed=1))
         assert known(store).lost is not None
         before = known(store).mark
-    again = PostgresStore(url, ownership=ownership(known_mark=before))
+    again = PostgresStore(url, ownership=known_as(known_mark=before))
     async with opened(again):
         found = known(again).taken
         assert found is not None
@@ -343,7 +343,7 @@ async def test_the_term_is_told_on_a_connection_of_its_own(url: str) -> None:
 async def test_an_owner_whose_connection_was_cut_has_a_moment_to_come_back(
     url: str, cluster: PostgresCluster, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owning, "GRACE_SECONDS", 10.0)
+    monkeypatch.setattr(deciding, "GRACE_SECONDS", 10.0)
     first, second = store_of(url), store_of(url)
     async with opened(first), waiting(second) as task:
         with cluster.connect(database) as db:
@@ -354,11 +354,6 @@ async def test_an_owner_whose_connection_was_cut_has_a_moment_to_come_back(
         await first.apply(creating(record(Q1)))
         assert not task.done()
         assert known(first).lost is None
-
-
-def test_who_gives_way_does_not_do_so_for_longer_than_a_takeover_may_take() -> None:
-    assert owning.GIVE_WAY_SECONDS <= 1.0
-    assert owning.GRACE_SECONDS <= 0.5
 
 
 @pytest.mark.parametrize("odd", Odd)

@@ -2,10 +2,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.store.ownership import FREE, Holder, Ownership, Silence, Taken
+from headgate.store.ownership import (
+    FREE,
+    GIVE_WAY_SECONDS,
+    GONE,
+    GRACE_SECONDS,
+    RELEASED,
+    SILENT,
+    Candidate,
+    Holder,
+    Move,
+    Ownership,
+    Silence,
+    Taken,
+)
 
 HOLDER = Holder("other", (7, "then"), "first", works=False, timeout=3.0)
 TAKEN = Taken("me", 1, FREE, "", 0.0, mark=5, expected=5, sealed=0)
@@ -61,6 +75,86 @@ def test_who_left_no_time_or_is_hidden_is_never_ended() -> None:
             assert not silence.is_over(holder)
             clock.now += 100
     assert not silence.is_over(HOLDER), "a new look begins from zero"
+
+
+def test_who_comes_first_takes_what_is_free() -> None:
+    candidate = Candidate(Hands())
+    candidate.connected()
+    assert candidate.decide(None) is Move.TAKE
+    assert candidate.reason == FREE
+
+
+def test_an_owner_whose_connection_ended_has_a_moment_to_come_back() -> None:
+    clock = Hands()
+    candidate = Candidate(clock)
+    candidate.connected()
+    assert candidate.decide(HOLDER) is Move.WAIT
+    clock.now += 1
+    assert candidate.decide(None) is Move.WAIT
+    clock.now += GRACE_SECONDS / 2
+    assert candidate.decide(HOLDER) is Move.WAIT, "it came back"
+    assert candidate.decide(None) is Move.WAIT
+    clock.now += GRACE_SECONDS + 0.01
+    assert candidate.decide(None) is Move.TAKE
+    assert candidate.reason == GONE
+    assert candidate.waited == pytest.approx(1.01 + 1.5 * GRACE_SECONDS)
+    assert GRACE_SECONDS < GIVE_WAY_SECONDS <= 1.0, "a takeover may take a second"
+
+
+def test_who_was_ended_for_its_silence_has_none() -> None:
+    clock = Hands()
+    candidate = Candidate(clock)
+    candidate.connected()
+    candidate.decide(HOLDER)
+    clock.now += 3
+    assert candidate.decide(HOLDER) is Move.END
+    assert candidate.decide(None) is Move.TAKE
+    assert candidate.reason == SILENT
+
+
+def test_after_the_server_was_away_the_owner_goes_first() -> None:
+    clock = Hands()
+    candidate = Candidate(clock)
+    candidate.connected()
+    candidate.connected()
+    assert candidate.decide(None) is Move.WAIT
+    clock.now += GIVE_WAY_SECONDS
+    assert candidate.decide(None) is Move.TAKE
+
+
+def test_who_ended_in_order_is_not_waited_for() -> None:
+    clock = Hands()
+    candidate = Candidate(clock)
+    candidate.connected()
+    assert candidate.decide(HOLDER) is Move.WAIT
+    assert candidate.decide(None, RELEASED) is Move.TAKE
+    assert Candidate(clock).decide(None, RELEASED) is Move.TAKE
+
+
+def test_who_comes_new_lets_an_owner_that_ended_without_a_word_find_out_that_it_is_cut_off() -> (
+    None
+):
+    clock = Hands()
+    candidate = Candidate(clock)
+    candidate.connected()
+    assert candidate.decide(None, 3.0) is Move.WAIT
+    clock.now += 2.9
+    assert candidate.decide(None, 3.0) is Move.WAIT
+    clock.now += 0.1
+    assert candidate.decide(None, 3.0) is Move.TAKE
+
+
+def test_after_the_server_was_away_an_owner_that_is_cut_off_has_time_to_find_out() -> None:
+    clock = Hands()
+    candidate = Candidate(clock)
+    candidate.connected()
+    candidate.decide(HOLDER)
+    candidate.connected()
+    assert candidate.decide(None, 3.0) is Move.WAIT
+    clock.now += 2.9
+    assert candidate.decide(None, 3.0) is Move.WAIT
+    clock.now += 0.1
+    assert candidate.decide(None, 3.0) is Move.TAKE
 
 
 def test_a_store_with_fewer_batches_than_were_known_went_back() -> None:

@@ -31,6 +31,8 @@ operator_token = "{OPERATOR}"
 [listen.resp]
 port = 0
 password = "{PASSWORD}"
+mailbox_soft = 65536
+mailbox_hard = 262144
 [listen.bmq]
 port = 0
 [listen.smp]

@@ -100,11 +100,11 @@ class Look:
             self.page.evaluate(AXE.read_text())
         asked = "(tags) => axe.run(document, {runOnly: tags, resultTypes: ['violations']})"
         found: dict[str, Any] = self.page.evaluate(asked, RULES)
-        broken = [_told(violation) for violation in found["violations"]]
+        broken = [_described(violation) for violation in found["violations"]]
         assert not broken, "\n".join(broken)
 
 
-def _told(violation: dict[str, Any]) -> str:
+def _described(violation: dict[str, Any]) -> str:
     where = [node["target"] for node in violation["nodes"][:3]]
     why = violation["nodes"][0].get("failureSummary", "")
     return f"{violation['id']}: {violation['help']} at {where}: {why}"

@@ -38,6 +38,8 @@ OPERATOR_TOKEN = "a token to act"
 
 CONFIG = f"""\
 directory = "state"
+[store]
+url = "{{store}}"
 [log]
 level = "warning"
 [admin]
@@ -85,12 +87,13 @@ T = TypeVar("T")
 class PageRouter:
     """A router as a process, with an admin port that stays the same when it is started again."""
 
-    def __init__(self, folder: Path, config: str = CONFIG) -> None:
+    def __init__(self, folder: Path, store: str = "sqlite:queues.db") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.port = _free_port()
         self.addresses: dict[str, Any] = {}
-        (folder / "headgate.toml").write_text(config.format(port=self.port))
+        config = CONFIG.format(port=self.port, store=store)
+        (folder / "headgate.toml").write_text(config)
 
     @property
     def url(self) -> str:
@@ -284,6 +287,19 @@ class Shop:
                     ended.set()
                     stuck.close()  # then nobody waits for it any more
                     thread.join(30)
+
+    def publish(self, channel: str) -> None:
+        """Publish something once."""
+        with redis.Redis(self._resp["host"], self._resp["port"]) as client:
+            client.publish(channel, "something")
+
+    def post(self, queue: str, properties: Properties) -> None:
+        """Send one message to a queue."""
+        self._run(self._post(queue, properties))
+
+    async def _post(self, queue: str, properties: Properties) -> None:
+        async with await Client.connect(self._bmq, name="stranger") as client:
+            await (await client.open(queue, write=True)).post(b"something", properties)
 
     @contextmanager
     def named(self, name: bytes) -> Iterator[None]:

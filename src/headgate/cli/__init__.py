@@ -116,6 +116,7 @@ SECTIONS: Mapping[str, Lazy] = {
     cls=Commands,
     sections=SECTIONS,
     hidden={"queues": "queue"},
+    hints={"help": "--help", "list": "ls", "start": "serve", "status": "top", "subscribe": "sub"},
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="headgate", message="headgate %(version)s")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -69,6 +70,7 @@ def add(
     path = contexts.put(name, Context(full_url(url), token, trusted, resp, bmq, smp))
     if use:
         contexts.use(name)
+    _warn_of_listeners(full_url(url))
     row = {"context": name, "file": str(path)}
     emit([row], lambda row: f"{row['context']}: {row['file']}", as_json)
 
@@ -143,6 +145,7 @@ def login(name: str | None, url: str | None, as_json: bool) -> None:
     name = name or contexts.current or "default"
     found = contexts.get(name) if name in contexts.names() else Context()
     url = full_url(url or found.url or "http://127.0.0.1:8222")
+    _warn_of_listeners(url)
     if sys.stdin.isatty():
         token = click.prompt(f"Token of {url}", hide_input=True, err=True).strip()
     else:
@@ -153,6 +156,18 @@ def login(name: str | None, url: str | None, as_json: bool) -> None:
     if contexts.current is None:
         contexts.use(name)
     emit([{"context": name, "url": url}], lambda row: f"{row['context']}: {row['url']}", as_json)
+
+
+def _warn_of_listeners(url: str) -> None:
+    """Who listens on the way learns the token, unless there is TLS."""
+    from headgate.server.config.hosts import is_loopback
+
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        click.echo(
+            f"warning: the token goes to {parts.hostname} unencrypted; use https://, or a tunnel",
+            err=True,
+        )
 
 
 def _contexts() -> Contexts:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from headgate.cli.address import QUEUES, Identity, Where, place_of, trusted
+from headgate.cli.config_file import load
 from headgate.cli.output import emit
 from headgate.client.bmq import Change, Client, Delivery, Lost, Subscription
 from headgate.core.model.message import Properties, PropertyValue
-from headgate.server.config import load_config
 from headgate.server.config.sections import ListenBmq
 
 SECONDS = 10.0
 """For an answer of the router."""
-
-SCHEME = "bmq://"
-"""What the name of a queue begins with, and the name of a channel does not."""
-
-FORM = f"{SCHEME}DOMAIN/QUEUE"
 
 
 async def post(
@@ -74,7 +68,7 @@ async def connect(
 ) -> Client:
     if where.user is not None or where.password_file is not None:
         raise click.UsageError("--user and --password-file are for channels")
-    settings = load_config(config, os.environ)
+    settings = load(config)
     listen = settings.listen.bmq or ListenBmq()
     token = identity.token
     if token is None and identity.client is not None:

@@ -15,7 +15,7 @@ from headgate.cli.admin import Admin
 from headgate.cli.config_file import load
 from headgate.cli.output import emit, json_option, readable
 from headgate.cli.properties import property_option
-from headgate.cli.queue_name import queue_argument
+from headgate.cli.queue_name import path_of, queue_argument
 from headgate.cli.terminal import clean
 from headgate.cli.which_router import Asked, router_options
 from headgate.errors import ConfigError, HeadgateError, NotARouter, RouterError
@@ -51,12 +51,18 @@ class HexId(click.ParamType[bytes]):
     metavar="ID",
     help="Take the properties of this message from the journal, and tell what happened to it.",
 )
+@click.option(
+    "--aside",
+    metavar="APP",
+    help='Take the properties of a message that this app put aside; "" if there are no apps.',
+)
 @router_options
 @json_option
 def explain(
     queue: str,
     properties: Declared,
     message: bytes | None,
+    aside: str | None,
     asked: Asked,
     as_json: bool,
 ) -> None:
@@ -66,17 +72,22 @@ def explain(
     would be spared it, which subscriptions match, in the order in which they are tried, and who
     has room. Nothing is sent, and nothing changes.
     """
+    if sum((bool(properties), message is not None, aside is not None)) > 1:
+        raise click.UsageError(
+            "a --message has its own properties, and so has what is --aside; leave out --property"
+        )
     admin = asked.admin()
     row: dict[str, Any] = {"queue": queue}
     sent: Mapping[str, PropertyValue] = properties
     if message is not None:
-        if properties:
-            raise click.UsageError("a --message has its own properties; leave out --property")
         history = _history(load(asked.config), queue, message)
         sent = history[0].get("properties", {})
         row["message"] = message.hex()
         row["history"] = history
     row["properties"] = {name: _plain(item) for name, item in sent.items()}
+    if aside is not None:
+        found = _put_aside(admin, queue, aside)
+        row |= {"message": found["message"], "properties": found["properties"]}
     try:
         row |= _ask(admin, {"queue": queue, "properties": row["properties"]})
     except HeadgateError:
@@ -87,6 +98,14 @@ def explain(
 
 
 # The router.
+
+
+def _put_aside(admin: Admin, queue: str, app: str) -> dict[str, Any]:
+    """The oldest message that an app put aside."""
+    rows: list[dict[str, Any]] = admin.get(f"{path_of(queue)}/aside", app=app, limit=1)["rows"]
+    if not rows:
+        raise HeadgateError(f"nothing of {queue} is put aside")
+    return rows[0]
 
 
 def _ask(admin: Admin, question: Mapping[str, object]) -> dict[str, Any]:

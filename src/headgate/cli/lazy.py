@@ -25,7 +25,7 @@ class LazyGroup(click.Group):
     """A group that imports a command when it is called, so that each starts fast.
 
     `sections` are titles for ``--help`` and the commands below each. `hidden` are old names that
-    still work.
+    still work, and `hints` what somebody means who types what is no command here.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class LazyGroup(click.Group):
         lazy: Lazy | None = None,
         sections: Mapping[str, Lazy] | None = None,
         hidden: Mapping[str, str] | None = None,
+        hints: Mapping[str, str] | None = None,
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -41,6 +42,7 @@ class LazyGroup(click.Group):
         self.lazy = {name: entry for each in self.sections.values() for name, entry in each.items()}
         self.hidden_names = hidden or {}
         """Old names, and the commands that they stand for."""
+        self._hints = hints or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.lazy)
@@ -62,8 +64,8 @@ class LazyGroup(click.Group):
             self._refuse(ctx, args[0])
 
     def _refuse(self, ctx: click.Context, name: str) -> NoReturn:
-        near = get_close_matches(name, self.lazy, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        near = self._hints.get(name) or next(iter(get_close_matches(name, self.lazy, n=1)), None)
+        hint = f" Did you mean {near!r}?" if near else ""
         raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from headgate.cli import domains
 from headgate.cli.address import (
     CHANNELS,
     Identity,
@@ -21,14 +19,18 @@ from headgate.cli.address import (
     place_of,
     trusted,
 )
-from headgate.cli.config_file import config_option
+from headgate.cli.config_file import config_option, load
 from headgate.cli.output import emit, json_option
 from headgate.cli.properties import property_option
-from headgate.client.resp import Published, RespClient
-from headgate.core.model.message import Declared
-from headgate.server.config import load_config
-from headgate.server.config.sections import ListenResp
-from headgate.wire.smp.codec.router_address import SCHEME
+from headgate.cli.queue_name import FORM
+from headgate.cli.queue_name import SCHEME as QUEUE
+
+if TYPE_CHECKING:
+    from headgate.client.resp import Published, RespClient
+    from headgate.core.model.message import Declared
+
+AGENT = "smp://"
+"""What the address of an agent's queue begins with."""
 
 
 @click.command()
@@ -58,14 +60,18 @@ def pub(
     message. Nothing is kept here, not even the key that makes a sender the only one of its queue:
     the same address takes no second message. "headgate agent send" sends many.
     """
-    if name.startswith(SCHEME):
+    if name.startswith(AGENT):
         _send_once(name, _content(body), as_json, properties)
         return
-    is_queue = name.startswith(domains.SCHEME)
+    is_queue = name.startswith(QUEUE)
     if properties and not is_queue:
-        raise click.UsageError(f"--property is for queues, which are named {domains.FORM}")
+        raise click.UsageError(f"--property is for queues, which are named {FORM}")
     content = _content(body)
     if is_queue:
+        import asyncio
+
+        from headgate.cli import domains
+
         guid = asyncio.run(domains.post(config, where, identity, name, content, properties))
         emit([{"queue": name, "guid": guid}], lambda row: f"{row['guid']}", as_json)
         return
@@ -79,10 +85,12 @@ def _content(body: str | None) -> bytes:
 
 
 def _send_once(address: str, content: bytes, as_json: bool, properties: Declared) -> None:
+    import asyncio
+
     from headgate.cli.agent import sending  # not for those who publish on channels
 
     if properties:
-        raise click.UsageError(f"--property is for queues, which are named {domains.FORM}")
+        raise click.UsageError(f"--property is for queues, which are named {FORM}")
     target = sending.parse_address(address)
     asyncio.run(sending.send_once(target, content))
     emit([{"address": target.text, "sent": True}], lambda _: "sent", as_json)
@@ -125,16 +133,20 @@ def sub(
     bmq://DOMAIN/QUEUE?id=APP if it has apps. Its messages are confirmed when they are printed, and
     so are gone.
     """
-    if not any(name.startswith(domains.SCHEME) for name in names):
+    if not any(name.startswith(QUEUE) for name in names):
         if expressions or priority is not None:
             option = "--where" if expressions else "--priority"
-            raise click.UsageError(f"{option} is for queues, which are named {domains.FORM}")
+            raise click.UsageError(f"{option} is for queues, which are named {FORM}")
         _listen(config, where, names, are_patterns, count, as_json)
         return
     if are_patterns:
         raise click.UsageError("--pattern is for channels")
     if len(names) > 1:
         raise click.UsageError("a queue is read alone, without other queues or channels")
+    import asyncio
+
+    from headgate.cli import domains
+
     wanted = domains.wanted(expressions, priority or 0, count)
     reading = domains.follow(config, where, identity, names[0], wanted, count, as_json)
     asyncio.run(reading)
@@ -175,7 +187,10 @@ def _text(name: bytes) -> str:
 
 
 def connect(config: Path | None, where: Where) -> RespClient:
-    settings = load_config(config, os.environ)
+    from headgate.client.resp import RespClient
+    from headgate.server.config.sections import ListenResp
+
+    settings = load(config)
     listen = settings.listen.resp or ListenResp()
     place = place_of(where, CHANNELS, listen.host, listen.port, config)
     configured = None if listen.password is None else listen.password.reveal()

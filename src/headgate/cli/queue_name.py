@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import click
+
+SCHEME = "bmq://"
+"""What the name of a queue begins with, and the name of a channel does not."""
+
+FORM = f"{SCHEME}DOMAIN/QUEUE"
 
 
 class QueueName(click.ParamType[str]):
@@ -13,7 +20,7 @@ class QueueName(click.ParamType[str]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        from headgate.core.model.queue_uri import SCHEME, parse_uri
+        from headgate.core.model.queue_uri import parse_uri
         from headgate.errors import Refused
 
         try:
@@ -21,6 +28,12 @@ class QueueName(click.ParamType[str]):
         except Refused as error:
             text = f"{value!a}: {error}; write DOMAIN/QUEUE or bmq://DOMAIN/QUEUE"
             self.fail(text, param, ctx)
+
+
+def path_of(uri: str) -> str:
+    """Where the API has a shared queue."""
+    domain, _, name = uri.removeprefix(SCHEME).partition("/")
+    return f"/domains/{quote(domain, safe='')}/queues/{quote(name, safe='')}"
 
 
 queue_argument = click.argument("queue", metavar="DOMAIN/QUEUE", type=QueueName())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 FREE = "free"
 """Nobody had it."""
@@ -16,6 +17,15 @@ GONE = "gone"
 """Its owner's connection ended while this router waited."""
 SILENT = "silent"
 """Its owner was not heard, and its connection was ended for that."""
+
+RELEASED = 0.0
+"""The timeout of an owner that is none any more, and has said so."""
+
+GIVE_WAY_SECONDS = 1.0
+"""So long at least who waits lets the owner go first, after both lost their connections."""
+
+GRACE_SECONDS = 0.3
+"""So long it lets an owner come back whose connection was cut: as a rule it is alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,69 @@ class Silence:
             self._seen = ()
             return False
         return self.seconds(holder) >= holder.timeout
+
+
+class Move(Enum):
+    """What who waits does after a look."""
+
+    WAIT = "look again"
+    END = "end the holder's backend"
+    TAKE = "take the lock"
+
+
+class Candidate:
+    """Decides for one that waits: whom to end, and when to take what is free."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._silence = Silence(clock)
+        self._since: float | None = None
+        """When it began to wait."""
+        self._was_away = False
+        """The server was, while this one waited."""
+        self._free_since: float | None = None
+        """When it was first seen that nobody has it."""
+        self.reason = FREE
+        """Why it is free, if it is."""
+
+    @property
+    def waited(self) -> float:
+        return 0.0 if self._since is None else self._clock() - self._since
+
+    def connected(self) -> None:
+        """There is a connection to wait with. If it is not the first, the server was away, and the
+        owner, who lost its own, goes first."""
+        self._was_away = self._since is not None
+        self._since = self._clock() if self._since is None else self._since
+        self._free_since = None
+
+    def decide(self, holder: Holder | None, left: float | None = None) -> Move:
+        """What to do about who has it. If nobody has: `left` is the timeout of its last owner, None
+        if that gave none, and `RELEASED` if it ended in order."""
+        if holder is None:
+            return self._decide_free(left)
+        self.reason, self._free_since, self._was_away = GONE, None, False
+        if not self._silence.is_over(holder):
+            return Move.WAIT
+        self.reason = SILENT
+        return Move.END
+
+    def _decide_free(self, left: float | None) -> Move:
+        now = self._clock()
+        if self._free_since is None:
+            self._free_since = now
+        return Move.TAKE if now - self._free_since >= self._grace(left) else Move.WAIT
+
+    def _grace(self, left: float | None) -> float:
+        """How long its last owner may come back, or has to find out that it is cut off."""
+        if left == RELEASED:
+            return 0.0
+        if self._was_away:
+            return max(GIVE_WAY_SECONDS, left or 0.0)
+        if self.reason == FREE:
+            return left or 0.0
+        # The server told its kernel, if it lives; and who was silent has counted its time out.
+        return GRACE_SECONDS if self.reason == GONE else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 from headgate.errors import PipelineError
 from headgate.pipeline.tables import iceberg, mirrors, upkeep
 from headgate.pipeline.tables.archive import Archive
-from headgate.pipeline.tables.iceberg import KEPT_SECONDS, MANIFEST, Mirror, schema_of
+from headgate.pipeline.tables.iceberg import KEPT_SECONDS, MANIFEST, Mirror, Shown, schema_of
 from headgate.pipeline.tables.keeper import Keeper
 from headgate.pipeline.tables.manifests import File, State
 from headgate.pipeline.tables.mirrors import Overtaken, Settings, mirror_of, turn_on
-from headgate.pipeline.tables.tables import TABLES
+from headgate.pipeline.tables.tables import TABLES, Table
 from headgate.pipeline.tables.upkeep import Group
 from tests.support.journals import DAY, facts_of_a_day
 from tests.support.spark_frames import frame
@@ -156,6 +156,27 @@ def test_of_two_mirrors_at_once_one_is_refused(tmp_path: Path) -> None:
         other.follow()
     assert other.follow() == [], "it looks again"
     assert numbers(one) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_table_that_another_mirror_makes_at_once_is_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = Archive(str(tmp_path))
+    one, other = turn_on(archive, Settings()), turn_on(archive, Settings())
+    archive.commit({"messages": [put(archive, 0)]})
+    load = Mirror._load
+
+    def late(self: Mirror, table: Table) -> Shown | None:
+        found = load(self, table)
+        monkeypatch.setattr(Mirror, "_load", load)
+        one.follow()
+        return found
+
+    monkeypatch.setattr(Mirror, "_load", late)
+    with pytest.raises(Overtaken):
+        other.follow()
+    assert other.follow() == []
+    assert numbers(other) == [0, 1, 2]
 
 
 def test_old_snapshots_and_what_describes_them_go(

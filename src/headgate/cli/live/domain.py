@@ -10,9 +10,8 @@ import click
 from headgate.cli.admin import Admin, part
 from headgate.cli.lazy import LazyGroup
 from headgate.cli.live.pages import paged
-from headgate.cli.live.queue import path_of
 from headgate.cli.output import emit, json_option, print_page
-from headgate.cli.queue_name import queue_argument
+from headgate.cli.queue_name import path_of, queue_argument
 from headgate.cli.table import Column, Listing, list_options
 from headgate.cli.terminal import clean
 from headgate.cli.units import count, counted, moment, size

@@ -14,7 +14,7 @@ from headgate.cli.lazy import LazyGroup
 from headgate.cli.live.actions import print_action
 from headgate.cli.live.pages import paged
 from headgate.cli.output import emit, json_option, print_page
-from headgate.cli.queue_name import queue_argument
+from headgate.cli.queue_name import QueueName, path_of, queue_argument
 from headgate.cli.table import Column, Listing, list_options
 from headgate.cli.terminal import clean
 from headgate.cli.units import count, counted, moment, since, size
@@ -75,12 +75,19 @@ def _all(admin: Admin) -> Iterator[dict[str, Any]]:
 
 
 @click.command()
-@queue_argument
+@click.argument("queue", metavar="DOMAIN/QUEUE|ID")
 @router_options
 @json_option
 def show(queue: str, asked: Asked, as_json: bool) -> None:
-    """Print a queue: its apps, what waits, and for whom."""
-    found = asked.admin().get(path_of(queue))
+    """Print a queue: its apps, what waits, and for whom.
+
+    ID is that of an exclusive queue, for its recipient.
+    """
+    admin = asked.admin()
+    if "/" not in queue:
+        print_page(admin.get(f"/queues/{part(queue)}"), as_json=as_json)
+        return
+    found = admin.get(path_of(QueueName().convert(queue, None, None)))
     if as_json:
         print_page(found, as_json=True)
         return
@@ -221,12 +228,6 @@ def look_again(queue: str, app: str, reason: str, asked: Asked, as_json: bool) -
     """
     wanted = {"queue": queue, "app": app, "confirm": queue, "reason": reason}
     print_action(asked.operator().act("/apps/look-again", wanted), as_json)
-
-
-def path_of(uri: str) -> str:
-    """Where the API has a shared queue."""
-    domain, _, name = uri.removeprefix("bmq://").partition("/")
-    return f"/domains/{part(domain)}/queues/{part(name)}"
 
 
 def listed(admin: Admin, domain: str) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from headgate.cli.lazy import LazyGroup
 from headgate.cli.live.pages import paged
 from headgate.cli.output import json_option, print_page
 from headgate.cli.table import Column, Listing, list_options
-from headgate.cli.units import count, since
+from headgate.cli.units import count
 from headgate.cli.which_router import Asked, router_options
 from headgate.errors import RouterError
 
@@ -37,8 +37,6 @@ COLUMNS = (
     Column("queues_said", "said", count, is_number=True),
     Column("drift"),
     Column("sweep"),
-    Column("backlog_messages", "backlog", count, is_number=True),
-    Column("oldest", show=since, is_number=True),
 )
 
 

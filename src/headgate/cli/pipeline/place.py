@@ -78,9 +78,11 @@ def place_options(command: C) -> C:
             "--tables", metavar="DIR", help="Where the tables are, a folder or a URI of Spark."
         ),
         click.option(
+            "--url",
             "--router",
+            "router",
             metavar="URL",
-            envvar="HEADGATE_ROUTER",
+            envvar=["HEADGATE_URL", "HEADGATE_ROUTER"],
             help="The admin port of a router; the journal is downloaded from it.",
         ),
         token_file_option,
@@ -114,7 +116,7 @@ def _place(
         settings = journal_settings(config)
         if settings is None:
             raise PipelineError(
-                "this configuration keeps no journal; name one with --journal or --router"
+                "this configuration keeps no journal; name one with --journal or --url"
             )
         source = {"path": str(settings.directory.absolute())}
     return Place(

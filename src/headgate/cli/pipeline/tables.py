@@ -18,7 +18,6 @@ from headgate.cli.pipeline.place import Place, Spark, one_line, place_options, s
 from headgate.errors import PipelineError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 
@@ -57,6 +56,7 @@ def run(
     from headgate.pipeline.tables import keeper, lease, mirrors, stopping, upkeep
     from headgate.pipeline.tables.archive import Archive
     from headgate.pipeline.tables.metrics import Metrics, served
+    from headgate.pipeline.tables.reading import name_tables
 
     archive, started = Archive(place.tables), time.time()
     metrics = Metrics(place.source, place.tables)
@@ -82,7 +82,7 @@ def run(
         if once:
             with suppress(lease.Held):  # somebody else does it
                 upkeep.tidy(session, archive, keep_days)
-        _named(session, place)
+        name_tables(session, place.tables)
         for asked in queries:
             click.echo()
             show(session.sql(asked))
@@ -269,14 +269,29 @@ def _status_text(row: Mapping[str, object]) -> str:
 
 @click.command()
 @click.argument("query", metavar="QUERY")
+@click.option(
+    "--from",
+    "origins",
+    multiple=True,
+    metavar="NAME=DIR",
+    help="Tables of a router; several are read together, with the name in the column origin.",
+)
 @place_options
 @spark_options
 @frame_options
-def sql(query: str, place: Place, spark: Spark, output: Mapping[str, Any]) -> None:
+def sql(
+    query: str, origins: tuple[str, ...], place: Place, spark: Spark, output: Mapping[str, Any]
+) -> None:
     """Ask the tables by name: "select address, accepted from minutes"."""
+    from headgate.pipeline.tables.reading import name_tables, name_together, roots_of
+
+    roots = roots_of(origins)
     session = spark()
     with one_line():
-        _named(session, place)
+        if roots:
+            name_together(session, roots)
+        else:
+            name_tables(session, place.tables)
         show(session.sql(query), **output)
 
 
@@ -298,14 +313,3 @@ def files(table: str, place: Place) -> None:
     archive = Archive(place.tables)
     for file in archive.state().table(table):
         click.echo(archive.storage.uri(file.path))
-
-
-def _named(session: SparkSession, place: Place) -> None:
-    """Make the tables known by their names."""
-    from headgate.pipeline.tables.archive import Archive
-    from headgate.pipeline.tables.tables import TABLES
-
-    archive = Archive(place.tables)
-    state = archive.state()  # one for all: they show the same batches
-    for name, table in TABLES.items():
-        archive.read(session, table, state).createOrReplaceTempView(name)

@@ -15,7 +15,7 @@ from datetime import date
 from typing import Any
 
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -176,13 +176,14 @@ class Mirror:
     def _make(self, table: Table) -> Shown:
         schema = schema_of(table)
         day = schema.find_field("day").field_id
-        made = self.catalog.create_table(
-            (self.settings.namespace, table.stored_name),
-            schema,
-            partition_spec=PartitionSpec(PartitionField(day, 1000, IdentityTransform(), "day")),
-            properties=PROPERTIES_OF_TABLES,
-        )
-        _map_names(made)
+        with self._as_committed(table.name):
+            made = self.catalog.create_table(
+                (self.settings.namespace, table.stored_name),
+                schema,
+                partition_spec=PartitionSpec(PartitionField(day, 1000, IdentityTransform(), "day")),
+                properties=PROPERTIES_OF_TABLES,
+            )
+            _map_names(made)
         self._shown[table.name] = Shown(made, set())
         return self._shown[table.name]
 
@@ -191,7 +192,7 @@ class Mirror:
         """What is known of a table holds only if it was committed."""
         try:
             yield
-        except CommitFailedException as error:
+        except (CommitFailedException, TableAlreadyExistsError) as error:
             self._shown.pop(name, None)
             raise Overtaken(f"another mirror of {name} was faster: {error}") from error
         except BaseException:

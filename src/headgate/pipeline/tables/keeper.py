@@ -13,12 +13,15 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from pyspark.sql import DataFrame, Row, SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.core import facts as f
+from headgate.core.model.limits import MiB
 from headgate.errors import PipelineError
 from headgate.pipeline.source.feed import feed_of
 from headgate.pipeline.source.format import register
@@ -31,8 +34,10 @@ from headgate.pipeline.tables.match_counts import Wishes
 from headgate.pipeline.tables.tables import TABLES
 
 FACTS = TABLES["facts"]
-AT_ONCE = 3
+AT_ONCE = 4
 """Tables that are written at the same time: much of a small write is waiting."""
+LOOKED_AT_BYTES = 8 * MiB
+"""A batch with so many bytes of facts is small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +63,9 @@ class Keeper:
         # each table reads the columns and the kinds that it needs.
         archive.write(FACTS, attempt, t.facts(facts))
         files = archive.written(FACTS, attempt, 0, 0)
-        found = _kinds(archive.stored(session, FACTS, files))
-        first = min((row["first"] for row in found.values()), default=state.upto + 1)
-        last = max((row["last"] for row in found.values()), default=state.upto)
+        found = _kinds(archive, session, files)
+        first = min((kind.first for kind in found.values()), default=state.upto + 1)
+        last = max((kind.last for kind in found.values()), default=state.upto)
         after = min(first - 1, state.upto)
         upto = max(last, marks.offset(batch) or 0)
         wishes = self._write(archive, session, attempt, files, found, state)
@@ -72,8 +77,8 @@ class Keeper:
                 journal=self.journal,
                 after=after,
                 upto=upto,
-                facts=sum(row.facts for row in found.values()),
-                at=max((row["at"] for row in found.values()), default=None),
+                facts=sum(kind.facts for kind in found.values()),
+                at=max((kind.at for kind in found.values()), default=None),
                 started=started,
                 seconds=round(time.time() - started, 3),
                 wishes=wishes,
@@ -86,7 +91,7 @@ class Keeper:
         session: SparkSession,
         attempt: str,
         files: list[File],
-        found: Mapping[str, Row],
+        found: Mapping[str, Kind],
         state: State,
     ) -> str | None:
         """Write the tables that are made of the facts in these files; return where it says who
@@ -143,15 +148,30 @@ class Known:
 KNOWN = Known()
 
 
-def _kinds(facts: DataFrame) -> dict[str, Row]:
-    """How many facts of each kind there are, their first and last number, and their latest time."""
-    counted = facts.groupBy("kind").agg(
-        F.count("*").alias("facts"),
-        F.min("number").alias("first"),
-        F.max("number").alias("last"),
-        F.max("at").alias("at"),
-    )
-    return {row.kind: row for row in counted.collect()}
+class Kind(NamedTuple):
+    """How many facts of a kind there are, their first and last number, and their latest time."""
+
+    facts: int
+    first: int
+    last: int
+    at: float
+
+
+def _kinds(archive: Archive, session: SparkSession, files: list[File]) -> dict[str, Kind]:
+    """What is in a batch. A small one is looked at here: a job of Spark takes longer."""
+    if sum(file.bytes for file in files) > LOOKED_AT_BYTES:
+        facts = archive.stored(session, FACTS, files).select("kind", "number", "at")
+        counted = facts.groupBy("kind").agg(
+            F.count("*"), F.min("number"), F.max("number"), F.max("at")
+        )
+        return {kind: Kind(*rest) for kind, *rest in counted.collect()}
+    parts = [archive.storage.columns(file.path, ["kind", "number", "at"]) for file in files]
+    if not parts:
+        return {}
+    asked = [("number", "count"), ("number", "min"), ("number", "max"), ("at", "max")]
+    table = pa.concat_tables(parts).group_by("kind").aggregate(asked)
+    columns = (table[name].to_pylist() for name in ("kind", *("_".join(each) for each in asked)))
+    return {kind: Kind(*rest) for kind, *rest in zip(*columns, strict=True)}
 
 
 @contextmanager

@@ -8,6 +8,8 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import fs
 
 from headgate.errors import PipelineError
@@ -71,6 +73,12 @@ class Storage:
                 return data
         except FileNotFoundError:
             return None
+
+    def columns(self, path: str, names: list[str]) -> pa.Table:
+        """Some columns of a Parquet file."""
+        files, base = self._files()
+        with files.open_input_file(f"{base}/{path}") as file:
+            return pq.ParquetFile(file).read(names)
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, in order; none if it is not there."""

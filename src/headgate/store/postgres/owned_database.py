@@ -8,19 +8,14 @@ raises the mark first, so that nothing that an older connection says is ever wri
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import psycopg
 
 from headgate.errors import StoreError
-from headgate.store.ownership import FREE, GONE, SILENT, Holder, Ownership, Silence, Taken
+from headgate.store.ownership import RELEASED, Candidate, Holder, Move, Ownership, Taken
 from headgate.store.postgres.advice import describe
 from headgate.store.postgres.database import END, Connection, Database, Row, drop
-
-GIVE_WAY_SECONDS = 1.0
-"""So long who waits lets the owner go first, after both lost their connections."""
-
-GRACE_SECONDS = 0.3
-"""So long it lets an owner come back whose connection was cut: as a rule it is alive."""
 
 HOLDER = """
 SELECT application_name, pid, backend_start, state_change,
@@ -47,6 +42,8 @@ SET term = owners.term + 1, name = excluded.name, since = now(), seconds = exclu
 RETURNING term
 """
 
+RELEASE = "UPDATE owners SET seconds = %s WHERE shard = %s AND term = %s"
+
 TERM = "SELECT term FROM {schema}.owners WHERE shard = %s"
 
 TAKEN_OVER = "another {owner} has taken it over"
@@ -69,22 +66,23 @@ class OwnedDatabase(Database):
         """While another has the lock."""
         self._backend: Row = ()
         """The server's process behind the connection that waits."""
-        self._has_waited = False
-        self._since = 0.0
-        """When it began to wait."""
-        self._may_try = 0.0
-        """From when on it may take the lock."""
-        self._free_since: float | None = None
-        """When it was first seen that nobody has it."""
-        self._silence = Silence(self._now)
-        self._reason = FREE
+        self._compared: bytes | None = None
+        """The fingerprint that was found to be ours."""
+        self._candidate = Candidate(self._now)
 
     def close(self) -> None:
+        self._release()
         drop(self._waiting)
         self._waiting = None
         if self._ownership is not None:
             self._ownership.socket = None
         super().close()
+
+    def _release(self) -> None:
+        """Who ends in order says so, and who waits need not doubt it."""
+        if self._db is not None and self._ownership is not None and self._stale is None:
+            with suppress(psycopg.Error):
+                self._db.execute(RELEASE, (RELEASED, self._shard, self._term))
 
     # To become the owner.
 
@@ -95,12 +93,15 @@ class OwnedDatabase(Database):
         try:
             db = self._waiting
             if db is None:
-                db = self._wait(ownership)
-            now = ownership.clock()
-            holder = self._look(db, ownership)
-            if holder is None and self._may_take(now) and self._try_lock(db):
+                db = self._wait()
+            at = self._now()
+            holder, left = self._look(db, ownership)
+            move = self._candidate.decide(holder, left)
+            if move is Move.END and holder is not None:
+                db.execute(END, holder.backend)
+            if move is Move.TAKE and self._try_lock(db):
                 self._waiting = None
-                self._accede(db, now)
+                self._accede(db, at)
                 return True
         except psycopg.Error as error:
             drop(self._waiting)
@@ -113,20 +114,15 @@ class OwnedDatabase(Database):
             raise
         return False
 
-    def _wait(self, ownership: Ownership) -> Connection:
-        """A connection to wait with. Not the first one: the server was away, and the owner, who
-        lost its own, goes first."""
+    def _wait(self) -> Connection:
+        """A connection to wait with."""
         db = self._new_connection()
         try:
             self._backend = self._set_up(db)
         except BaseException:
             db.close()
             raise
-        now = ownership.clock()
-        if self._has_waited:
-            self._may_try = now + GIVE_WAY_SECONDS
-        else:
-            self._has_waited, self._since = True, now
+        self._candidate.connected()
         self._waiting = db
         return db
 
@@ -155,40 +151,27 @@ class OwnedDatabase(Database):
             [(self._term,)] = db.execute(TAKE, (self._shard, own, seconds, known)).fetchall()
         self._mark = mark + 1
         if ownership is not None:
-            waited = ownership.clock() - self._since
             ownership.taken = Taken(
                 name=self._options["application_name"],
                 term=self._term,
-                reason=self._reason,
+                reason=self._candidate.reason,
                 previous=(name or b"").decode(errors="replace"),
-                waited=waited,
+                waited=self._candidate.waited,
                 mark=mark,
                 expected=ownership.mark,
                 sealed=sealed,
             )
             ownership.mark, ownership.rival = self._mark, ""
 
-    def _may_take(self, now: float) -> bool:
-        """It is free; whether its owner has had the time to come back."""
-        if self._free_since is None:
-            self._free_since = now
-        grace = GRACE_SECONDS if self._reason == GONE else 0.0
-        return now >= max(self._may_try, self._free_since + grace)
-
-    def _look(self, db: Connection, ownership: Ownership) -> Holder | None:
-        """See who has it, and since when it has said nothing."""
+    def _look(self, db: Connection, ownership: Ownership) -> tuple[Holder | None, float | None]:
+        """Who has it, if anybody, and after how long a silence it may be taken from its owner."""
         found = db.execute(HOLDER, self._key).fetchall()
-        if not found:
-            return None
-        name, *backend, changed, works = found[0]
         timeout = self._known(db, ownership)
-        shown = name or "a connection of another role"
-        holder = Holder(shown, tuple(backend), changed, works, timeout)
-        ownership.rival, self._reason, self._free_since = holder.name, GONE, None
-        if self._silence.is_over(holder):
-            self._reason = SILENT
-            db.execute(END, backend)
-        return holder
+        if not found:
+            return None, timeout
+        name, *backend, changed, works = found[0]
+        ownership.rival = name or "a connection of another role"
+        return Holder(ownership.rival, tuple(backend), changed, works, timeout), timeout
 
     def _known(self, db: Connection, ownership: Ownership) -> float | None:
         """What the owner has left for us to know: after how long a silence it may be ended."""
@@ -197,9 +180,12 @@ class OwnedDatabase(Database):
         known = db.execute(KNOWN, (self._shard,)).fetchall()
         if not known:
             return None
-        mark, _, _, _, seconds, fingerprint = known[0]
-        if fingerprint is not None:
+        mark, _, _, name, seconds, fingerprint = known[0]
+        if name is not None and not ownership.rival:
+            ownership.rival = f"{name.decode(errors='replace')}, which ended without a word"
+        if fingerprint not in (None, self._compared):
             ownership.identify(fingerprint, False)
+            self._compared = fingerprint
         ownership.mark = max(ownership.mark, mark)
         found: float | None = seconds
         return found

@@ -80,9 +80,11 @@ stream.addEventListener("tick", ({ detail }) => {
 function showState() {
   const silent = Date.now() - (stream.heard ?? started);
   const isAway = silent > SILENT_MS;
-  const text = isAway ? `✕ no news for ${lasted(silent / 1000)}` : stream.heard ? "live" : "connecting";
+  const stage = stream.last?.stage; // what it does if it does not serve, like draining
+  const [level, text] = isAway ? ["error", `✕ no news for ${lasted(silent / 1000)}`]
+    : !stream.heard ? ["", "connecting"] : stage ? ["warning", `▲ ${stage}`] : ["good", "live"];
   if (state.textContent !== text) state.textContent = text;
-  state.className = `pill ${isAway ? "error" : stream.heard ? "good" : ""}`;
+  state.className = `pill ${level}`;
   document.body.classList.toggle("away", isAway);
 }
 
@@ -94,7 +96,13 @@ function changeTheme() {
   dispatchEvent(new Event("themechange"));
 }
 
+async function leave() {
+  await fetch("/logout", { method: "POST", headers: { "content-type": "application/json" }, body: "{}" }).catch(() => null);
+  location.replace("/login");
+}
+
 setInterval(showState, 500);
+document.getElementById("leave").addEventListener("click", leave);
 document.getElementById("theme").addEventListener("click", changeTheme);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themechange")));
 addEventListener("hashchange", show);

@@ -26,9 +26,11 @@ const time = (span) => ({ hour: "2-digit", minute: "2-digit", second: span < 240
 
 /** Lines over time, with a legend that says what they are under the cursor, or now. */
 export class TimeChart {
-  constructor(title, series, format) {
+  /** `least` is how high the chart is even if all values are lower. */
+  constructor(title, series, format, least) {
     this.series = series;
     this.format = format;
+    this.least = least;
     this.data = null;
     this.plot = null;
     this.box = h("div", { class: "chart", "data-keep": title, role: "img", "aria-label": `${title}, over time` });
@@ -63,7 +65,7 @@ export class TimeChart {
       padding: [10, 22, 0, 0],
       legend: { show: false },
       cursor: { sync: { key: "time" }, y: false, points: { size: 6 }, drag: { x: false, y: false } },
-      scales: { y: { range: (plot, low, high) => [0, Math.max(high * 1.08, 1e-3)] } },
+      scales: { y: { range: (plot, low, high) => [0, Math.max(high * 1.08, this.least)] } },
       axes: [
         { ...axis, space: 90, size: 26, values: (plot, all) => all.map((at) => new Date(at * 1000).toLocaleTimeString("en-GB", time(plot.scales.x.max - plot.scales.x.min))) },
         { ...axis, size: 58, values: (plot, all) => all.map(this.format) },

@@ -3,6 +3,7 @@
 import { act, isOperator } from "../actions.js";
 import { get } from "../api.js";
 import { bytes, clock, count, lasted, percent, since, some, trend } from "../numbers.js";
+import { openQueues, queuePath } from "../open_queues.js";
 import { bar, card, commandLine, empty, head, numbers, pill, table, trouble } from "../parts.js";
 import { written } from "../properties.js";
 import { Refresh } from "../refresh.js";
@@ -25,16 +26,10 @@ function openList(main, domain) {
   const refresh = new Refresh(async () => {
     const found = await get(domain ? `domains/${encodeURIComponent(domain)}` : "domains");
     if (domain) return () => morph(body, domains([found.row]), queues(found));
-    const first = await Promise.all([...new Set(found.apps.map((app) => `${app.domain}/${app.name}`))].slice(0, OPEN).map((path) => get(where(path))));
+    const first = await Promise.all((await openQueues(found, OPEN)).map((path) => get(queuePath(path))));
     return () => morph(body, apps(found.apps), first.map((queue) => queue.apps.map((app) => appCard(queue, app, aside))), domains(found.rows));
   }, (error) => morph(body, trouble(error)));
   return { leave: () => refresh.stop() };
-}
-
-/** Where the API has a shared queue, by `DOMAIN/NAME`. */
-function where(path) {
-  const [domain, ...name] = path.split("/");
-  return `domains/${encodeURIComponent(domain)}/queues/${encodeURIComponent(name.join("/"))}`;
 }
 
 /** Why messages match nobody, for apps of which somebody asked it. */
@@ -47,7 +42,7 @@ class Aside {
   of(queue, app) { return this.found.get(`${queue.queue} ${app.app}`); }
 
   async look(queue, app) {
-    const answer = await get(`${where(`${queue.domain}/${queue.name}`)}/aside`, { app: app.app, limit: 20 }).catch((error) => error);
+    const answer = await get(`${queuePath(`${queue.domain}/${queue.name}`)}/aside`, { app: app.app, limit: 20 }).catch((error) => error);
     this.found.set(`${queue.queue} ${app.app}`, answer);
     this.changed();
   }
@@ -109,7 +104,7 @@ function openQueue(main, path) {
     h("p", {}, h("a", { href: "#/domains" }, "‹ all domains")), body);
   const aside = new Aside(() => refresh.now());
   const refresh = new Refresh(async () => {
-    const found = await get(where(path));
+    const found = await get(queuePath(path));
     return () => morph(body, whole(found, () => refresh.now()), found.apps.map((app) => appCard(found, app, aside)));
   }, (error) => morph(body, trouble(error)));
   return { leave: () => refresh.stop() };

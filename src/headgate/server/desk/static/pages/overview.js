@@ -33,8 +33,8 @@ const DELAY = [
 const SERIES = [...new Set([...TILES.map((tile) => tile.series), ...[...FLOW, ...DELAY].map((line) => line.name)])];
 
 function open(main) {
-  const flow = new TimeChart("Messages per second", FLOW, rate);
-  const delay = new TimeChart("Time to confirm", DELAY, lasted);
+  const flow = new TimeChart("Messages per second", FLOW, rate, 10);
+  const delay = new TimeChart("Time to confirm", DELAY, lasted, 0.001);
   const attention = h("section", { "aria-live": "polite" });
   const tiles = h("section", { class: "tiles", "aria-label": "Numbers" });
   const tables = h("section", { class: "halves", "aria-label": "Lists" });
@@ -54,7 +54,7 @@ function open(main) {
     latest = news;
     history.add(news);
     morph(attention, sentences(news.attention));
-    morph(start, isNew(news) ? firstSteps() : null);
+    morph(start, news.point.sessions ? null : firstSteps());
     morph(tiles, TILES.map((tile) => tileOf(tile, news.point, history.series)));
     for (const [chart, lines] of [[flow, FLOW], [delay, DELAY]]) {
       chart.show([history.at, ...lines.map((line) => history.series[line.name])]);
@@ -111,10 +111,9 @@ function tileOf({ name, series, value, under }, point, history) {
     h("p", { class: "quiet" }, under(point)), spark(history[series]));
 }
 
-const isNew = ({ point, closed: gone }) => !point.sessions && !gone.length;
 
 function firstSteps() {
-  return h("div", { class: "card first" }, h("h2", {}, "Nobody is connected yet"),
+  return h("div", { class: "card first" }, h("h2", {}, "Nobody is connected"),
     h("p", { class: "quiet" }, "Give it something to show, from two terminals:"),
     h("ol", {}, h("li", {}, commandLine("headgate sub news")), h("li", {}, commandLine("headgate pub news 'rain tomorrow'"))));
 }

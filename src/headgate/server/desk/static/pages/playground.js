@@ -3,9 +3,11 @@
 
 import { get, post, Refused } from "../api.js";
 import { ago, count, some } from "../numbers.js";
+import { openQueues, queuePath } from "../open_queues.js";
 import { bar, called, commandLine, empty, head, pill, trouble } from "../parts.js";
 import { parsed, written } from "../properties.js";
 import { h, morph } from "../ui.js";
+import { openComparing } from "./comparing.js";
 
 const START = {
   expression: 'kind == "express" && amount >= 250', queue: "", app: "", priority: "0",
@@ -14,11 +16,13 @@ const START = {
 const TYPING_MS = 250; // five questions a second are answered
 const AGAIN_MS = 1000;
 const CHIPS = 8;
+const KNOWN = 20; // queues that are suggested
 
 /** Whether a question was refused only because there are so many. */
 const isTooMuch = (error) => error instanceof Refused && (error.status === 429 || error.status === 503);
 
-function open(main, { query }) {
+function open(main, { of, query }) {
+  if (of === "compare") return openComparing(main, query);
   const playground = new Playground(main, query);
   return { leave: () => playground.leave() };
 }
@@ -52,7 +56,7 @@ class Playground {
       h("input", { id: name, value: state[name], spellcheck: "false", autocomplete: "off", oninput: ({ target }) => this.#typed(name, target.value), ...more }));
     this.known = h("datalist", { id: "known" });
     main.append(
-      head("Playground", { text: "nothing is sent, nothing changes" }),
+      head("Playground", { text: "an expression, a message, and who would get it" }),
       h("div", { class: "playground" },
         h("section", { class: "card ask", "aria-label": "The expression and a message" },
           area("expression", "Expression", 2, { "data-search": true }), parts.error,
@@ -67,17 +71,21 @@ class Playground {
   }
 
   async #begin() {
-    const domains = await get("domains").catch(() => ({ apps: [] }));
+    const paths = await get("domains").then((domains) => openQueues(domains, KNOWN)).catch(() => []);
     if (this.isOver) return;
-    const queues = [...new Set(domains.apps.map(({ queue }) => queue))];
-    morph(this.known, queues.map((queue) => h("option", { value: queue })));
-    const [richest] = domains.apps.toSorted((a, b) => b.subscriptions - a.subscriptions);
-    if (!this.state.queue && richest) {
-      this.#write("queue", richest.queue);
-      this.#write("app", richest.app);
-    }
+    morph(this.known, paths.map((path) => h("option", { value: `bmq://${path}` })));
+    if (!this.state.queue && paths.length) await this.#choose(paths[0]);
     await this.#showRecent(true);
-    this.#look();
+    if (!this.isOver) this.#look();
+  }
+
+  /** Begin with a queue, and with the app of it that has most expressions. */
+  async #choose(path) {
+    const { apps } = await get(queuePath(path)).catch(() => ({ apps: [] }));
+    if (this.isOver) return;
+    const [richest] = apps.toSorted((a, b) => b.expressions - a.expressions);
+    this.#write("queue", `bmq://${path}`);
+    this.#write("app", richest?.app ?? "");
   }
 
   #write(name, value) {
@@ -116,7 +124,7 @@ class Playground {
       post("expression", { expression, properties, domain, queue, app, priority: Number(priority) || 0 }, options),
       queue ? post("explain", { queue, properties }, options) : Promise.resolve(null)]);
     if (this.isOver || number !== this.number) return;
-    const [read, who] = answers.map(({ value, reason }) => value ?? reason);
+    const [read, who] = answers.map(({ status, value, reason }) => (status === "fulfilled" ? value : reason));
     if ([read, who].some(isTooMuch)) {
       this.timer = setTimeout(() => this.#look(), AGAIN_MS);
       return;
@@ -137,7 +145,8 @@ class Playground {
     morph(this.parts.share,
       commandLine(`headgate expr check ${dash}${quoted(expression)}`),
       queue ? commandLine(`headgate explain ${quoted(path)}${sent}`) : null,
-      commandLine(location.href, { text: "copy as a link", classes: "link" }));
+      commandLine(location.href, { text: "copy as a link", classes: "link" }),
+      queue ? h("a", { href: `#/playground/compare?${new URLSearchParams({ queue })}` }, "compare sets of subscriptions") : null);
   }
 
   #showRead(read) {
