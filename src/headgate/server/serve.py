@@ -124,7 +124,7 @@ class _Service(Service):
         self.clock = Clock(clock.load(config.directory) if is_durable(config) else None)
         self.ownership = standby.ownership_of(config)
         """Of the store; None if no other router is to have it."""
-        self._told_rival = ""
+        self._logged_rival = ""
         """Whom it waits for, as it was last logged."""
         self.router = Router(
             store=open_store(config, self.ownership),
@@ -252,11 +252,11 @@ class _Service(Service):
         """Another has the store, or it cannot be reached: say so, and keep to the machine's time
         meanwhile."""
         self.clock.follow()
-        if self.ownership is None or self.ownership.rival == self._told_rival:
+        if self.ownership is None or self.ownership.rival == self._logged_rival:
             return
-        self._told_rival, self.stage = self.ownership.rival, STANDBY
-        notify_systemd(f"READY=1\nSTATUS=standby: {self._told_rival}")
-        fields = {"store": masked(self.config.store.url), "waits_for": self._told_rival}
+        self._logged_rival, self.stage = self.ownership.rival, STANDBY
+        notify_systemd(f"READY=1\nSTATUS=standby: {self._logged_rival}")
+        fields = {"store": masked(self.config.store.url), "waits_for": self._logged_rival}
         logger.info("standby", extra={"fields": fields})
 
     def _step_down(self, why: str) -> None:
