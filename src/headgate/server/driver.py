@@ -127,12 +127,12 @@ class TurnDriver:
         self.seconds += self._clock() - started
         pause = self._inbox.settle(outcome, has_failed=self.problem is not None)
         if self._watch is not None:
-            await self._assure(self._watch)
+            await self._may_leave(self._watch)
         for _ in self._settle(outcome):
             await self._breathe()
         return pause
 
-    async def _assure(self, watch: OwnershipWatch) -> None:
+    async def _may_leave(self, watch: OwnershipWatch) -> None:
         """Wait until it is sure that the store is still ours. A turn that failed has nothing but
         errors to tell, which are true as long as nobody else is known to have the store."""
         has_failed = self.problem is not None and watch.ownership.lost is None

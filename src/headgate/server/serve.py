@@ -131,7 +131,7 @@ class _Service(Service):
         self.clock = Clock(clock.load(config.directory) if is_durable(config) else None)
         self.ownership = standby.ownership_of(config)
         """Of the store; None if no other router is to have it."""
-        self._shown_rival = ""
+        self._logged_rival = ""
         """Whom it waits for, as it was last logged."""
         self.router = Router(
             store=open_store(config, self.ownership),
@@ -284,11 +284,11 @@ class _Service(Service):
         self.clock.follow()
         if self.stage == STANDBY:
             self.watchdog.feed(has_moved=True)  # waiting is all that it has to do
-        if self.ownership is None or self.ownership.rival == self._shown_rival:
+        if self.ownership is None or self.ownership.rival == self._logged_rival:
             return
-        self._shown_rival, self.stage = self.ownership.rival, STANDBY
-        systemd.notify(f"READY=1\nSTATUS=standby: {self._shown_rival}")
-        fields = {"store": masked(self.config.store.url), "waits_for": self._shown_rival}
+        self._logged_rival, self.stage = self.ownership.rival, STANDBY
+        systemd.notify(f"READY=1\nSTATUS=standby: {self._logged_rival}")
+        fields = {"store": masked(self.config.store.url), "waits_for": self._logged_rival}
         logger.info("standby", extra={"fields": fields})
 
     def _step_down(self, why: str) -> None:
