@@ -185,6 +185,7 @@ class Playground {
       h("h3", {}, `With priority ${Number(priority) || 0} in ${app || "the app"} it would take`),
       read.impact.length ? h("ul", { class: "plain-list impact" }, read.impact.map(taken))
         : h("p", { class: "quiet" }, yes ? "nothing: a higher priority has them all" : "nothing"),
+      h("p", {}, commandLine(`headgate expr impact ${quoted(this.state.expression)} --queue ${quoted(queue.replace("bmq://", ""))}${app ? ` --app ${quoted(app)}` : ""} --priority ${Number(priority) || 0}`)),
       week);
   }
 }
