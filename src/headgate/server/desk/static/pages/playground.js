@@ -95,6 +95,7 @@ class Playground {
 
   #typed(name, value) {
     this.state[name] = value;
+    if (name === "properties") this.isGiven = true; // and not for a message that comes later to replace
     clearTimeout(this.timer);
     this.timer = setTimeout(() => { this.#look(); if (name === "queue") this.#showRecent(false); }, TYPING_MS);
   }
