@@ -219,6 +219,7 @@ DESK_CASES = [
     looked("facts?limit=500", "all"),
     looked("settings", "all"),
     looked("journal", "a journal"),
+    looked("pipeline", "none"),
     looked("me", "a look"),
     tried("expression", "deep", expression(DEEP)),
     tried("expression", "10,000 subscriptions", expression("x == 1"), many_subscriptions),

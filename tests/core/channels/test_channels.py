@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.channels import channels as channels_module
-from headgate.core.channels.audience import Form, Framing, Kind
+from headgate.core.channels.audience import BARE, Form, Framing, Kind
 from headgate.core.channels.channels import Channels
 from headgate.core.channels.pattern_index import CROWD
 from headgate.core.delivery.mailbox import Budget, Mailbox
@@ -653,3 +653,22 @@ def test_a_run_on_one_channel_is_as_good_as_its_messages(
     assert heard(one) == heard(other)
     assert (one.published, one.deliveries) == (other.published, other.deliveries)
     assert one.counted(1.0) == other.counted(1.0)
+
+
+def test_who_looks_is_told_of_everything_that_is_published_heard_or_not() -> None:
+    channels = Channels(Limits())
+    channels.subscribe(SessionId(1), Kind.EXACT, [b"heard"], BARE)
+    seen: list[tuple[bytes, tuple[bytes, ...]]] = []
+    channels.publish_one(Kind.EXACT, b"heard", b"before")
+    channels.tap = lambda channel, bodies: seen.append((channel, tuple(bodies)))
+    channels.publish(Kind.EXACT, [(b"heard", b"1"), (b"unheard", b"2")])
+    channels.publish_one(Kind.EXACT, b"heard", b"3")
+    channels.publish_all(Kind.EXACT, b"heard", [b"4", b"5"])
+    channels.tap = None
+    channels.publish_one(Kind.EXACT, b"heard", b"after")
+    assert seen == [
+        (b"heard", (b"1",)),
+        (b"unheard", (b"2",)),
+        (b"heard", (b"3",)),
+        (b"heard", (b"4", b"5")),
+    ]

@@ -6,10 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.core.commands import Close, Command, Configure, Disconnect, Interest, Open, Send
+from headgate.core.commands import (
+    Close,
+    Command,
+    Configure,
+    Disconnect,
+    Interest,
+    LookAgain,
+    Open,
+    Send,
+)
+from headgate.core.effects import Done, Failed
 from headgate.core.facts import AppUnknown, QueueCreated, Subscribed, Unsubscribed
-from headgate.core.model.ids import WHOLE
-from headgate.errors import HeadgateError, Prohibited
+from headgate.core.model.ids import WHOLE, QueueId
+from headgate.errors import HeadgateError, NoSuchQueue, Prohibited
 from tests.support.shared_queues import BROADCAST, FANOUT, PRIORITY, Consumer, Q, Shop
 
 
@@ -186,3 +196,22 @@ def test_a_writer_that_closed_cannot_write() -> None:
     assert shop.ask(Close(send.session, 9, Q)) is None
     assert isinstance(shop.ask(send), HeadgateError)
     assert shop.usage().messages == 0
+
+
+def test_an_operator_has_what_was_put_aside_looked_at_again() -> None:
+    """It stays where it is if nothing has changed, and no message is lost or given twice."""
+    shop = Shop(PRIORITY)
+    reader = shop.consumer("x == 1")
+    shop.post_each(2, 1, 2)
+    app = shop.rig.shard.shared.queues[Q].apps[WHOLE]
+    assert len(app.aside) == 2
+    looked_at = app.groups.looked_at
+    operator = shop.rig.session("operator")
+    assert shop.do(LookAgain(operator, 7, Q, WHOLE)) == [Done(operator, 7)]
+    assert app.groups.looked_at == looked_at + 2
+    assert len(app.aside) == 2
+    assert reader.got() == [2]
+    for queue, name in ((Q, "nope"), (QueueId(b"bmq://none/q"), WHOLE)):
+        [failed] = shop.do(LookAgain(operator, 8, queue, name))
+        assert isinstance(failed, Failed)
+        assert isinstance(failed.error, NoSuchQueue)

@@ -66,8 +66,10 @@ def test_what_waits_goes_with_the_next_row_and_stays_if_that_fails() -> None:
     assert row is not None
     assert [fact[4] for fact in row.facts] == ["first", "second"]
     box.record([SessionOpened(0.0, ONE, "w", "third")])  # while the commit is under way
+    assert (box.recorded, box.stored) == (3, 0)
     box.committed(row)
     assert len(box) == 1
+    assert (box.recorded, box.stored) == (3, 2)
 
 
 def test_an_exclusive_queue_is_named_by_the_digest_of_its_tally() -> None:

@@ -23,6 +23,7 @@ port = 0
 operator_token = "{OPERATOR}"
 [desk]
 bodies = true
+tables = "tables"
 [listen.resp]
 port = 0
 mailbox_soft = "64 KiB"

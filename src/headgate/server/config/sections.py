@@ -291,6 +291,9 @@ class Desk:
     none. Bodies are not kept."""
     bodies: Switch = False
     """Whether a tail may show bodies of messages, to whoever knows a token."""
+    tables: Annotated[str | None, Text("the path of a folder", example="tables")] = None
+    """Where the pipeline keeps its tables, relative to the state directory, if that is on this
+    machine: then the API says how it is doing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

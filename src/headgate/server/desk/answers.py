@@ -551,6 +551,27 @@ class JournalAnswer(Answer, frozen=True, kw_only=True):
     problem: str | None
 
 
+class PipelineAnswer(Answer, frozen=True, kw_only=True):
+    """How far the tables of the pipeline are, as `headgate pipeline status` has it."""
+
+    known: bool = False
+    tables: str | None = None
+    facts_in_journal: int = 0
+    facts_in_tables: int = 0
+    lag_facts: int = 0
+    lag_seconds: float = 0.0
+    batch: int | None = None
+    """The last one with facts in it."""
+    batch_seconds: float | None = None
+    """How long the latest batches took: the median, and the most."""
+    batch_seconds_max: float | None = None
+    batch_facts: float | None = None
+    segments_corrupt: int = 0
+    at: float | None = None
+    """When this was looked at."""
+    problem: str | None = None
+
+
 class ChannelsAnswer(Answer, frozen=True, kw_only=True):
     """Channels that were published to in the last ten seconds."""
 

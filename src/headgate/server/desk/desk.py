@@ -17,6 +17,7 @@ from headgate.server.desk.asking import Pace
 from headgate.server.desk.journal_page import JournalPage
 from headgate.server.desk.more_routes import MORE_PATHS
 from headgate.server.desk.operating import Operating
+from headgate.server.desk.pipeline_page import PipelinePage
 from headgate.server.desk.routes import PATHS, routes
 from headgate.server.desk.sampler import Sampler
 from headgate.server.desk.service_rows import KINDS as SERVICE_KINDS
@@ -60,6 +61,7 @@ class Desk:
         """Long answers are put together one after another."""
         self._pace = Pace(QUESTIONS_PER_SECOND, time.monotonic)
         self.journal = JournalPage(router, router.clock)
+        self.pipeline = PipelinePage(router.clock)
         self.services = ServiceRows(router)
         self.tails = Tails(router)
         self._sampler: Sampler | None = None

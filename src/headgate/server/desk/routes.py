@@ -37,6 +37,7 @@ from headgate.server.desk.answers import (
     FactsAnswer,
     JournalAnswer,
     MeAnswer,
+    PipelineAnswer,
     RecentAnswer,
     SessionAnswer,
     SessionsAnswer,
@@ -357,6 +358,13 @@ async def journal(desk: Desk, request: Request) -> JournalAnswer:
     return await desk.journal.answer(desk.latest().journal)
 
 
+async def pipeline(desk: Desk, request: Request) -> PipelineAnswer:
+    """How far the tables of the pipeline are."""
+    config, found = desk.started(), desk.router.journal
+    tables = None if config.desk.tables is None else config.directory / config.desk.tables
+    return await desk.pipeline.answer(tables, None if found is None else found.directory)
+
+
 async def me(desk: Desk, request: Request) -> MeAnswer:
     """Who asks, and what it may do."""
     return MeAnswer(
@@ -383,6 +391,7 @@ PATHS = [
     Path("/facts", facts, "level", "kind", "after", "limit"),
     Path("/settings", settings),
     Path("/journal", journal),
+    Path("/pipeline", pipeline),
     Path("/me", me),
 ]
 """Everything that may be asked by whoever knows the token."""
