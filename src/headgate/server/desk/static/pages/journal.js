@@ -7,13 +7,14 @@ import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
 
 function open(main) {
-  const body = h("div", { class: "stack" });
-  main.append(head("Journal & pipeline", { command: "headgate journal stats", json: "/api/v1/journal" }), body);
-  const refresh = new Refresh(async () => {
-    const [journal, pipeline] = await Promise.all([get("journal"), get("pipeline")]);
-    return () => morph(body, journalCard(journal), pipelineCard(pipeline));
-  }, (error) => morph(body, trouble(error)), 5);
-  return { leave: () => refresh.stop() };
+  const parts = [h("div", { class: "stack" }), h("div", { class: "stack" })];
+  main.append(head("Journal & pipeline", { command: "headgate journal stats", json: "/api/v1/journal" }), ...parts);
+  // The pipeline is asked by a program of its own, which takes some seconds.
+  const shown = [["journal", journalCard, 5], ["pipeline", pipelineCard, 30]].map(([path, card, seconds], i) => new Refresh(async () => {
+    const found = await get(path);
+    return () => morph(parts[i], card(found));
+  }, (error) => morph(parts[i], trouble(error)), seconds));
+  return { leave: () => shown.forEach((refresh) => refresh.stop()) };
 }
 
 function journalCard(journal) {
@@ -41,7 +42,7 @@ function pipelineCard(pipeline) {
   ];
   const commands = h("ul", { class: "plain-list stack" }, said.map(([what, command]) => h("li", {}, commandLine(command), h("span", { class: "quiet" }, ` ${what}`))));
   if (!pipeline.known) {
-    return card("Pipeline", h("div", { class: "stack" }, empty("It has no tables where the router may look. It is a program of its own:"), commands));
+    return card("Pipeline", h("div", { class: "stack" }, empty(`It is a program of its own, and the router does not see its tables: ${pipeline.problem || "there are none"}.`), commands));
   }
   const took = pipeline.batch_seconds === null ? "–" : `${lasted(pipeline.batch_seconds)}, at most ${lasted(pipeline.batch_seconds_max)}`;
   return card("Pipeline", h("div", { class: "stack" }, numbers(
