@@ -35,13 +35,15 @@ def card(page: Page, title: str) -> Locator:
     return page.locator("section.card", has=page.get_by_role("heading", name=title))
 
 
-def headgate(router: PageRouter, command: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+def headgate(
+    router: PageRouter, command: str, *, fails: bool = False
+) -> subprocess.CompletedProcess[str]:
     """A command that the page shows, as it is."""
     [name, *arguments] = shlex.split(command)
     assert name == "headgate"
     program = [sys.executable, "-c", "from headgate.cli import main; main()", *arguments]
     ran = subprocess.run(program, cwd=router.folder, capture_output=True, text=True, timeout=60)
-    assert ran.returncode == code, ran.stderr
+    assert bool(ran.returncode) == fails, ran.stderr
     return ran
 
 
@@ -95,7 +97,7 @@ def test_the_command_that_checks_says_the_same(look: Look, router: PageRouter, s
         expect(page.locator(".caret")).to_contain_text(warning)
     page.fill("#expression", "kind = EXPRESS")
     expect(page.locator(".caret pre")).to_be_visible()
-    wrong = headgate(router, copied(page, "headgate expr check"), code=1)
+    wrong = headgate(router, copied(page, "headgate expr check"), fails=True)
     shown = page.locator(".caret pre").text_content()
     assert shown is not None
     assert wrong.stderr.startswith(shown)

@@ -1,19 +1,20 @@
-// The journal on disk, and how to ask the pipeline what it made of it.
+// The journal on disk, and how far the pipeline is with it.
 
 import { get } from "../api.js";
-import { bytes, count, lasted, rate, since, some } from "../numbers.js";
+import { bytes, clock, count, lasted, rate, since, some } from "../numbers.js";
 import { bar, card, commandLine, empty, head, numbers, pill, trouble } from "../parts.js";
 import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
 
 function open(main) {
-  const body = h("div", { class: "stack" });
-  main.append(head("Journal & pipeline", { command: "headgate journal stats", json: "/api/v1/journal" }), body);
-  const refresh = new Refresh(async () => {
-    const journal = await get("journal");
-    return () => morph(body, journalCard(journal), pipelineCard());
-  }, (error) => morph(body, trouble(error)), 5);
-  return { leave: () => refresh.stop() };
+  const parts = [h("div", { class: "stack" }), h("div", { class: "stack" })];
+  main.append(head("Journal & pipeline", { command: "headgate journal stats", json: "/api/v1/journal" }), ...parts);
+  // The pipeline is asked by a program of its own, which takes some seconds.
+  const shown = [["journal", journalCard, 5], ["pipeline", pipelineCard, 30]].map(([path, card, seconds], i) => new Refresh(async () => {
+    const found = await get(path);
+    return () => morph(parts[i], card(found));
+  }, (error) => morph(parts[i], trouble(error)), seconds));
+  return { leave: () => shown.forEach((refresh) => refresh.stop()) };
 }
 
 function journalCard(journal) {
@@ -32,15 +33,24 @@ function journalCard(journal) {
     h("p", { class: "filters" }, commandLine("headgate journal tail --follow"), commandLine("headgate journal verify")));
 }
 
-function pipelineCard() {
+function pipelineCard(pipeline) {
   const said = [
     ["makes tables of the journal, on Spark", "headgate pipeline run"],
     ["says how far they are, without Spark", "headgate pipeline status"],
     ["asks them", "headgate pipeline sql 'select app, outcome, count(*) n from deliveries group by all'"],
     ["compares what services say with what their queues add up to", "headgate pipeline audit"],
   ];
-  return card("Pipeline", h("ul", { class: "plain-list stack" }, said.map(([what, command]) => h("li", {}, commandLine(command), h("span", { class: "quiet" }, ` ${what}`)))),
-    { beside: h("span", { class: "quiet" }, "a program of its own, which the router does not know of") });
+  const commands = h("ul", { class: "plain-list stack" }, said.map(([what, command]) => h("li", {}, commandLine(command), h("span", { class: "quiet" }, ` ${what}`))));
+  if (!pipeline.known) {
+    return card("Pipeline", h("div", { class: "stack" }, empty(`It is a program of its own, and the router does not see its tables: ${pipeline.problem || "there are none"}.`), commands));
+  }
+  const took = pipeline.batch_seconds === null ? "–" : `${lasted(pipeline.batch_seconds)}, at most ${lasted(pipeline.batch_seconds_max)}`;
+  return card("Pipeline", h("div", { class: "stack" }, numbers(
+    ["facts in tables", count(pipeline.facts_in_tables)], ["behind", `${some(pipeline.lag_facts, "fact")}, ${lasted(pipeline.lag_seconds)}`, pipeline.lag_seconds > 600 ? "warn" : ""],
+    ["last batch", pipeline.batch === null ? "–" : `#${count(pipeline.batch)}`], ["a batch takes", took],
+    ["facts in a batch", pipeline.batch_facts === null ? "–" : count(pipeline.batch_facts)],
+    pipeline.segments_corrupt ? ["damaged segments", count(pipeline.segments_corrupt), "bad"] : null), commands),
+  { beside: h("span", { class: "quiet" }, [pipeline.tables, pipeline.at ? `as of ${clock(pipeline.at)}` : null].filter(Boolean).join(", ")) });
 }
 
 export default { path: "journal", key: "j", title: "Journal & pipeline", open };

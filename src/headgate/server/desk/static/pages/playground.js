@@ -95,6 +95,7 @@ class Playground {
 
   #typed(name, value) {
     this.state[name] = value;
+    if (name === "properties") this.isGiven = true; // and not for a message that comes later to replace
     clearTimeout(this.timer);
     this.timer = setTimeout(() => { this.#look(); if (name === "queue") this.#showRecent(false); }, TYPING_MS);
   }
@@ -185,6 +186,7 @@ class Playground {
       h("h3", {}, `With priority ${Number(priority) || 0} in ${app || "the app"} it would take`),
       read.impact.length ? h("ul", { class: "plain-list impact" }, read.impact.map(taken))
         : h("p", { class: "quiet" }, yes ? "nothing: a higher priority has them all" : "nothing"),
+      h("p", {}, commandLine(`headgate expr impact ${quoted(this.state.expression)} --queue ${quoted(queue.replace("bmq://", ""))}${app ? ` --app ${quoted(app)}` : ""} --priority ${Number(priority) || 0}`)),
       week);
   }
 }
