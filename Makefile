@@ -152,6 +152,7 @@ bench-spark: .venv/.dev ## the pipeline: routing by shape, the audit of 100 mill
 	$(BIN)/python -m bench.spark
 	$(BIN)/python -m bench.audit
 	$(BIN)/python -m bench.pipeline
+	$(BIN)/python -m bench.batches
 	$(BIN)/python -m bench.tables --billion
 
 bench-patterns: .venv/.dev ## pattern index against a scan

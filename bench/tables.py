@@ -123,6 +123,16 @@ def _log(folder: Path, batches: int) -> None:
             )
 
 
+def aged(archive: Archive, batches: int) -> None:
+    """A log of so many batches, compacted as upkeep does it."""
+    for number in range(batches):
+        added = {name: [_file(name, number, n, 20_000) for n in range(2)] for name in TABLES}
+        archive.commit(added, batch=_batch(number))
+        if number % TIDY_EVERY == TIDY_EVERY - 1:
+            _compacted(archive, number, lambda table, n, size: _file(table, n, 9, size))
+            upkeep.clean(archive)
+
+
 def _mirror(folder: Path, batches: int) -> None:
     archive, names = Archive(str(folder)), [*TABLES][:AT_ONCE]
     mirror, commit, follow = turn_on(archive, Settings()), Clocked(), Clocked()
