@@ -1,0 +1,197 @@
+"""Answers about domains, their queues and apps, and messages of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.server.desk.answers.base import Answer
+
+
+class AppRow(Answer, frozen=True, kw_only=True):
+    """An app of a shared queue, in short."""
+
+    queue: str
+    """``bmq://DOMAIN/NAME``."""
+    domain: str
+    name: str
+    """Of the queue, in its domain."""
+    app: str
+    """Empty where the domain has no apps."""
+    consumers: int
+    subscriptions: int
+    full: int
+    """Of these, those whose window is full; of the first thousand."""
+    in_line: int
+    """Messages that nobody has looked at yet, or that are looked at again."""
+    waiting: int
+    """Messages that wait for consumers with a full window."""
+    aside: int
+    """Messages that no subscription matches."""
+    unconfirmed: int
+    growth_per_s: float
+    """How many more, or fewer, were undelivered each second of the last half minute."""
+    stuck: bool
+    oldest_at: float | None
+    """When the oldest undelivered message came."""
+
+
+class DomainRow(Answer, frozen=True, kw_only=True):
+    """A domain."""
+
+    domain: str
+    mode: str
+    apps: list[str]
+    queues: int
+    """Shared queues, in memory or not."""
+    opened: int
+    """Of these, those in memory."""
+    messages: int
+    bytes: int
+    capacity: str
+    """normal, high or full."""
+    max_messages: int | None
+    """Of one queue."""
+    max_bytes: int | None
+    domain_max_messages: int | None
+    domain_max_bytes: int | None
+
+
+class DomainsAnswer(Answer, frozen=True, kw_only=True):
+    """Domains, and the apps with most that is undelivered."""
+
+    rows: list[DomainRow]
+    total: int
+    apps: list[AppRow]
+
+
+class QueueRow(Answer, frozen=True, kw_only=True):
+    """A shared queue that is in memory."""
+
+    queue: str
+    domain: str
+    name: str
+    messages: int
+    bytes: int
+    capacity: str
+    consumers: int
+    producers: int
+    undelivered: int
+    """In all of its apps."""
+
+
+class DomainAnswer(Answer, frozen=True, kw_only=True):
+    """One domain, with its queues in memory."""
+
+    row: DomainRow
+    rows: list[QueueRow]
+    total: int
+
+
+class Undecided(Answer, frozen=True, kw_only=True):
+    """Of how many messages an expression had no value, and why; of those it was sampled on."""
+
+    sampled: int
+    name: int
+    type: int
+    arithmetic: int
+
+
+class GroupRow(Answer, frozen=True, kw_only=True):
+    """The subscriptions of an app that have one expression."""
+
+    expression: str | None
+    priority: int
+    consumers: int
+    matched: int
+    missed: int
+    undecided: Undecided
+    in_flight: int
+    in_flight_bytes: int
+    waiting: int
+    window: int
+    """Messages that its subscriptions may have unconfirmed together."""
+
+
+class AppAnswer(Answer, frozen=True, kw_only=True):
+    """An app of a shared queue."""
+
+    app: str
+    consumers: int
+    subscriptions: int
+    in_line: int
+    waiting: int
+    aside: int
+    unconfirmed: int
+    to_redeliver: int
+    held_until: float | None
+    stuck: bool
+    growth_per_s: float
+    oldest_at: float | None
+    counts: dict[str, int]
+    """What happened to its messages since the router started."""
+    looked_at: int
+    filters: list[str]
+    """Expressions of the domain, of which one must be true for the app to get a message."""
+    expressions: int
+    """How many groups there are."""
+    groups: list[GroupRow]
+    """The hundred that matched most, by priority."""
+
+
+class SharedQueueAnswer(Answer, frozen=True, kw_only=True):
+    """A shared queue with its apps."""
+
+    queue: str
+    domain: str
+    name: str
+    mode: str
+    opened: bool
+    """Whether it is in memory; if not, nobody has opened it since the router started."""
+    messages: int
+    bytes: int
+    capacity: str
+    max_messages: int | None
+    max_bytes: int | None
+    producers: int
+    counts: dict[str, int]
+    apps: list[AppAnswer]
+
+
+class MessageRow(Answer, frozen=True, kw_only=True):
+    """A message, without its body."""
+
+    at: float
+    message: str
+    """Its id, in hex."""
+    size: int
+    properties: dict[str, Any]
+    """Bytes are written as {"hex": "00ff"}."""
+    truncated: bool = False
+    """Whether properties were left out: the first twenty are shown, and 200 characters of each."""
+
+
+class RecentAnswer(Answer, frozen=True, kw_only=True):
+    """Messages that came lately, the newest first."""
+
+    rows: list[MessageRow]
+    kept: int
+    """How many the router keeps of this domain now."""
+
+
+class AsideReason(Answer, frozen=True, kw_only=True):
+    """Why messages that were put aside do not match a group."""
+
+    expression: str | None
+    priority: int
+    false: int
+    name: int
+    type: int
+    arithmetic: int
+
+
+class AsideAnswer(Answer, frozen=True, kw_only=True):
+    """Messages that an app put aside, the oldest first, and why no group matches these."""
+
+    rows: list[MessageRow]
+    total: int
+    why: list[AsideReason]
