@@ -32,9 +32,8 @@ from headgate.server.admin.metrics import (
 from headgate.server.admin.process_metrics import ProcessMetrics
 from headgate.server.config import default_text
 from headgate.server.desk.actions import ACTIONS
-from headgate.server.desk.more_routes import MORE_PATHS
 from headgate.server.desk.openapi import document
-from headgate.server.desk.routes import PATHS
+from headgate.server.desk.routes.all_paths import PATHS
 from headgate.wire.resp.commands.all_commands import FAMILIES
 from headgate.wire.resp.commands.table import CommandEntry
 from tests.support.repository import DOCS
@@ -233,7 +232,7 @@ def _page(head: str, parts: Iterable[str]) -> str:
 
 def openapi() -> str:
     """The API of the admin port."""
-    described = document([*PATHS, *MORE_PATHS, *ACTIONS], "1")
+    described = document([*PATHS, *ACTIONS], "1")
     return json.dumps(described, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -11,8 +11,7 @@ from headgate.cli.live.support import PAGES
 from headgate.cli.table import Column
 from headgate.server.desk import answers
 from headgate.server.desk.actions import ACTIONS
-from headgate.server.desk.more_routes import MORE_PATHS
-from headgate.server.desk.routes import PATHS
+from headgate.server.desk.routes.all_paths import PATHS
 
 COMPUTED = {"state", "sweep"}
 """Made of several fields by the command."""
@@ -49,7 +48,7 @@ def test_columns_of_sessions_that_ended_are_fields_too() -> None:
 
 
 def test_what_is_packed_can_be_asked_for() -> None:
-    known = {path.path: set(path.parameters) for path in (*PATHS, *MORE_PATHS)}
+    known = {path.path: set(path.parameters) for path in PATHS}
     for path, query in PAGES.values():
         assert set(query) <= known[path], path
 

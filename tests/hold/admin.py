@@ -342,6 +342,13 @@ CASES = [
         "/queues",
         shares=True,
     ),
+    case(
+        "/static",
+        "the largest file",
+        asked("GET", "/static/vendor/uplot.js"),
+        "/static/{path:path}",
+        shares=True,
+    ),
     *DESK_CASES,
     case(
         f"{API}/live",

@@ -8,8 +8,9 @@ from typing import Any
 from starlette.routing import Route
 
 from headgate.server.admin.app import make_app
-from headgate.server.desk.more_routes import MORE_PATHS
-from headgate.server.desk.routes import PATHS, PREFIX
+from headgate.server.desk.files import StaticFiles
+from headgate.server.desk.routes.all_paths import PATHS
+from headgate.server.desk.routes.path import PREFIX
 from tests.hold import admin, bmq, crowds, resp, smp
 from tests.hold.case import Case
 
@@ -34,8 +35,11 @@ def admin_paths() -> frozenset[str]:
     """Those of the admin port, as they are routed. Nobody is asked anything here, and so whatever
     the application needs may be anything."""
     given: dict[str, Any] = dict.fromkeys(signature(make_app).parameters, dict)
-    app = make_app(**given | {"rows": 1, "token": "t", "operator_token": None, "more": ()})
-    desk = {PREFIX + path.path for path in (*PATHS, *MORE_PATHS)}
+    app = make_app(
+        **given
+        | {"rows": 1, "token": "t", "operator_token": None, "more": (), "page": StaticFiles()}
+    )
+    desk = {PREFIX + path.path for path in PATHS}
     return frozenset(desk | {route.path for route in app.routes if isinstance(route, Route)})
 
 

@@ -33,7 +33,8 @@ from headgate.server.desk.asking import (
     question,
     shown,
 )
-from headgate.server.desk.routes import Path, find_session
+from headgate.server.desk.routes.path import Path
+from headgate.server.desk.routes.sessions import find_session
 from headgate.server.desk.rows import short_name
 from headgate.server.in_process import InProcessSession
 from headgate.server.net.connection import Connection

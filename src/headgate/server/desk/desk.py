@@ -15,10 +15,10 @@ from headgate.server.config.sections import Config
 from headgate.server.desk.actions import ACTIONS, Actions
 from headgate.server.desk.asking import Pace
 from headgate.server.desk.journal_page import JournalPage
-from headgate.server.desk.more_routes import MORE_PATHS
 from headgate.server.desk.operating import Operating
 from headgate.server.desk.pipeline_page import PipelinePage
-from headgate.server.desk.routes import PATHS, routes
+from headgate.server.desk.routes.all_paths import PATHS
+from headgate.server.desk.routes.path import routes
 from headgate.server.desk.sampler import Sampler
 from headgate.server.desk.service_rows import KINDS as SERVICE_KINDS
 from headgate.server.desk.service_rows import ServiceRows
@@ -83,7 +83,7 @@ class Desk:
 
     def routes(self) -> list[Route]:
         acting = ACTIONS if self.has_actions else []
-        return routes(self, [*acting, *PATHS, *MORE_PATHS])
+        return routes(self, [*acting, *PATHS])
 
     def check_ready(self) -> None:
         """Refuse what cannot be answered because the router has not started, or stops."""

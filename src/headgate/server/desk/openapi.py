@@ -13,7 +13,7 @@ from headgate.core.shared.explain import Explanation
 from headgate.server.config.default import attribute_docs
 from headgate.server.desk import answers, asking
 from headgate.server.desk.answers import Answer, Problem
-from headgate.server.desk.routes import PREFIX, Path
+from headgate.server.desk.routes.path import PREFIX, Path
 
 REF = "#/components/schemas/{name}"
 ERRORS = (400, 401, 403, 404, 409, 415, 421, 429, 503)

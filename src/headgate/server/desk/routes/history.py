@@ -1,0 +1,49 @@
+"""What happened: facts, the journal, the pipeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+
+from headgate.server.desk.answers import (
+    FactsAnswer,
+    JournalAnswer,
+    PipelineAnswer,
+)
+from headgate.server.desk.asking import (
+    Asked,
+)
+
+if TYPE_CHECKING:
+    from headgate.server.desk.desk import Desk
+
+FACTS_MAX = 500
+
+
+async def facts(desk: Desk, request: Request) -> FactsAnswer:
+    """Facts that are worth a line, the newest first."""
+    asked = Asked(request, "level", "kind", "after", "limit")
+    kept = desk.sampler.facts
+    return FactsAnswer(
+        rows=kept.newest(
+            level=asked.choice("level", "debug", "info", "warning", "error"),
+            kind=asked.text("kind"),
+            after=asked.number("after", 0, 0, 10**15 - 1),
+            most=asked.number("limit", 200, 1, FACTS_MAX),
+        ),
+        last=kept.last,
+        skipped=kept.skipped,
+    )
+
+
+async def journal(desk: Desk, request: Request) -> JournalAnswer:
+    """The journal on disk."""
+    return await desk.journal.answer(desk.latest().journal)
+
+
+async def pipeline(desk: Desk, request: Request) -> PipelineAnswer:
+    """How far the tables of the pipeline are."""
+    config, found = desk.started(), desk.router.journal
+    tables = None if config.desk.tables is None else config.directory / config.desk.tables
+    return await desk.pipeline.answer(tables, None if found is None else found.directory)
