@@ -345,7 +345,7 @@ CASES = [
     case(
         "/static",
         "the largest file",
-        asked("GET", "/static/vendor/uplot.js"),
+        asked("GET", "/static/vendor/uPlot.iife.min.js"),
         "/static/{path:path}",
         shares=True,
     ),

@@ -118,7 +118,7 @@ def test_file_descriptors_are_compared_with_the_sessions(
     monkeypatch.setattr(resource, "getrlimit", lambda which: (100, 500))
     few = found(config_in(tmp_path, "[listen.smp]\n[limits]\nsessions = 1000"))["files"]
     assert few.ok
-    assert "500 file descriptors are allowed: at most 372 sessions" in few.text
+    assert "500 file descriptors are allowed: at most 308 sessions" in few.text
     assert found(config_in(tmp_path, "[listen.smp]\n[limits]\nsessions = 300"))["files"].ok
     assert found(config_in(tmp_path, "[limits]\nsessions = 1000"))["files"].ok
 
