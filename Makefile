@@ -49,7 +49,7 @@ check: .venv/.dev style types contracts ## for every change: style, types, contr
 	$(BIN)/pytest -q -n $(WORKERS) --no-cov $(QUICK) --ignore=tests/simulation/test_agents.py
 
 peers: ## install the Debian packages that tests run, if they are missing
-	@missing=""; for tool in $(DEBIAN_TOOLS); do \
+	@PATH="$$PATH:/usr/sbin"; missing=""; for tool in $(DEBIAN_TOOLS); do \
 	  command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool##*:}"; done; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
 	if [ -n "$$missing" ]; then \

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from headgate.core.commands import Command, Confirm, Create, Disconnect, Send, Subscribe
-from headgate.core.effects import Deliver, Receipt
+from headgate.core.effects import Deliver, Effect, Receipt
 from headgate.core.facts import Accepted, Fact, TurnFailed
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import MessageId, QueueId
@@ -482,3 +482,29 @@ async def test_a_turn_that_failed_is_told_at_once_unless_the_store_is_another_s(
             await asyncio.sleep(0.01)
         assert not answer.done()
         answer.cancel()
+
+
+async def test_what_is_left_of_a_turn_is_told_to_nobody_if_the_process_was_stopped_in_between() -> (
+    None
+):
+    async with contested() as (store, router, lost):
+        sessions = [InProcessSession(router, "s") for _ in range(3)]
+        queues = [QueueId(b"%d" % n) for n in range(3)]
+        for session, queue in zip(sessions, queues, strict=True):
+            await session.ask(Create, queue, "line")
+        first = sessions[0].id
+        outlet = router._outlets[first]
+
+        def stopped(effects: Sequence[Effect]) -> None:
+            """The process stops while the first of them is answered."""
+            outlet(effects)
+            store.is_taken = True
+            store.now += 3.0
+
+        router._outlets[first] = stopped
+        answers = [s.ask(Send, q, message(1)) for s, q in zip(sessions, queues, strict=True)]
+        while not lost:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert [answer.done() for answer in answers] == [True, False, False]
+        for answer in answers[1:]:
+            answer.cancel()

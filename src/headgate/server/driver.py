@@ -129,6 +129,8 @@ class TurnDriver:
         if self._watch is not None:
             await self._may_leave(self._watch)
         for _ in self._settle(outcome):
+            if self._watch is not None and self._watch.is_late:
+                await self._watch.assured()  # the process was stopped in the middle of it
             await self._breathe()
         return pause
 

@@ -59,17 +59,22 @@ class OwnershipWatch:
         ownership = self.ownership
         return (
             ownership.lost is None
-            and ownership.silence < ownership.timeout
+            and not self.is_late
             and not self._hang_up.is_closed(ownership.socket)
         )
 
     @property
+    def is_late(self) -> bool:
+        """Whether the store has not heard us for too long; the cheap half of `is_assured`."""
+        return self.ownership.silence >= self.ownership.timeout
+
+    @property
     def problem(self) -> str | None:
         """Why it may be that another owns the store, if it may."""
-        silence = self.ownership.silence
-        if silence < self.ownership.timeout:
+        if not self.is_late:
             return None
-        return f"it has not heard this router for {silence:.0f} s, and another may have taken over"
+        seconds = self.ownership.silence
+        return f"it has not heard this router for {seconds:.0f} s, and another may have taken over"
 
     async def assured(self) -> None:
         """Return when it is sure that nobody else owns the store; never, if somebody does."""
