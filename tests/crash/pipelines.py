@@ -20,6 +20,7 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 from pyiceberg.exceptions import NoSuchTableError
+from sqlalchemy.exc import OperationalError
 
 from headgate.client.admin import read_token
 from headgate.journal import reader
@@ -169,8 +170,8 @@ class Stranger(threading.Thread):
         assert mirror is not None
         try:
             table = mirror.table("facts")
-        except NoSuchTableError:
-            return  # no batch was there yet
+        except (NoSuchTableError, OperationalError):
+            return  # no batch was there yet, or the catalog was held for too long by a slow machine
         snapshot = table.current_snapshot()
         if snapshot is None or snapshot.summary is None:
             return
