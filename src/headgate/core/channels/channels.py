@@ -479,9 +479,9 @@ class Channels:
         if len(hearing) == sum(map(len, sharing)):
             yield from _shared(this, sharing)
         else:
-            yield from self._own(this)
+            yield from self._one_by_one(this)
 
-    def _own(self, this: Pass) -> Iterator[tuple[bytes, Sequence[SessionId], int]]:
+    def _one_by_one(self, this: Pass) -> Iterator[tuple[bytes, Sequence[SessionId], int]]:
         """A blob for each session, put together from the frames that it hears."""
         self._prepare(this)
         lines: dict[SessionId, list[bytes]] = {}
