@@ -233,7 +233,7 @@ def test_the_configuration_says_where_the_router_is(address: str, tmp_path: Path
 def test_a_token_that_is_wrong_says_where_it_comes_from(address: str) -> None:
     told = run("news/none", "--address", address, HEADGATE_ADMIN__TOKEN="wrong")
     assert told.exit_code == 5
-    assert "wants its token: name its configuration with --config" in told.stderr
+    assert "does not know this token" in told.stderr
 
 
 def test_the_token_is_found_in_the_state_directory_or_in_a_file(

@@ -79,9 +79,13 @@ def test_a_file_is_sent_as_rows_and_all_else_as_json(scripted: Callable[..., Scr
     assert server.kinds == ["application/vnd.headgate.rows", "application/json"]
 
 
-def test_a_missing_token_is_told_with_where_it_is(scripted: Callable[..., Scripted]) -> None:
-    server = scripted(401, 403)
-    with pytest.raises(NotAllowed, match="wants its token: name its configuration") as caught:
+def test_a_missing_or_wrong_token_is_told_with_where_it_is(
+    scripted: Callable[..., Scripted],
+) -> None:
+    server = scripted(401, 401, 403)
+    with pytest.raises(NotAllowed, match="wants its token: name its configuration"):
+        AdminPort(server.url).ask("POST", "/x")
+    with pytest.raises(NotAllowed, match="does not know this token") as caught:
         AdminPort(server.url, "secret").ask("POST", "/x")
     assert "secret" not in str(caught.value)
     with pytest.raises(NotAllowed, match="refuses: because"):

@@ -336,13 +336,6 @@ CASES = [
         "/queues/{domain}",
     ),
     case(
-        "/queues",
-        "one that is not there",
-        asked("DELETE", "/queues", lambda: json.dumps({"queue": "bmq://work/none"}).encode()),
-        "/queues",
-        shares=True,
-    ),
-    case(
         "/static",
         "the largest file",
         asked("GET", "/static/vendor/uPlot.iife.min.js"),

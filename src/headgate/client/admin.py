@@ -206,7 +206,7 @@ class AdminPort:
             if response.status not in AGAIN:
                 return self._not_a_router()
             why = response.reason  # of somebody in between
-        return _refusal(self.url, response.status, why)
+        return _refusal(self.url, response.status, why, bool(self._headers))
 
     def _not_a_router(self) -> NotARouter:
         return NotARouter(
@@ -243,7 +243,14 @@ def _decode(response: http.client.HTTPResponse) -> Any:  # noqa: ANN401
     return json.loads(response.read())
 
 
-def _refusal(url: str, status: int, why: str) -> RouterError:
+def _refusal(url: str, status: int, why: str, has_token: bool) -> RouterError:
+    if status == 401 and has_token:
+        return NotAllowed(
+            f"the router at {url} does not know this token: see where it comes from with headgate"
+            " context show, and say the right one with --token-file or headgate login",
+            status,
+            why,
+        )
     if status == 401:
         return NotAllowed(
             f"the router at {url} wants its token: name its configuration with --config, or the"

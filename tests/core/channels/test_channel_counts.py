@@ -38,3 +38,15 @@ def test_so_many_channels_are_counted_apart() -> None:
     named, other = channels.counted(1.0)
     assert (named.published, other.channel, other.published) == (1, b"*other*", COUNTED_MOST + 4)
     assert other.channels == COUNTED_MOST
+
+
+def test_who_left_is_not_counted_among_the_receivers() -> None:
+    """Not even if nothing was published between a count and that somebody left."""
+    channels = Channels(Limits())
+    for session in (1, 2):
+        channels.subscribe(SessionId(session), EXACT, [NEWS], BARE)
+    channels.publish(EXACT, [(NEWS, b"x")])
+    assert [count.receivers_max for count in channels.counted(1.0)] == [2]
+    channels.unsubscribe(SessionId(2), EXACT, [NEWS])
+    channels.publish(EXACT, [(NEWS, b"x")])
+    assert [count.receivers_max for count in channels.counted(2.0)] == [1]

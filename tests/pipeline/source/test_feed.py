@@ -244,8 +244,8 @@ def test_an_unreadable_segment_of_a_router_is_remembered_on_this_machine(
 def test_a_router_with_a_token_wants_it(journal: Path) -> None:
     with served(journal, token="secret") as url:
         assert names(RouterFeed(url, "secret")) == names(FolderFeed(journal))
-        for token in (None, "guess"):
-            with pytest.raises(NotAllowed, match="wants its token"):
+        for token, why in ((None, "wants its token"), ("guess", "does not know this token")):
+            with pytest.raises(NotAllowed, match=why):
                 RouterFeed(url, token).segments()
 
 

@@ -16,15 +16,11 @@ from urllib.parse import urlencode
 import pytest
 
 from headgate.client.admin import ROWS
-from headgate.core.model.limits import Limits
 from headgate.server.admin import guard, login
 from headgate.server.admin.app import make_app
 from headgate.server.admin.guard import Names, Visitors
 from headgate.server.admin.http_server import serving
-from headgate.server.admin.queues import QueueAdmin
 from headgate.server.net.listener import bind
-from headgate.server.router import Router
-from headgate.store.memory import MemoryStore
 from tests.server.test_serve import CONFIG, Served
 
 TOKEN = "open sesame"
@@ -449,26 +445,3 @@ async def test_a_browser_without_a_cookie_is_led_to_the_form() -> None:
         status, headers, _ = await asyncio.to_thread(ask, port, "GET", "/", b"", **html)
         assert (status, headers["location"]) == (303, "/login")
         assert (await asyncio.to_thread(ask, port, "GET", "/api/v1/me", b"", **html))[0] == 401
-
-
-async def test_only_an_operator_empties_queues_if_there_is_one() -> None:
-    router = Router(store=MemoryStore(), domains={}, limits=Limits())
-    await router.start()
-    app = make_app(
-        problems=list,
-        status=dict,
-        metrics=bytes,
-        rows=5,
-        token=TOKEN,
-        operator_token=OPERATOR,
-        queues=QueueAdmin(router),
-    )
-    listening = bind("admin", "127.0.0.1", 0)
-    async with serving(app, listening):
-        port = listening.getsockname()[1]
-        body = b'{"queue": "bmq://a/b"}'
-        for token, code in ((TOKEN, 403), (OPERATOR, 409)):
-            headers = {"Authorization": f"Bearer {token}", "Content_Type": "application/json"}
-            answered = await asyncio.to_thread(ask, port, "DELETE", "/queues", body, **headers)
-            assert answered[0] == code
-    await router.stop()

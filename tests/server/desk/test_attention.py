@@ -104,6 +104,11 @@ def test_many_conditions_are_not_many_sentences() -> None:
     ("moment", "title", "text"),
     [
         (
+            replace(CALM, is_draining=True, point=Point(sessions=3)),
+            "The router is draining",
+            "it lets nobody in; 3 sessions are open until they leave",
+        ),
+        (
             replace(CALM, slow=[SLOW]),
             "report-builder does not keep up",
             "session 7 (resp) is over its hard limit for 66 s, 1.0 MiB wait to be written;"

@@ -9,17 +9,16 @@ from urllib.parse import urlencode
 import click
 
 from headgate.cli.admin import Admin, part
-from headgate.cli.confirming import confirm, confirm_by_name, reason_option, yes_option
+from headgate.cli.confirming import confirm_by_name, reason_option, yes_option
 from headgate.cli.lazy import LazyGroup
 from headgate.cli.live.actions import print_action
 from headgate.cli.live.pages import paged
-from headgate.cli.output import emit, json_option, print_page
+from headgate.cli.output import json_option, print_page
 from headgate.cli.queue_name import QueueName, path_of, queue_argument
 from headgate.cli.table import Column, Listing, list_options
 from headgate.cli.terminal import clean
 from headgate.cli.units import count, counted, moment, since, size
 from headgate.cli.which_router import Asked, router_options
-from headgate.errors import NotARouter
 
 HERE = "headgate.cli.live.queue"
 
@@ -159,22 +158,10 @@ def purge(queue: str, reason: str, yes: bool, asked: Asked, as_json: bool) -> No
     They go for all apps, delivered or not.
     """
     admin = asked.operator()
-    if not _has_actions(admin):
-        confirm(yes, f"Remove all messages of {queue}?")
-        emit([admin.plain("DELETE", "/queues", {"queue": queue})], _done, as_json)
-        return
     messages = _planned(admin, "purge", queue)
     confirm_by_name(yes, f"Remove {_counted(messages)} of {queue}?", queue)
     wanted = {"queue": queue, "confirm": queue, "reason": reason, "count": messages}
     print_action(admin.act("/queues/purge", wanted), as_json)
-
-
-def _has_actions(admin: Admin) -> bool:
-    """Whether the router has an operator's token; if not, its one token is enough."""
-    try:
-        return bool(admin.get("/me")["actions"])
-    except NotARouter:  # it is older than these
-        return False
 
 
 def _planned(admin: Admin, action: str, queue: str) -> int | None:
@@ -198,11 +185,6 @@ def _counted(messages: int | None) -> str:
 def delete(queue: str, force: bool, reason: str, yes: bool, asked: Asked, as_json: bool) -> None:
     """Remove a queue with all its messages."""
     admin = asked.operator()
-    if not _has_actions(admin):
-        confirm(yes, f"Remove {queue} and all its messages?")
-        removal = {"queue": queue, "removes": True, "forced": force}
-        emit([admin.plain("DELETE", "/queues", removal)], _done, as_json)
-        return
     messages = _planned(admin, "delete", queue)
     confirm_by_name(yes, f"Remove {queue}, with {_counted(messages)}?", queue)
     wanted = {

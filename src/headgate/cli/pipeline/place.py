@@ -52,6 +52,9 @@ class Place:
         return {"router": self.router, **self.reach}
 
 
+NO_SPARK = "Spark is not installed: pip install 'headgate[spark]'"
+
+
 def place_options(command: C) -> C:
     """Add the options that say where things are, as the argument `place`."""
 
@@ -71,7 +74,12 @@ def place_options(command: C) -> C:
         tls = {"tlsCa": tls_ca, "tlsCertificate": tls_certificate, "tlsKey": tls_key}
         given = {name: path for name, path in tls.items() if path is not None}
         place = _place(config, journal, router, tables, token_file, given)
-        return command(*args, place=place, **kwargs)
+        try:
+            return command(*args, place=place, **kwargs)
+        except ModuleNotFoundError as missing:
+            if (missing.name or "").partition(".")[0] != "pyspark":
+                raise
+            raise PipelineError(NO_SPARK) from None
 
     for option in (
         click.option(
@@ -141,7 +149,7 @@ def spark_options(command: C) -> C:
         **kwargs: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
         if find_spec("pyspark") is None:
-            raise PipelineError("Spark is not installed: pip install 'headgate[spark]'")
+            raise PipelineError(NO_SPARK)
         named = dict(_setting(each) for each in settings)
         return command(*args, spark=lambda: _session(master, remote, named), **kwargs)
 

@@ -28,8 +28,11 @@ class ChannelCounts:
         self.deliveries = 0
 
     def add(self, channel: bytes, heard: Audience) -> None:
-        """Take over what an audience counted."""
+        """Take over what an audience counted. One that nothing was published to since counts for
+        nothing, and its receivers may have left."""
         published, size = heard.published, heard.size
+        if not published:
+            return
         deliveries = published * heard.receivers
         heard.published = heard.size = 0
         self.published += published

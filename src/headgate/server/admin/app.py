@@ -24,10 +24,10 @@ from headgate.core.turn.slices import Slices
 from headgate.errors import HeadgateError
 from headgate.server.admin.bodies import property_of, read_body
 from headgate.server.admin.common import COMMON_PATHS, LOOPBACK, CommonPages, guarded
-from headgate.server.admin.guard import OPERATOR, Names, Tokens, Visitors
+from headgate.server.admin.guard import Names, Tokens, Visitors
 from headgate.server.admin.login import Login
 from headgate.server.admin.queues import QueueAdmin
-from headgate.server.admin.responses import Refusal, answer
+from headgate.server.admin.responses import answer
 from headgate.server.admin.sinks import COMMIT_BYTES, SinkAdmin, checked
 from headgate.server.admin.staging import Place
 from headgate.server.desk.files import StaticFiles
@@ -48,14 +48,6 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _decode_question = msgspec.json.Decoder(Question).decode
-
-
-class Purging(msgspec.Struct, forbid_unknown_fields=True):
-    """A queue that is to be emptied, or removed."""
-
-    queue: str
-    removes: bool = False
-    forced: bool = False
 
 
 def make_app(
@@ -104,15 +96,13 @@ def make_app(
         Route("/sinks", sinks_json),
         *([] if explain is None else [Route("/explain", explained, methods=["POST"])]),
         *([] if sinks is None else _sink_routes(sinks)),
-        *([] if queues is None else _queue_routes(queues, problems, tokens)),
+        *([] if queues is None else _queue_routes(queues, problems)),
     ]
     return guarded(routes, LISTED, tokens, names, visitors)
 
 
-def _queue_routes(
-    queues: QueueAdmin, problems: Callable[[], list[str]], tokens: Tokens
-) -> list[Route]:
-    """What an operator asks about shared queues; ``headgate queue`` is the other end."""
+def _queue_routes(queues: QueueAdmin, problems: Callable[[], list[str]]) -> list[Route]:
+    """Which shared queues there are; ``headgate queue ls`` is the other end."""
 
     async def asked(work: Callable[[], Awaitable[object]]) -> Response:
         if found := problems():
@@ -126,26 +116,7 @@ def _queue_routes(
         domain, after = request.path_params["domain"], request.query_params.get("after", "")
         return await asked(lambda: queues.listing(domain, after))
 
-    async def purge(request: Request) -> Response:
-        if tokens.has_operator and not request.scope[OPERATOR]:
-            raise Refusal(403, "this needs the operator's token", "not_operator")
-        wanted = _purging(await read_body(request, EXPLAIN_BYTES))
-        return await asked(
-            lambda: queues.purge(wanted.queue, removes=wanted.removes, forced=wanted.forced)
-        )
-
-    return [
-        Route("/queues/{domain}", listing),
-        Route("/queues", purge, methods=["DELETE"]),
-    ]
-
-
-def _purging(body: bytes) -> Purging:
-    try:
-        return msgspec.json.decode(body, type=Purging)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        form = 'write {"queue": "bmq://DOMAIN/NAME", "removes": false, "forced": false}'
-        raise HTTPException(400, f"{error}; {form}") from None
+    return [Route("/queues/{domain}", listing)]
 
 
 def _sink_routes(sinks: SinkAdmin) -> list[Route]:

@@ -118,6 +118,7 @@ class Moment:
     """How far the machine's clock is ahead of the router's."""
     disk_free: float = 1.0
     """The part of the disk with the state directory that is free."""
+    is_draining: bool = False
 
 
 class Attention:
@@ -163,6 +164,16 @@ def findings(moment: Moment) -> Iterator[Finding]:
             problem,
             "/facts?level=error",
             "headgate check",
+        )
+    if moment.is_draining:
+        yield Finding(
+            "warning",
+            "draining",
+            "",
+            "The router is draining",
+            f"it lets nobody in; {moment.point.sessions:,.0f} sessions are open until they leave",
+            "/sessions",
+            "headgate undrain",
         )
     yield from _slow(moment)
     yield from _behind(moment)

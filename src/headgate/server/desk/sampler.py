@@ -182,6 +182,7 @@ class Sampler:
                 self.rows.undecided(),
                 time.time() - now,
                 self._disk_free(),
+                is_draining=self._stage() == "draining",
             )
             self.sentences = self._attention.sentences(findings(moment), now)
             if len(self.viewers):
