@@ -315,6 +315,14 @@ def test_a_push_that_is_refused(
     assert done.stdout.startswith(f"{outcome}: ")
 
 
+def test_a_value_may_begin_with_a_minus(folder: Folder) -> None:
+    _, _, key = texts_of(WEB_DEVICE)
+    for auth in ("-" + "A" * 21, "--" + "A" * 20):
+        done = folder.run("push-test", "https://localhost:1/x", auth, key)
+        assert done.exit_code == 1, done.stderr
+        assert done.stdout.startswith("failed: ")
+
+
 def test_a_push_service_that_is_away(folder: Folder, certificate: Certificate) -> None:
     _, auth, key = texts_of(WEB_DEVICE)
     done = folder.run("push-test", "https://localhost:1/x", auth, key)

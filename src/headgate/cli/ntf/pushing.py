@@ -20,7 +20,8 @@ from headgate.ntf_server.pushing.providers import open_web_push
 from headgate.wire.ntf.devices import WebPushDevice
 
 
-@click.command("push-test")
+# A value in base64url may begin with a minus, and is no option then.
+@click.command("push-test", context_settings={"ignore_unknown_options": True})
 @ntf_config_option
 @json_option
 @click.argument("endpoint")
