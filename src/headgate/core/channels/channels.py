@@ -23,9 +23,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TypeAlias
 
-from headgate.core.channels.audience import Audience, Form, FrameGroup, Kind, Named
+from headgate.core.channels.audience import Audience, Form, Kind, Named
 from headgate.core.channels.channel_counts import ChannelCounts
 from headgate.core.channels.pattern_index import PatternIndex
+from headgate.core.channels.publish_pass import Blob, Pass
 from headgate.core.channels.session_channels import NO_CHANNELS, SessionChannels
 from headgate.core.delivery.mailbox import Budget
 from headgate.core.delivery.registry import Registry
@@ -41,22 +42,6 @@ AUDIENCES = 8192
 """Channels whose audience is remembered from pass to pass. Beyond it all are forgotten."""
 UNHEARD = 32
 """New channels that nobody hears are published to in a row, if every pattern is a quick one."""
-
-
-Logged: TypeAlias = tuple[FrameGroup, bytes, int]
-"""Frames of a frame group, and how many they are: one, unless nobody else's could come between."""
-
-
-class Pass:
-    """What was published in a row to the rosters of one moment, in its order."""
-
-    __slots__ = ("frame_groups", "log", "number")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.frame_groups: list[FrameGroup] = []
-        """Each that has a frame in the log, once."""
-        self.log: list[Logged] = []
 
 
 Tap: TypeAlias = Callable[[bytes, Sequence[bytes]], None]
@@ -389,13 +374,13 @@ class Channels:
             self._frames = 0
             self._frame_bytes = 0
 
-    def take(self) -> Iterator[tuple[bytes, Sequence[SessionId], int]]:
+    def take(self) -> Iterator[Blob]:
         """What is to be written: a blob, the sessions that get it, and its messages. Each blob is
         made when it is asked for."""
         self.flush()
         self.is_unwritten = False
         passes, self._passes = self._passes, []
-        return chain.from_iterable(map(self._blobs, passes))
+        return chain.from_iterable(each.blobs(self._line) for each in passes)
 
     def counted(self, at: float) -> list[ChannelCounted]:
         """What was published since the last time, by channel. Facts are made of this, once a
@@ -420,7 +405,7 @@ class Channels:
         """What was published so far belongs to the rosters as they are."""
         self.flush()
         for earlier in self._passes:
-            self._prepare(earlier)
+            earlier.prepare(self._line)
         # S002-38, RESP-45, RESP-49: what was published before goes to who was there before.
         self._moment += 1
 
@@ -466,71 +451,8 @@ class Channels:
                 if audience.published:
                     self._counts.add(channel, audience)
 
-    def _blobs(self, this: Pass) -> Iterator[tuple[bytes, Sequence[SessionId], int]]:
-        if len(this.frame_groups) == 1:
-            [frame_group] = this.frame_groups
-            # S002-30: handed over once, with everybody who hears it.
-            yield _blob(this.log, frame_group.sessions)
-            return
-        sharing: dict[tuple[SessionId, ...], list[FrameGroup]] = {}
-        for frame_group in this.frame_groups:
-            sharing.setdefault(frame_group.sessions, []).append(frame_group)
-        hearing = dict.fromkeys(chain.from_iterable(sharing))
-        if len(hearing) == sum(map(len, sharing)):
-            yield from _shared(this, sharing)
-        else:
-            yield from self._one_by_one(this)
-
-    def _one_by_one(self, this: Pass) -> Iterator[tuple[bytes, Sequence[SessionId], int]]:
-        """A blob for each session, put together from the frames that it hears."""
-        self._prepare(this)
-        lines: dict[SessionId, list[bytes]] = {}
-        for frame_group in this.frame_groups:
-            lines.update(zip(frame_group.sessions, frame_group.lines, strict=True))
-        more: dict[SessionId, int] = {}
-        # S002-40, RESP-43: in the order in which it was published.
-        for frame_group, frames, count in this.log:
-            for line in frame_group.lines:
-                line.append(frames)
-            if count > 1:
-                for session in frame_group.sessions:
-                    more[session] = more.get(session, 0) + count - 1
-        for session, line in lines.items():
-            if line:  # else somebody took it while another blob was written
-                blob, messages = b"".join(line), len(line) + more.get(session, 0)
-                line.clear()
-                yield blob, (session,), messages
-
-    def _prepare(self, this: Pass) -> None:
-        """Find the lines of all who hear something of a pass, while their session is known."""
-        if len(this.frame_groups) > 1:
-            for frame_group in this.frame_groups:
-                if not frame_group.lines:
-                    frame_group.lines = [self._line(session) for session in frame_group.sessions]
-
     def _line(self, session: SessionId) -> list[bytes]:
         mine = self._by_session[session]
         if mine.line is None:
             mine.line = []
         return mine.line
-
-
-def _shared(
-    this: Pass, sharing: dict[tuple[SessionId, ...], list[FrameGroup]]
-) -> Iterator[tuple[bytes, Sequence[SessionId], int]]:
-    """A blob for all who hear the same, where nobody hears more than that."""
-    logs: dict[FrameGroup, list[Logged]] = {}
-    for frame_groups in sharing.values():
-        log: list[Logged] = []
-        logs.update(dict.fromkeys(frame_groups, log))
-    for logged in this.log:
-        logs[logged[0]].append(logged)
-    for sessions, frame_groups in sharing.items():
-        yield _blob(logs[frame_groups[0]], sessions)
-
-
-def _blob(
-    log: Sequence[Logged], sessions: Sequence[SessionId]
-) -> tuple[bytes, Sequence[SessionId], int]:
-    blob = b"".join([frames for _, frames, _ in log])
-    return blob, sessions, sum([count for _, _, count in log])
