@@ -10,8 +10,8 @@ import sys
 
 from headgate.core.model.queue_uri import parse_uri
 from headgate.errors import Refused
-from headgate.wire.bmq.codec.control import (
-    Unknown,
+from headgate.wire.bmq.codec.control import Unknown
+from headgate.wire.bmq.codec.control_encoding import (
     decode_control,
     decode_negotiation,
     encode_control,

@@ -17,12 +17,8 @@ from headgate.errors import (
     ConfigError,
     HeadgateError,
 )
-from headgate.wire.bmq.codec.control import (
-    Category,
-    ClientIdentity,
-    Status,
-    encode_negotiation,
-)
+from headgate.wire.bmq.codec.control import Category, ClientIdentity, Status
+from headgate.wire.bmq.codec.control_encoding import encode_negotiation
 from headgate.wire.bmq.codec.frames import HEARTBEAT_REQUEST, Encoding, EventType, event
 from tests.client.conftest import Connect
 from tests.support.bmq_peer import URI, Peer

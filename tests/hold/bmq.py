@@ -9,6 +9,7 @@ from functools import partial
 from headgate.core.model.limits import Limits, MiB
 from headgate.core.model.message import Properties
 from headgate.wire.bmq.codec import control as c
+from headgate.wire.bmq.codec.control_encoding import CONTENT, encode_control, encode_negotiation
 from headgate.wire.bmq.codec.frames import (
     HEARTBEAT_REQUEST,
     HEARTBEAT_RESPONSE,
@@ -25,7 +26,7 @@ from tests.support.bmq_raw import Closed, RawClient, Wants, open_queue
 LIMITS = Limits()
 QUEUE = "bmq://work/q"
 EVENTS = frozenset(kind.name for kind in EventType)
-REQUESTS = frozenset(cls.__name__ for cls in c.CONTENT.numbers) | {"ClientIdentity", "Unknown"}
+REQUESTS = frozenset(cls.__name__ for cls in CONTENT.numbers) | {"ClientIdentity", "Unknown"}
 TOO_LONG = LIMITS.body_bytes + LIMITS.properties_bytes + 1
 UNCONFIRMED = 60_000
 EACH = 4000
@@ -329,7 +330,7 @@ def _padded(data: bytes) -> bytes:
 
 def spoken(content: c.Content) -> Callable[[], bytes]:
     return lambda: event(
-        EventType.CONTROL, c.encode_control(c.ControlMessage(1, content), Encoding.BER)
+        EventType.CONTROL, encode_control(c.ControlMessage(1, content), Encoding.BER)
     )
 
 
@@ -673,7 +674,7 @@ CASES = [
         raw(
             lambda: event(
                 EventType.CONTROL,
-                c.encode_negotiation(c.ClientIdentity(process_name="n" * 60_000), Encoding.BER),
+                encode_negotiation(c.ClientIdentity(process_name="n" * 60_000), Encoding.BER),
             ),
             greets=False,
         ),

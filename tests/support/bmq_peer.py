@@ -28,6 +28,8 @@ from headgate.wire.bmq.codec.control import (
     OpenQueueResponse,
     RoutingConfiguration,
     Status,
+)
+from headgate.wire.bmq.codec.control_encoding import (
     decode_control,
     decode_negotiation,
     encode_control,

@@ -29,6 +29,8 @@ from headgate.wire.bmq.codec.control import (
     OpenQueue,
     StreamParameters,
     SubIdInfo,
+)
+from headgate.wire.bmq.codec.control_encoding import (
     decode_control,
     decode_negotiation,
     encode_control,

@@ -20,6 +20,8 @@ from headgate.wire.bmq.codec.control import (
     HandleParameters,
     OpenQueue,
     SubIdInfo,
+)
+from headgate.wire.bmq.codec.control_encoding import (
     decode_control,
     decode_negotiation,
     encode_control,

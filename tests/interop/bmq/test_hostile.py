@@ -35,8 +35,8 @@ from headgate.wire.bmq.codec.control import (
     OpenQueueResponse,
     Status,
     SubIdInfo,
-    encode_negotiation,
 )
+from headgate.wire.bmq.codec.control_encoding import encode_negotiation
 from headgate.wire.bmq.codec.frames import HEARTBEAT_REQUEST, Encoding, EventType, event, pad
 from headgate.wire.bmq.codec.messages import (
     ACK_REQUESTED,

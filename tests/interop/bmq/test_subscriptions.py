@@ -18,8 +18,8 @@ from headgate.wire.bmq.codec.control import (
     Expression,
     Status,
     StreamParameters,
-    encode_control,
 )
+from headgate.wire.bmq.codec.control_encoding import encode_control
 from headgate.wire.bmq.codec.frames import Encoding, EventType, event
 from headgate.wire.bmq.codec.messages import encode_puts
 from headgate.wire.bmq.requests import READ, WRITE

@@ -36,9 +36,8 @@ from headgate.wire.bmq.codec.control import (
     DisconnectResponse,
     OpenQueueResponse,
     Status,
-    encode_control,
-    encode_negotiation,
 )
+from headgate.wire.bmq.codec.control_encoding import encode_control, encode_negotiation
 from headgate.wire.bmq.codec.frames import HEARTBEAT_REQUEST, Encoding, EventType, event
 from headgate.wire.bmq.codec.messages import AckStatus
 from headgate.wire.bmq.incoming import UNANSWERED_MAX

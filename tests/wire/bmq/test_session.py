@@ -46,9 +46,8 @@ from headgate.wire.bmq.codec.control import (
     Status,
     StreamParameters,
     SubIdInfo,
-    encode_control,
-    encode_negotiation,
 )
+from headgate.wire.bmq.codec.control_encoding import encode_control, encode_negotiation
 from headgate.wire.bmq.codec.frames import (
     HEARTBEAT_REQUEST,
     HEARTBEAT_RESPONSE,

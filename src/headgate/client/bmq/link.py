@@ -24,6 +24,8 @@ from headgate.wire.bmq.codec.control import (
     DisconnectRequest,
     DisconnectResponse,
     Status,
+)
+from headgate.wire.bmq.codec.control_encoding import (
     decode_control,
     decode_negotiation,
     encode_control,

@@ -12,6 +12,7 @@ from headgate.core.model.queue_uri import parse_uri
 from headgate.core.model.value import value
 from headgate.core.model.window import Window
 from headgate.wire.bmq.codec.control import (
+    DEFAULT_APP,
     CloseQueue,
     CloseQueueResponse,
     ConfigureQueueStream,
@@ -30,9 +31,6 @@ from headgate.wire.bmq.open_queues import Stream, Streams
 
 READ, WRITE = 2, 4
 """Flags of an open queue."""
-
-DEFAULT_APP = "__default"
-"""The name on the wire of the only app of a queue without apps."""
 
 AT_MOST_ONCE, BY_PRIORITY, TO_ALL, HAS_APPS = 1, 2, 4, 8
 ROUTING = {

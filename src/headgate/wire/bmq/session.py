@@ -33,6 +33,8 @@ from headgate.wire.bmq.codec.control import (
     OpenQueue,
     Status,
     Unknown,
+)
+from headgate.wire.bmq.codec.control_encoding import (
     decode_negotiation,
     decoding_control,
     encode_control,

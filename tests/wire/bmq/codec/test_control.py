@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from fuzz.bmq_control import check
 from headgate.wire.bmq.codec.control import (
-    CONTENT,
     CONTROL_BYTES_MAX,
-    NEGOTIATION,
     AdminCommand,
     AdminCommandResponse,
     BrokerResponse,
@@ -43,6 +41,10 @@ from headgate.wire.bmq.codec.control import (
     StreamParameters,
     SubIdInfo,
     Unknown,
+)
+from headgate.wire.bmq.codec.control_encoding import (
+    CONTENT,
+    NEGOTIATION,
     decode_control,
     decode_negotiation,
     encode_control,
