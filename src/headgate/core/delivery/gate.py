@@ -26,17 +26,15 @@ class Gate(Generic[K]):
         self.outstanding: dict[K, tuple[int, float]] = {}
         """Size and time of each delivery that was not confirmed."""
         self.size = 0
-        self.full = False
+        # BMQ-46: a window of nothing pauses.
+        self.full = self._is_full()
         """Reached its window, and has not fallen back far enough since."""
         self.held = False
         """Shut for another reason: the session's mailbox has no room."""
 
     @property
     def is_open(self) -> bool:
-        return (
-            # BMQ-46: a window of nothing pauses.
-            not self.full and not self.held and self.window.messages > 0 and self.window.bytes != 0
-        )
+        return not (self.full or self.held)
 
     def admit(self, key: K, size: int, now: float) -> None:
         assert self.is_open, "admit() while the gate is shut"

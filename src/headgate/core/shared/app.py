@@ -256,8 +256,10 @@ class App:
 
     def forget(self, seq: Seq, undo: Undo) -> None:
         """The message is gone for this app. Where it stands in line it is passed over later."""
-        undo.pop(self.aside, seq)
-        undo.pop(self.waiting, seq)
+        if self.aside:
+            undo.pop(self.aside, seq)
+        if self.waiting:
+            undo.pop(self.waiting, seq)
         self.redelivery.forget(seq, undo)
 
     def prune(self, entries: Container[Seq], undo: Undo) -> None:

@@ -43,27 +43,29 @@ class SharedDelivery:
         self._queues = queues
         self._session_states = session_states
         self._bodies = bodies
-        self._touched: dict[tuple[QueueId, AppId], tuple[SharedQueue, App, list[Group]]] = {}
+        self._touched: dict[App, tuple[SharedQueue, list[Group]]] = {}
         """Apps to look at in this turn, with the groups that got room."""
-        self._changed: dict[tuple[QueueId, AppId], tuple[SharedQueue, App]] = {}
+        self._changed: dict[App, SharedQueue] = {}
         """Apps of which this turn may have changed what is undelivered or unconfirmed."""
         self._unsampled: dict[Groups, Properties] = {}
         """Apps by their groups, and a message that each looked at since it was sampled."""
 
     def touch(self, queue: SharedQueue, app: App, roomy: Group | None = None) -> None:
-        _, _, groups = self._touched.setdefault((queue.id, app.id), (queue, app, []))
-        if roomy is not None and roomy not in groups:
-            groups.append(roomy)
-        self._changed[queue.id, app.id] = (queue, app)
+        touched = self._touched.get(app)
+        if touched is None:
+            touched = self._touched[app] = (queue, [])
+        if roomy is not None and roomy not in touched[1]:
+            touched[1].append(roomy)
+        self._changed[app] = queue
 
     def note(self, queue: SharedQueue, app: App) -> None:
         """Something of an app changed that is no reason to look at it."""
-        self._changed[queue.id, app.id] = (queue, app)
+        self._changed[app] = queue
 
-    def take_changed(self) -> Iterable[tuple[SharedQueue, App]]:
+    def take_changed(self) -> Iterable[tuple[App, SharedQueue]]:
         """The turn has happened: the apps that it changed."""
         changed, self._changed = self._changed, {}
-        return changed.values()
+        return changed.items()
 
     def make(self, turn: Turn) -> None:
         """Look at everything that was touched."""
@@ -75,7 +77,8 @@ class SharedDelivery:
         apps of which nothing was looked at in this one: a long line holds nobody else up."""
         begun: list[Look] = []
         while self._touched:
-            queue, app, roomy = self._touched.pop(next(iter(self._touched)))
+            app = next(iter(self._touched))
+            queue, roomy = self._touched.pop(app)
             is_begun = turn.looks > 0
             left = yield from self._offering(queue, app, roomy, turn)
             if left is not None:
@@ -84,17 +87,15 @@ class SharedDelivery:
 
     def leave_out(self, queues: Container[QueueId]) -> list[QueueId]:
         """Do not look at these queues in this turn; return those that were to be looked at."""
-        left_out = [key for key in self._touched if key[0] in queues]
-        for key in left_out:
-            del self._touched[key]
-        return [queue for queue, _ in left_out]
+        left_out = [app for app, (queue, _) in self._touched.items() if queue.id in queues]
+        return [self._touched.pop(app)[0].id for app in left_out]
 
     def look_anew(self, queue: SharedQueue) -> None:
         """Look at everything of a queue that was left out: who got room meanwhile is not known."""
         for app in queue.apps.values():
             groups = dict.fromkeys(group for found in app.waiting.values() for group in found)
             roomy = [group for group in groups if group.next_open() is not None]
-            self._touched[queue.id, app.id] = (queue, app, roomy)
+            self._touched[app] = (queue, roomy)
             self.note(queue, app)
 
     def abandon(self) -> None:

@@ -103,21 +103,36 @@ class SharedQueue:
 
     def add(self, entry: MessageEntry, undo: Undo) -> None:
         """An entry of the queue, counted, and in line in each of its apps."""
-        undo.put(self.entries, entry.seq, entry)
-        undo.put(self.by_id, entry.id, entry.seq)
+        seq = entry.seq
+        self.entries[seq] = entry
+        self.by_id[entry.id] = seq
         # S003-17, BMQ-85: it counts until it is gone, whether somebody matches it or not.
-        self.meter.change(1, entry.size, undo)
+        self.meter.count(1, entry.size)
         for app in entry.apps:
-            fresh = self.apps[app].fresh
             # BMQ-73: in line in each app, whether somebody reads there or not.
-            fresh.append(entry.seq)
-            undo.note(fresh.pop)
+            self.apps[app].fresh.append(seq)
+        undo.note(self._take_out, entry)
+
+    def _take_out(self, entry: MessageEntry) -> None:
+        """Take back an `add`: it is the last of the queue and of each line."""
+        del self.entries[entry.seq], self.by_id[entry.id]
+        self.meter.count(-1, -entry.size)
+        for app in entry.apps:
+            self.apps[app].fresh.pop()
 
     def remove(self, entry: MessageEntry, undo: Undo) -> None:
-        undo.pop_in_order(self.entries, entry.seq)
-        undo.pop(self.by_id, entry.id)
-        self.meter.change(-1, -entry.size, undo)
-        self.state.meter.change(-1, -entry.size, undo)
+        undo.sort_after(self.entries)
+        del self.entries[entry.seq], self.by_id[entry.id]
+        self.meter.count(-1, -entry.size)
+        self.state.meter.count(-1, -entry.size)
+        undo.note(self._put_back, entry)
+
+    def _put_back(self, entry: MessageEntry) -> None:
+        """Take back a `remove`."""
+        self.entries[entry.seq] = entry
+        self.by_id[entry.id] = entry.seq
+        self.meter.count(1, entry.size)
+        self.state.meter.count(1, entry.size)
 
     def remembers(self, message: MessageId, now: float) -> bool:
         """Whether the id is that of a message that is here, or was lately."""

@@ -13,8 +13,6 @@ from headgate.errors import QuotaReached
 if TYPE_CHECKING:
     from headgate.core.shared.queue import DomainState, SharedQueue
 
-METERED = ("messages", "bytes")
-
 HIGH_MARK = 0.8
 """The share of a quota from which on it is called high."""
 
@@ -52,10 +50,13 @@ class Meter:
         if bytes_max is not None and self.bytes + size > bytes_max:
             raise QuotaReached(self.scope, "bytes", bytes_max)
 
-    def change(self, messages: int, bytes: int, undo: Undo) -> None:
-        undo.keep(self, METERED)
+    def count(self, messages: int, bytes: int) -> None:
         self.messages += messages
         self.bytes += bytes
+
+    def change(self, messages: int, bytes: int, undo: Undo) -> None:
+        self.count(messages, bytes)
+        undo.note(self.count, -messages, -bytes)
 
     def judge(self, messages_max: int | None, bytes_max: int | None) -> Capacity:
         # Most meters are far from their marks: below four fifths, in whole numbers.

@@ -74,7 +74,8 @@ class Redelivery:
 
     def deliver(self, seq: Seq, session: SessionId, domain: Domain, now: float, undo: Undo) -> None:
         """A consumer gets the message."""
-        undo.discard(self.returned, seq)
+        if self.returned:
+            undo.discard(self.returned, seq)
         if domain.max_delivery_attempts:
             undo.put(self.last_given, session, (seq, now))
 
@@ -108,5 +109,7 @@ class Redelivery:
 
     def forget(self, seq: Seq, undo: Undo) -> None:
         """The message is gone for this app."""
-        undo.pop(self.attempts, seq)
-        undo.discard(self.returned, seq)
+        if self.attempts:
+            undo.pop(self.attempts, seq)
+        if self.returned:
+            undo.discard(self.returned, seq)

@@ -130,14 +130,17 @@ class RecentMessages:
         self._kept = kept
         self._by_domain: dict[str, deque[RecentMessage]] = {}
         self._second: dict[str, int] = {}
+        self._passed: set[QueueId] = set()
+        """Queues of which nothing more is kept in this second."""
 
     def take(self, fact: f.Accepted) -> None:
         """Keep a message, if it has properties and there is room for it in this second."""
-        if not fact.properties or not self._kept:
+        if not fact.properties or not self._kept or fact.queue in self._passed:
             return
         domain = domain_of(fact.queue)
         count = self._second.get(domain, 0)
         if not domain or count >= RECENT_PER_SECOND:
+            self._passed.add(fact.queue)
             return
         if properties_size(fact.properties) > RECENT_BYTES:
             return
@@ -153,6 +156,7 @@ class RecentMessages:
 
     def pass_second(self) -> None:
         self._second.clear()
+        self._passed.clear()
 
     def of(self, domain: str) -> Sequence[RecentMessage]:
         """The oldest first."""
