@@ -91,6 +91,15 @@ def judge(queue: SharedQueue, turn: Turn) -> None:
     judge_domain(queue.state, queue, turn)
 
 
+def judge_less(queue: SharedQueue, turn: Turn) -> None:
+    """The same when a message has left, by which nothing gets fuller."""
+    if (
+        queue.meter.capacity is not Capacity.NORMAL
+        or queue.state.meter.capacity is not Capacity.NORMAL
+    ):
+        judge(queue, turn)
+
+
 def judge_domain(state: DomainState, queue: SharedQueue | None, turn: Turn) -> None:
     """The same of a domain, because of one of its queues, which may not be in memory."""
     domain, meter = state.domain, state.meter

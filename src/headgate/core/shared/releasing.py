@@ -11,7 +11,7 @@ from headgate.core.shared.app import App
 from headgate.core.shared.context import SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.queue import SharedQueue
-from headgate.core.shared.quota import judge
+from headgate.core.shared.quota import judge_less
 from headgate.core.turn.turn import BREATH_WORK, Turn
 
 
@@ -78,7 +78,7 @@ class Releasing:
         seconds = queue.domain.deduplication_time
         if at is not None and seconds and turn.sure - at <= seconds:
             turn.batch.remember.setdefault(queue.id, {})[entry.id] = at
-        judge(queue, turn)
+        judge_less(queue, turn)
 
     def drop_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:
         """The domain no longer has this app. Its consumers stay, and receive nothing."""

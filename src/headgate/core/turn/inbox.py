@@ -48,7 +48,8 @@ class Inbox:
             raise LimitReached("inbox_commands", self._limits.inbox_commands)
         if self._commands and self._bytes + size > self._limits.inbox_bytes:
             raise LimitReached("inbox_bytes", self._limits.inbox_bytes)
-        self.insist(commands)
+        self._commands.extend(commands)
+        self._bytes += size
 
     def insist(self, commands: Sequence[Command]) -> None:
         """Put commands in line that must not be refused: a session is gone, time passed."""
@@ -58,21 +59,22 @@ class Inbox:
     def take(self) -> list[Command]:
         """The next turn's commands, at least one, within the limits of a turn."""
         limits, waiting = self._limits, self._commands
-        commands = [waiting.popleft()]
-        size, proofs = _size(commands[0]), _proofs(commands[0])
-        confirms = _confirms(commands[0])
+        commands: list[Command] = []
+        size = proofs = confirms = 0
         while waiting and len(commands) < self._most:
-            size += _size(waiting[0])
-            proofs += _proofs(waiting[0])
-            confirms += _confirms(waiting[0])
-            if (
-                size > limits.turn_bytes
+            first = waiting[0]
+            more = _size(first)
+            proofs += _proofs(first)
+            confirms += _confirms(first)
+            if commands and (
+                size + more > limits.turn_bytes
                 or proofs > limits.turn_proofs
                 or confirms > limits.turn_confirms
             ):
                 break
+            size += more
             commands.append(waiting.popleft())
-        self._bytes -= sum(map(_size, commands))
+        self._bytes -= size
         return commands
 
     def settle(self, outcome: TurnOutcome, *, has_failed: bool) -> float:
