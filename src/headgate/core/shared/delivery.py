@@ -18,7 +18,7 @@ from itertools import islice
 from headgate.core.commands import Look
 from headgate.core.effects import Deliver
 from headgate.core.facts import Delivered, Missed, PutAside, QueueMoved
-from headgate.core.model.ids import WHOLE, AppId, QueueId, Seq, SessionId
+from headgate.core.model.ids import WHOLE, QueueId, Seq, SessionId
 from headgate.core.model.message import Message, MessageEntry, Properties
 from headgate.core.shared.app import App
 from headgate.core.shared.body_cache import BodyCache
