@@ -44,12 +44,16 @@ def test_every_target_that_is_recommended_is_there() -> None:
 
 
 def test_every_source_that_a_page_names_is_there() -> None:
-    roots = (ROOT, ROOT / "src" / "headgate", ROOT / "src", ROOT / "tests")
+    """With its ending, or as a package or module of ours without one."""
+    package = ROOT / "src" / "headgate"
+    ours = "|".join(sorted(path.name for path in package.iterdir() if path.is_dir()))
+    modules = re.compile(rf"`((?:{ours})/[a-z0-9_/]+)`|`((?:[a-z0-9_]+/)+[a-z0-9_]+\.py)`")
+    roots = (ROOT, package, ROOT / "src", ROOT / "tests")
     missing = [
         (page.name, name)
         for page in PAGES
-        for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", page.read_text())
-        if not any((root / name).exists() for root in roots)
+        for name in ("".join(found) for found in modules.findall(page.read_text()))
+        if not any((root / name).exists() or (root / f"{name}.py").exists() for root in roots)
     ]
     assert missing == []
 

@@ -21,24 +21,22 @@ from headgate.agent.connections.connections import Connections, openers, sealers
 from headgate.agent.connections.parts import find_kem
 from headgate.agent.event_sorting import EventSorting
 from headgate.agent.event_stream import AgentEvent
-from headgate.agent.events import Message
 from headgate.agent.fetching import Fetching
 from headgate.agent.model import ConnectionId, RouterId, SessionMode, UserId
 from headgate.agent.notify_calls import NotifyCalls
 from headgate.agent.notifying import Notifying
 from headgate.agent.operations import Operations
-from headgate.agent.queues import OwnQueue, Queues
+from headgate.agent.queue_calls import QueueCalls
+from headgate.agent.queues import Queues
 from headgate.agent.receiving import Receiving
 from headgate.agent.records import Database, Records, routers, users
 from headgate.agent.router_status import RouterStatus
-from headgate.agent.sender_queue import SenderQueue
 from headgate.agent.sending import Sending
 from headgate.agent.shell import Shell
 from headgate.agent.shell_settings import ShellSettings
 from headgate.agent.subscribe_calls import SubscribeResult
 from headgate.agent.upkeep import Upkeep
 from headgate.errors import Closed, ConfigError
-from headgate.wire.smp.agent.queue_address import QueueAddress
 from headgate.wire.smp.codec.router_address import RouterAddress
 
 log = logging.getLogger("headgate.agent")
@@ -83,7 +81,7 @@ class Opening:
         return agent
 
 
-class Agent(ConnectionCalls, NotifyCalls):
+class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
     """A client of SMP routers that remembers, reconnects and subscribes again.
 
     Open it with a file, or in memory; it belongs to one event loop, and the file to one agent at a
@@ -294,41 +292,6 @@ class Agent(ConnectionCalls, NotifyCalls):
         for user in everyone:
             for router in await self._records.read(routers.of_user, user):
                 self._shell.subscribe_all(user, router)
-
-    # Plain queues.
-
-    async def queue(
-        self, name: str, *, router: str | RouterAddress | None = None, user: UserId | None = None
-    ) -> OwnQueue:
-        """The queue of this name: made once, at this router or at the first that the agent was
-        opened with, and found again later. Its `address` is for the one program that sends to it.
-        Raises what the router refuses it with, `NotConnected` and `TimedOut`."""
-        self._check_open()
-        owner = self.user if user is None else user
-        known = await self._queues.find(owner, name)
-        if known is not None:
-            return known
-        place = await self._router_for(router, f"the queue {name}")
-        return await self._queues.make(owner, place, name)
-
-    async def fetch(self, queue: OwnQueue) -> Message | None:
-        """The first message of a queue that is not subscribed, or none: for an agent that was
-        opened without subscribing. The queue is locked until the message is acknowledged. Raises
-        `Prohibited` if it is subscribed or locked, `NotConnected` and `TimedOut`."""
-        self._check_open()
-        return await self._fetching.fetch((queue.router, queue.recipient_id))
-
-    async def open_queue(
-        self, address: str | QueueAddress, *, user: UserId | None = None
-    ) -> SenderQueue:
-        """Be the sender of a queue whose address somebody handed out. Raises `LinkUsed` if another
-        is. Without a connection with its router it is secured as soon as there is one."""
-        self._check_open()
-        if isinstance(address, str):
-            address = QueueAddress.parse(address)
-        await self._router(address.router)
-        opened = await self._queues.open(self.user if user is None else user, address)
-        return SenderQueue(opened, self._sending)
 
     # The application's wishes.
 

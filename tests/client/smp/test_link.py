@@ -264,7 +264,7 @@ async def test_a_link_with_subscriptions_asks_whether_the_router_is_there(
         asked = await talk.one()
         assert isinstance(asked.command, c.Ping)
         talk.send(asked.answer(r.Pong()))
-        await until(lambda: link._heard_at == clock.now)
+        await until(lambda: link._pulse.heard_at == clock.now)
     assert link.is_open
 
 

@@ -48,8 +48,9 @@ from headgate.wire.bmq.codec.messages import (
     encode_puts,
 )
 from headgate.wire.bmq.codec.payload import checksum
+from headgate.wire.bmq.incoming import UNANSWERED_BYTES, UNANSWERED_MAX
 from headgate.wire.bmq.requests import READ, WRITE
-from headgate.wire.bmq.session import HELLO_BYTES, UNANSWERED_BYTES, UNANSWERED_MAX
+from headgate.wire.bmq.session import HELLO_BYTES
 from tests.support.bmq_raw import RawClient, Wants, bodies, numbers, open_queue
 from tests.support.bmq_raw_router import DOMAINS, Rig, StartRig
 from tests.support.bmq_raw_router import rig as rig

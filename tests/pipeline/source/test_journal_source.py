@@ -36,16 +36,14 @@ from headgate.journal.segments import segments
 from headgate.pipeline.session import reason
 from headgate.pipeline.source import feed as feeds
 from headgate.pipeline.source import journal_source
+from headgate.pipeline.source import spans as planning
 from headgate.pipeline.source.feed import feed_of
 from headgate.pipeline.source.format import register
-from headgate.pipeline.source.journal_source import (
-    BATCH_BYTES,
-    MAX_FACTS,
-    JournalReader,
-    JournalStream,
-    Span,
-)
+from headgate.pipeline.source.journal_source import JournalReader, JournalStream
+from headgate.pipeline.source.options import MAX_FACTS
 from headgate.pipeline.source.schema import ARROW
+from headgate.pipeline.source.span_reader import BATCH_BYTES
+from headgate.pipeline.source.spans import Span
 from tests.support.journals import (
     TOKEN,
     Given,
@@ -226,7 +224,7 @@ def test_a_large_segment_is_split_by_its_row_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_segment(tmp_path / "j", 1, DAY, row_group=30)
-    monkeypatch.setattr(journal_source, "SPAN_BYTES", path.stat().st_size // 3)
+    monkeypatch.setattr(planning, "SPAN_BYTES", path.stat().st_size // 3)
     reader = JournalReader(of(tmp_path / "j"))
     spans = reader.partitions()
     assert len(spans) in (2, 3)
@@ -239,7 +237,7 @@ def test_a_large_segment_is_split_by_its_row_groups(
 
 def test_small_segments_are_read_together(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(JournalReader(of(journal)).partitions()) == 1
-    monkeypatch.setattr(journal_source, "SPAN_BYTES", 3 * segments(journal)[0].bytes)
+    monkeypatch.setattr(planning, "SPAN_BYTES", 3 * segments(journal)[0].bytes)
     reader = JournalReader(of(journal))
     spans = reader.partitions()
     assert 1 < len(spans) < len(segments(journal))
@@ -286,7 +284,7 @@ def test_a_merge_while_a_span_is_read_is_not_noticed(journal: Path) -> None:
 def test_spans_of_a_stream_survive_a_merge_too(
     journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_source, "SPAN_BYTES", 1)
+    monkeypatch.setattr(planning, "SPAN_BYTES", 1)
     stream = JournalStream(of(journal))
     spans = stream.partitions(at(7), at(LAST - 3))
     assert len(spans) > 2

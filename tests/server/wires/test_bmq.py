@@ -41,8 +41,8 @@ from headgate.wire.bmq.codec.control import (
 )
 from headgate.wire.bmq.codec.frames import HEARTBEAT_REQUEST, Encoding, EventType, event
 from headgate.wire.bmq.codec.messages import AckStatus
+from headgate.wire.bmq.incoming import UNANSWERED_MAX
 from headgate.wire.bmq.requests import READ, WRITE
-from headgate.wire.bmq.session import UNANSWERED_MAX
 from tests.support.bmq_raw import FEATURES, Closed, RawClient, Wants, bodies, open_queue
 from tests.support.bmq_raw_router import Rig, StartRig
 from tests.support.bmq_raw_router import rig as rig

@@ -69,17 +69,15 @@ from headgate.wire.bmq.codec.messages import (
 )
 from headgate.wire.bmq.codec.payload import PayloadDecoder, checksum, open_data
 from headgate.wire.bmq.errors import BadRequest
-from headgate.wire.bmq.session import (
-    HEARTBEAT_WORK,
-    HELLO_BYTES,
+from headgate.wire.bmq.incoming import (
     INFLATED_BYTES,
     PROPERTIES_WORK_BYTES,
     REFUSED_WORK,
-    REQUEST_WORK,
     TAKEN_MAX,
     UNANSWERED_MAX,
     WORK_BYTES,
 )
+from headgate.wire.bmq.session import HEARTBEAT_WORK, HELLO_BYTES, REQUEST_WORK
 from tests.support.bmq_session import FAN, ME, NOW, SDK, WORK, Peer, guid, open_queue, put
 
 EVERYTHING = QueueStreamParameters(None, 7, 9999, 3, 1)

@@ -7,7 +7,7 @@ import pytest
 from headgate.core.channels.audience import Kind
 from headgate.core.model.limits import Limits
 from headgate.wire.resp.codec.replies import bulk
-from headgate.wire.resp.session import JOINED_BYTES
+from headgate.wire.resp.reply_buffer import JOINED_BYTES
 from tests.support.resp_hub import Guest, House
 
 

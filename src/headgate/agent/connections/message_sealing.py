@@ -28,7 +28,7 @@ from headgate.wire.smp.agent.agent_messages import (
     content_hash,
 )
 from headgate.wire.smp.agent.envelope import ClientEnvelope, EnvelopeContents
-from headgate.wire.smp.agent.ratchet import ASSOCIATED_BYTES, MessageKey
+from headgate.wire.smp.agent.message_key import ASSOCIATED_BYTES, MessageKey
 from headgate.wire.smp.agent.versions import AGENT_VERSIONS
 from headgate.wire.smp.codec.encoding import FieldReader, word16
 

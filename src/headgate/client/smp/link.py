@@ -11,23 +11,21 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
-from headgate.client.smp.failures import FailureKind, kind_of_failure
-from headgate.client.smp.greeting import Stream, greet
+from headgate.client.smp.connecting import connect_host
+from headgate.client.smp.greeting import Stream
 from headgate.client.smp.handler import LinkHandler, Unexpected
 from headgate.client.smp.outgoing import NotSent, OutgoingBlock, outgoing_blocks
+from headgate.client.smp.pulse import LinkPulse
 from headgate.client.smp.recipient import Request
 from headgate.client.smp.requests import begins_subscription, is_answer, ping
 from headgate.client.smp.service import Service
 from headgate.client.smp.session_keys import SessionKeys
 from headgate.client.smp.timing import BACKGROUND, Timing
-from headgate.client.smp.tls import tls_context
 from headgate.client.smp.waiting import Batch, Each, Outcome, SentBlock, WaitingRow, WaitingTable
 from headgate.errors import (
     HeadgateError,
     Malformed,
-    NoCommonVersion,
     NotConnected,
-    NotThisRouter,
     ProtocolError,
     RequestRefused,
     TimedOut,
@@ -82,9 +80,7 @@ class Link:
         self._room = asyncio.Event()
         """Set while there may be another block of SUBs."""
         self._room.set()
-        self._heard_at = self._loop.time()
-        self._pings_missed = 0
-        self._pulse: asyncio.TimerHandle | None = None
+        self._pulse = LinkPulse(self._loop, timing, self._ping, self._end)
         self._reading: asyncio.Task[None] | None = None
 
     @classmethod
@@ -105,34 +101,12 @@ class Link:
         `RequestRefused` if the router does not take the service; `kind_of_failure` says what each
         means. The handler is not called before whoever awaits this has gone on.
         """
-        context = tls_context(service)
-        failure: HeadgateError | None = None
-        for host in address.hosts:
-            try:
-                stream = None
-                async with asyncio.timeout(timing.connect_seconds):
-                    # The name is resolved anew at every attempt.
-                    stream = await Stream.open(host, address.port, context)
-                    keys = await greet(
-                        stream, address.key_hash, versions=versions, service=service, role=role
-                    )
-            except BaseException as error:
-                if stream is not None:
-                    stream.abort()
-                match error:
-                    case NotConnected() | NotThisRouter() | NoCommonVersion():
-                        failure = _to_act_on(failure, error)
-                    case TimeoutError():
-                        what = f"connecting with {host}:{address.port}"
-                        failure = _to_act_on(failure, TimedOut(what, timing.connect_seconds))
-                    case _:
-                        raise
-            else:
-                link = cls(stream, keys, handler, timing=timing, slot=slot)
-                link.start()
-                return link
-        assert failure is not None, "an address has a host"
-        raise failure
+        stream, keys = await connect_host(
+            address, service=service, role=role, versions=versions, seconds=timing.connect_seconds
+        )
+        link = cls(stream, keys, handler, timing=timing, slot=slot)
+        link.start()
+        return link
 
     def start(self) -> None:
         """Begin to read."""
@@ -251,10 +225,10 @@ class Link:
             if len(self._subscribing) >= self.timing.subscribing_blocks_max:
                 self._room.clear()
         self._stream.write(self._keys.cipher.seal(block.payload))
-        if self._pulse is None and any(
+        if not self._pulse.is_started and any(
             begins_subscription(outgoing.request.command) for outgoing in block.requests
         ):
-            self._pulse = self._loop.call_later(self.timing.ping_seconds, self._beat)
+            self._pulse.start()
         return sent
 
     # Time.
@@ -296,30 +270,13 @@ class Link:
             self._subscribing.remove(block)
             self._room.set()
 
-    def _beat(self) -> None:
-        """Ask for a sign of life if none came by itself."""
-        now, due = self._loop.time(), self._heard_at + self.timing.ping_seconds
-        if now < due:
-            self._pulse = self._loop.call_at(due, self._beat)
-            return
-        self._pulse = self._loop.call_later(self.timing.ping_seconds, self._beat)
-        batch = Batch(1, self._loop.create_future(), self._pinged)
+    def _ping(self) -> None:
+        batch = Batch(1, self._loop.create_future(), self._pulse.answered)
         for block in outgoing_blocks(self._keys, [ping()]):
             assert isinstance(block, OutgoingBlock), "a PING can be sent"
             sent = self._put(block, batch, self.timing.answer_seconds)
             assert sent is not None, "a link that is over has no pulse"
             self._start_clock(sent)
-
-    def _pinged(self, place: int, outcome: Outcome) -> None:
-        if not isinstance(outcome, TimedOut):
-            return
-        self._pings_missed += 1
-        silence = self._loop.time() - self._heard_at
-        if (
-            self._pings_missed >= self.timing.pings_missed_max
-            and silence >= self.timing.silence_seconds
-        ):
-            self._end(f"the router is silent for {silence:.0f} seconds")
 
     # Reading.
 
@@ -327,7 +284,7 @@ class Link:
         try:
             while self.is_open:
                 block = await self._block()
-                self._heard_at, self._pings_missed = self._loop.time(), 0
+                self._pulse.heard()
                 self._take(unpack(self._keys.cipher.open(block)))
         except NotConnected as error:
             self._end(str(error))
@@ -342,7 +299,7 @@ class Link:
 
     def _take(self, transmissions: Iterable[bytes]) -> None:
         """Hand on what is in a block, in its order. What cannot be read costs nothing else."""
-        now = self._heard_at
+        now = self._pulse.heard_at
         for data in transmissions:
             if not self.is_open:
                 return
@@ -426,8 +383,7 @@ class Link:
             return
         self.is_open = False
         self.reason = reason
-        if self._pulse is not None:
-            self._pulse.cancel()
+        self._pulse.stop()
         self._stream.abort()
         if self._reading is not None and self._reading is not asyncio.current_task():
             self._reading.cancel()
@@ -456,10 +412,3 @@ def _outcome(request: Request, entity: bytes, reply: r.Reply | None, why: str) -
 def _name(request: Request) -> str:
     command = request.command
     return "a request" if isinstance(command, bytes) else command.tag.decode()
-
-
-def _to_act_on(failure: HeadgateError | None, error: HeadgateError) -> HeadgateError:
-    """Of two hosts, the failure that may pass is the one to act on."""
-    if failure is None or kind_of_failure(failure) is FailureKind.HOST:
-        return error
-    return failure

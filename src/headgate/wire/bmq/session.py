@@ -14,11 +14,10 @@ from typing import TypeAlias
 
 from headgate.core import commands as core
 from headgate.core import effects as e
-from headgate.core.model.ids import MessageId, QueueId, SessionId
-from headgate.core.model.limits import KiB, Limits, MiB
-from headgate.core.model.message import Message
+from headgate.core.model.ids import SessionId
+from headgate.core.model.limits import KiB, Limits
 from headgate.core.model.value import value
-from headgate.errors import HeadgateError, Overloaded, ProtocolError
+from headgate.errors import HeadgateError, ProtocolError
 from headgate.wire.bmq.codec.control import (
     AdminCommand,
     Category,
@@ -50,7 +49,6 @@ from headgate.wire.bmq.codec.frames import (
     event,
 )
 from headgate.wire.bmq.codec.messages import (
-    ACK_REQUESTED,
     HAS_PROPERTIES,
     OUT_OF_ORDER,
     Ack,
@@ -58,15 +56,15 @@ from headgate.wire.bmq.codec.messages import (
     Confirmation,
     Put,
     confirms_in,
-    encode_acks,
     encode_push,
     puts_in,
 )
-from headgate.wire.bmq.codec.payload import PayloadDecoder, checksum, close_data, open_data
+from headgate.wire.bmq.codec.payload import close_data
 from headgate.wire.bmq.codec.steps import Steps
-from headgate.wire.bmq.errors import BadRequest, ack_status_of, status_of
+from headgate.wire.bmq.errors import ack_status_of, status_of
+from headgate.wire.bmq.incoming import NO_QUEUE, REFUSED_WORK, Incoming, Posted
 from headgate.wire.bmq.negotiation import Pulse, encoding_for, name_of, token_of, welcome
-from headgate.wire.bmq.open_queues import Stream, Streams
+from headgate.wire.bmq.open_queues import Streams
 from headgate.wire.bmq.outgoing import Outgoing
 from headgate.wire.bmq.port import BmqPort
 from headgate.wire.bmq.requests import Command, ControlRequests, PendingRequest
@@ -74,40 +72,14 @@ from headgate.wire.bmq.requests import Command, ControlRequests, PendingRequest
 HELLO_BYTES = 64 * KiB
 """The first event of a client, whom nobody knows yet."""
 
-UNANSWERED_MAX = 4096
-"""Messages and requests of one session that wait for their turn; more are not taken up."""
-
-UNANSWERED_BYTES = 16 * MiB
-"""And bytes of those messages; a larger one is alone."""
-
-TAKEN_MAX = 4096
-"""Work that is done in a row; then other sessions have their turn. A small message or confirmation
-is one, which is two or three microseconds."""
-REFUSED_WORK = 4
 HEARTBEAT_WORK = 4
 REQUEST_WORK = 8
 STEP_WORK = 128
-"""What it takes, besides, to refuse a message; to answer a heartbeat; to read a request, and to do
-one step more of a long one."""
-WORK_BYTES = 4096
-"""So many bytes of a message take as long as a small message; they are copied and summed up."""
-PROPERTIES_WORK_BYTES = 64
-"""The same of its properties, which are many objects."""
+"""What it takes to answer a heartbeat; to read a request, and to do one step more of a long one."""
 
-INFLATED_BYTES = 4 * MiB
-"""What is inflated in a row, of messages that are refused too; then other sessions have their turn.
-Nothing but zeros is the slowest, at about 250 MB a second."""
-
-
-@value
-class Posted:
-    """A message under way to its queue."""
-
-    queue: int
-    guid: bytes
-    wants_ack: bool
-    size: int
-    """Bytes of its body and properties, about."""
+NOT_SUPPORTED = Status(
+    Category.NOT_SUPPORTED, Category.NOT_SUPPORTED, "this router has no such request"
+)
 
 
 @value
@@ -129,27 +101,18 @@ class BmqSession:
     """
 
     __slots__ = (
-        "_commands",
-        "_confirmed",
         "_encoding",
         "_frames",
         "_goodbye",
         "_host",
-        "_inflated",
-        "_is_changing",
-        "_is_held",
+        "_incoming",
         "_is_paused",
         "_is_refused",
         "_limits",
         "_pulse",
-        "_refused",
         "_requests",
         "_router",
         "_streams",
-        "_taken",
-        "_unanswered",
-        "_unanswered_bytes",
-        "_unopened",
         "_work",
         "_work_bytes",
         "has_left",
@@ -168,29 +131,11 @@ class BmqSession:
         self._encoding: Encoding | None = None
         """That of what is said to the client; none before its hello."""
         self._streams = Streams()
+        self._incoming = Incoming(host, id, self._streams, limits)
         self._requests = ControlRequests(id, self._streams, host.domain)
         self._work: deque[tuple[Work, int]] = deque()
         """Each with the bytes that it holds."""
         self._work_bytes = 0
-        self._refused: list[Ack] = []
-        """Messages that the core never saw."""
-        self._commands: list[core.Command] = []
-        """What is submitted next."""
-        self._confirmed: dict[Stream, list[MessageId]] = {}
-        """What is confirmed after that: neighbours are one command for each app."""
-        self._is_held = False
-        """Whether the router had no room for them."""
-        self._is_changing = False
-        """Whether a queue is being configured or closed. That may take a while, in which others
-        have their turn; and until it is closed its numbers are taken."""
-        self._taken = 0
-        """What was done since others had their turn."""
-        self._inflated = 0
-        """Bytes that were inflated since then, or were to be."""
-        self._unopened: tuple[Put, QueueId, PayloadDecoder] | None = None
-        """A message that is not inflated to its end. Nothing else is taken up before it."""
-        self._unanswered = 0
-        self._unanswered_bytes = 0
         self._is_paused = False
         self._is_refused = False
         """Whether its hello was not what it has to be: nothing else is taken up."""
@@ -221,7 +166,7 @@ class BmqSession:
     @property
     def is_unanswered(self) -> bool:
         """Whether something that the client asked for is under way."""
-        return bool(self._unanswered or self._work or self._commands)
+        return bool(self._incoming.unanswered or self._work or self._incoming.commands)
 
     @property
     def has_greeted(self) -> bool:
@@ -229,32 +174,32 @@ class BmqSession:
 
     def go_on(self) -> None:
         """Take up what was received, as far as there is room, and some at a time."""
-        self._submit()
-        self._taken = self._inflated = 0
+        incoming = self._incoming
+        incoming.submit()
+        incoming.taken = incoming.inflated = 0
         wrong: ProtocolError | None = None
         try:
-            while self._is_behind and self._has_room and self._has_time:
-                if self._unopened is not None:
-                    self._go_on_opening(*self._unopened)
+            while self._is_behind and incoming.has_room and incoming.has_time:
+                if incoming.unopened is not None:
+                    incoming.inflate(*incoming.unopened)
                     continue
                 work, size = self._work.popleft()
                 self._work_bytes -= size
                 self._take(work, size)
         except ProtocolError as error:
             wrong = error
-            self._unopened = None
+            incoming.unopened = None
             self._work.clear()
             self._work_bytes = 0
-        if not self._is_held:
-            self._submit()
-        if self._refused:
-            self._host.write(event(EventType.ACK, encode_acks(self._refused)), 0)
-            self._refused = []
+        if not incoming.is_held:
+            incoming.submit()
+        if incoming.refused:
+            incoming.write_refused()
         if wrong is not None:
             self._host.close(f"malformed: {wrong}")
-        if self._is_behind and self._has_room:
+        if self._is_behind and incoming.has_room:
             self._host.soon()
-        is_behind = bool(self._is_behind or self._commands)
+        is_behind = bool(self._is_behind or incoming.commands)
         if is_behind is not self._is_paused:
             self._is_paused = is_behind
             (self._host.pause if is_behind else self._host.resume)()
@@ -263,45 +208,35 @@ class BmqSession:
         self._work.append((work, size))
         self._work_bytes += size
 
-    @property
-    def _has_room(self) -> bool:
-        return (
-            not self._is_held
-            and not self._is_changing
-            and self._unanswered < UNANSWERED_MAX
-            and self._unanswered_bytes < UNANSWERED_BYTES
-            and self._host.takes_answers()
-        )
+    def _put_back(self, work: Work, size: int) -> None:
+        """The rest of what there was no room or time for is the next work."""
+        self._work.appendleft((work, size))
+        self._work_bytes += size
 
     @property
     def _is_behind(self) -> bool:
         """Whether something was received and not taken up."""
-        return bool(self._work) or self._unopened is not None
-
-    @property
-    def _has_time(self) -> bool:
-        """Whether more may be taken up before others have their turn."""
-        return self._taken < TAKEN_MAX and self._inflated < INFLATED_BYTES
+        return bool(self._work) or self._incoming.unopened is not None
 
     # What the core says.
 
     def write_effects(self, effects: Sequence[e.Effect]) -> None:
         """Answers to requests are in order with the messages before and after them."""
-        out = Outgoing()
+        out, incoming = Outgoing(), self._incoming
         for effect in effects:
             if isinstance(effect, e.Deliver):
                 self._push(effect, out)
                 continue
             ref = getattr(effect, "ref", None)
             if isinstance(ref, Posted):
-                self._unanswered -= 1
-                self._unanswered_bytes -= ref.size
+                incoming.unanswered -= 1
+                incoming.unanswered_bytes -= ref.size
                 if isinstance(effect, e.Failed):
                     out.acks.append(Ack(ack_status_of(effect.error), ref.guid, ref.queue))
                 elif ref.wants_ack:
                     out.acks.append(Ack(AckStatus.SUCCESS, ref.guid, ref.queue))
             elif isinstance(ref, PendingRequest):
-                self._unanswered -= 1
+                incoming.unanswered -= 1
                 content = self._outcome(ref, effect)
                 is_written = ref.answer and not isinstance(content, Status)
                 out.reply(ref.answer if is_written else self._reply(ref.number, content))
@@ -309,7 +244,7 @@ class BmqSession:
                 self._host.close(f"rights in the domain {effect.domain} changed")
             elif isinstance(effect, e.Removed):
                 self._host.close("a queue that it had open was removed")
-        if self._goodbye is not None and not self._unanswered:
+        if self._goodbye is not None and not incoming.unanswered:
             out.reply(self._last_words())
         if out.has_any:
             self._host.write(out.taken(), out.messages)
@@ -318,7 +253,7 @@ class BmqSession:
 
     def _outcome(self, asked: PendingRequest, effect: e.Effect) -> Content:
         if not isinstance(asked.request, OpenQueue):
-            self._is_changing = False
+            self._incoming.is_changing = False
         if isinstance(effect, e.Failed):
             self._requests.failed(asked)
             return status_of(effect.error)
@@ -349,7 +284,8 @@ class BmqSession:
             self._go_on_asking(work, size)
             return
         if not isinstance(work, Event):
-            self._take_messages(work, size)
+            if not self._incoming.take(work):
+                self._put_back(work, size)
             return
         if self._encoding is None:
             self._greeted(work)
@@ -358,15 +294,19 @@ class BmqSession:
             return
         match work.type:
             case EventType.PUT:
-                self._take_messages(puts_in(work.body), size)
+                puts = puts_in(work.body)
+                if not self._incoming.take(puts):
+                    self._put_back(puts, size)
             case EventType.CONFIRM:
-                self._take_messages(confirms_in(work.body), size)
+                confirms = confirms_in(work.body)
+                if not self._incoming.take(confirms):
+                    self._put_back(confirms, size)
             case EventType.CONTROL:
-                self._end_confirming()
-                self._taken += REQUEST_WORK
+                self._incoming.end_confirming()
+                self._incoming.taken += REQUEST_WORK
                 self._go_on_asking(Asking(self._asked(work)), size)
             case EventType.HEARTBEAT_REQ:
-                self._taken += HEARTBEAT_WORK
+                self._incoming.taken += HEARTBEAT_WORK
                 self._host.write(HEARTBEAT_RESPONSE, 0)
             case EventType.HEARTBEAT_RSP:
                 pass  # that it came is what counts
@@ -396,121 +336,14 @@ class BmqSession:
         if self._is_refused:
             self._host.close(f"hello refused: {response.result.message}")
 
-    # Messages.
-
-    def _take_messages(self, rest: Iterator[Put] | Iterator[Confirmation], size: int) -> None:
-        """As many of an event's messages as there is room for; the others stay the next work."""
-        now = self._host.now()
-        for message in rest:
-            self._taken += 1
-            if isinstance(message, Put):
-                self._post(message, now)
-            else:
-                self._confirm(message)
-            if (
-                self._taken >= TAKEN_MAX
-                or self._inflated >= INFLATED_BYTES
-                or self._unopened is not None
-                or not self._has_room
-            ):
-                self._work.appendleft((rest, size))
-                self._work_bytes += size
-                return
-
-    def _post(self, put: Put, now: float) -> None:
-        self._end_confirming()
-        size = len(put.data)
-        self._taken += size // WORK_BYTES
-        if put.flags & HAS_PROPERTIES:
-            self._taken += min(size, self._limits.properties_bytes) // PROPERTIES_WORK_BYTES
-        try:
-            self._send(put, now)
-        except HeadgateError as error:
-            self._refuse(put, error)
-
-    def _refuse(self, put: Put, error: HeadgateError) -> None:
-        self._taken += REFUSED_WORK
-        self._host.refused(self._streams.queue(put.queue) or NO_QUEUE, error)
-        self._refused.append(Ack(ack_status_of(error), put.guid, put.queue))
-
-    def _send(self, put: Put, now: float) -> None:
-        queue = self._streams.queue(put.queue)
-        if queue is None:
-            raise BadRequest("the queue is not open")
-        if checksum(put.data) != put.crc:
-            raise BadRequest("the checksum is wrong")
-        has_properties = bool(put.flags & HAS_PROPERTIES)
-        bytes_max = self._limits.body_bytes + self._limits.properties_bytes
-        # BMQ-71: inflated first, so it is filtered like any other.
-        if put.compression:
-            opening = PayloadDecoder(
-                put.data,
-                has_properties=has_properties,
-                compression=put.compression,
-                schema=put.schema,
-                bytes_max=bytes_max,
-            )
-            self._go_on_opening(put, queue, opening)
-            return
-        properties, body = open_data(
-            put.data,
-            has_properties=has_properties,
-            compression=put.compression,
-            schema=put.schema,
-            bytes_max=bytes_max,
-        )
-        self._accept(put, queue, Message(MessageId(put.guid), body, now, properties), len(put.data))
-
-    def _go_on_opening(self, put: Put, queue: QueueId, opening: PayloadDecoder) -> None:
-        """Inflate as much as may be inflated before others have their turn. Who sends what cannot
-        be inflated, or becomes too long, has used up all of it."""
-        self._unopened = None
-        left = max(1, INFLATED_BYTES - self._inflated)
-        self._inflated += left
-        try:
-            inflated = opening.inflate(left)
-            if not opening.is_done:
-                self._unopened = put, queue, opening
-                return
-            properties, body = opening.content()
-        except HeadgateError as error:
-            self._refuse(put, error)
-            return
-        self._inflated -= left - inflated
-        message = Message(MessageId(put.guid), body, self._host.now(), properties)
-        self._accept(put, queue, message, message.size)
-
-    def _accept(self, put: Put, queue: QueueId, message: Message, size: int) -> None:
-        posted = Posted(put.queue, put.guid, bool(put.flags & ACK_REQUESTED), size)
-        self._unanswered += 1
-        self._unanswered_bytes += size
-        self._commands.append(core.Send(self.id, posted, queue, message))
-
-    def _confirm(self, each: Confirmation) -> None:
-        """What is unknown is not in anybody's hands any more."""
-        stream = self._streams.find(each.queue, each.sub_id)
-        if stream is not None:
-            self._confirmed.setdefault(stream, []).append(stream.confirmed(each.guid))
-
-    def _end_confirming(self) -> None:
-        """Something else comes, which is to find the messages confirmed."""
-        if not self._confirmed:
-            return
-        for stream, messages in self._confirmed.items():
-            self._commands.append(
-                core.Confirm(self.id, None, stream.queue, tuple(messages), stream.app)
-            )
-        self._confirmed = {}
-
     # Requests.
 
     def _go_on_asking(self, asking: Asking, size: int) -> None:
         """Read a request as far as there is time; the rest of it stays the next work."""
         for _ in asking.steps:
-            self._taken += STEP_WORK
-            if not self._has_time:
-                self._work.appendleft((asking, size))
-                self._work_bytes += size
+            self._incoming.taken += STEP_WORK
+            if not self._incoming.has_time:
+                self._put_back(asking, size)
                 return
 
     def _asked(self, control: Event) -> Steps[None]:
@@ -522,23 +355,23 @@ class BmqSession:
                 try:
                     command = yield from self._requests.read(number, content)
                 except HeadgateError as error:
-                    self._taken += REFUSED_WORK
+                    self._incoming.taken += REFUSED_WORK
                     self._host.refused(NO_QUEUE, error)
                     self._respond(number, status_of(error))
                     return
                 if isinstance(content, ConfigureStream):
                     command = yield from self._with_answer(command, content)
-                self._unanswered += 1
-                self._is_changing = not isinstance(content, OpenQueue)
-                self._commands.append(command)
+                self._incoming.unanswered += 1
+                self._incoming.is_changing = not isinstance(content, OpenQueue)
+                self._incoming.add(command)
             case DisconnectRequest():
                 self.has_left = True
                 self._goodbye = ControlMessage(number, DisconnectResponse())
-                self._commands.append(core.Disconnect(self.id, lost=False))
-                if not self._unanswered:
+                self._incoming.add(core.Disconnect(self.id, lost=False))
+                if not self._incoming.unanswered:
                     self._host.write(self._last_words(), 0)
             case AdminCommand() | Unknown():
-                self._taken += REFUSED_WORK
+                self._incoming.taken += REFUSED_WORK
                 self._respond(number, NOT_SUPPORTED)
             case _:
                 raise Malformed(f"a client does not say {type(content).__name__}")
@@ -567,28 +400,3 @@ class BmqSession:
         goodbye, self._goodbye = self._goodbye, None
         assert goodbye is not None, "said once"
         return self._reply(goodbye.request_id, goodbye.content)
-
-    # To the core.
-
-    def _submit(self) -> None:
-        """Everything since the last time. If the router has no room, it is held, and nothing more
-        is taken up."""
-        self._end_confirming()
-        if not self._commands:
-            return
-        try:
-            self._host.submit(self._commands)
-        except Overloaded:
-            self._is_held = True
-            self._host.again()
-        else:
-            self._is_held = False
-            self._commands = []
-
-
-NO_QUEUE = QueueId(b"")
-"""Stands for the queue of a request that names none."""
-
-NOT_SUPPORTED = Status(
-    Category.NOT_SUPPORTED, Category.NOT_SUPPORTED, "this router has no such request"
-)

@@ -64,7 +64,7 @@ def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
     if is_long or (hub.budget.stuck and not _has_room(hub, names, bodies)):
         return _publish_carefully(session, run)
     answers, done = _published(session, names, bodies, is_one)
-    session.out.append(answers)
+    session.out.blobs.append(answers)
     return done
 
 
@@ -153,7 +153,7 @@ def _publish_carefully(session: RespSession, run: Sequence[Sequence[bytes]]) -> 
             continue
         if not _may_publish(session, Kind.EXACT, channel):
             return done
-        session.out.append(integer_reply(channels.publish_one(Kind.EXACT, channel, body)))
+        session.out.blobs.append(integer_reply(channels.publish_one(Kind.EXACT, channel, body)))
         if any(True for _ in channels.hearing(Kind.EXACT, channel, hub.budget.stuck)):
             hub.flush_for(hub.budget.stuck)
     if channels.is_unwritten:

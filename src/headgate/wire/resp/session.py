@@ -10,7 +10,7 @@ slots, subscriber mode, transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from headgate.core.channels.session_channels import SessionChannels
@@ -25,7 +25,6 @@ from headgate.wire.resp.codec.replies import (
     Decided,
     Parts,
     Reply,
-    array_of,
     encode,
     error,
     text_of,
@@ -45,16 +44,12 @@ from headgate.wire.resp.publishing import (
     publish_at_once,
     run_of_publishes,
 )
+from headgate.wire.resp.reply_buffer import FULL_BYTES, ReplyBuffer
 from headgate.wire.resp.reply_mode import FOLLOWING, ReplyMode, is_confirmation
 
 if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
 
-OUT_BYTES = 16 * 1024
-"""So many bytes of answers are written before the next command: a read may have thousands of
-commands whose answers are megabytes each."""
-JOINED_BYTES = 256 * 1024
-"""Answers are joined up to so many bytes. To copy a large one takes as long as to make it."""
 FORM_STEPS = 4
 """Of a subscription whose messages are to come in another form."""
 SLICE_SECONDS = 0.005
@@ -85,7 +80,6 @@ class RespSession:
         "local",
         "name",
         "out",
-        "out_bytes",
         "outlet",
         "parts",
         "parts_are_wanted",
@@ -113,9 +107,7 @@ class RespSession:
         self.library = {"lib-name": b"", "lib-ver": b""}
         self.held = 0
         """Bytes that it sent and that are not carried out yet, as the hub knows them."""
-        self.out: list[bytes] = []
-        """Answers of this read that are not written yet."""
-        self.out_bytes = 0
+        self.out = ReplyBuffer(hub, outlet)
         self.pending: list[list[bytes]] = []
         """Commands behind one that has to wait: a PUBLISH for who does not read, or any for the
         client to take the answers it has."""
@@ -217,7 +209,7 @@ class RespSession:
 
     def close(self, reason: str, *, at_once: bool = False) -> None:
         """End the session. What it sent after this is not carried out."""
-        self._write()
+        self.out.write()
         self.is_closing = True
         self.outlet.close(reason, at_once=at_once)
 
@@ -233,7 +225,7 @@ class RespSession:
         if self.failures >= self.hub.broker.limits.auth_failures:
             self.close("too many wrong passwords")
         else:
-            self._write()
+            self.out.write()
             self.go_on()
 
     def let_go(self) -> None:
@@ -274,7 +266,7 @@ class RespSession:
     # Inside.
 
     def _run(self, commands: list[list[bytes]]) -> None:
-        channels, clock = self.hub.channels, self.hub.shell.clock
+        channels, clock, out = self.hub.channels, self.hub.shell.clock, self.out
         position, count = 0, len(commands)
         end = clock() + SLICE_SECONDS
         while not self.is_closing:
@@ -301,8 +293,8 @@ class RespSession:
                 self._delay(commands[position:])
                 self.hub.commands += position
                 return
-            if self.out_bytes > OUT_BYTES:
-                self._write()
+            if out.bytes > FULL_BYTES:
+                out.write()
                 if self.outlet.is_full:
                     self.pending = commands[position:]
                     break
@@ -314,10 +306,10 @@ class RespSession:
             # RESP-44: who publishes to itself is answered first.
             if channels.is_unwritten and channels.has(self.id):
                 # It may hear what it published: after the answer, before that to the next command.
-                self._write()
+                out.write()
                 self.hub.flush_for((self.id,))
         self.hub.commands += position
-        self._write()
+        out.write()
 
     def _delay(self, rest: list[list[bytes]]) -> None:
         seconds, self.delayed = self.delayed, -1.0
@@ -329,12 +321,12 @@ class RespSession:
     def _write_parts(self, end: float) -> bool:
         """Go on with an answer in parts; false if others have their turn first, or the client has
         answers to take."""
-        clock, is_wanted = self.hub.shell.clock, self.parts_are_wanted
+        clock, out, is_wanted = self.hub.shell.clock, self.out, self.parts_are_wanted
         while (part := self._next_part()) is not None:
             if is_wanted and part is not NOTHING:
-                self._put(part)
-                if self.out_bytes > OUT_BYTES:
-                    self._write()
+                out.put(part, self.protocol)
+                if out.bytes > FULL_BYTES:
+                    out.write()
                     if self.outlet.is_full:
                         return False
             if clock() > end:
@@ -416,24 +408,7 @@ class RespSession:
         if type(reply) is Parts:
             self.parts, self.parts_are_wanted = iter(reply), is_wanted
         elif is_wanted and reply is not NOTHING:
-            self._put(reply)
-
-    def _put(self, reply: Reply) -> None:
-        if type(reply) is Decided:
-            self._put_all(reply)
-            return
-        if type(reply) is list and reply:
-            # Each may be megabytes, and is copied once less than if they were joined here.
-            protocol = self.protocol
-            self._put_all([array_of(len(reply)), *(encode(each, protocol) for each in reply)])
-            return
-        blob = encode(reply, self.protocol)
-        self.out.append(blob)
-        self.out_bytes += len(blob)
-
-    def _put_all(self, blobs: Sequence[bytes]) -> None:
-        self.out += blobs
-        self.out_bytes += sum(map(len, blobs))
+            self.out.put(reply, self.protocol)
 
     def check_rights(self, entry: CommandEntry, command: list[bytes]) -> None:
         """Whether the client said who it is, and may do this."""
@@ -465,37 +440,9 @@ class RespSession:
         self.answers = FOLLOWING[before]
         return before is ReplyMode.SKIP_NEXT
 
-    def _write(self) -> None:
-        """Hand the answers so far to the shell."""
-        if self.out:
-            out, self.out = self.out, []
-            size, self.out_bytes = self.out_bytes, 0
-            if len(out) == 1:
-                self.outlet.write(out[0])
-            elif size <= JOINED_BYTES:
-                self.outlet.write(b"".join(out))
-            else:
-                for blob in _joined(out):
-                    self.outlet.write(blob)
-            if self.hub.budget.answers > self.hub.broker.limits.answers_bytes:
-                self.hub.shed_answers()
-
     def _break_off(self) -> None:
         """The client broke the protocol: tell it, and end."""
         assert self.requests.error is not None, "asked for after an error"
         if self.requests.error:
             self.out.append(error(f"ERR Protocol error: {self.requests.error}"))
         self.close(f"protocol error: {self.requests.error or 'another protocol'}")
-
-
-def _joined(blobs: list[bytes]) -> Iterator[bytes]:
-    """The blobs in a row, short ones together."""
-    small: list[bytes] = []
-    size = 0
-    for blob in blobs:
-        if small and size + len(blob) > JOINED_BYTES:
-            yield b"".join(small)
-            small, size = [], 0
-        small.append(blob)
-        size += len(blob)
-    yield b"".join(small)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.core.model.limits import Limits
-from headgate.wire.resp.session import JOINED_BYTES
+from headgate.wire.resp.reply_buffer import JOINED_BYTES
 from headgate.wire.resp.settings import SlowPolicy
 from tests.support.resp_hub import Guest, House
 

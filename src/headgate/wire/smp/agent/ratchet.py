@@ -17,12 +17,14 @@ from dataclasses import field, replace
 from typing import Final, NamedTuple
 
 from headgate.core.model.value import value
-from headgate.crypto.gcm import decrypt, encrypt
+from headgate.crypto.gcm import decrypt
 from headgate.crypto.kem import Kem, KemKeyPair
-from headgate.crypto.padding import LENGTH_BYTES, pad, unpad
+from headgate.crypto.padding import unpad
 from headgate.crypto.ratchet_keys import KEY_BYTES, AgreedKeys, step_chain, step_root
 from headgate.crypto.x448 import RAW_BYTES, public_of
-from headgate.errors import AlreadyDecrypted, Malformed, NotDecrypted, TooLong, TooManySkipped
+from headgate.errors import AlreadyDecrypted, Malformed, NotDecrypted
+from headgate.wire.smp.agent.message_key import ASSOCIATED_BYTES, MessageKey, check_room
+from headgate.wire.smp.agent.ratchet_chains import ReceivingChain, SendingChain
 from headgate.wire.smp.agent.ratchet_messages import (
     HEADER_PADDED,
     HEADER_PADDED_KEM,
@@ -36,7 +38,7 @@ from headgate.wire.smp.agent.ratchet_parameters import (
     KemParameters,
     KemProposal,
 )
-from headgate.wire.smp.agent.skipped_keys import GAP_MAX, SkippedKey, SkippedKeys
+from headgate.wire.smp.agent.skipped_keys import SkippedKey, SkippedKeys
 from headgate.wire.smp.codec.encoding import (
     FieldReader,
     boolean,
@@ -49,8 +51,6 @@ from headgate.wire.smp.codec.encoding import (
 BLOB_VERSION: Final = 1
 """The first byte of an encoded ratchet."""
 
-ASSOCIATED_BYTES: Final = 2 * RAW_BYTES
-
 
 class RatchetVersion(NamedTuple):
     """The version in which we write, and the highest that we speak."""
@@ -61,38 +61,6 @@ class RatchetVersion(NamedTuple):
     def raised_to(self, peer: int) -> RatchetVersion:
         """Once the peer has named the highest that it speaks. It never becomes lower."""
         return RatchetVersion(max(self.current, min(peer, self.highest)), self.highest)
-
-
-@value
-class SendingChain:
-    """What the next message is encrypted with."""
-
-    peer: bytes
-    """The peer's public key that the chain was made with, raw."""
-    chain_key: bytes = field(repr=False)
-    header_key: bytes = field(repr=False)
-
-    @classmethod
-    def read(cls, reader: FieldReader) -> SendingChain:
-        return cls(reader.take(RAW_BYTES), reader.take(KEY_BYTES), reader.take(KEY_BYTES))
-
-    def encode(self) -> bytes:
-        return self.peer + self.chain_key + self.header_key
-
-
-@value
-class ReceivingChain:
-    """What the peer's next message is decrypted with."""
-
-    chain_key: bytes = field(repr=False)
-    header_key: bytes = field(repr=False)
-
-    @classmethod
-    def read(cls, reader: FieldReader) -> ReceivingChain:
-        return cls(reader.take(KEY_BYTES), reader.take(KEY_BYTES))
-
-    def encode(self) -> bytes:
-        return self.chain_key + self.header_key
 
 
 @value
@@ -116,24 +84,6 @@ class OwnKem:
     def encode(self) -> bytes:
         ciphertext = None if self.ciphertext is None else large(self.ciphertext)
         return large(self.pair.public) + large(self.pair.private) + maybe(ciphertext)
-
-
-@value
-class MessageKey:
-    """What one message is sealed with: the ratchet has moved on, and nothing else opens it."""
-
-    key: bytes = field(repr=False)
-    iv: bytes = field(repr=False)
-    header: bytes = field(repr=False)
-    """Encrypted and encoded."""
-    associated_data: bytes = field(repr=False)
-
-    def seal(self, plaintext: bytes, padded_size: int) -> bytes:
-        """The message. It must not be used for two."""
-        check_room(plaintext, padded_size)
-        beside = self.associated_data + self.header
-        tagged = encrypt(self.key, self.iv, pad(plaintext, padded_size), beside)
-        return RatchetMessage(self.header, tagged).encode()
 
 
 @value
@@ -318,7 +268,7 @@ class Ratchet:
         self, skipped: SkippedKeys, message: RatchetMessage, header: RatchetHeader
     ) -> Decrypted:
         assert self.receiving is not None, "its key opened the header"
-        chain, added = _skip(self.receiving, self.received, header.number)
+        chain, added = self.receiving.skip(self.received, header.number)
         step = step_chain(chain.chain_key)
         plaintext = self._open(message, step.message_key, step.iv)
         ratchet = replace(
@@ -345,11 +295,11 @@ class Ratchet:
         version = self.version.raised_to(header.version_max)
         added: Sequence[SkippedKey] = ()
         if self.receiving is not None:
-            _, added = _skip(self.receiving, self.received, header.previous_count)
+            _, added = self.receiving.skip(self.received, header.previous_count)
         secret = self._decapsulate(header.kem, kem)
         theirs = step_root(self.root_key, self.private, header.public, secret)
         begun = ReceivingChain(theirs.chain_key, self.next_receiving_header_key)
-        chain, more = _skip(begun, 0, header.number)
+        chain, more = begun.skip(0, header.number)
         step = step_chain(chain.chain_key)
         plaintext = self._open(message, step.message_key, step.iv)
         own_kem, own_secret = self._answer(header.kem, kem, version)
@@ -454,29 +404,6 @@ class Ratchet:
         )
         reader.finish()
         return ratchet
-
-
-def check_room(plaintext: bytes, padded_size: int) -> None:
-    room = padded_size - LENGTH_BYTES
-    if len(plaintext) > room:
-        raise TooLong(len(plaintext), room)
-
-
-def _skip(
-    chain: ReceivingChain, received: int, number: int
-) -> tuple[ReceivingChain, Sequence[SkippedKey]]:
-    """The chain at the message of this number, and the keys of those before it."""
-    if number < received:
-        raise AlreadyDecrypted("a message of this number has come before")
-    if number > received + GAP_MAX:
-        raise TooManySkipped(f"{number - received} messages are missing, over {GAP_MAX}")
-    added = []
-    chain_key = chain.chain_key
-    for missing in range(received, number):
-        step = step_chain(chain_key)
-        added.append(SkippedKey(chain.header_key, missing, step.message_key, step.iv))
-        chain_key = step.chain_key
-    return replace(chain, chain_key=chain_key), added
 
 
 def _decrypted(

@@ -1,0 +1,91 @@
+"""The replies of one client between the command that made them and its socket.
+
+Commands of one read are answered together, since each write is a system call. What is small is
+joined; what is large is not copied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from headgate.wire.resp.codec.replies import Decided, Reply, array_of, encode
+from headgate.wire.resp.port import RespPort
+
+if TYPE_CHECKING:
+    from headgate.wire.resp.hub import Hub
+
+FULL_BYTES = 16 * 1024
+"""So many bytes of answers are written before the next command: a read may have thousands of
+commands whose answers are megabytes each."""
+JOINED_BYTES = 256 * 1024
+"""Answers are joined up to so many bytes. To copy a large one takes as long as to make it."""
+
+
+class ReplyBuffer:
+    """Replies of one session that are not written yet, in the order of its commands.
+
+    The session owns it. It puts replies in, and writes them when they are more than `FULL_BYTES`,
+    when messages have to come behind them, and at the end of what it was given to read. If all
+    sessions together leave more answers than they may, the hub closes some after a write, maybe
+    this one.
+    """
+
+    __slots__ = ("_hub", "_outlet", "blobs", "bytes")
+
+    def __init__(self, hub: Hub, outlet: RespPort) -> None:
+        self._hub = hub
+        self._outlet = outlet
+        self.blobs: list[bytes] = []
+        self.bytes = 0
+        """Of those that were put; what was appended is small."""
+
+    def append(self, blob: bytes) -> None:
+        """Add a short answer that is encoded already."""
+        self.blobs.append(blob)
+
+    def put(self, reply: Reply, protocol: int) -> None:
+        """Add a reply, encoded for a version of the protocol."""
+        if type(reply) is Decided:
+            self._put_all(reply)
+            return
+        if type(reply) is list and reply:
+            # Each may be megabytes, and is copied once less than if they were joined here.
+            self._put_all([array_of(len(reply)), *(encode(each, protocol) for each in reply)])
+            return
+        blob = encode(reply, protocol)
+        self.blobs.append(blob)
+        self.bytes += len(blob)
+
+    def _put_all(self, blobs: Sequence[bytes]) -> None:
+        self.blobs += blobs
+        self.bytes += sum(map(len, blobs))
+
+    def write(self) -> None:
+        """Hand the answers so far to the shell."""
+        if self.blobs:
+            out, self.blobs = self.blobs, []
+            size, self.bytes = self.bytes, 0
+            if len(out) == 1:
+                self._outlet.write(out[0])
+            elif size <= JOINED_BYTES:
+                self._outlet.write(b"".join(out))
+            else:
+                for blob in _joined(out):
+                    self._outlet.write(blob)
+            hub = self._hub
+            if hub.budget.answers > hub.broker.limits.answers_bytes:
+                hub.shed_answers()
+
+
+def _joined(blobs: list[bytes]) -> Iterator[bytes]:
+    """The blobs in a row, short ones together."""
+    small: list[bytes] = []
+    size = 0
+    for blob in blobs:
+        if small and size + len(blob) > JOINED_BYTES:
+            yield b"".join(small)
+            small, size = [], 0
+        small.append(blob)
+        size += len(blob)
+    yield b"".join(small)
