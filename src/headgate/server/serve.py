@@ -77,9 +77,9 @@ NO_LISTENER = "no [listen.*] section: no client can connect; see headgate config
 GC_THRESHOLDS = (30_000, 1, 800)
 """How often Python looks for cycles. A publish makes four tuples and lists that are gone a moment
 later; with the default of 700 the search for cycles among them took a third of the CPU, and with
-10,000 the messages of BlazingMQ clients that are under way still took a tenth. What is new is looked
-at twice, sixty to ninety thousand things at a time, which takes five milliseconds in which nobody is
-served; a million took 60."""
+10,000 messages of BlazingMQ clients that are under way still took a tenth. What is new is looked at
+twice, sixty to ninety thousand things at a time: for five milliseconds nobody is served. A million
+took 60."""
 
 logger = logging.getLogger("headgate")
 

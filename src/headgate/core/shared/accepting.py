@@ -72,7 +72,7 @@ class Accepting:
         entry = MessageEntry(seq, message.id, message.arrived, size, message.properties, apps)
         if domain.mode is Mode.BROADCAST:
             if apps:
-                self._delivery.broadcast(queue, entry, message.body, turn)
+                self._delivery.broadcast(queue, entry, message, turn)
         # S003-20: what nobody wants is not even stored.
         elif apps:
             # S003-10, BMQ-60: stored for the apps that want it.

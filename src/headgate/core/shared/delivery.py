@@ -264,10 +264,14 @@ class SharedDelivery:
         if app.stuck:
             self.unstick(queue, app, turn)
         appended = turn.batch.append.get(entry.seq)
-        body = appended.message.body if appended is not None else self._bodies.find(entry.seq)
-        if body is None:
-            turn.bodiless.append((len(turn.effects), entry.seq))
-        self._write(queue, app, entry, taker, body or b"", turn)
+        if appended is not None:
+            message = appended.message
+        else:
+            body = self._bodies.find(entry.seq)
+            if body is None:
+                turn.bodiless.append((len(turn.effects), entry.seq))
+            message = Message(entry.id, body or b"", entry.arrived, entry.properties)
+        self._write(queue, app, entry, taker, message, turn)
 
     def _write(
         self,
@@ -275,7 +279,7 @@ class SharedDelivery:
         app: App,
         entry: MessageEntry,
         taker: Subscription,
-        body: bytes,
+        message: Message,
         turn: Turn,
     ) -> None:
         attempts = app.redelivery.attempts.get(entry.seq, 0)
@@ -283,7 +287,7 @@ class SharedDelivery:
             Deliver(
                 taker.session,
                 queue.id,
-                Message(entry.id, body, entry.arrived, entry.properties),
+                message,
                 app=app.id,
                 interests=(taker.index,),
                 attempts=attempts,
@@ -292,7 +296,9 @@ class SharedDelivery:
         )
         turn.facts.append(Delivered(turn.now, queue.id, app.id, entry.id, taker.session, attempts))
 
-    def broadcast(self, queue: SharedQueue, entry: MessageEntry, body: bytes, turn: Turn) -> None:
+    def broadcast(
+        self, queue: SharedQueue, entry: MessageEntry, message: Message, turn: Turn
+    ) -> None:
         """To whoever is there now. Nothing is stored, held or confirmed."""
         app = queue.apps[WHOLE]
         matching = list(app.groups.matching(entry.properties))
@@ -304,7 +310,7 @@ class SharedDelivery:
             turn.charge(1)
             if self._session_states.has_room(taker.session, turn):
                 # BMQ-81: delivered before anything can expire; nothing is stored.
-                self._write(queue, app, entry, taker, body, turn)
+                self._write(queue, app, entry, taker, message, turn)
             else:
                 turn.facts.append(Missed(turn.now, queue.id, entry.id, taker.session))
 
