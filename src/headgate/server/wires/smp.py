@@ -201,6 +201,9 @@ class SmpConnection(SessionShell):
         if self._deadline is not None:
             self._finished()
 
+    def let_go(self) -> None:
+        del self.session
+
     def receive(self, data: bytes) -> None:
         self.active_at = self.now()
         self.session.receive(data)
@@ -239,13 +242,13 @@ class SmpConnection(SessionShell):
         self.connection.deliver(blocks, messages)
 
     def submit(self, commands: Sequence[Command]) -> None:
-        self.router.submit(self.session.id, commands)
+        self.router.submit(self.connection.id, commands)
 
     def defer(self, effects: Sequence[Effect]) -> None:
-        self._server.defer(self.session.id, effects)
+        self._server.defer(self.connection.id, effects)
 
     def deferred(self) -> list[Effect]:
-        return self._server.deferred(self.session.id)
+        return self._server.deferred(self.connection.id)
 
     def opened(self) -> None:
         self._finished()
