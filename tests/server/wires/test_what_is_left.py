@@ -103,7 +103,7 @@ async def test_nothing_of_a_session_is_left_when_it_is_over(
             writer.write(b"\0\1what is this\r\n" * 10)
             writer.close()
         async with asyncio.timeout(20):
-            while here().keys() - before:
+            while here().keys() - before:  # noqa: ASYNC110  nothing tells it
                 await asyncio.sleep(0.01)
     finally:
         opened.close()

@@ -191,9 +191,6 @@ class RespSession:
     owes_answers = False
     """Who hangs up is gone."""
 
-    def let_go(self) -> None:
-        """Nothing of it holds it."""
-
     def go_on(self) -> None:
         """What it waited for is over: try again."""
         if self.is_closing or self.is_delayed:
