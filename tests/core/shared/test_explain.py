@@ -29,11 +29,11 @@ from headgate.core.shared.explain import (
     Explanation,
     State,
     explain,
-    missing_property,
 )
 from headgate.core.turn.slices import GLANCES, at_once
 from headgate.errors import QuotaReached
 from headgate.expr.predicate import Failure, compile_expression
+from headgate.expr.undecided import missing_property
 from headgate.testing.picture import differences, snapshot
 from tests.support.shared_queues import (
     BROADCAST,
@@ -420,6 +420,9 @@ def test_an_app_that_the_domain_does_not_have_is_told_of() -> None:
         "stranger",
         AppOutcome.UNKNOWN,
         (),
+    )
+    assert stranger.reason == (
+        f"{FANOUT.name} has no app stranger, so nothing comes; its apps are {FANOUT.known_apps()}"
     )
 
 
