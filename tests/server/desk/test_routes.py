@@ -312,6 +312,7 @@ def test_commands_are_told_how_to_reach_the_router(busy: Busy) -> None:
         "admin": f"{file} http://127.0.0.1:{busy.served.port}",
         "channels": f"{file} 127.0.0.1:{busy.port('resp')}",
         "queues": f"{file} tcp://127.0.0.1:{busy.port('bmq')}",
+        "files": f"--config {busy.folder}/headgate.toml",
     }
 
 

@@ -27,4 +27,5 @@ def command_options(config: Config, listening: Mapping[str, str]) -> CommandOpti
         admin=options("admin", config.admin.port) or shlex.join(source),
         channels=options("resp", ports.get("resp")),
         queues=options("bmq", ports.get("bmq")),
+        files=shlex.join(source),
     )

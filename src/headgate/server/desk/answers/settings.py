@@ -58,6 +58,8 @@ class CommandOptions(Answer, frozen=True, kw_only=True):
     """For `pub` and `sub` of channels; null if nothing listens for their clients."""
     queues: str | None
     """For `pub` and `sub` of queues."""
+    files: str
+    """For commands that read what lies on the machine: the configuration, the journal."""
 
 
 class MeAnswer(Answer, frozen=True, kw_only=True):
