@@ -352,7 +352,7 @@ def test_what_shuts_a_subscription_is_told() -> None:
     fill(shop, stuck.session)
     for x, consumer, state, why in (
         (1, paused, State.PAUSED, "its window is 0"),
-        (2, full, State.FULL, "its window is full: 15 of 12 bytes"),
+        (2, full, State.FULL, "its window is full: 15 B of 12 B"),
         (3, low, State.FULL, "its window was full, and is not down to four fifths"),
         (4, stuck, State.HELD, "its mailbox has no room"),
     ):
@@ -452,7 +452,7 @@ def test_a_full_queue_refuses_what_an_app_wants() -> None:
     """BMQ-82, BMQ-85: what nobody wants needs no room."""
     shop = Shop(replace(PRIORITY, max_messages=1, filters=for_all("x == 1")))
     shop.post(x=1)
-    assert ask(shop, x=1).refused == "the queue holds its limit of 1 messages"
+    assert ask(shop, x=1).refused == "the queue holds its limit of 1 message"
     assert ask(shop, x=2).refused is None
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from headgate.core.model.sizes import in_bytes
 from headgate.server.certificates import CertificateEnd
 from headgate.server.desk.answers import AppRow, DomainRow, Point, SessionRow
 from headgate.server.desk.attention import (
@@ -16,7 +17,7 @@ from headgate.server.desk.attention import (
     UnknownApp,
 )
 from headgate.server.desk.findings import findings
-from headgate.server.desk.words import in_bytes, in_words, some, some_do
+from headgate.server.desk.words import in_words, some, some_do
 
 CALM = Moment(100.0, Point(), [], [], [], has_journal=True)
 SLOW = SessionRow(

@@ -17,6 +17,7 @@ from headgate.core.delivery.sessions import Sessions
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import AppId, Seq, SessionId
 from headgate.core.model.message import Properties, properties_size
+from headgate.core.model.sizes import in_bytes
 from headgate.core.model.value import EMPTY, value
 from headgate.core.model.window import Window
 from headgate.core.shared.accepting import wanting
@@ -186,7 +187,9 @@ def _refusal(domain: Domain, queue: SharedQueue, properties: Properties) -> str 
         queue.meter.check(size, domain.max_messages, domain.max_bytes)
         queue.state.meter.check(size, domain.domain_max_messages, domain.domain_max_bytes)
     except QuotaReached as error:
-        return str(error)
+        noun = "message" if error.limit == 1 else "messages"
+        most = in_bytes(error.limit) if error.unit == "bytes" else f"{error.limit:,} {noun}"
+        return f"the {error.scope} holds its limit of {most}"
     return None
 
 
@@ -386,7 +389,7 @@ def _fullness(gate: Gate[Seq]) -> str:
     if count >= window.messages:
         return "its window is full"
     if window.bytes is not None and gate.size >= window.bytes:
-        return f"its window is full: {gate.size} of {window.bytes} bytes"
+        return f"its window is full: {in_bytes(gate.size)} of {in_bytes(window.bytes)}"
     return "its window was full, and is not down to four fifths"
 
 

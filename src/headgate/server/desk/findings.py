@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from headgate.core.model.queue_uri import SCHEME
+from headgate.core.model.sizes import in_bytes
 from headgate.server.certificates import URGENT_SECONDS
 from headgate.server.desk.advice import advice_of
 from headgate.server.desk.answers import AppRow
 from headgate.server.desk.attention import Finding, Happened, Moment
-from headgate.server.desk.words import in_bytes, in_words, some, some_do
+from headgate.server.desk.words import in_words, some, some_do
 
 BEHIND_MESSAGES = 100
 """Fewer that wait are nobody's worry."""

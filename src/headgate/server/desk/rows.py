@@ -390,7 +390,7 @@ class Rows:
         groups = []
         for row in (yield from groups_of(app)):
             groups.append(_group(row))
-            if groups[-1].advice:
+            if groups[-1].reason:
                 yield ADVICE_UNITS
         is_known = app.id in queue.domain.apps
         spared = app.redelivery.spared

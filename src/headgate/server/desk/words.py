@@ -13,15 +13,6 @@ def some_do(number: float, noun: str, one: str, many: str) -> str:
     return f"{some(number, noun)} {one if number == 1 else many}"
 
 
-def in_bytes(size: float) -> str:
-    """A size for people."""
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"
-
-
 def in_words(seconds: float) -> str:
     """A duration for people."""
     if seconds < 120:

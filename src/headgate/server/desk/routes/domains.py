@@ -22,7 +22,7 @@ from headgate.errors import HeadgateError
 from headgate.expr.predicate import Failure
 from headgate.expr.undecided import missing_of, undecided_reason
 from headgate.server.admin.responses import Refusal
-from headgate.server.desk.advice import advice_of
+from headgate.server.desk.advice import ADVICE_UNITS, advice_of
 from headgate.server.desk.answers import (
     AsideAnswer,
     AsideReason,
@@ -44,6 +44,8 @@ APPS_SHOWN = 50
 ASIDE_GROUPS = 100
 EVALUATION_UNITS = 100
 """What it counts for to ask an expression in full for the first time."""
+MISSING_UNITS = 10
+"""What it counts for to find out which property is missing."""
 
 
 async def domains(desk: Desk, request: Request) -> DomainsAnswer:
@@ -147,8 +149,10 @@ def _aside(queue: SharedQueue, app: App, limit: int, offset: int) -> Slices[Asid
             if isinstance(result, Failure):
                 missing = missing_of(group.predicate, entry.properties, result)
                 reasons[undecided_reason(result, missing)] += 1
-        yield EVALUATION_UNITS + 2 * len(entries)
         reason = max(reasons, key=reasons.__getitem__, default="")
+        yield EVALUATION_UNITS + len(entries) + MISSING_UNITS * reasons.total()
+        advice = advice_of(group.text) if reason and group.text is not None else ""
+        yield ADVICE_UNITS if advice else 1
         why.append(
             AsideReason(
                 expression=None if group.text is None else shown(group.text),
@@ -158,7 +162,7 @@ def _aside(queue: SharedQueue, app: App, limit: int, offset: int) -> Slices[Asid
                 type=counts[Failure.TYPE],
                 arithmetic=counts[Failure.ARITHMETIC],
                 reason=shown(reason),
-                advice=advice_of(group.text) if reason and group.text is not None else "",
+                advice=advice,
             )
         )
     return AsideAnswer(
