@@ -35,6 +35,11 @@ LEVELS: Mapping[type[Fact], int] = {
 NO_DRIFT = ("none", "unknown")
 """The service and the router agree, or the service did not say what it expects."""
 
+NAME_PARTS = ("peer", "called")
+"""Of a session; its name is made of these."""
+MAY_BE_EMPTY = (*NAME_PARTS, "agent", "user")
+"""Fields that are left out where nothing is known."""
+
 ID_BYTES = 4
 TEXT_CHARS = 64
 DETAIL_CHARS = 2000
@@ -77,7 +82,16 @@ class FactLog:
         count = self._lines.get(kind, 0) + 1
         self._lines[kind] = count
         if count <= self.lines_per_second:
-            logger.log(level, kind.__name__, extra={"fields": fields_of(fact)})
+            logger.log(level, kind.__name__, extra={"fields": _line_fields(fact)})
+
+
+def _line_fields(fact: Fact) -> dict[str, object]:
+    """Without what the name of a session has already."""
+    entries = fields_of(fact)
+    if "name" in entries:
+        for part in NAME_PARTS:
+            entries.pop(part, None)
+    return entries
 
 
 def fields_of(fact: Fact) -> dict[str, object]:
@@ -86,7 +100,7 @@ def fields_of(fact: Fact) -> dict[str, object]:
     for item in fields(fact):
         value = getattr(fact, item.name)
         match value:
-            case _ if item.name == "at":
+            case _ if item.name == "at" or (not value and item.name in MAY_BE_EMPTY):
                 continue
             case bytes() if item.name == "queue":
                 entries[item.name] = _queue(value)

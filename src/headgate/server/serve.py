@@ -145,6 +145,8 @@ class _Service(Service):
         )
         self.listening: dict[str, Listening] = {}
         """The wires that the configuration has, by name."""
+        self.addresses: dict[str, str] = {}
+        """Where each of them, and the admin port, can be reached."""
         self.visitors = Visitors()
         self.metrics = Metrics()
         self.desk = Desk(
@@ -154,6 +156,7 @@ class _Service(Service):
             started=lambda: self.started,
             latest=lambda: self.config,
             operating=self,
+            listening=lambda: self.addresses,
         )
         self.lines = log.FactLog(config.limits.log_lines_per_second, time.monotonic)
 
@@ -243,6 +246,8 @@ class _Service(Service):
                 self.listening[wire.name] = opened
                 host_port = dict(zip(("host", "port"), opened.address, strict=True))
                 ready[wire.name] = {**host_port, **opened.details}
+        self.addresses = {"admin": f"http://{host}:{port}"}
+        self.addresses |= {name: opened.url for name, opened in self.listening.items()}
         await stack.enter_async_context(sinks.opened())
         await stack.enter_async_context(self.desk.opened())
         self.stage = ""
@@ -251,13 +256,11 @@ class _Service(Service):
         self._announce_ready()
         if self.ownership is not None:
             systemd.notify("STATUS=serving")
-        addresses = {"admin": f"http://{host}:{port}"}
-        addresses |= {name: opened.url for name, opened in self.listening.items()}
         given = {name: opened.public_url for name, opened in self.listening.items()}
-        fields = {**addresses, **given, "store": masked(config.store.url), **self._counts()}
+        fields = {**self.addresses, **given, "store": masked(config.store.url), **self._counts()}
         logger.info("serving", extra={"fields": fields})
         if self.play is None or await self._unless_stopped(
-            self.play(self.router, self._shown(addresses, token)), stop
+            self.play(self.router, self._shown(self.addresses, token)), stop
         ):
             await self._until(stop, served)
 

@@ -57,6 +57,11 @@ class Session:
         """What facts and the log call it."""
         return " ".join(part for part in (self.peer, self.called) if part)
 
+    @property
+    def parts(self) -> tuple[str, str, str, str]:
+        """Who it is, part by part, in the order in which facts have it."""
+        return self.peer, self.called, self.agent, self.user
+
 
 class Sessions:
     """Sessions by number. One that ends is gone from here at once, so that nothing that was

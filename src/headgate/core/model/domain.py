@@ -15,6 +15,9 @@ from headgate.expr.predicate import Predicate
 
 DAY = 86_400.0
 
+APPS_NAMED = 20
+"""Of a domain's apps, where people are told which there are."""
+
 SMP_DOMAIN = "smp"
 """The domain of the queues of SimpleX clients, which is in no file: its settings are in [smp]."""
 
@@ -123,6 +126,12 @@ class Domain:
         ):
             if is_asked and clients is not None and client not in clients:
                 raise NoRight(client, verb, self.name)
+
+    def known_apps(self) -> str:
+        """The apps by name, for people: some of them if they are many."""
+        names = [app for app in self.apps if app != WHOLE]
+        more = [f"and {len(names) - APPS_NAMED} more"] if len(names) > APPS_NAMED else []
+        return ", ".join([*names[:APPS_NAMED], *more])
 
     def wants(self, app: AppId, properties: Properties) -> bool:
         """Whether an app references a message with these properties.

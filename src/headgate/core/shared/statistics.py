@@ -96,6 +96,7 @@ def _row(app: App, group: Group) -> dict[str, object]:
             "sampled": stats.sampled,
             **{failure.lower(): count for failure, count in stats.failures.items()},
         },
+        "reason": stats.reason(),
         "in_flight": sum(len(gate.outstanding) for gate in gates),
         "in_flight_bytes": sum(gate.size for gate in gates),
         "waiting": app.waiting_for(group),

@@ -186,7 +186,9 @@ class Connections:
     def _evict(self, connection: Connection, reason: str) -> None:
         if connection.id in self._live:
             now, size = self._router.clock(), connection.mailbox.bytes
-            fact = SessionEvicted(now, connection.id, self._name(connection), reason, size)
+            session = self._router.broker.sessions.get(connection.id)
+            name, parts = ("", ()) if session is None else (session.name, session.parts)
+            fact = SessionEvicted(now, connection.id, name, reason, size, *parts)
             self._router.announce([fact])
             connection.close(f"evicted: {reason}", at_once=True)
 
