@@ -40,6 +40,8 @@ PLAYS = 3
 DEADLINE_SECONDS = 300
 LIFE_SECONDS = 30.0
 """A pipeline that has not come to its moment is killed after this at most."""
+ATTEMPTS = 3
+"""To catch up: Spark gives up a Python that does not start within ten seconds."""
 TIMES_MAX = 3
 """A moment may pass twice before it is the last one."""
 ENGINES = ("spark", "duckdb", "pyiceberg", "duckdb of iceberg")
@@ -83,21 +85,15 @@ def run(folder: Path, rounds: int, seed: int) -> Result:
                 router.wait()
                 router = start(target)
                 result.kills["router"] += 1
-            code = _end(keeper, draw.uniform(LIFE_SECONDS / 10, LIFE_SECONDS))
-            result.kills["pipeline"] += 1
-            if second is None:
-                assert code == -signal.SIGKILL, "nothing else ends it"
-            else:
-                _end(second, draw.uniform(LIFE_SECONDS / 10, LIFE_SECONDS))
-                result.kills["second pipeline"] += 1
+            result.kills["pipeline"] += _end(keeper, draw)
+            if second is not None:
+                result.kills["second pipeline"] += _end(second, draw)
                 # Two that write one checkpoint can leave it so that it is refused; the tables know
                 # how to go on without it.
                 shutil.rmtree(folder / "tables" / "_checkpoint", ignore_errors=True)
             playing.join()
             print(f"life {number + 1}/{rounds} of the pipeline is over", file=sys.stderr)
-        with _keeper(folder, url, "--once") as keeper:
-            assert _is_ready(keeper)
-            assert keeper.wait(DEADLINE_SECONDS) == 0, "the pipeline catches up"
+        assert any(_catches_up(folder, url) for _ in range(ATTEMPTS)), "the pipeline catches up"
     router.send_signal(signal.SIGTERM)
     router.wait(DEADLINE_SECONDS)
     result.moments.update((folder / NOTED).read_text().split())
@@ -168,14 +164,20 @@ def _is_ready(keeper: subprocess.Popen[str]) -> bool:
     return keeper.stdout.readline() in ("ready\n", "")
 
 
-def _end(keeper: subprocess.Popen[str], seconds: float) -> int:
-    """Wait until it dies at its moment, or kill it if that does not come; the code of its end."""
+def _end(keeper: subprocess.Popen[str], draw: random.Random) -> bool:
+    """Wait until it dies at its moment, or kill it if that does not come; whether it was killed.
+    One that was overtaken by another, or starved by other programs, ends with a failure."""
     with keeper:
         with suppress(subprocess.TimeoutExpired):
-            keeper.wait(seconds)
+            keeper.wait(draw.uniform(LIFE_SECONDS / 10, LIFE_SECONDS))
         with suppress(ProcessLookupError):
             os.killpg(keeper.pid, signal.SIGKILL)  # and Java, if it is still there
-    return keeper.returncode
+    return keeper.returncode == -signal.SIGKILL
+
+
+def _catches_up(folder: Path, url: str) -> bool:
+    with _keeper(folder, url, "--once") as keeper:
+        return _is_ready(keeper) and keeper.wait(DEADLINE_SECONDS) == 0
 
 
 def _compare(folder: Path, result: Result) -> None:
