@@ -62,6 +62,7 @@ def test_a_place_that_arrow_does_not_know_is_named() -> None:
 def test_spark_and_arrow_each_hear_their_own_name_of_a_bucket(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """D10: the documented name worked for neither."""
     asked = []
 
     def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
