@@ -18,6 +18,7 @@ import os
 import statistics
 import tempfile
 import time
+from multiprocessing import get_context
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,16 +52,20 @@ def main() -> None:
     parser.add_argument("--of", type=int, default=100, help="Which part of a day.")
     part = parser.parse_args().of
     with tempfile.TemporaryDirectory() as folder:
-        facts = write(Path(folder) / "journal", DAY // part)
+        facts = -(-DAY // part // (3 * MESSAGES)) * 3 * MESSAGES
+        # Elsewhere, so that the memory of this process is that of a driver.
+        writing = get_context("spawn").Process(target=write, args=(Path(folder) / "journal", facts))
+        writing.start()
+        writing.join()
+        assert writing.exitcode == 0, "there is a journal"
         session = open_session()
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Spark {session.version}")
         run(session, Path(folder), facts)
         session.stop()
 
 
-def write(folder: Path, facts: int) -> int:
-    """A journal of about so many facts, in segments of the size that a router seals; say how many
-    they are."""
+def write(folder: Path, facts: int) -> None:
+    """A journal of so many facts, in segments as a router seals and merges them."""
     folder.mkdir()
     told = [fact for n in range(MESSAGES) for fact in _told(n, BEGAN + n * 3 / RATE)]
     first = _table([(n, n, encode_facts([each])) for n, each in enumerate(told, 1)])
@@ -82,8 +87,7 @@ def write(folder: Path, facts: int) -> int:
         pq.write_table(table, path, compression="zstd", row_group_size=50_000)
         count += len(told)
         size += path.stat().st_size
-    print(f"{count:,} facts in a journal of {size / 1e6:.0f} MB")
-    return count
+    print(f"{count:,} facts in a journal of {size / 1e6:.0f} MB", flush=True)
 
 
 def run(session: SparkSession, folder: Path, facts: int) -> None:

@@ -38,8 +38,10 @@ from tests.crash.worker import FAN
 PLAYS = 3
 """Lives of the first router in each life of the pipeline."""
 DEADLINE_SECONDS = 300
-LIFE_SECONDS = 30.0
-"""A pipeline that has not come to its moment is killed after this at most."""
+LIFE_SECONDS = 15.0
+"""A pipeline that has no moment of its own is killed within so long."""
+MOMENT_SECONDS = 60.0
+"""And one that does not come to its moment, after so long."""
 ATTEMPTS = 3
 """To catch up: Spark gives up a Python that does not start within ten seconds."""
 TIMES_MAX = 3
@@ -68,34 +70,40 @@ def run(folder: Path, rounds: int, seed: int) -> Result:
     target = folder / "target"
     url = f"http://127.0.0.1:{configured(target)}"
     play(folder, ledger, seed)  # something to read
-    router = start(target)
+    (folder / NOTED).touch()
     turn_on(Archive(str(folder / "tables")), Settings())
     moments = _drawn(draw)
-    with Onlooker(folder) as onlooker:
-        for number in range(rounds):
-            keeper = _keeper(folder, url, *next(moments))
-            second = _keeper(folder, "--second", *next(moments)) if draw.random() < 0.5 else None
-            for each in (keeper, second):
-                assert each is None or _is_ready(each)
-            playing = threading.Thread(target=_play, args=(folder, ledger, seed + 1 + 100 * number))
-            playing.start()
-            time.sleep(draw.uniform(0.0, 3.0))
-            if draw.random() < 0.7:
-                router.kill()
-                router.wait()
-                router = start(target)
-                result.kills["router"] += 1
-            result.kills["pipeline"] += _end(keeper, draw)
-            if second is not None:
-                result.kills["second pipeline"] += _end(second, draw)
-                # Two that write one checkpoint can leave it so that it is refused; the tables know
-                # how to go on without it.
-                shutil.rmtree(folder / "tables" / "_checkpoint", ignore_errors=True)
-            playing.join()
-            print(f"life {number + 1}/{rounds} of the pipeline is over", file=sys.stderr)
-        assert any(_catches_up(folder, url) for _ in range(ATTEMPTS)), "the pipeline catches up"
-    router.send_signal(signal.SIGTERM)
-    router.wait(DEADLINE_SECONDS)
+    router = start(target)
+    try:
+        with Onlooker(folder) as onlooker:
+            for number in range(rounds):
+                playing = threading.Thread(
+                    target=_play, args=(folder, ledger, seed + 1 + 100 * number)
+                )
+                first, second = Life(folder, url, *next(moments)), None
+                if draw.random() < 0.5:
+                    second = Life(folder, "--second", *next(moments))
+                first.wait_until_ready()
+                playing.start()
+                time.sleep(draw.uniform(0.0, 3.0))
+                if draw.random() < 0.7:
+                    router.kill()
+                    router.wait()
+                    router = start(target)
+                    result.kills["router"] += 1
+                result.kills["pipeline"] += first.end(draw)
+                if second is not None:
+                    result.kills["second pipeline"] += second.end(draw)
+                    # Two that write one checkpoint can leave it so that it is refused; the tables
+                    # know how to go on without it.
+                    shutil.rmtree(folder / "tables" / "_checkpoint", ignore_errors=True)
+                playing.join()
+                print(f"life {number + 1}/{rounds} of the pipeline is over", file=sys.stderr)
+            caught_up = (Life(folder, url, "--once").is_done() for _ in range(ATTEMPTS))
+            assert any(caught_up), "the pipeline catches up"
+    finally:
+        router.send_signal(signal.SIGTERM)
+        router.wait(DEADLINE_SECONDS)
     result.moments.update((folder / NOTED).read_text().split())
     _compare(folder, result)
     _compare_looks(folder, onlooker.looks, result)
@@ -146,38 +154,41 @@ def _play(folder: Path, ledger: Ledger, seed: int) -> None:
         play(folder, ledger, seed + number)
 
 
-def _keeper(folder: Path, *options: str) -> subprocess.Popen[str]:
-    """A pipeline at work."""
-    token = read_token(folder / "target" / "state" / "admin.token")
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.crash.keeper", str(folder), *options],
-        env={**os.environ, "HEADGATE_ADMIN__TOKEN": token},
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # it is killed with its Java
-    )
+class Life:
+    """A pipeline as a process with its Java, from its start to its end."""
 
+    def __init__(self, folder: Path, *options: str) -> None:
+        token = read_token(folder / "target" / "state" / "admin.token")
+        self._has_moment = "--die" in options
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.keeper", str(folder), *options],
+            env={**os.environ, "HEADGATE_ADMIN__TOKEN": token},
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # it is killed with its Java
+        )
 
-def _is_ready(keeper: subprocess.Popen[str]) -> bool:
-    """Wait until it is at work; not so if it came to its moment before that."""
-    assert keeper.stdout is not None
-    return keeper.stdout.readline() in ("ready\n", "")
+    def wait_until_ready(self) -> None:
+        """Until it is at work, or came to its moment before that."""
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() in ("ready\n", "")
 
+    def is_done(self) -> bool:
+        """Wait until it ends by itself; whether it has done what it was for."""
+        with self._process:
+            return self._process.wait(DEADLINE_SECONDS) == 0
 
-def _end(keeper: subprocess.Popen[str], draw: random.Random) -> bool:
-    """Wait until it dies at its moment, or kill it if that does not come; whether it was killed.
-    One that was overtaken by another, or starved by other programs, ends with a failure."""
-    with keeper:
-        with suppress(subprocess.TimeoutExpired):
-            keeper.wait(draw.uniform(LIFE_SECONDS / 10, LIFE_SECONDS))
-        with suppress(ProcessLookupError):
-            os.killpg(keeper.pid, signal.SIGKILL)  # and Java, if it is still there
-    return keeper.returncode == -signal.SIGKILL
-
-
-def _catches_up(folder: Path, url: str) -> bool:
-    with _keeper(folder, url, "--once") as keeper:
-        return _is_ready(keeper) and keeper.wait(DEADLINE_SECONDS) == 0
+    def end(self, draw: random.Random) -> bool:
+        """Wait until it dies at its moment, or kill it if that does not come; whether it was
+        killed. One that was overtaken by another, or starved by other programs, ends with a
+        failure."""
+        with self._process:
+            with suppress(subprocess.TimeoutExpired):
+                drawn = draw.uniform(0.0, LIFE_SECONDS)
+                self._process.wait(MOMENT_SECONDS if self._has_moment else drawn)
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # and Java, if it is still there
+        return self._process.returncode == -signal.SIGKILL
 
 
 def _compare(folder: Path, result: Result) -> None:
