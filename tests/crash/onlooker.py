@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import select
 import sys
+import time
 from collections.abc import Iterator
 
 import duckdb
@@ -55,12 +56,13 @@ def main() -> None:
     assert mirror is not None, "it is turned on"
     session = open_session(master="local[1]", settings={**SETTINGS, "spark.driver.memory": "1g"})
     print("ready", flush=True)
-    is_over = False
+    is_over, pause = False, PAUSE_SECONDS
     while not is_over:
-        readable, _, _ = select.select([sys.stdin], [], [], PAUSE_SECONDS)
-        is_over = bool(readable)
+        readable, _, _ = select.select([sys.stdin], [], [], pause)
+        is_over, began = bool(readable), time.monotonic()
         for look in looks(session, archive, mirror):
             print(msgspec.json.encode(look).decode(), flush=True)
+        pause = max(PAUSE_SECONDS, time.monotonic() - began)  # the others are to get on, too
     session.stop()
 
 
