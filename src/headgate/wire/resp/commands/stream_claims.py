@@ -69,9 +69,7 @@ def xpending(session: RespSession, args: list[bytes]) -> Reply:
         rest = rest[2:]
     count = integer(rest[2])
     first, last = read_bound(rest[0], is_end=False), read_bound(rest[1], is_end=True)
-    if len(rest) > 4:
-        raise CommandError(SYNTAX)
-    reader = read_name(rest[3])[0] if len(rest) == 4 else None
+    reader = read_name(rest[3])[0] if len(rest) > 3 else None
     stream, app = _group(session, key, group)
 
     def make(ref: Slot) -> ListPending:
@@ -154,8 +152,6 @@ def xclaim(session: RespSession, args: list[bytes]) -> Reply:
         except CommandError:
             break
         rest.pop(0)
-    if not ids:
-        read_id(rest[0])
     since: float | None = None
     deliveries: int | None = None
     is_forced = only_ids = False
