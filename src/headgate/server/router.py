@@ -38,6 +38,7 @@ from headgate.core.model.ids import MessageId, QueueId, Seq, SessionId
 from headgate.core.model.limits import Limits
 from headgate.core.model.message import Message, Properties, check
 from headgate.core.model.queue_uri import parse_uri
+from headgate.core.reader_commands import Block
 from headgate.core.shared.explain import Explanation, explain
 from headgate.core.turn.handouts import handouts
 from headgate.core.turn.slices import Slices, at_once, parts
@@ -296,7 +297,7 @@ class Router:
         self.announce([fact])
         return session.id
 
-    def submit(self, session: SessionId, commands: Sequence[Command]) -> None:
+    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
         """Put a session's commands in line for the next turn."""
         with self.recording_limits(session):
             self.turns.submit(commands)

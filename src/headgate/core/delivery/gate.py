@@ -42,6 +42,11 @@ class Gate(Generic[K]):
         self.size += size
         self.full = self._is_full()
 
+    def hold(self, key: K, size: int, at: float) -> None:
+        """Count a delivery that was made by another gate, and is this one's now."""
+        self.outstanding[key] = (size, at)
+        self.size += size
+
     def confirm(self, key: K) -> bool:
         """Whether the delivery was ours and is now done."""
         found = self.outstanding.pop(key, None)

@@ -33,6 +33,17 @@ class Declared(dict[str, PropertyValue]):
         """One byte for each, in their order, as the wire has it that declared them."""
 
 
+class Fields(Declared):
+    """Properties that came with a body that has a name, as a field of a stream has."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, properties: Properties, types: bytes, body: str) -> None:
+        super().__init__(properties, types)
+        self.body = body
+        """What the body is called by those who know it as a field."""
+
+
 NOTIFY = "notify"
 """The property of a message whose notifier is to be told. Only the router sets it."""
 MARKER = "quota"

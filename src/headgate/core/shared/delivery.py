@@ -18,13 +18,14 @@ from itertools import islice
 from headgate.core.commands import Look
 from headgate.core.effects import Deliver
 from headgate.core.facts import Delivered, Missed, PutAside, QueueMoved
-from headgate.core.model.ids import WHOLE, QueueId, Seq, SessionId
+from headgate.core.model.ids import WHOLE, QueueId, Ref, Seq, SessionId
 from headgate.core.model.message import Message, MessageEntry, Properties
 from headgate.core.shared.app import App
 from headgate.core.shared.body_cache import BodyCache
 from headgate.core.shared.dispatch import Group, Groups, Subscription, by_priority, everybody
 from headgate.core.shared.expression_stats import SAMPLE_APPS
 from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.reader import Reader, Readers
 from headgate.core.turn.session_state import SessionStates
 from headgate.core.turn.turn import BREATH_WORK, TESTS_PER_LOOK, Turn
 
@@ -38,9 +39,14 @@ class SharedDelivery:
     """
 
     def __init__(
-        self, queues: dict[QueueId, SharedQueue], session_states: SessionStates, bodies: BodyCache
+        self,
+        queues: dict[QueueId, SharedQueue],
+        session_states: SessionStates,
+        bodies: BodyCache,
+        readers: Readers,
     ) -> None:
         self._queues = queues
+        self._readers = readers
         self._session_states = session_states
         self._bodies = bodies
         self._touched: dict[App, tuple[SharedQueue, list[Group]]] = {}
@@ -232,11 +238,29 @@ class SharedDelivery:
     def _has_room(self, taker: Subscription, turn: Turn) -> bool:
         """Whether the consumer is there and its mailbox has room; if not, its gates are held
         shut, in whatever queue they are. A window may be larger than any mailbox."""
+        if taker.session < 0:
+            return self._reader_has_room(self._readers.by_number[taker.session], turn)
         if self._session_states.has_room(taker.session, turn):
             return True
         self.hold(taker.session, held=True, turn=turn)
         assert not taker.gate.is_open, "a consumer without room is held in every queue"
         return False
+
+    def _reader_has_room(self, reader: Reader, turn: Turn) -> bool:
+        """Whether a reader fetches, and whom it fetches for has room for the answer."""
+        pull = reader.pull
+        wants = pull is not None and reader.left > 0 and reader.bytes_left > 0
+        if wants and pull is not None and self._session_states.has_room(pull.session, turn):
+            return True
+        self.hold_reader(reader, held=True, turn=turn)
+        return False
+
+    def hold_reader(self, reader: Reader, *, held: bool, turn: Turn) -> None:
+        """The same as `hold` for a reader, which is a consumer of one app."""
+        roomy = reader.app.hold(reader.number, held, turn.undo)
+        if not held:
+            for group in roomy or (None,):
+                self.touch(reader.queue, reader.app, group)
 
     def hold(self, session: SessionId, *, held: bool, turn: Turn) -> None:
         """Hold a consumer's gates shut, or let go of them and look at what waits for them. It
@@ -263,15 +287,37 @@ class SharedDelivery:
             turn.undo.assign(app, "moved", turn.now)
         if app.stuck:
             self.unstick(queue, app, turn)
+        if taker.session < 0:
+            self._give(queue, app, entry, self._readers.by_number[taker.session], turn)
+        else:
+            self._write(queue, app, entry, taker, self._message(entry, turn), turn)
+
+    def _message(self, entry: MessageEntry, turn: Turn) -> Message:
+        """The message for the next effect; its body is filled in later if it has to be read."""
         appended = turn.batch.append.get(entry.seq)
         if appended is not None:
-            message = appended.message
-        else:
-            body = self._bodies.find(entry.seq)
-            if body is None:
-                turn.bodiless.append((len(turn.effects), entry.seq))
-            message = Message(entry.id, body or b"", entry.arrived, entry.properties)
-        self._write(queue, app, entry, taker, message, turn)
+            return appended.message
+        body = self._bodies.find(entry.seq)
+        if body is None:
+            turn.bodiless.append((len(turn.effects), entry.seq))
+        return Message(entry.id, body or b"", entry.arrived, entry.properties)
+
+    def tell(
+        self,
+        queue: SharedQueue,
+        app: App,
+        entry: MessageEntry,
+        session: SessionId,
+        ref: Ref,
+        turn: Turn,
+    ) -> None:
+        """Tell a message to a session that asked for it, for a reader that holds it."""
+        message = self._message(entry, turn)
+        attempts = app.redelivery.attempts.get(entry.seq, 0)
+        turn.deliver(
+            Deliver(session, queue.id, message, ref, app.id, attempts=attempts, seq=entry.seq),
+            entry.size,
+        )
 
     def _write(
         self,
@@ -295,6 +341,18 @@ class SharedDelivery:
             entry.size,
         )
         turn.facts.append(Delivered(turn.now, queue.id, app.id, entry.id, taker.session, attempts))
+
+    def _give(
+        self, queue: SharedQueue, app: App, entry: MessageEntry, reader: Reader, turn: Turn
+    ) -> None:
+        """A reader is given a message, in the answer to whoever fetched."""
+        pull = self._readers.give(reader, entry, turn.undo)
+        self.tell(queue, app, entry, pull.session, pull.ref, turn)
+        if not reader.left:
+            app.hold(reader.number, True, turn.undo)
+        attempts = app.redelivery.attempts.get(entry.seq, 0)
+        fact = Delivered(turn.now, queue.id, app.id, entry.id, reader.number, attempts)
+        turn.facts.append(fact)
 
     def broadcast(
         self, queue: SharedQueue, entry: MessageEntry, message: Message, turn: Turn

@@ -269,7 +269,7 @@ class _Explainer:
     def _as_met(self, group: Group) -> Group:
         """The group as an offer meets it: sessions without room are held, which the router does
         when it comes to them."""
-        has_room = self._sessions.has_room
+        has_room = self._has_room
         if all(has_room(member.session) for member in group.rotation):
             return group
         met = copy(group)
@@ -332,6 +332,8 @@ class _Explainer:
         if state is State.FULL:
             return _fullness(member.gate)
         if state is State.HELD:
+            if member.session < 0:
+                return "a named consumer that does not fetch now, or has all that it asked for"
             is_there = member.session in self._sessions
             return "its mailbox has no room" if is_there else "its session is gone"
         if any(taker.group is group for taker in choice.takers.values()):
@@ -344,9 +346,14 @@ class _Explainer:
             return State.PAUSED
         if gate.full:
             return State.FULL
-        if gate.held or not self._sessions.has_room(member.session):
+        if gate.held or not self._has_room(member.session):
             return State.HELD
         return State.OPEN
+
+    def _has_room(self, session: SessionId) -> bool:
+        """Whether it may be given a message. The gate of a named consumer is held unless it
+        fetches."""
+        return session < 0 or self._sessions.has_room(session)
 
     def _receivers(self, sessions: Iterable[SessionId]) -> tuple[Receiver, ...]:
         found = islice(sessions, MEMBERS_MAX)

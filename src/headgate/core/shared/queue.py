@@ -43,6 +43,7 @@ class SharedQueue:
         "by_id",
         "entries",
         "id",
+        "latest",
         "meter",
         "opens",
         "producers",
@@ -65,6 +66,8 @@ class SharedQueue:
         self.used = now
         """When it was last opened or closed."""
         self.meter = Meter("queue")
+        self.latest = 0.0
+        """When the last message arrived. No later one arrives before it."""
 
     @property
     def domain(self) -> Domain:
@@ -99,13 +102,16 @@ class SharedQueue:
         self.state.meter.check(size, domain.domain_max_messages, domain.domain_max_bytes)
 
     def readers(self) -> set[SessionId]:
-        return {session for app in self.apps.values() for session in app.consumers}
+        """The sessions that have it open for reading."""
+        # Below zero are readers with a name, which have no session of their own.
+        return {s for app in self.apps.values() for s in app.consumers if s > 0}
 
     def add(self, entry: MessageEntry, undo: Undo) -> None:
         """An entry of the queue, counted, and in line in each of its apps."""
         seq = entry.seq
         self.entries[seq] = entry
         self.by_id[entry.id] = seq
+        self.latest = entry.arrived  # not taken back: later ones may be later than they need be
         # S003-17, BMQ-85: it counts until it is gone, whether somebody matches it or not.
         self.meter.count(1, entry.size)
         for app in entry.apps:

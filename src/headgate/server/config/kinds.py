@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from headgate.core.model.ids import AppId
 from headgate.core.model.limits import KiB, MiB
+from headgate.core.model.property_type import BY_LABEL, PropertyType
 from headgate.store.backends import FORMS, PATTERN, masked
 
 
@@ -328,6 +329,28 @@ class Subscriptions(Kind):
 
     def show(self, value: Mapping[AppId, Iterable[str]]) -> str:
         inside = ", ".join(f"{quoted(app)} = {Texts().show(e)}" for app, e in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+
+
+class Types(Kind):
+    """Types of properties by name."""
+
+    form = (
+        f'a table of types by name, such as {{ zip = "string" }}; types are {", ".join(BY_LABEL)}'
+    )
+
+    def read(self, raw: object) -> dict[str, PropertyType]:
+        if not isinstance(raw, dict) or not all(isinstance(each, str) for each in raw.values()):
+            raise ValueError
+        if not set(raw.values()) <= BY_LABEL.keys():
+            raise ValueError
+        return {Text().read(name): BY_LABEL[label] for name, label in raw.items()}
+
+    def parse(self, text: str) -> dict[str, PropertyType]:
+        return self.read(toml_value(text))
+
+    def show(self, value: Mapping[str, PropertyType]) -> str:
+        inside = ", ".join(f"{quoted(name)} = {quoted(t.label)}" for name, t in value.items())
         return f"{{ {inside} }}" if inside else "{}"
 
 

@@ -29,6 +29,7 @@ from headgate.server.config.kinds import (
     Subscriptions,
     Text,
     Texts,
+    Types,
     Unlimited,
     Whole,
 )
@@ -408,11 +409,18 @@ DOMAIN_KINDS: dict[str, Kind] = {
     "readers": Unlimited(Texts(), "all"),
     "writers": Unlimited(Texts(), "all"),
     "creators": Unlimited(Texts(), "all"),
+    "streams": Texts(),
+    "groups": Choice("fixed"),
+    "group": Text("the name of a group", r"[^\x00-\x20\x7f\ud800-\udfff]{1,255}"),
+    "consumer_grace": Unlimited(Duration(), "never"),
+    "body_field": Text("the name of a field, or nothing", r"[^\x00-\x1f\x7f\ud800-\udfff]{0,255}"),
+    "fields": Types(),
 }
 DOMAIN_DEFAULTS = {f.name: f.default for f in fields(Domain) if f.default is not MISSING} | {
     "mode": Mode.PRIORITY.value,
     "apps": (),
     "subscriptions": {},
+    "fields": {},
 }
 DOMAIN = Group(
     dict,

@@ -13,8 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+from headgate.core.commands import Command
 from headgate.core.facts import Fact
 from headgate.core.model.ids import SessionId
+from headgate.core.reader_commands import Block
 from headgate.core.redis.cluster import Cluster, Node
 from headgate.errors import HeadgateError, LimitReached
 from headgate.server.config import Config
@@ -126,8 +128,11 @@ class RespServer(Listening):
             reason = f"over the limit {reached.name}"
             self.soon(partial(connection.close, reason, at_once=True))
 
-    def later(self, seconds: float, call: Callable[[], None]) -> None:
-        self._loop.call_later(seconds, call)
+    def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(seconds, call)
+
+    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
+        self._router.submit(session, commands)
 
     def draw(self, length: int) -> bytes:
         return secrets.token_bytes(length)
