@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -52,17 +53,8 @@ def model() -> ModelRouter:
 @pytest.fixture
 async def parties(model: ModelRouter) -> AsyncIterator[MakeParty]:
     """Makes agents with a router in memory."""
-    made: list[Party] = []
-
-    async def make(inbox_max: int = 1000, kem: Kem | None = None) -> Party:
-        records = await Records.memory()
-        await records.write(users.add)
-        made.append(Party(records, ModelPort(model), inbox_max=inbox_max, kem=kem))
-        return made[-1]
-
-    yield make
-    for party in made:
-        await party.close()
+    async with making_parties(lambda records: ModelPort(model)) as make:
+        yield make
 
 
 @pytest.fixture
@@ -76,12 +68,21 @@ async def router(tmp_path: Path) -> AsyncIterator[Rig]:
 @pytest.fixture
 async def linked(router: Rig) -> AsyncIterator[MakeParty]:
     """Makes agents that have links with a real router."""
+    async with making_parties(LinkPort) as make:
+        yield make
+
+
+@asynccontextmanager
+async def making_parties(
+    port: Callable[[Records], ModelPort | LinkPort],
+) -> AsyncIterator[MakeParty]:
+    """All of them are closed at the end."""
     made: list[Party] = []
 
     async def make(inbox_max: int = 1000, kem: Kem | None = None) -> Party:
         records = await Records.memory()
         await records.write(users.add)
-        made.append(Party(records, LinkPort(records), inbox_max=inbox_max, kem=kem))
+        made.append(Party(records, port(records), inbox_max=inbox_max, kem=kem))
         return made[-1]
 
     yield make

@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from headgate.core.model.ids import QueueId
 from headgate.core.model.tally import name_of
 from headgate.core.ntf_facts import NoticesCounted, TokenRemoved
@@ -28,30 +26,15 @@ from headgate.wire.ntf import commands as c
 from headgate.wire.ntf.devices import Provider
 from headgate.wire.ntf.replies import IdSub
 from headgate.wire.smp.codec.replies import Ok
-from tests.ntf_server.test_server import SETTINGS, is_pushed, registered, subscribed
+from tests.ntf_server.test_server import SETTINGS, is_pushed, registered
 from tests.support.ntf_app import App
 from tests.support.ntf_examples import NOTIFIER_PRIVATE, TEST_DEVICE
 from tests.support.ntf_notifiers import until
 from tests.support.ntf_pushes import KeepingProvider, when
+from tests.support.ntf_subscribed import subscribed
 from tests.support.smp_router import Rig
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    rig = Rig("sqlite:q.db", tmp_path / "router", keeps_port=True)
-    await rig.start()
-    yield rig
-    await rig.stop()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest) -> str:
-    if request.param == "sqlite":
-        return "sqlite:ntf.db"
-    found: str = request.getfixturevalue("url")
-    return found
 
 
 def settings_in(folder: Path) -> NtfJournalSettings:

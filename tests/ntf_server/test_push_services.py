@@ -11,12 +11,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from starlette.responses import JSONResponse, Response
 
-from headgate.client.smp.recipient import Queue, make_key
-from headgate.crypto.keys import KeyKind
-from headgate.crypto.private_keys import encode_private
 from headgate.notify.push_content import CodePush, MessagesPush, parse_entries
 from headgate.ntf_server.apps.settings import AppSettings
 from headgate.ntf_server.host import NtfHost
@@ -26,17 +22,17 @@ from headgate.ntf_server.pushing.settings import ApnsSettings, PushSettings, Web
 from headgate.ntf_server.pushing.turns import PushKind
 from headgate.ntf_server.server import NtfServer, NtfSettings
 from headgate.server.identity import Identity
-from headgate.testing.smp_client import SmpClient
 from headgate.wire.ntf import commands as c
 from headgate.wire.ntf.devices import Device, Provider
-from headgate.wire.ntf.replies import IdSub, SubscriptionState, TokenState
-from headgate.wire.ntf.statuses import InvalidReason, SubscriptionStatus, TokenStatus
+from headgate.wire.ntf.replies import TokenState
+from headgate.wire.ntf.statuses import InvalidReason, TokenStatus
 from headgate.wire.smp.codec.replies import Msg, NMsg, Ok
 from tests.support.http_services import Certificate, serving_app, serving_streams
 from tests.support.ntf_app import App, AppKeys
 from tests.support.ntf_examples import TEST_DEVICE
 from tests.support.ntf_notifiers import QUICK, until
 from tests.support.ntf_pushes import when
+from tests.support.ntf_subscribed import subscribed
 from tests.support.push_services import (
     AppleService,
     PushServiceBase,
@@ -44,22 +40,6 @@ from tests.support.push_services import (
     WebPushService,
 )
 from tests.support.smp_router import Rig
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    rig = Rig("sqlite:q.db", tmp_path / "router", keeps_port=True)
-    await rig.start()
-    yield rig
-    await rig.stop()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest) -> str:
-    if request.param == "sqlite":
-        return "sqlite:ntf.db"
-    found: str = request.getfixturevalue("url")
-    return found
 
 
 @pytest.fixture
@@ -101,23 +81,6 @@ async def registered(
     assert isinstance(push, CodePush)
     assert await app.ask(c.TVfy(keys.opened(push)), keys) == Ok()
     return keys
-
-
-async def subscribed(app: App, keys: AppKeys, rig: Rig, client: SmpClient) -> Queue:
-    """A queue whose notices go to the device of the app."""
-    key = make_key()
-    assert isinstance(key, Ed25519PrivateKey)
-    queue = await client.new_queue(notifier=key)
-    private = encode_private(KeyKind.ED25519, key.private_bytes_raw())
-    reply = await app.ask(c.SNew(keys.token, rig.address, queue.notifier, private), keys)
-    assert isinstance(reply, IdSub)
-    active = SubscriptionState(SubscriptionStatus.ACTIVE)
-
-    async def is_active() -> bool:
-        return await app.ask(c.SChk(), keys, reply.subscription) == active
-
-    await until(is_active)
-    return queue
 
 
 async def goes_all_the_way(

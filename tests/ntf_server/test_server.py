@@ -11,12 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from headgate.client.smp.recipient import Queue, make_key
+from headgate.client.smp.recipient import Queue
 from headgate.crypto.box import unbox
-from headgate.crypto.keys import KeyKind
-from headgate.crypto.private_keys import encode_private
 from headgate.notify.push_content import CheckPush, CodePush, MessagesPush, parse_entries
 from headgate.ntf_server.apps.settings import AppSettings
 from headgate.ntf_server.host import NtfHost
@@ -26,14 +23,15 @@ from headgate.server.identity import Identity
 from headgate.testing.smp_client import SmpClient
 from headgate.wire.ntf import commands as c
 from headgate.wire.ntf.devices import Provider
-from headgate.wire.ntf.replies import IdSub, SubscriptionState, TokenState
-from headgate.wire.ntf.statuses import SubscriptionStatus, TokenStatus
+from headgate.wire.ntf.replies import TokenState
+from headgate.wire.ntf.statuses import TokenStatus
 from headgate.wire.smp.codec.commands import Ping
 from headgate.wire.smp.codec.replies import Ok, Pong
 from tests.support.ntf_app import App, AppKeys
 from tests.support.ntf_examples import TEST_DEVICE
 from tests.support.ntf_notifiers import QUICK, until
 from tests.support.ntf_pushes import KeepingProvider, when
+from tests.support.ntf_subscribed import subscribed
 from tests.support.smp_router import Rig
 
 SETTINGS = NtfSettings(
@@ -42,22 +40,6 @@ SETTINGS = NtfSettings(
     shell=QUICK,
     open_seconds=0.01,
 )
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    rig = Rig("sqlite:q.db", tmp_path / "router", keeps_port=True)
-    await rig.start()
-    yield rig
-    await rig.stop()
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest) -> str:
-    if request.param == "sqlite":
-        return "sqlite:ntf.db"
-    found: str = request.getfixturevalue("url")
-    return found
 
 
 @asynccontextmanager
@@ -80,23 +62,6 @@ async def registered(app: App, provider: KeepingProvider) -> AppKeys:
     assert isinstance(push, CodePush)
     assert await app.ask(c.TVfy(keys.opened(push)), keys) == Ok()
     return keys
-
-
-async def subscribed(app: App, keys: AppKeys, rig: Rig, client: SmpClient) -> Queue:
-    """A queue whose notices go to the device of the app."""
-    key = make_key()
-    assert isinstance(key, Ed25519PrivateKey)
-    queue = await client.new_queue(notifier=key)
-    private = encode_private(KeyKind.ED25519, key.private_bytes_raw())
-    reply = await app.ask(c.SNew(keys.token, rig.address, queue.notifier, private), keys)
-    assert isinstance(reply, IdSub)
-    active = SubscriptionState(SubscriptionStatus.ACTIVE)
-
-    async def is_active() -> bool:
-        return await app.ask(c.SChk(), keys, reply.subscription) == active
-
-    await until(is_active)
-    return queue
 
 
 async def is_pushed(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -16,6 +13,7 @@ from headgate.testing.agents.world import play, shortest
 from headgate.testing.trace import Violation
 from tests.simulation import agent_variants as variants
 from tests.simulation.agent_variants import Variant
+from tests.support.elsewhere import traces_elsewhere
 
 SEEDS = 2000
 CHUNK = 50
@@ -56,20 +54,7 @@ def test_a_world_leaves_the_log_as_it_was(caplog: pytest.LogCaptureFixture) -> N
 
 def test_a_seed_always_gives_the_same_world_of_agents() -> None:
     """Also in another process, where sets of names have another order."""
-    script = (
-        "from headgate.testing.agents.world import play\n"
-        "print('\\n'.join(line for seed in range(8) for line in play(seed).trace.lines()))"
-    )
-    traces = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "PYTHONHASHSEED": number},
-            check=True,
-            capture_output=True,
-        ).stdout
-        for number in ("1", "2")
-    }
-    assert len(traces) == 1
+    assert len(traces_elsewhere("headgate.testing.agents.world")) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,6 @@ by a seed."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +12,7 @@ from headgate.cli.simulate import simulate
 from headgate.ntf_server.testing.world import play, shortest
 from headgate.testing.trace import Violation
 from tests.simulation import ntf_variants as variants
+from tests.support.elsewhere import traces_elsewhere
 
 SEEDS = 800
 CHUNK = 50
@@ -48,20 +46,7 @@ def test_a_world_of_a_notification_server_has_everything_in_it() -> None:
 
 def test_a_seed_always_gives_the_same_world_of_a_notification_server() -> None:
     """Also in another process, where sets of names have another order."""
-    script = (
-        "from headgate.ntf_server.testing.world import play\n"
-        "print('\\n'.join(line for seed in range(8) for line in play(seed).trace.lines()))"
-    )
-    traces = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            env={**os.environ, "PYTHONHASHSEED": number},
-            check=True,
-            capture_output=True,
-        ).stdout
-        for number in ("1", "2")
-    }
-    assert len(traces) == 1
+    assert len(traces_elsewhere("headgate.ntf_server.testing.world")) == 1
 
 
 @pytest.mark.parametrize(

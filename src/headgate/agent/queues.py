@@ -256,17 +256,29 @@ def find_named(
     delete: Callable[[ConnectionId], Awaitable[None]] = cannot_delete,
 ) -> OwnQueue | None:
     """The queue that a user made under a name."""
+    refusal = f"{name} is the name of a connection that is no queue; take another name"
+    found = queue_named(tables, user, name, ConnectionKind.RECEIVE, refusal)
+    if found is None:
+        return None
+    queue, router = found
+    address = _address(router, queue)
+    return OwnQueue(user, queue.connection, name, queue.router, queue.recipient_id, address, delete)
+
+
+def queue_named(
+    tables: Database, user: UserId, name: str, kind: ConnectionKind, refusal: str
+) -> tuple[ReceiveQueue, RouterAddress] | None:
+    """The queue of what has a name, and where it is; none if nothing has it. Raises `StoreError`
+    with the refusal if something of another kind has the name."""
     record = connections.named(tables, user, name)
     if record is None:
         return None
     queues = receive_queues.of_connections(tables, [record.id])[record.id]
-    if record.kind is not ConnectionKind.RECEIVE or not queues:
-        raise StoreError(f"{name} is the name of a connection that is no queue; take another name")
-    queue = queues[0]
-    router = routers.get(tables, queue.router)
+    if record.kind is not kind or not queues:
+        raise StoreError(refusal)
+    router = routers.get(tables, queues[0].router)
     assert router is not None, "a queue is at a router that is kept"
-    address = _address(router.address, queue)
-    return OwnQueue(user, record.id, name, queue.router, queue.recipient_id, address, delete)
+    return queues[0], router.address
 
 
 def _has_services(tables: Database, user: UserId) -> bool:

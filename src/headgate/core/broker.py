@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Mapping
 
 from headgate.core.channels.channels import Channels
-from headgate.core.delivery.mailbox import BlockedPublishers, Budget, Mailbox
+from headgate.core.delivery.back_pressure import BlockedPublishers
+from headgate.core.delivery.mailbox import Budget, Mailbox
 from headgate.core.delivery.sessions import Session, Sessions
 from headgate.core.effects import GoOn
 from headgate.core.facts import Fact, SessionClosed, SessionEased, SessionOpened, SessionSlowed

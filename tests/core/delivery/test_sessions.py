@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from headgate.core.delivery.mailbox import BlockedPublishers, Budget, Mailbox
+from headgate.core.delivery.back_pressure import BlockedPublishers
+from headgate.core.delivery.mailbox import Budget, Mailbox
 from headgate.core.delivery.sessions import Session
 from headgate.core.model.ids import SessionId
 

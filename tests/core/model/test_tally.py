@@ -8,8 +8,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.core.model.drift import Drift
 from headgate.core.model.ids import QueueId
-from headgate.core.model.tally import NOTHING, Drift, Tally
+from headgate.core.model.tally import NOTHING, Tally
 from tests.support.exclusive_queues import Q1, Q2, Q3
 
 A = QueueId(bytes(range(0x40, 0x58)))

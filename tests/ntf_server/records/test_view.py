@@ -20,14 +20,6 @@ from tests.support.ntf_tokens import token_in
 OWNER = token_in(TokenStatus.ACTIVE)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest) -> str:
-    if request.param == "sqlite":
-        return "sqlite:ntf.db"
-    found: str = request.getfixturevalue("url")
-    return found
-
-
 @pytest.fixture
 async def records(store: str, tmp_path: Path) -> AsyncIterator[Records]:
     async with await Records.open(store, tmp_path) as records:

@@ -14,7 +14,7 @@ from headgate.agent.connections.parts import ConnectionParts
 from headgate.agent.connections.queue_making import ShortLinkWish, bare, make_queue, queue_address
 from headgate.agent.connections.status import Happening, next_status
 from headgate.agent.model import ConnectionId, UserId
-from headgate.agent.queues import CONNECTION_BYTES
+from headgate.agent.queues import CONNECTION_BYTES, queue_named
 from headgate.agent.records import commands, connections, ratchets, receive_queues, routers
 from headgate.agent.records.connections import (
     ConnectionKind,
@@ -191,15 +191,11 @@ def _find_invitation(
 
 
 def _find_address(tables: Database, user: UserId, name: str) -> ContactAddress | None:
-    record = connections.named(tables, user, name)
-    if record is None:
+    refusal = f"{name} is the name of something else than an address; take another name"
+    found = queue_named(tables, user, name, ConnectionKind.CONTACT, refusal)
+    if found is None:
         return None
-    queues = receive_queues.of_connections(tables, [record.id])[record.id]
-    if record.kind is not ConnectionKind.CONTACT or not queues:
-        raise StoreError(f"{name} is the name of something else than an address; take another name")
-    queue = queues[0]
-    router = routers.get(tables, queue.router)
-    assert router is not None, "a queue is at a router that is kept"
-    address = queue_address(router.address, queue.sender_id, queue.e2e_private, Purpose.CONTACT)
-    link = short_link_of(bare(router.address), queue) or handshake.contact_link(address)
-    return ContactAddress(record.id, name, link)
+    queue, router = found
+    address = queue_address(router, queue.sender_id, queue.e2e_private, Purpose.CONTACT)
+    link = short_link_of(bare(router), queue) or handshake.contact_link(address)
+    return ContactAddress(queue.connection, name, link)

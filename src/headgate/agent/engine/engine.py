@@ -15,6 +15,7 @@ from headgate.agent.engine.sessions import Sessions
 from headgate.agent.engine.settings import MESSAGING, EngineSettings
 from headgate.agent.engine.slots import Phase
 from headgate.agent.engine.subscribing import Subscribing
+from headgate.agent.engine.subscription_answers import SubscriptionAnswers
 from headgate.agent.events import ProblemKind, Suspended
 from headgate.agent.model import (
     ConnectionId,
@@ -66,7 +67,8 @@ class Engine:
         self._context = EngineContext(settings, seed)
         self._driving = Driving(self._context)
         self._sessions = Sessions(self._context, self._driving)
-        self._subscribing = Subscribing(self._context, self._driving, self._sessions)
+        self._subscribing = Subscribing(self._context, self._driving)
+        self._answers = SubscriptionAnswers(self._context, self._driving, self._sessions)
         self._services = ServiceSteps(self._context, self._driving, self._sessions)
         self._is_suspending = False
 
@@ -274,7 +276,7 @@ class Engine:
             sent = [*slot.states.pending.sent, *slot.states.checks.sent]
             if slot.service.state is ServiceState.ASKED:
                 self._services.failed(session, failure, now)
-            self._subscribing.answered(session, [NotSubscribed(q, failure) for q in sent], now)
+            self._answers.take(session, [NotSubscribed(q, failure) for q in sent], now)
         return self._flush()
 
     # Answers and events of routers
@@ -282,7 +284,7 @@ class Engine:
     def answered(self, session: SessionKey, answers: Sequence[Answer], now: float) -> list[Effect]:
         """Answers to subscribes of this session, timely or late. Those that are passed in one call
         are announced together."""
-        self._subscribing.answered(session, answers, now)
+        self._answers.take(session, answers, now)
         return self._flush()
 
     def created(

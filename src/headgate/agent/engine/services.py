@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import Enum
 
 from headgate.agent.events import Mismatch
+from headgate.core.model.drift import Drift
 from headgate.core.model.ids import QueueId, ServiceId
-from headgate.core.model.tally import NOTHING, Drift, Tally
+from headgate.core.model.tally import NOTHING, Tally
 from headgate.core.model.value import value
 
 

@@ -20,7 +20,7 @@ from headgate.cli.pipeline.place import (
     since_option,
     spark_options,
 )
-from headgate.core.model.tally import Drift
+from headgate.core.model.drift import Drift
 from headgate.errors import PipelineError
 from headgate.journal.snapshot import take
 from headgate.server.state_directory import database

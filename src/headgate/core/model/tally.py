@@ -1,24 +1,13 @@
-"""Count and XOR hash of a set of queues, and the drift between two."""
+"""Count and XOR hash of a set of queues, by which two parties compare theirs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 from hashlib import md5
 
+from headgate.core.model.drift import Drift
 from headgate.core.model.ids import QueueId
 from headgate.core.model.value import value
-
-
-class Drift(Enum):
-    """How an expected tally differs from the kept one."""
-
-    NONE = "none"
-    MORE = "more"
-    """The router has more queues than expected."""
-    FEWER = "fewer"
-    DIFFERENT = "different"
-    """As many, but others."""
 
 
 @value

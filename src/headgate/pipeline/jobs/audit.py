@@ -22,7 +22,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.core.facts import Associated
-from headgate.core.model.tally import NOTHING, Drift
+from headgate.core.model.drift import Drift
+from headgate.core.model.tally import NOTHING
 from headgate.errors import PipelineError
 
 ASSOCIATIONS = "digest binary, service binary, number bigint"

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.core.model.tally import Drift
+from headgate.core.model.drift import Drift
 from headgate.pipeline.tables import transforms as t
 from headgate.pipeline.tables.archive import Archive
 from headgate.pipeline.tables.manifests import State

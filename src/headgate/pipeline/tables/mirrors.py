@@ -18,6 +18,7 @@ import msgspec
 from headgate.errors import PipelineError
 from headgate.pipeline.session import reason
 from headgate.pipeline.tables.archive import Archive
+from headgate.pipeline.tables.background import in_background
 
 if TYPE_CHECKING:
     from headgate.pipeline.tables.iceberg import Mirror
@@ -101,9 +102,8 @@ def beside(
     if mirror is None:
         yield
         return
-    over = threading.Event()
 
-    def looks() -> None:
+    def looks(over: threading.Event) -> None:
         printed = ""
         is_last = False
         while not is_last:
@@ -119,10 +119,5 @@ def beside(
                     printed = reason(error)
                     print(f"headgate: the Iceberg tables are behind: {printed}", file=sys.stderr)
 
-    thread = threading.Thread(target=looks, name="iceberg")
-    thread.start()
-    try:
+    with in_background("iceberg", looks):
         yield
-    finally:
-        over.set()
-        thread.join()

@@ -32,6 +32,7 @@ from headgate.pipeline.tables.archive import (
     attempt_of,
     entry_path,
 )
+from headgate.pipeline.tables.background import in_background
 from headgate.pipeline.tables.manifests import File, Outdated, State, decode_manifest
 from headgate.pipeline.tables.tables import TABLES, Table
 
@@ -107,9 +108,8 @@ def beside(
 ) -> Iterator[None]:
     """Rounds of upkeep in a thread, until it ends. A round that fails is told of, and the next
     one tries again: the batches do not depend on it."""
-    over = threading.Event()
 
-    def rounds() -> None:
+    def rounds(over: threading.Event) -> None:
         while not over.wait(pause):
             try:
                 tidy(session, archive, keep_days, over.is_set)
@@ -120,13 +120,8 @@ def beside(
                     failed("upkeep")
                     print(f"headgate: upkeep failed: {reason(error)}", file=sys.stderr)
 
-    thread = threading.Thread(target=rounds, name="upkeep")
-    thread.start()
-    try:
+    with in_background("upkeep", rounds):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 # Compaction.

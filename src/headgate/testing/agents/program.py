@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate.agent.agent import Agent, Opening
 from headgate.agent.agent_options import AgentOptions
+from headgate.agent.clock import SystemClock
 from headgate.agent.event_stream import AgentEvent
 from headgate.agent.events import (
     Deleted,
@@ -66,21 +67,14 @@ class WorldQueue:
     address: QueueAddress | None = None
 
 
-class WorldClock:
-    """The clock of a program: that of the loop."""
+class WorldClock(SystemClock):
+    """The clock of a program: that of the loop, which is the world's."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
 
     def now(self) -> float:
         return EPOCH + asyncio.get_running_loop().time()
-
-    async def wait(self, seconds: float, until: asyncio.Event) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await until.wait()
-        except TimeoutError:
-            pass
 
     def jitter(self) -> float:
         return self._random.uniform(-1, 1)

@@ -1,0 +1,96 @@
+"""Back-pressure: publishers that are not read while somebody whom they publish to is stuck.
+
+How full a mailbox is, and whether that blocks, `mailbox` says (`Pressure`, `Budget`). The broker
+owns who waits; a wire has a publisher wait, and the server wakes it when something left a mailbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from headgate.core.delivery.mailbox import Budget
+from headgate.core.model.ids import SessionId
+
+
+class BlockedPublishers:
+    """Publishers that wait, each for one session that blocks it. Nobody is left asleep: whoever
+    waits for a session that no longer blocks is told, and asks again.
+
+    A session blocks while its mailbox holds more than the budget's allowance. So it ceases to in
+    two ways: something leaves its own mailbox, or the allowance rises because of what left any
+    other. The least allowance that anybody was judged by is remembered: while there is no more than
+    that, a blocker whose mailbox did not change blocks still, and is not looked at."""
+
+    __slots__ = ("_allowance", "_blocker_of", "_publishers")
+
+    def __init__(self) -> None:
+        self._publishers: dict[SessionId, dict[SessionId, None]] = {}
+        self._blocker_of: dict[SessionId, SessionId] = {}
+        self._allowance = 0
+        """Every blocker held more than this when something last left it."""
+
+    def wait(self, publisher: SessionId, blocker: SessionId, budget: Budget) -> None:
+        self.forget(publisher)
+        allowance = budget.allowance
+        if not self._blocker_of or allowance < self._allowance:
+            self._allowance = allowance
+        self._blocker_of[publisher] = blocker
+        self._publishers.setdefault(blocker, {})[publisher] = None
+
+    def forget(self, publisher: SessionId) -> None:
+        blocker = self._blocker_of.pop(publisher, None)
+        if blocker is not None:
+            waiting = self._publishers[blocker]
+            del waiting[publisher]
+            if not waiting:
+                del self._publishers[blocker]
+
+    def wake(self, budget: Budget, relieved: SessionId | None = None) -> list[SessionId]:
+        """The publishers that may ask again after something left this session's mailbox, or it is
+        gone; without one, whoever may. In the order in which they began to wait for a session."""
+        allowance = budget.allowance
+        looked_at: Iterable[SessionId]
+        if relieved is None or allowance > self._allowance:
+            looked_at = self._publishers
+        # S002-62: what left another mailbox wakes nobody here.
+        elif relieved in self._publishers:
+            looked_at = (relieved,)
+        else:
+            return []
+        self._allowance = allowance
+        # S002-63, RESP-61: everybody who may go on is woken.
+        free = [session for session in looked_at if not budget.is_blocking(session)]
+        woken = [publisher for blocker in free for publisher in self._publishers[blocker]]
+        for publisher in woken:
+            self.forget(publisher)
+        return woken
+
+    def wake_all(self) -> list[SessionId]:
+        """All who wait: what they wait for may have become another thing."""
+        woken = list(self._blocker_of)
+        self._blocker_of.clear()
+        self._publishers.clear()
+        return woken
+
+    def blocker(self, publisher: SessionId) -> SessionId | None:
+        """Whom a publisher waits for."""
+        return self._blocker_of.get(publisher)
+
+    def blockers(self) -> Iterator[SessionId]:
+        """Those that somebody waits for."""
+        return iter(self._publishers)
+
+    def held_up(self, blocker: SessionId) -> int:
+        """How many wait for a session."""
+        return len(self._publishers.get(blocker, ()))
+
+    def held_up_by(self, blocker: SessionId) -> Iterator[SessionId]:
+        """Who waits for a session."""
+        return iter(self._publishers.get(blocker, ()))
+
+    def __iter__(self) -> Iterator[tuple[SessionId, SessionId]]:
+        """Who waits, and for whom."""
+        return iter(self._blocker_of.items())
+
+    def __len__(self) -> int:
+        return len(self._blocker_of)
