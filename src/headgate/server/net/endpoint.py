@@ -21,7 +21,7 @@ from headgate.server.config.sections import Tls
 from headgate.server.net.connection import Pipe, SocketPipe
 from headgate.server.net.listener import Listener, address_text, bind
 from headgate.server.net.tls import Handshakes, Secured, TlsPipe, server_context
-from headgate.server.router import NOBODY
+from headgate.server.router_port import NOBODY
 
 S = TypeVar("S")
 S_co = TypeVar("S_co", covariant=True)

@@ -23,7 +23,7 @@ from headgate.server.net.connection import Connection, Pipe
 from headgate.server.net.connections import Connections, SlowAction, SlowRule
 from headgate.server.net.endpoint import Endpoint, Guest, opening
 from headgate.server.net.poller import poller_of
-from headgate.server.router import NOBODY, Router
+from headgate.server.router_port import NOBODY, ChannelRouterPort
 from headgate.server.wires.acl_file import access_of, acl_file
 from headgate.server.wires.wire import Finding, Listening, Wire
 from headgate.wire.resp.codec.replies import error
@@ -40,7 +40,7 @@ FULL = "ERR max number of clients reached"
 class RespServer(Listening):
     """Listens for Redis clients, and puts a `RespSession` on each connection."""
 
-    def __init__(self, router: Router, config: ListenResp, directory: Path) -> None:
+    def __init__(self, router: ChannelRouterPort, config: ListenResp, directory: Path) -> None:
         self._router = router
         self.clock = router.clock
         self._config = config
@@ -224,7 +224,7 @@ def node_id(directory: Path) -> str:
         return drawn
 
 
-def open_resp(router: Router, config: Config) -> RespServer:
+def open_resp(router: ChannelRouterPort, config: Config) -> RespServer:
     assert config.listen.resp is not None, "its section is there"
     return RespServer(router, config.listen.resp, config.directory)
 
