@@ -450,6 +450,13 @@ class Router:
             except Exception:
                 log.exception("facts were not taken by somebody who watches")
 
+    def count_channels(self, counted: Sequence[ChannelCounted]) -> None:
+        """So much was published on these channels."""
+        if self.journal is not None:
+            self.broker.shard.record(counted)
+        for watcher in self._channel_watchers:
+            watcher(counted)
+
     async def _tick(self) -> None:
         for number in count():
             if number % EXPIRE_TICKS == 0:
@@ -460,10 +467,6 @@ class Router:
     def _pass_time(self) -> None:
         shard = self.broker.shard
         self.relieve()  # a net: everybody who may go on was woken when that came about
-        counted = self.broker.channels.counted(self.clock())
-        if self.journal is not None:
-            shard.record(counted)
-        for watcher in self._channel_watchers:
-            watcher(counted)
+        self.count_channels(self.broker.channels.counted(self.clock()))
         if shard.shared.queues or shard.shared.sinks.records or self.journal is not None:
             self.turns.insist([Tick()])
