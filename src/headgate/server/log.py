@@ -24,6 +24,7 @@ from headgate.core.facts import Fact
 from headgate.core.model.fact_kind import FACT_KINDS
 from headgate.core.model.ids import QueueId
 from headgate.core.model.tally import name_of
+from headgate.core.model.value import EMPTY
 
 LEVELS: Mapping[type[Fact], int] = {
     kind: logging.getLevelNamesMapping()[known.log.upper()]
@@ -131,9 +132,11 @@ def _queue(queue: bytes) -> str:
 class Formatter(logging.Formatter):
     """One record, one line, whatever is in it."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, as_json: bool, marks: Mapping[str, object] = EMPTY) -> None:
         super().__init__()
         self.as_json = as_json
+        self.marks = marks
+        """What every line says besides."""
 
     def format(self, record: logging.LogRecord) -> str:
         entries: dict[str, object] = {
@@ -141,6 +144,7 @@ class Formatter(logging.Formatter):
             "level": record.levelname.lower(),
             "event": record.getMessage(),
             **getattr(record, "fields", {}),
+            **self.marks,
         }
         if record.name != logger.name:
             entries["logger"] = record.name
@@ -160,10 +164,16 @@ def _plain(value: object, also: str = "") -> str:
     return text if harmless else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def set_up(level: str, form: str, stream: IO[str] | None = None) -> None:
+def set_up(
+    level: str,
+    form: str,
+    stream: IO[str] | None = None,
+    marks: Mapping[str, object] = EMPTY,
+) -> None:
     """Send every log line of the process to standard error, once, in one form."""
     target = sys.stderr if stream is None else stream
     handler = logging.StreamHandler(target)
-    handler.setFormatter(Formatter(form == "json" or (form == "auto" and not target.isatty())))
+    as_json = form == "json" or (form == "auto" and not target.isatty())
+    handler.setFormatter(Formatter(as_json, marks))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logger.setLevel(level.upper())

@@ -136,6 +136,20 @@ class Whole(Kind):
         return self.read(int(text) if re.fullmatch("[0-9]{1,17}", text) else None)
 
 
+class Cores(Whole):
+    """A number of processes, or as many as there are cores."""
+
+    def __init__(self) -> None:
+        super().__init__(1, 64)
+        self.form = f'{self.form}, or "cores"'
+
+    def read(self, raw: object) -> int | str:  # type: ignore[override]
+        return "cores" if raw == "cores" else super().read(raw)
+
+    def parse(self, text: str) -> int | str:  # type: ignore[override]
+        return "cores" if text == "cores" else super().parse(text)
+
+
 class Quantity(Kind):
     """A number with a unit, or without one for the base unit."""
 

@@ -89,6 +89,8 @@ class _Reader(Reading):
             )
         for conflict in config.store.conflicts():
             raise self.error(("store", conflict.key), conflict.text)
+        for conflict in config.workers.conflicts(config.store, config.listen):
+            raise self.error(("workers", conflict.key), conflict.text)
         for name, listen in config.listen.each().items():
             for conflict in listen.conflicts(limits):
                 path = ("listen", name, conflict.key)

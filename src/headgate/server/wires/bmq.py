@@ -26,7 +26,7 @@ from headgate.server.net.connections import Connections
 from headgate.server.net.endpoint import Endpoint, Guest, opening
 from headgate.server.net.session_shell import SessionShell
 from headgate.server.net.tls import TlsPipe
-from headgate.server.router import Router
+from headgate.server.router_port import RouterPort
 from headgate.server.wires.wire import Finding, Listening, Wire
 from headgate.wire.bmq.codec.control import ClientIdentity, ClientType
 from headgate.wire.bmq.codec.frames import HEARTBEAT_REQUEST
@@ -44,7 +44,7 @@ SOON_SECONDS = 0.001
 class BmqServer(Listening):
     """Listens for BlazingMQ clients, and puts a `BmqSession` on each connection."""
 
-    def __init__(self, router: Router, config: ListenBmq, directory: Path) -> None:
+    def __init__(self, router: RouterPort, config: ListenBmq, directory: Path) -> None:
         self.router = router
         self.pulse = Pulse(config.heartbeat, config.heartbeats_missed)
         self._loop = asyncio.get_running_loop()
@@ -251,7 +251,7 @@ class BmqConnection(SessionShell):
     # What the session asks.
 
     def domain(self, name: str) -> Domain | None:
-        return self.router.broker.shard.domains.get(name)
+        return self.router.domain(name)
 
     def write(self, events: bytes, messages: int) -> None:
         self.connection.deliver(events, messages)
@@ -262,7 +262,7 @@ class BmqConnection(SessionShell):
     def submit(self, commands: Sequence[Command]) -> None:
         """That there is no room is told once, not each time that it is tried again."""
         if self._is_held:
-            self.router.turns.submit(commands)
+            self.router.submit_again(commands)
         else:
             self._is_held = True
             self.router.submit(self.connection.id, commands)
@@ -283,7 +283,7 @@ class BmqConnection(SessionShell):
             name = self._certified or (None if len(clients) else "")
         if name is not None:
             self.guest.known()
-            alive = self.router.broker.sessions.get(self.connection.id)
+            alive = self.router.session(self.connection.id)
             if alive is not None:
                 alive.user = name
         return name
@@ -312,7 +312,7 @@ class BmqConnection(SessionShell):
         most = self.router.limits.client_name_bytes
         given = name.encode()[:most].decode(errors="ignore")
         self.name = f"{self.guest.peer} {given}"
-        alive = self.router.broker.sessions.get(self.connection.id)
+        alive = self.router.session(self.connection.id)
         if alive is not None:
             alive.called = given
 
@@ -334,7 +334,7 @@ class BmqConnection(SessionShell):
         super().resume()
 
 
-def open_bmq(router: Router, config: Config) -> BmqServer:
+def open_bmq(router: RouterPort, config: Config) -> BmqServer:
     assert config.listen.bmq is not None, "its section is there"
     return BmqServer(router, config.listen.bmq, config.directory)
 

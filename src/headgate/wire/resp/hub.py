@@ -37,7 +37,7 @@ from headgate.wire.resp.command_cost import portions
 from headgate.wire.resp.commands.acl import UserFile
 from headgate.wire.resp.commands.all_commands import COMMANDS
 from headgate.wire.resp.commands.client import line
-from headgate.wire.resp.port import RespPort
+from headgate.wire.resp.port import Elsewhere, Monitor, RespPort
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.settings import Settings
 from headgate.wire.resp.streams.keys import StreamKeys
@@ -142,7 +142,7 @@ class Hub:
         """Whether no name in a run of PUBLISHes can be over the limit."""
         self.waiting = broker.waiting
         self.sessions: dict[SessionId, RespSession] = {}
-        self.monitors: dict[SessionId, RespSession] = {}
+        self.monitors: dict[SessionId, Monitor] = {}
         self._deliver: dict[SessionId, Callable[[bytes, int], None]] = {}
         self._flushing = self._flushing_on = False
         self.left: deque[Unwritten] = deque()
@@ -150,6 +150,9 @@ class Hub:
         before it is."""
         self._held: dict[SessionId, None] = {}
         """Who waits for that."""
+        self._when_written: list[Callable[[], None]] = []
+        self.elsewhere: Elsewhere | None = None
+        """The other workers of the router, if there are any."""
         self._sweeping = self._clearing = False
         self.began = shell.clock()
         self.input_bytes = 0
@@ -207,7 +210,22 @@ class Hub:
         del self._deliver[id]
         self._held.pop(id, None)
         self.monitors.pop(id, None)
+        if self.elsewhere is not None:
+            self.elsewhere.disconnect(id)
         self._clear_away()
+
+    # Links to other workers.
+
+    def add_link(self, id: SessionId, deliver: Callable[[bytes, int], None]) -> None:
+        """Another worker hears what is published, as this one's sessions do."""
+        self._deliver[id] = deliver
+
+    def remove_link(self, id: SessionId) -> None:
+        self._deliver.pop(id, None)
+
+    def call_when_written(self, call: Callable[[], None]) -> None:
+        """Call it when what was left of publishing is written."""
+        self._when_written.append(call)
 
     # Users.
 
@@ -350,6 +368,9 @@ class Hub:
         held, self._held = self._held, {}
         for id in held:
             self.go_on_soon(id)
+        calls, self._when_written = self._when_written, []
+        for call in calls:
+            self.shell.soon(call)
 
     def _write_some(self) -> None:
         deliver, left, room = self._deliver, self.left, FLUSHED
@@ -449,12 +470,12 @@ class Hub:
             if self.budget.stuck and self.settings.slow_session == "wait":
                 self.flush()
                 self.channels.publish(Kind.EXACT, events)
-                self._publish_events()
+                self.flush_with_room()
             else:
                 self.channels.publish(Kind.EXACT, events)
                 self.flush_soon()
 
-    def _publish_events(self) -> None:
+    def flush_with_room(self) -> None:
         """Write what was published to those who have room. Time cannot be made to wait for the
         others: they lose it, which is counted and told."""
         deliver, now = self._deliver, self.shell.clock()

@@ -38,7 +38,7 @@ from headgate.wire.resp.commands.cluster import check_slots
 from headgate.wire.resp.commands.monitor import send_to_monitors
 from headgate.wire.resp.commands.table import CommandEntry
 from headgate.wire.resp.commands.transactions import queue, rejected, size_of
-from headgate.wire.resp.port import RespPort
+from headgate.wire.resp.port import HERE, WAIT, RespPort
 from headgate.wire.resp.publishing import (
     is_plain,
     may_run,
@@ -404,10 +404,15 @@ class RespSession:
 
     def _execute(self, command: list[bytes]) -> bool:
         """Carry one command out; false if it has to wait."""
+        elsewhere = self.hub.elsewhere
+        if elsewhere is not None and (known := elsewhere.resume(self)) is not HERE:
+            return self._placed(known)
         try:
             entry = self.hub.table.find(command)
             self.last_command = entry.name
             self._check(entry, command)
+            if elsewhere is not None and self.queued is not None:
+                elsewhere.check_queued(entry)
         except CommandError as refused:
             self._answer(rejected(self, command, refused))
             return True
@@ -415,6 +420,10 @@ class RespSession:
             self._answer(queue(self, entry, command))
             return True
         try:
+            if elsewhere is not None:
+                known = elsewhere.step(self, entry, command)
+                if known is not HERE:
+                    return self._placed(known)
             if not may_run(self, entry, command):
                 return False
             if len(command) > FEW or type(entry.steps) is not int:
@@ -427,6 +436,12 @@ class RespSession:
         is_certain = type(reply) is Decided or is_confirmation(entry, reply)
         self._answer(reply, is_certain=is_certain)
         return True
+
+    def _placed(self, reply: Reply) -> bool:
+        """Answer a command that another worker carried out; false if it has to wait for that."""
+        if reply is not WAIT:
+            self._answer(reply, is_certain=type(reply) is Decided)
+        return reply is not WAIT
 
     def attempt(self, entry: CommandEntry, command: list[bytes]) -> Reply:
         """Carry a command out; what goes wrong is its answer."""
