@@ -20,6 +20,7 @@ from headgate.core.facts import Fact
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import SessionId
 from headgate.core.model.limits import Limits
+from headgate.core.reader_commands import Block
 
 NOBODY = SessionId(0)
 """Stands in a fact for a session that did not come to be."""
@@ -48,7 +49,7 @@ class RouterPort(Protocol):
         """A new session; raise if there are too many."""
         ...
 
-    def submit(self, session: SessionId, commands: Sequence[Command]) -> None:
+    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
         """Put a session's commands in line for the next turn. That there is no room is a fact."""
         ...
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from headgate.core.model.tally import Drift
+from headgate.core.model.drift import Drift
 from headgate.server.admin.responses import Refusal
 from headgate.server.desk.answers import AuditAnswer, AuditRow
 from headgate.server.desk.asking import shown

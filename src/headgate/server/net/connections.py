@@ -177,7 +177,7 @@ class Connections:
     def _evict(self, connection: Connection, reason: str) -> None:
         if connection.id in self._live:
             now, size = self._router.clock(), connection.mailbox.bytes
-            session = self._router.broker.sessions.get(connection.id)
+            session = self._router.session(connection.id)
             name, parts = ("", ()) if session is None else (session.name, session.parts)
             fact = SessionEvicted(now, connection.id, name, reason, size, *parts)
             self._router.announce([fact])

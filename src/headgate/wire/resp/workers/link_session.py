@@ -73,6 +73,9 @@ class LinkSession:
 
     owes_answers = False
 
+    def let_go(self) -> None:
+        """The relay forgets it."""
+
     def receive(self, data: bytes) -> None:
         """Take what the other worker sent."""
         if self._waiting:
