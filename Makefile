@@ -156,7 +156,9 @@ bench-spark: .venv/.dev ## the pipeline: routing by shape, the audit of 100 mill
 	$(BIN)/python -m bench.audit
 	$(BIN)/python -m bench.pipeline
 	$(BIN)/python -m bench.batches
+	$(BIN)/python -m bench.changes
 	$(BIN)/python -m bench.tables --billion
+	$(BIN)/python -m bench.hundredth
 
 bench-patterns: .venv/.dev ## pattern index against a scan
 	$(BIN)/python -m bench.patterns

@@ -12,6 +12,7 @@
     * Refused                    the peer asked for something it may not have
         * NoSuchQueue
         * QueueExists
+        * NoSuchApp              the queue is not read by an app of this name
         * NoMessage              nothing is in flight that this would confirm
         * Prohibited             not on this session, or not in this mode
         * NoRight                the rights of the client do not go so far
@@ -100,6 +101,14 @@ class QueueExists(Refused):
     def __init__(self, queue: bytes) -> None:
         super().__init__("the queue exists")
         self.queue = queue
+
+
+class NoSuchApp(Refused):
+    """The queue is not read by an app of this name."""
+
+    def __init__(self, app: str) -> None:
+        super().__init__(f"no app {app!r} reads the queue")
+        self.app = app
 
 
 class NoMessage(Refused):

@@ -162,7 +162,7 @@ def test_a_full_queue_and_a_full_consumer_are_told(address: str) -> None:
     told = lines(run("jobs/now", "--address", f"http://{address}/"))
     assert told == [
         "bmq://jobs/now (priority), a message with no properties",
-        "It would be refused: the queue holds its limit of 1 messages. With room for it:",
+        "It would be refused: the queue holds its limit of 1 message. With room for it:",
         "",
         "in line; nobody has room",
         "  priority 0  (no expression)  true for every message",

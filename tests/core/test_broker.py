@@ -58,10 +58,12 @@ def test_nothing_that_waited_reaches_a_session_that_is_gone(broker: Broker) -> N
 def test_who_becomes_slow_and_who_catches_up_is_told_by_name(broker: Broker) -> None:
     slow = opened(broker)
     slow.mailbox.offer("m", 11, 1.0)
-    name = "a client of resp"
-    assert broker.pressed(1.0) == [SessionSlowed(1.0, slow.id, name, 11)]
+    slow.peer, slow.agent, slow.user = "127.0.0.1:7", "redis-py 8", "etl"
+    name = "127.0.0.1:7 a client of resp"
+    parts = ("127.0.0.1:7", "a client of resp", "redis-py 8", "etl")
+    assert broker.pressed(1.0) == [SessionSlowed(1.0, slow.id, name, 11, *parts)]
     slow.mailbox.take(3.0)
-    assert broker.pressed(3.0) == [SessionEased(3.0, slow.id, name, 2.0)]
+    assert broker.pressed(3.0) == [SessionEased(3.0, slow.id, name, 2.0, *parts)]
     assert broker.pressed(3.0) == []
 
 

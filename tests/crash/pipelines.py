@@ -13,20 +13,24 @@ import threading
 import time
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import duckdb
+import msgspec
 import pyarrow.parquet as pq
-from pyiceberg.exceptions import NoSuchTableError
-from sqlalchemy.exc import OperationalError
 
 from headgate.client.admin import read_token
 from headgate.journal import reader
 from headgate.pipeline.tables.archive import Archive
-from headgate.pipeline.tables.iceberg import FACTS
-from headgate.pipeline.tables.mirrors import Settings, mirror_of, turn_on
+from headgate.pipeline.tables.mirrors import Settings, turn_on
+from headgate.pipeline.tables.tables import TABLES
+from tests.crash.keeper import NOTED
+from tests.crash.moments import Moment
+from tests.crash.onlooker import LOOKED_AT, Look
 from tests.crash.rounds import APPS, Ledger, play, stored_in
 from tests.crash.routers import bodies_in, configured, start
 from tests.crash.worker import FAN
@@ -34,6 +38,15 @@ from tests.crash.worker import FAN
 PLAYS = 3
 """Lives of the first router in each life of the pipeline."""
 DEADLINE_SECONDS = 300
+LIFE_SECONDS = 15.0
+"""A pipeline that has no moment of its own is killed within so long."""
+MOMENT_SECONDS = 60.0
+"""And one that does not come to its moment, after so long."""
+ATTEMPTS = 3
+"""To catch up: Spark gives up a Python that does not start within ten seconds."""
+TIMES_MAX = 3
+"""A moment may pass twice before it is the last one."""
+ENGINES = ("spark", "duckdb", "pyiceberg", "duckdb of iceberg")
 
 
 @dataclass
@@ -41,8 +54,10 @@ class Result:
     facts: int = 0
     sent: int = 0
     kills: Counter[str] = field(default_factory=Counter)
-    looks: int = 0
-    """How often a stranger has read the tables meanwhile."""
+    moments: Counter[str] = field(default_factory=Counter)
+    """At which a pipeline came to its end by itself."""
+    looks: Counter[str] = field(default_factory=Counter)
+    """How often somebody has read a table meanwhile, by engine."""
     wrong: list[str] = field(default_factory=list)
     """What the tables, the store and the queue do not agree on."""
 
@@ -55,43 +70,83 @@ def run(folder: Path, rounds: int, seed: int) -> Result:
     target = folder / "target"
     url = f"http://127.0.0.1:{configured(target)}"
     play(folder, ledger, seed)  # something to read
-    router = start(target)
+    (folder / NOTED).touch()
     turn_on(Archive(str(folder / "tables")), Settings())
-    stranger = Stranger(folder)
-    stranger.start()
+    moments = _drawn(draw)
+    router = start(target)
     try:
-        for number in range(rounds):
-            keeper = _keeper(folder, url)
-            second = _keeper(folder, url, "--second") if draw.random() < 0.5 else None
-            playing = threading.Thread(target=_play, args=(folder, ledger, seed + 1 + 100 * number))
-            playing.start()
-            time.sleep(draw.uniform(0.0, 3.0))
-            if draw.random() < 0.7:
-                router.kill()
-                router.wait()
-                router = start(target)
-                result.kills["router"] += 1
-            time.sleep(draw.uniform(0.0, 6.0))
-            _kill(keeper)
-            result.kills["pipeline"] += 1
-            if second is not None:
-                time.sleep(draw.uniform(0.0, 6.0))  # it goes on alone for a while
-                _kill(second)
-                result.kills["second pipeline"] += 1
-                # Two that write one checkpoint can leave it so that it is refused; the tables know
-                # how to go on without it.
-                shutil.rmtree(folder / "tables" / "_checkpoint", ignore_errors=True)
-            playing.join()
-            print(f"life {number + 1}/{rounds} of the pipeline is over", file=sys.stderr)
-        with _keeper(folder, url, "--once") as keeper:
-            assert keeper.wait(DEADLINE_SECONDS) == 0, "the pipeline catches up"
+        with Onlooker(folder) as onlooker:
+            for number in range(rounds):
+                playing = threading.Thread(
+                    target=_play, args=(folder, ledger, seed + 1 + 100 * number)
+                )
+                first, second = Life(folder, url, *next(moments)), None
+                if draw.random() < 0.5:
+                    second = Life(folder, "--second", *next(moments))
+                first.wait_until_ready()
+                playing.start()
+                time.sleep(draw.uniform(0.0, 3.0))
+                if draw.random() < 0.7:
+                    router.kill()
+                    router.wait()
+                    router = start(target)
+                    result.kills["router"] += 1
+                result.kills["pipeline"] += first.end(draw)
+                if second is not None:
+                    result.kills["second pipeline"] += second.end(draw)
+                    # Two that write one checkpoint can leave it so that it is refused; the tables
+                    # know how to go on without it.
+                    shutil.rmtree(folder / "tables" / "_checkpoint", ignore_errors=True)
+                playing.join()
+                print(f"life {number + 1}/{rounds} of the pipeline is over", file=sys.stderr)
+            caught_up = (Life(folder, url, "--once").is_done() for _ in range(ATTEMPTS))
+            assert any(caught_up), "the pipeline catches up"
     finally:
         router.send_signal(signal.SIGTERM)
         router.wait(DEADLINE_SECONDS)
-        stranger.stop()
+    result.moments.update((folder / NOTED).read_text().split())
     _compare(folder, result)
-    _compare_looks(folder, stranger, result)
+    _compare_looks(folder, onlooker.looks, result)
     return result
+
+
+def _drawn(draw: random.Random) -> Iterator[tuple[str, ...]]:
+    """Options of pipelines that say when to die: all moments in turn, in an order that is drawn;
+    and none, for those that are killed when it suits us."""
+    while True:
+        for moment in draw.sample([*Moment, None], len(Moment) + 1):
+            times = str(draw.randint(1, TIMES_MAX))
+            yield () if moment is None else ("--die", moment.value, times)
+
+
+class Onlooker:
+    """A process that reads the tables all the time, and what it has seen."""
+
+    def __init__(self, folder: Path) -> None:
+        self.looks: list[Look] = []
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.onlooker", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+        self._reading = threading.Thread(target=self._read)
+        self._reading.start()
+
+    def __enter__(self) -> Onlooker:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._reading.join()
+        assert self._process.wait(DEADLINE_SECONDS) == 0, "all of it can be read all the time"
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        self.looks += (msgspec.json.decode(line, type=Look) for line in self._process.stdout)
 
 
 def _play(folder: Path, ledger: Ledger, seed: int) -> None:
@@ -99,24 +154,41 @@ def _play(folder: Path, ledger: Ledger, seed: int) -> None:
         play(folder, ledger, seed + number)
 
 
-def _keeper(folder: Path, url: str, *options: str) -> subprocess.Popen[str]:
-    """A pipeline at work."""
-    token = read_token(folder / "target" / "state" / "admin.token")
-    keeper = subprocess.Popen(
-        [sys.executable, "-m", "tests.crash.keeper", str(folder), url, *options],
-        env={**os.environ, "HEADGATE_ADMIN__TOKEN": token},
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,  # it is killed with its Java
-    )
-    assert keeper.stdout is not None
-    assert keeper.stdout.readline() == "ready\n"
-    return keeper
+class Life:
+    """A pipeline as a process with its Java, from its start to its end."""
 
+    def __init__(self, folder: Path, *options: str) -> None:
+        token = read_token(folder / "target" / "state" / "admin.token")
+        self._has_moment = "--die" in options
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.keeper", str(folder), *options],
+            env={**os.environ, "HEADGATE_ADMIN__TOKEN": token},
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # it is killed with its Java
+        )
 
-def _kill(keeper: subprocess.Popen[str]) -> None:
-    with keeper:
-        os.killpg(keeper.pid, signal.SIGKILL)
+    def wait_until_ready(self) -> None:
+        """Until it is at work, or came to its moment before that."""
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() in ("ready\n", "")
+
+    def is_done(self) -> bool:
+        """Wait until it ends by itself; whether it has done what it was for."""
+        with self._process:
+            return self._process.wait(DEADLINE_SECONDS) == 0
+
+    def end(self, draw: random.Random) -> bool:
+        """Wait until it dies at its moment, or kill it if that does not come; whether it was
+        killed. One that was overtaken by another, or starved by other programs, ends with a
+        failure."""
+        with self._process:
+            with suppress(subprocess.TimeoutExpired):
+                drawn = draw.uniform(0.0, LIFE_SECONDS)
+                self._process.wait(MOMENT_SECONDS if self._has_moment else drawn)
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # and Java, if it is still there
+        return self._process.returncode == -signal.SIGKILL
 
 
 def _compare(folder: Path, result: Result) -> None:
@@ -143,58 +215,24 @@ def _compare(folder: Path, result: Result) -> None:
     result.wrong += [f"{m!r} was accepted or sent, not both" for m in left.keys() ^ sent.keys()]
 
 
-class Stranger(threading.Thread):
-    """Somebody who reads the facts as an Iceberg table, with DuckDB, while all of it goes on."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.looks: list[tuple[int, int, int]] = []
-        """Up to which fact the table said to be, its rows, and how many of them differ."""
-        self.failure: Exception | None = None
-        self._archive = Archive(str(folder / "tables"))
-        self._over = threading.Event()
-
-    def run(self) -> None:
-        try:
-            while not self._over.wait(0.5):
-                self.look()
-        except Exception as error:
-            self.failure = error
-
-    def stop(self) -> None:
-        self._over.set()
-        self.join()
-
-    def look(self) -> None:
-        mirror = mirror_of(self._archive)
-        assert mirror is not None
-        try:
-            table = mirror.table("facts")
-        except (NoSuchTableError, OperationalError):
-            return  # no batch was there yet, or the catalog was held for too long by a slow machine
-        snapshot = table.current_snapshot()
-        if snapshot is None or snapshot.summary is None:
-            return
-        files = [task.file.file_path for task in table.scan().plan_files()]
-        query = "select count(*), count(distinct number) from read_parquet($1)"
-        with duckdb.connect() as connection:
-            found = connection.execute(query, [files]).fetchone()
-        assert found is not None
-        self.looks.append((int(snapshot.summary[FACTS] or 0), *found))
-
-
-def _compare_looks(folder: Path, stranger: Stranger, result: Result) -> None:
+def _compare_looks(folder: Path, looks: list[Look], result: Result) -> None:
     """Whoever looks sees each fact up to a number once; in the end, all of them."""
-    if stranger.failure is not None:
-        result.wrong.append(f"a stranger could not read: {stranger.failure!r}")
-    stranger.look()
-    result.looks = len(stranger.looks)
-    numbers = sorted(fact["number"] for fact in reader.facts(folder / "journal"))
-    for upto, rows, distinct in stranger.looks:
-        if not rows == distinct == bisect_right(numbers, upto):
-            result.wrong.append(f"a stranger saw {rows} rows of {distinct} facts up to {upto}")
-    if stranger.looks[-1][1] != len(numbers):
-        result.wrong.append(f"the mirror ends with {stranger.looks[-1]}")
+    told = list(reader.facts(folder / "journal"))
+    for name in LOOKED_AT:
+        kinds = TABLES[name].kind_names
+        numbers = sorted(
+            fact["number"] for fact in told if name == "facts" or fact["kind"] in kinds
+        )
+        sums = [0, *accumulate(numbers)]
+        for engine in ENGINES:
+            seen = [look for look in looks if (look.by, look.table) == (engine, name)]
+            result.looks[engine] += len(seen)
+            for look in seen:
+                rows = bisect_right(numbers, look.upto)
+                if (look.rows, look.distinct, look.sum) != (rows, rows, sums[rows]):
+                    result.wrong.append(f"{look}, and the journal has {rows} until then")
+            if not seen or seen[-1].rows != len(numbers):
+                result.wrong.append(f"{engine} ends with {seen[-1:]} of {len(numbers)} {name}")
 
 
 def _rows(folder: Path, table: str, *columns: str) -> list[dict[str, Any]]:

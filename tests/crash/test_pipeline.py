@@ -20,6 +20,6 @@ def test_tables_equal_the_store_and_nothing_is_sent_twice_whatever_is_killed(
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     result = run(tmp_path, ROUNDS, seed)
-    print(result.kills, result.facts, "facts", result.sent, "sent")
+    print(result.kills, result.moments, result.facts, "facts", result.sent, "sent", result.looks)
     assert result.wrong == []
     assert result.facts > 1000, "the rounds were too quiet to say anything"

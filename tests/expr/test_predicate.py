@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from random import Random, SystemRandom
 
 import pytest
@@ -354,3 +355,14 @@ def test_what_was_drawn_for_one_seed_is_drawn_again() -> None:
     one, other = Random(7), Random(7)
     assert draw.tree(one, 5) == draw.tree(other, 5)
     assert draw.properties(one) == draw.properties(other)
+
+
+def test_a_predicate_that_nobody_has_is_gone_at_once() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(10):
+            compile_expression(f"who == {number}")
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

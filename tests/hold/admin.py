@@ -21,6 +21,8 @@ LIMITS = Limits()
 QUEUES = LIMITS.opens_per_session
 SORTS = ("queue", "-messages", "bytes", "domain")
 AT_ONCE = 60
+LACKING = " + ".join(f"p{number}" for number in range(18))
+"""Most properties that fit into an expression, of which the first is missing."""
 
 
 async def many_queues(stage: Stage) -> None:
@@ -32,6 +34,14 @@ async def many_queues(stage: Stage) -> None:
 async def many_subscriptions(stage: Stage) -> None:
     client = await bmq.opened(stage)
     await bmq._as_many(client, 10_000, bmq.simple)
+
+
+async def many_aside(stage: Stage) -> None:
+    """Messages that lack what every one of many expressions asks for, and many names besides."""
+    reader = await bmq.opened(stage, flags=bmq.READ)
+    await bmq._as_many(reader, 1000, lambda number: f"{LACKING} == {number}")
+    await bmq.fill(stage, 200, {"x": 1})
+    await asyncio.sleep(2)  # until they were looked at
 
 
 async def many_sessions(stage: Stage) -> None:
@@ -211,18 +221,35 @@ DESK_CASES = [
         many_subscriptions,
         covers=f"{QUEUE}/aside",
     ),
+    looked(
+        "domains/work/queues/q/aside?app=&limit=100",
+        "1,000 expressions that lack a property",
+        many_aside,
+        covers=f"{QUEUE}/aside",
+    ),
+    looked("domains/work/queues/q?", "1,000 expressions that lack one", many_aside, covers=QUEUE),
+    looked("recent?queue=bmq://work/q&aside=&limit=100", "200 put aside", many_aside),
     looked("channels", "1,000 channels", many_patterns),
     looked("patterns?sort=matched", "10,000 patterns", many_patterns),
     looked("services", "none"),
     looked("queues/bmq://work/none", "none", covers=f"{API}/queues/{{name:path}}"),
+    looked("queues/work/q", "200 messages", many_aside, covers=f"{API}/queues/{{name:path}}"),
     looked("recent?queue=bmq://work/q", "none"),
     looked("facts?limit=500", "all"),
     looked("settings", "all"),
     looked("journal", "a journal"),
     looked("pipeline", "none"),
+    looked("audit", "none"),
     looked("me", "a look"),
     tried("expression", "deep", expression(DEEP)),
     tried("expression", "10,000 subscriptions", expression("x == 1"), many_subscriptions),
+    case(
+        f"{API}/expression, all at once",
+        f"{AT_ONCE} of one viewer, 10,000 subscriptions",
+        asked("POST", f"{API}/expression", expression("x == 1"), many_subscriptions, AT_ONCE),
+        f"{API}/expression",
+        crowd=True,
+    ),
     tried("explain", "10,000 subscriptions", lambda: question(10), many_subscriptions),
     tried("expressions/compare", "two sets of 200", lambda: sets(200)),
     case("/logout", "nobody", asked("POST", "/logout", lambda: b"{}"), "/logout", shares=True),

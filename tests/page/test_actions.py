@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import StorageState, expect
 
 from tests.page.conftest import Open
@@ -48,6 +50,23 @@ def test_a_session_is_closed_once_its_name_was_typed(
         look.go("facts")
         expect(page.locator(".facts li", has_text="AdminActed").first).to_contain_text("runaway")
         look.clean("status of 404")
+
+
+def test_an_audit_is_begun_once_its_name_was_typed(
+    open_look: Open, operator_cookies: StorageState, router: PageRouter, shop: Shop
+) -> None:
+    look = open_look(state=operator_cookies)
+    page = look.go("journal")
+    card = page.locator("section.card", has_text="do the tallies of services add up?")
+    expect(card).to_contain_text("None was asked for since the router started.")
+    card.get_by_role("button", name="Audit…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Type audit to confirm").fill("audit")
+    dialog.get_by_role("button", name="Audit", exact=True).click()
+    expect(dialog.get_by_role("status")).to_contain_text("started")
+    dialog.get_by_role("button", name="Close", exact=True).click()
+    expect(card.get_by_text(re.compile("^(running|✓ done|✕ failed)$"))).to_be_visible()
+    look.accessible()
 
 
 def test_what_cannot_be_done_is_said_and_nothing_is_closed(

@@ -12,7 +12,7 @@ from tests.support.page_browser import Look, looking
 from tests.support.page_shop import TOKEN, PageRouter
 
 EMPTY = {
-    "": ("Nothing needs attention.", "Nobody is connected", "headgate sub news"),
+    "": ("Nothing needs attention.", "Nobody is connected", "headgate sub news --config"),
     "sessions": ("Nobody is connected.", "Nobody has left since the router started."),
     "domains": ("Every shared queue has delivered what came.", "orders"),
     "domains/orders/incoming": ("nobody has opened it since the router started",),

@@ -24,6 +24,8 @@ PAGES = {
     "queues": "Look up a queue",
     "journal": "facts sealed",
     "facts": "SessionOpened",
+    "queues/orders%2Fincoming": "its apps and expressions",
+    "playground?queue=bmq://orders/incoming&aside=shipping": "Messages that match nobody",
     "settings": "listen.resp.mailbox_hard",
 }
 """What follows the # of an address, and what is to be read there."""
@@ -60,7 +62,7 @@ def test_what_is_gone_is_said_to_be(look: Look, shop: Shop) -> None:
     page = look.go("sessions/999999")
     expect(page.get_by_text("This session is not open, any more or yet.")).to_be_visible()
     page = look.go("queues/bmq%3A%2F%2Fnothing%2Fhere")
-    expect(page.get_by_text("There is no such queue.")).to_be_visible()
+    expect(page.get_by_text("There is no such queue: no domain nothing has")).to_be_visible()
     look.fits()
     look.accessible()
     look.clean("status of 404")

@@ -38,6 +38,8 @@ def test_an_expression_that_never_decides_is_marked(look: Look, shop: Shop) -> N
     page = look.go("domains/orders/incoming")
     row = page.locator("tr", has_text="kind == EXPRESS")
     expect(row).to_contain_text("NAME in 100 %")
+    expect(row).to_contain_text("NAME: the message lacks EXPRESS")
+    expect(row).to_contain_text('quotes make a text: kind == "EXPRESS"')
 
 
 def test_why_messages_match_nobody_is_told_when_asked(look: Look, shop: Shop) -> None:
@@ -45,6 +47,8 @@ def test_why_messages_match_nobody_is_told_when_asked(look: Look, shop: Shop) ->
     page.get_by_role("button", name="match nobody?").click()
     app = page.locator("section.card", has_text="orders/incoming · shipping")
     expect(app).to_contain_text("that match nobody")
+    why = app.locator("table", has_text="because").locator("tr", has_text="kind == EXPRESS")
+    expect(why).to_contain_text("NAME: the message lacks EXPRESS")
     app.get_by_role("link", name="explain").last.click()
     expect(page.get_by_role("heading", name="Playground")).to_be_visible()
     expect(page.locator(".app", has_text="shipping").first).to_contain_text("put aside")
@@ -86,6 +90,33 @@ def test_a_queue_is_found_by_its_name(look: Look, shop: Shop) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("link", name="its apps")).to_be_visible()
     assert page.url.endswith("#/queues/bmq%3A%2F%2Forders%2Fincoming")
+    page.get_by_role("searchbox").fill("orders/incoming")
+    page.keyboard.press("Enter")
+    found = page.locator("section.card", has_text="Look up a queue")
+    expect(found).to_contain_text("shipping, billing, audit")
+    for name in ("consumers", "producers", "undelivered", "size"):
+        expect(found).to_contain_text(name)
+    for name in ("subscriber", "notifier"):
+        expect(found).not_to_contain_text(name)
+    page.get_by_role("searchbox").fill("")
+    found.get_by_role("button", name="orders/incoming").click()
+    expect(page.get_by_role("searchbox")).to_have_value("orders/incoming")
+    page.get_by_role("searchbox").fill("orders/nothing")
+    page.keyboard.press("Enter")
+    expect(found).to_contain_text("There is no such queue: orders has no queue nothing.")
+    look.clean("status of 404")
+
+
+def test_channels_say_how_many_they_are(look: Look, shop: Shop) -> None:
+    page = look.go("channels")
+    channels = page.locator("section.card[data-key=Channels]")
+    expect(channels).to_contain_text("6 channels published to in the last ten seconds.")
+    expect(channels).to_contain_text("0 channels are subscribed to by name, besides patterns.")
+    expect(channels.locator("h2 .pill")).to_have_text("6")
+    page.get_by_role("searchbox").fill("ticks.S")
+    expect(channels).to_contain_text("With this in the name: 1 channel published to")
+    patterns = page.locator("section.card[data-key=Patterns]")
+    expect(patterns.locator("h2 .pill")).to_have_text("1")
 
 
 def test_the_journal_seals(look: Look, shop: Shop) -> None:
@@ -93,6 +124,21 @@ def test_the_journal_seals(look: Look, shop: Shop) -> None:
     sealed = page.locator("dd").first
     expect(sealed).to_be_visible()
     expect(page.get_by_role("button", name="Copy: headgate pipeline run")).to_be_visible()
+
+
+def test_facts_say_which_kinds_are_left_out(look: Look, shop: Shop) -> None:
+    page = look.go("facts?kind=SessionOpened&level=")
+    expect(page.get_by_role("searchbox")).to_have_value("SessionOpened")
+    expect(page.locator(".facts li").first).to_contain_text("SessionOpened")
+    left_out = page.locator("details")
+    left_out.locator("summary").click()
+    expect(left_out).to_contain_text("Delivered")
+    expect(left_out).to_contain_text("The journal has them all")
+    page.wait_for_timeout(2000)  # the list is shown anew meanwhile
+    expect(left_out.get_by_text("Delivered")).to_be_visible()
+    page.get_by_role("searchbox").fill("delivered")
+    expect(page.get_by_text("Delivered is not kept here.")).to_be_visible()
+    look.accessible()
 
 
 def test_facts_are_filtered_and_can_be_held_still(look: Look, shop: Shop) -> None:

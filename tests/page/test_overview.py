@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from playwright.sync_api import Page, expect
 
+from headgate.server.desk.series import NAMES
 from tests.page.conftest import Open
 from tests.support.page_browser import Look
 from tests.support.page_shop import PageRouter, Shop
+
+EVENTS = "text/event-stream"
+QUIET_POINT = {name: 1.0 if name in ("sessions", "memory") else 0.0 for name in NAMES}
+EMPTY_SERIES = {"at": [1.0, 2.0], **{name: [value] * 2 for name, value in QUIET_POINT.items()}}
+QUIET = "event: tick\ndata: {}\n\n".format(
+    json.dumps(
+        {
+            "at": 3.0, "point": QUIET_POINT, "attention": [], "slow": [], "apps": [], "top": [],
+            "closed": [], "uptime": 1, "version": "1", "store": "memory", "stage": "",
+            "journal": False, "viewers": 1,
+        }
+    )
+)  # fmt: skip
+"""The news of a router in which nothing happens."""
 
 
 def ticks(page: Page, count: int) -> None:
@@ -52,14 +68,65 @@ def test_a_subscriber_that_does_not_read_is_shown_by_its_name(look: Look, shop: 
         expect(page.get_by_role("heading", name="etl-nightly")).to_be_visible()
         expect(page.locator(".chain .who.error")).to_contain_text("report-builder")
         look.accessible()
+    page = look.go("")
+    over = page.locator(".attention li.over", has_text="report-builder did not keep up")
+    expect(over).to_contain_text("over now; it lasted")
+    expect(over.get_by_role("img", name="over")).to_be_visible()
+    held = page.locator(".attention li:not(.over)")
+    expect(page.locator("nav .badge")).to_have_text(str(held.count()))
+    look.accessible()
 
 
-def test_messages_that_match_nobody_lead_to_one_of_them(look: Look, shop: Shop) -> None:
+def test_messages_that_match_nobody_lead_to_one_of_them(
+    look: Look, router: PageRouter, shop: Shop
+) -> None:
+    """With what the queue holds, and what its consumers subscribed with; nothing is made up."""
     page = look.go("")
     page.locator(".attention li", has_text="match nobody").get_by_role("link", name="Show").click()
-    expect(page.get_by_text("Messages that match nobody:")).to_be_visible()
+    expect(page.get_by_text("Messages that match nobody, the newest first:")).to_be_visible()
     expect(page.locator(".app", has_text="shipping").first).to_contain_text("put aside")
-    expect(page.locator("#properties")).not_to_have_value("")
+    expect(page.locator("#expression")).to_have_value('kind == "express" && region == "eu"')
+    expect(page.locator("#priority")).to_have_value("10")
+    known = page.locator(".known .chips button")
+    expect(known).to_have_count(5)
+    rows = router.ask("domains/orders/queues/incoming/aside?app=shipping&limit=100")["rows"]
+    held = {row["properties"]["amount"] for row in rows}
+    amount = re.search(r"amount = (\d+)", page.locator("#properties").input_value())
+    assert amount is not None
+    assert int(amount[1]) in held or len(rows) == 100
+    known.filter(has_text="kind == EXPRESS").click()
+    expect(page.locator("#expression")).to_have_value("kind == EXPRESS")
+    expect(page.locator("section.card", has_text="How it is read")).to_contain_text(
+        "NAME: the message lacks EXPRESS"
+    )
+    page.fill("#app", "billing")
+    expect(page.get_by_text("Or one that came lately:")).to_be_visible()
+
+
+def test_who_reads_an_app_that_is_not_there_is_told_of(look: Look, shop: Shop) -> None:
+    with shop.reader("packer", "packing"):
+        page = look.go("")
+        sentence = page.locator(".attention li", has_text="packer reads an app that is not there")
+        expect(sentence).to_contain_text("orders has no app packing, so nothing comes")
+        expect(sentence).to_contain_text("its apps are shipping, billing, audit")
+        sentence.get_by_role("link", name="Show").click()
+        card = page.locator("section.card", has_text="orders/incoming · packing")
+        expect(card).to_contain_text("unknown app")
+        expect(card).to_contain_text("add packing to domains.orders.apps and reload")
+        look.accessible()
+
+
+def test_what_nothing_measured_is_a_dash(open_look: Open, shop: Shop) -> None:
+    page = open_look().go("")
+    tile = page.locator(".tile", has_text="Confirm p99")
+    expect(tile.locator(".value")).to_contain_text("s")
+    page.route("**/api/v1/series*", lambda route: route.fulfill(json=EMPTY_SERIES))
+    page.route("**/api/v1/live", lambda route: route.fulfill(content_type=EVENTS, body=QUIET))
+    page.reload()
+    expect(tile.get_by_role("img", name="nothing confirmed in 15 minutes")).to_have_text("–")
+    lag = page.locator(".tile", has_text="Journal lag")
+    expect(lag.get_by_role("img", name="no journal is kept")).to_be_visible()
+    expect(page.locator(".legend", has_text="confirm p99")).to_contain_text("confirm p99 –")
 
 
 def test_keys_go_to_pages_and_tell_what_they_do(look: Look, shop: Shop) -> None:

@@ -160,7 +160,7 @@ def test_everything_typed_is_in_the_address(look: Look, shop: Shop) -> None:
 
 def test_a_message_that_came_lately_can_be_taken(look: Look, shop: Shop) -> None:
     page = opened(look)
-    page.locator(".chips button").nth(1).click()
+    page.locator(".ask > .chips button").nth(1).click()
     expect(page.locator("#properties")).not_to_have_value(MESSAGE)
     expect(page.locator("#properties")).to_have_value(re.compile("kind = "))
 

@@ -121,6 +121,7 @@ def test_any_data_is_routed(history: Path, spark: SparkSession, tmp_path: Path) 
 
 @pytest.mark.usefixtures("at_hand", "spark")
 def test_a_run_takes_the_options_of_the_source(tmp_path: Path) -> None:
+    """D14: the error told to set an option that the command did not have."""
     journal = tmp_path / "var" / "journal"
     write_journal(journal, facts_of_a_day(2)[:40], per_segment=20)
     run(tmp_path, "run", "--once", "--max-facts", "20", "--max-bytes", "1000000")
@@ -142,6 +143,7 @@ def test_a_run_takes_the_options_of_the_source(tmp_path: Path) -> None:
 def test_a_table_is_routed_and_listed_without_the_files_that_were_replaced(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    """D12: rows were counted twice."""
     tables = tmp_path / "var" / "pipeline"
     facts = [fact for fact in facts_of_a_day(40) if isinstance(fact, Accepted)]
     for batch in range(4):

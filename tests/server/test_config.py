@@ -222,7 +222,7 @@ def test_limits_bound_the_expressions_of_domains(load: Load) -> None:
         ),
         (
             "[listen.resp]\nworkers = 1",
-            "listen.resp.workers: is no key any more: a router is one process; remove it",
+            "listen.resp.workers: is no key any more: set workers.count instead",
         ),
         ("[limits]\nmailbox_bytes_soft = '64 MiB'", "limits.mailbox_bytes_soft: is above"),
         ("[domains.x]\nmode = 'exclusive'", 'domains.x.mode: "exclusive" is not one of "priorit'),

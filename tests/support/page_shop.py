@@ -187,6 +187,24 @@ class Shop:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
+    @contextmanager
+    def reader(self, name: str, app: str, expression: str | None = None) -> Iterator[None]:
+        """A consumer of orders that reads nothing, for a while."""
+
+        async def opened() -> AsyncExitStack:
+            async with AsyncExitStack() as stack:
+                client = await Client.connect(self._bmq, name=name)
+                stack.push_async_callback(client.close)
+                wanted = [] if expression is None else [Subscription(expression)]
+                await client.open(f"{QUEUE}?id={app}", read=True, subscriptions=wanted)
+                return stack.pop_all()
+
+        stack = self._run(opened())
+        try:
+            yield
+        finally:
+            self._run(stack.aclose())
+
     # Those who are there all the time.
 
     async def _open(self) -> None:

@@ -7,16 +7,38 @@ from typing import Any
 
 import hiredis
 
-from headgate.core.broker import Broker
+from headgate.core.commands import Command, Disconnect
 from headgate.core.delivery.mailbox import ANSWER
 from headgate.core.facts import Fact
-from headgate.core.model.ids import Seq, SessionId
+from headgate.core.model.domain import Domain
+from headgate.core.model.ids import SessionId
 from headgate.core.model.limits import Limits
+from headgate.core.reader_commands import Block
 from headgate.core.redis.acl import AccessControl
 from headgate.core.redis.cluster import Cluster
+from headgate.core.turn.handouts import handouts
+from headgate.core.turn.inbox import Inbox
+from headgate.errors import LimitReached
+from headgate.testing.rig import Rig
 from headgate.wire.resp.codec.replies import bulk
 from headgate.wire.resp.hub import Hub
 from headgate.wire.resp.settings import Settings
+
+
+class Later:
+    """A call that comes later."""
+
+    def __init__(
+        self,
+        calls: list[tuple[float, Callable[[], None]]],
+        item: tuple[float, Callable[[], None]],
+    ) -> None:
+        self._calls = calls
+        self._item = item
+
+    def cancel(self) -> None:
+        if self._item in self._calls:
+            self._calls.remove(self._item)
 
 
 class House:
@@ -27,6 +49,7 @@ class House:
         password: str | None = None,
         limits: Limits | None = None,
         cluster: Cluster | None = None,
+        domains: Sequence[Domain] = (),
     ) -> None:
         self.now = 1_000_000_000.25
         self.step = 0.0
@@ -36,7 +59,12 @@ class House:
         self.known_sessions: list[SessionId] = []
         self.suspects: list[SessionId] = []
         self.delayed: list[tuple[float, Callable[[], None]]] = []
-        broker = Broker({}, limits or Limits(), Seq(0))
+        self.rig = Rig(*domains, limits=limits, now=self.now)
+        self.submitted: list[Command | Block] = []
+        """Commands on queues that wait for a turn."""
+        self.has_room = True
+        """Whether more of them are taken."""
+        broker = self.rig.broker
         self.hub = Hub(self, broker, Settings(port=6379), AccessControl(password), cluster)
 
     def soon(self, call: Callable[[], None]) -> None:
@@ -61,11 +89,31 @@ class House:
     def suspect(self, session: SessionId) -> None:
         self.suspects.append(session)
 
-    def later(self, seconds: float, call: Callable[[], None]) -> None:
+    def later(self, seconds: float, call: Callable[[], None]) -> Later:
+        item = (seconds, call)
         if seconds:
-            self.delayed.append((seconds, call))
+            self.delayed.append(item)
         else:
             self.soon(call)
+        return Later(self.delayed, item)
+
+    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
+        if not self.has_room:
+            raise LimitReached("inbox_commands", 1)
+        self.submitted += commands
+
+    def take_turns(self) -> None:
+        """Carry out what was submitted, and what the core asks for itself."""
+        inbox = Inbox(Limits(), is_near=False)
+        while self.submitted or inbox:
+            inbox.insist(self.submitted)
+            self.submitted = []
+            self.rig.now = self.now
+            outcome = self.rig.turn(inbox.take())
+            inbox.insist(outcome.again)
+            for session, part in handouts(outcome.effects):
+                if session in self.hub.sessions:
+                    self.hub.write_effects(part)
 
     def pass_time(self) -> list[float]:
         """Have everything done that waits; how long it had to."""
@@ -81,9 +129,15 @@ class House:
         return 3 * 1024 * 1024
 
     def end_pass(self) -> None:
-        calls, self.calls = self.calls, []
-        for call in calls:
-            call()
+        """What is to be done soon, and the turns that were asked for."""
+        while self.calls or self.submitted:
+            calls, self.calls = self.calls, []
+            for call in calls:
+                call()
+            if self.submitted:
+                self.take_turns()
+            else:
+                break
 
     def relieve(self, session: SessionId) -> None:
         """Something left the mailbox of a session, or it is gone."""
@@ -167,4 +221,6 @@ class Guest:
             self.ended = reason
             self.house.hub.broker.close_session(self.id, reason, self.house.now)
             self.house.hub.disconnect(self.id)
+            if self.house.rig.shard.domains:
+                self.house.submitted.append(Disconnect(self.id))
             self.house.relieve(self.id)

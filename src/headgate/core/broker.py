@@ -90,7 +90,7 @@ class Broker:
         # RESP-63: a publisher that leaves waits for nobody.
         self.waiting.forget(session)
         gone.mailbox.close()
-        fact = SessionClosed(now, session, gone.wire, gone.name, reason)
+        fact = SessionClosed(now, session, gone.wire, gone.name, reason, *gone.parts)
         self.closed.append(fact)
         return fact
 
@@ -106,9 +106,10 @@ class Broker:
             if session is None:
                 continue
             if slow_since is None:
-                facts.append(SessionSlowed(now, id, session.name, size))
+                facts.append(SessionSlowed(now, id, session.name, size, *session.parts))
             else:
-                facts.append(SessionEased(now, id, session.name, now - slow_since))
+                seconds = now - slow_since
+                facts.append(SessionEased(now, id, session.name, seconds, *session.parts))
         return facts
 
     def relieved(self, session: SessionId | None = None) -> list[GoOn]:

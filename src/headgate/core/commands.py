@@ -7,12 +7,13 @@ from typing import TypeAlias
 
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, Ref, Seq, ServiceId, SessionId
+from headgate.core.model.interest import Compiled as Compiled
+from headgate.core.model.interest import Interest as Interest
 from headgate.core.model.message import Message
 from headgate.core.model.parties import Address, Change, Parties, Proof
 from headgate.core.model.tally import Tally
 from headgate.core.model.value import value
-from headgate.core.model.window import Window
-from headgate.expr.predicate import Predicate
+from headgate.core.reader_commands import ReaderCommand, ReaderRequest
 
 
 @value
@@ -154,20 +155,6 @@ class Sweep:
     after: QueueId
     membership: object
     """The subscription it belongs to: a later one of the same session sweeps by itself."""
-
-
-@value
-class Interest:
-    """One subscription of a consumer. Without an expression it is for every message."""
-
-    expression: str | None = None
-    priority: int = 0
-    window: Window = Window(1000, 32 * 1024 * 1024)
-
-
-Compiled: TypeAlias = dict[str, Predicate]
-"""Expressions of a command that are compiled already. Many take several turns: the command comes
-again until all are, and other commands are carried out in between, also those of its session."""
 
 
 @value
@@ -398,6 +385,7 @@ Command: TypeAlias = (
     | ExpireUnopened
     | RemoveUnused
     | Tick
+    | ReaderCommand
 )
 
 Request: TypeAlias = (
@@ -420,5 +408,6 @@ Request: TypeAlias = (
     | ForgetSink
     | Purge
     | LookAgain
+    | ReaderRequest
 )
 """The commands that a session waits for the answer of."""

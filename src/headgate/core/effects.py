@@ -5,11 +5,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import TypeAlias
 
-from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, Ref, ServiceId, SessionId
+from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, Ref, Seq, ServiceId, SessionId
 from headgate.core.model.message import Message, Notice
 from headgate.core.model.parties import Parties
 from headgate.core.model.tally import Tally
 from headgate.core.model.value import value
+from headgate.core.reader_effects import ReaderEffect
 from headgate.errors import HeadgateError
 
 
@@ -83,6 +84,8 @@ class Deliver:
     """How often a consumer was lost with this message in its hands."""
     parties: Parties | None = None
     """Those of the queue: a wire that seals messages needs its secret."""
+    seq: Seq = Seq(0)
+    """Its number, told to readers, who know messages by it."""
 
 
 @value
@@ -250,4 +253,5 @@ Effect: TypeAlias = (
     | SweepDone
     | GoOn
     | Revoked
+    | ReaderEffect
 )

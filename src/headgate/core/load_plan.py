@@ -7,7 +7,7 @@ once, however many commands it has.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from headgate.core.commands import (
     Amend,
@@ -36,6 +36,7 @@ from headgate.core.exclusive.queues import ExclusiveQueues
 from headgate.core.model.domain import Mode
 from headgate.core.model.ids import QueueId
 from headgate.core.model.parties import Address, Party, SetLink
+from headgate.core.reader_commands import OfQueue, Pull
 from headgate.core.shared.queues import SharedQueues
 from headgate.core.turn.store_requests import Aged, Load
 from headgate.core.turn.turn import Turn
@@ -70,6 +71,8 @@ class LoadPlan:
             Land: shared.catalog.missing,
             Purge: shared.catalog.missing,
             Drained: self._need_waiting,
+            Pull: shared.catalog.missing_of_pull,
+            **dict.fromkeys(get_args(OfQueue), shared.catalog.missing),
         }
 
     def missing(self, commands: Sequence[Command], turn: Turn) -> Load:

@@ -9,6 +9,7 @@ turn, so a slow store makes larger batches, not longer queues of statements.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from headgate.core.commands import (
@@ -59,6 +60,18 @@ from headgate.core.model.domain import Domain
 from headgate.core.model.ids import QueueId, Seq
 from headgate.core.model.limits import Limits
 from headgate.core.model.message import Message
+from headgate.core.reader_commands import (
+    Acknowledge,
+    Add,
+    Claim,
+    DropReader,
+    ListPending,
+    MakeQueue,
+    MakeReader,
+    Pull,
+    Survey,
+    Withdraw,
+)
 from headgate.core.shared.queues import SharedQueues
 from headgate.core.shared.statistics import Statistics
 from headgate.core.turn.outbox import FactTuple, Outbox
@@ -134,6 +147,16 @@ class Shard:
             ExpireUnopened: shared.expiry.expire_unopened,
             RemoveUnused: shared.upkeep.remove_unused,
             Tick: self._tick,
+            Add: shared.surveying.add,
+            MakeQueue: shared.surveying.make_queue,
+            Survey: shared.surveying.survey,
+            ListPending: shared.surveying.list_pending,
+            Pull: shared.pulling.pull,
+            Withdraw: shared.pulling.withdraw,
+            MakeReader: shared.pulling.make_reader,
+            Acknowledge: shared.claiming.acknowledge,
+            Claim: shared.claiming.claim,
+            DropReader: shared.claiming.drop,
         }
         self._load_plan = LoadPlan(self.exclusive, self.shared)
 
@@ -166,6 +189,8 @@ class Shard:
                         yield BREATH
             for _ in self.shared.expiry.offering(turn):
                 yield BREATH
+            if self.shared.pulling.readers.served:
+                self.shared.pulling.finish(turn)
             if turn.expires:
                 self.exclusive.expire(turn)
             if turn.bodiless:
@@ -255,12 +280,14 @@ class Shard:
             return
         self.exclusive.drained(command.session, state, turn)
         self.shared.opening.drained(command.session, state, turn)
+        self.shared.pulling.drained(command.session, turn)
 
     def _disconnect(self, command: Disconnect, turn: Turn) -> Iterator[None]:
         state = self.session_states.kept(command.session)
         if state is None:
             return
         yield from self.exclusive.disconnect(command.session, state, turn)
+        self.shared.pulling.disconnect(command.session, turn)
         if state.lost is None:
             turn.undo.assign(state, "lost", command.lost)
         # Last: until its consumers are gone, its state is what holds their gates shut.
@@ -300,14 +327,7 @@ class Shard:
                 raise StoreError(f"message {seq} is not in the store")
             empty = delivery.message
             message = Message(empty.id, body, empty.arrived, empty.properties)
-            turn.effects[place] = Deliver(
-                delivery.session,
-                delivery.queue,
-                message,
-                app=delivery.app,
-                interests=delivery.interests,
-                attempts=delivery.attempts,
-            )
+            turn.effects[place] = replace(delivery, message=message)
             self.shared.bodies.keep(seq, body)
 
     def _touched(self, command: Command) -> QueueId | None:

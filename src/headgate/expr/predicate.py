@@ -121,7 +121,8 @@ def run(writer: Writer, more: Mapping[str, object] = EMPTY) -> Evaluate:
     source = f"def make({arguments}):\n def predicate(properties):\n{body}\n return predicate\n"
     namespace = {**GLOBALS, **more}
     exec(compile(source, "<expression>", "exec"), namespace)
-    make = cast(Callable[..., Evaluate], namespace["make"])
+    # Taken out of its own names: what holds itself is gone only when somebody looks for cycles.
+    make = cast(Callable[..., Evaluate], namespace.pop("make"))
     return make(*writer.constants.values())
 
 

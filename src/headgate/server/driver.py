@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headgate.core.commands import Command
 from headgate.core.model.limits import Limits
+from headgate.core.reader_commands import Block
 from headgate.core.shard import Shard
 from headgate.core.turn.inbox import Inbox
 from headgate.core.turn.store_requests import Batch, Breath, TurnOutcome
@@ -65,7 +66,7 @@ class TurnDriver:
         """Parts of turns that came to an end: an answer of the store, a breath, a whole turn."""
         self._steps_seen = 0
 
-    def submit(self, commands: Sequence[Command]) -> None:
+    def submit(self, commands: Sequence[Command | Block]) -> None:
         """Put a session's commands in line, all of them or, beyond a limit, none."""
         self._inbox.submit(commands)
         self._arrived.set()

@@ -24,6 +24,7 @@ from headgate.core.facts import Fact
 from headgate.core.model.fact_kind import FACT_KINDS
 from headgate.core.model.ids import QueueId
 from headgate.core.model.tally import name_of
+from headgate.core.model.value import EMPTY
 
 LEVELS: Mapping[type[Fact], int] = {
     kind: logging.getLevelNamesMapping()[known.log.upper()]
@@ -34,6 +35,11 @@ LEVELS: Mapping[type[Fact], int] = {
 
 NO_DRIFT = ("none", "unknown")
 """The service and the router agree, or the service did not say what it expects."""
+
+NAME_PARTS = ("peer", "called")
+"""Of a session; its name is made of these."""
+MAY_BE_EMPTY = (*NAME_PARTS, "agent", "user")
+"""Fields that are left out where nothing is known."""
 
 ID_BYTES = 4
 TEXT_CHARS = 64
@@ -77,7 +83,16 @@ class FactLog:
         count = self._lines.get(kind, 0) + 1
         self._lines[kind] = count
         if count <= self.lines_per_second:
-            logger.log(level, kind.__name__, extra={"fields": fields_of(fact)})
+            logger.log(level, kind.__name__, extra={"fields": _line_fields(fact)})
+
+
+def _line_fields(fact: Fact) -> dict[str, object]:
+    """Without what the name of a session has already."""
+    entries = fields_of(fact)
+    if "name" in entries:
+        for part in NAME_PARTS:
+            entries.pop(part, None)
+    return entries
 
 
 def fields_of(fact: Fact) -> dict[str, object]:
@@ -86,7 +101,7 @@ def fields_of(fact: Fact) -> dict[str, object]:
     for item in fields(fact):
         value = getattr(fact, item.name)
         match value:
-            case _ if item.name == "at":
+            case _ if item.name == "at" or (not value and item.name in MAY_BE_EMPTY):
                 continue
             case bytes() if item.name == "queue":
                 entries[item.name] = _queue(value)
@@ -117,9 +132,11 @@ def _queue(queue: bytes) -> str:
 class Formatter(logging.Formatter):
     """One record, one line, whatever is in it."""
 
-    def __init__(self, as_json: bool) -> None:
+    def __init__(self, as_json: bool, marks: Mapping[str, object] = EMPTY) -> None:
         super().__init__()
         self.as_json = as_json
+        self.marks = marks
+        """What every line says besides."""
 
     def format(self, record: logging.LogRecord) -> str:
         entries: dict[str, object] = {
@@ -127,6 +144,7 @@ class Formatter(logging.Formatter):
             "level": record.levelname.lower(),
             "event": record.getMessage(),
             **getattr(record, "fields", {}),
+            **self.marks,
         }
         if record.name != logger.name:
             entries["logger"] = record.name
@@ -146,10 +164,16 @@ def _plain(value: object, also: str = "") -> str:
     return text if harmless else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
-def set_up(level: str, form: str, stream: IO[str] | None = None) -> None:
+def set_up(
+    level: str,
+    form: str,
+    stream: IO[str] | None = None,
+    marks: Mapping[str, object] = EMPTY,
+) -> None:
     """Send every log line of the process to standard error, once, in one form."""
     target = sys.stderr if stream is None else stream
     handler = logging.StreamHandler(target)
-    handler.setFormatter(Formatter(form == "json" or (form == "auto" and not target.isatty())))
+    as_json = form == "json" or (form == "auto" and not target.isatty())
+    handler.setFormatter(Formatter(as_json, marks))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logger.setLevel(level.upper())

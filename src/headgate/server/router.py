@@ -14,13 +14,17 @@ from headgate.core.broker import Broker
 from headgate.core.commands import (
     Command,
     Disconnect,
+    Drained,
     Expire,
     ExpireUnopened,
+    Notify,
     Reconfigure,
     RemoveUnused,
     Sealed,
     Tick,
 )
+from headgate.core.delivery.mailbox import Mailbox
+from headgate.core.delivery.sessions import Session
 from headgate.core.effects import Effect
 from headgate.core.facts import (
     ChannelCounted,
@@ -38,6 +42,7 @@ from headgate.core.model.ids import MessageId, QueueId, Seq, SessionId
 from headgate.core.model.limits import Limits
 from headgate.core.model.message import Message, Properties, check
 from headgate.core.model.queue_uri import parse_uri
+from headgate.core.reader_commands import Block
 from headgate.core.shared.explain import Explanation, explain
 from headgate.core.turn.handouts import handouts
 from headgate.core.turn.slices import Slices, at_once, parts
@@ -50,17 +55,12 @@ from headgate.server.clock import Clock
 from headgate.server.driver import TurnDriver
 from headgate.server.mode_check import check_modes
 from headgate.server.ownership_watch import OwnershipWatch
+from headgate.server.router_port import NOBODY, Outlet
 from headgate.server.store_health import StoreHealth
 from headgate.store.base import OwnedStore, Store
 from headgate.store.ownership import Ownership
 
 log = logging.getLogger(__name__)
-
-NOBODY = SessionId(0)
-"""Stands in a fact for a session that did not come to be."""
-
-Outlet = Callable[[Sequence[Effect]], None]
-"""Where a session's effects go."""
 
 TICK_SECONDS = 1.0
 EXPIRE_TICKS = 60
@@ -107,8 +107,8 @@ class Router:
     """The core in a process: takes commands of sessions, has turns driven, hands out their
     effects.
 
-    `serve` opens one, and the listeners of the wires attach their sessions to it. It knows no wire:
-    a session is a name and somewhere to put effects.
+    `serve` opens one, and the listeners of the wires attach their sessions to it; they see it as a
+    `RouterPort`. It knows no wire: a session is a name and somewhere to put effects.
     """
 
     def __init__(
@@ -296,10 +296,14 @@ class Router:
         self.announce([fact])
         return session.id
 
-    def submit(self, session: SessionId, commands: Sequence[Command]) -> None:
+    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
         """Put a session's commands in line for the next turn."""
         with self.recording_limits(session):
             self.turns.submit(commands)
+
+    def submit_again(self, commands: Sequence[Command]) -> None:
+        """The same for commands that there was no room for before, which is known."""
+        self.turns.submit(commands)
 
     def disconnect(self, session: SessionId, reason: str, *, lost: bool = True) -> None:
         fact = self.broker.close_session(session, reason, self.clock())
@@ -324,6 +328,34 @@ class Router:
         broker = self.broker
         if broker.waiting:
             self._hand_out(broker.relieved(session))
+
+    def drained(self, session: SessionId) -> None:
+        """A session has room again: have those queues looked at that waited for it, if any did."""
+        state = self.broker.shard.session_states.find(session)
+        if state is not None and (state.waiting or state.sweep is not None or state.opened):
+            self.turns.insist([Drained(session)])
+
+    # What wires ask.
+
+    def session(self, session: SessionId) -> Session | None:
+        return self.broker.sessions.get(session)
+
+    def stuck(self) -> list[tuple[SessionId, Mailbox]]:
+        """The sessions whose socket took less than it was given, as of now."""
+        return list(self.broker.budget.stuck.items())
+
+    def domain(self, name: str) -> Domain | None:
+        return self.broker.shard.domains.get(name)
+
+    def is_subscribed(self, session: SessionId) -> bool:
+        """Whether a session subscribes to a queue, watches one, or is of a service."""
+        state = self.broker.shard.session_states.find(session)
+        return state is not None and bool(state.queues or state.watched or state.membership)
+
+    def notify(self) -> None:
+        """Have notices sent that notifiers wait for, if there are any."""
+        if self.broker.shard.exclusive.notifiers.has_news:
+            self.turns.insist([Notify()])
 
     def reconfigure(self, domains: Mapping[str, Domain]) -> None:
         """Give domains new settings. One that is no longer named keeps what it had."""
@@ -419,6 +451,13 @@ class Router:
             except Exception:
                 log.exception("facts were not taken by somebody who watches")
 
+    def count_channels(self, counted: Sequence[ChannelCounted]) -> None:
+        """So much was published on these channels."""
+        if self.journal is not None:
+            self.broker.shard.record(counted)
+        for watcher in self._channel_watchers:
+            watcher(counted)
+
     async def _tick(self) -> None:
         for number in count():
             if number % EXPIRE_TICKS == 0:
@@ -429,10 +468,6 @@ class Router:
     def _pass_time(self) -> None:
         shard = self.broker.shard
         self.relieve()  # a net: everybody who may go on was woken when that came about
-        counted = self.broker.channels.counted(self.clock())
-        if self.journal is not None:
-            shard.record(counted)
-        for watcher in self._channel_watchers:
-            watcher(counted)
+        self.count_channels(self.broker.channels.counted(self.clock()))
         if shard.shared.queues or shard.shared.sinks.records or self.journal is not None:
             self.turns.insist([Tick()])

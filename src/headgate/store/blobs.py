@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, ServiceId
-from headgate.core.model.message import NO_PROPERTIES, Declared, Known, Properties
+from headgate.core.model.message import NO_PROPERTIES, Declared, Fields, Known, Properties
 from headgate.core.model.parties import Link, Notifier, Parties, Purpose
 
 DAMAGED = (ValueError, TypeError, msgspec.MsgspecError)
@@ -25,6 +25,9 @@ _decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
 
 _decode_known = msgspec.msgpack.Decoder(dict[MessageId, float]).decode
 
+BODY = b"\0"
+"""Stands between the types of properties and the name of the body; no type has this number."""
+
 encode_apps = msgspec.json.Encoder().encode
 
 
@@ -34,9 +37,12 @@ def decode_apps(encoded: bytes | str | None) -> tuple[AppId, ...]:
 
 
 def encode_properties(properties: Properties) -> bytes:
-    """A map; or a map and the types that were declared for its values."""
-    if not properties:  # the usual case
+    """A map; or a map and the types that were declared for its values, and after these the name of
+    the body, if it has one."""
+    if not properties and type(properties) is not Fields:  # the usual case
         return b""
+    if isinstance(properties, Fields):
+        return _encode((properties, properties.types + BODY + properties.body.encode()))
     if isinstance(properties, Declared):
         return _encode((properties, properties.types))
     return _encode(dict(properties))  # msgspec does not know every Mapping
@@ -49,7 +55,10 @@ def decode_properties(encoded: bytes) -> Properties:
     if isinstance(found, dict):
         return found
     values, types = found
-    if len(values) != len(types):
+    count = len(values)
+    if types[count : count + 1] == BODY:
+        return Fields(values, types[:count], types[count + 1 :].decode())
+    if count != len(types):
         raise ValueError("as many types as values")
     return Declared(values, types)
 

@@ -18,6 +18,7 @@ CACHES = frozenset(
         "chores",
         "_deadlines",
         "_index",
+        "latest",
         "statistics",
         "numbers",
         "_numbers",

@@ -26,7 +26,9 @@ def test_everybody_who_takes_facts_takes_it_as_it_says(kind: type[f.Fact]) -> No
     known, names = FACT_KINDS[kind], {field.name for field in fields(kind)}
     assert ENCODERS[kind][0] is known.is_rare
     assert (kind in LEVELS) is (known.log is not None)
-    assert COUNTED_PER_QUEUE.get(kind) == known.per_queue
+    name, has_app = COUNTED_PER_QUEUE.get(kind, (None, False))
+    assert name == known.per_queue
+    assert has_app == (name is not None and "app" in names)
     assert known.per_queue is None or "queue" in names
     assert known.counters
     assert kind in COUNTED or kind in Metrics().handlers

@@ -29,11 +29,11 @@ from headgate.core.shared.explain import (
     Explanation,
     State,
     explain,
-    missing_property,
 )
 from headgate.core.turn.slices import GLANCES, at_once
 from headgate.errors import QuotaReached
 from headgate.expr.predicate import Failure, compile_expression
+from headgate.expr.undecided import missing_property
 from headgate.testing.picture import differences, snapshot
 from tests.support.shared_queues import (
     BROADCAST,
@@ -352,7 +352,7 @@ def test_what_shuts_a_subscription_is_told() -> None:
     fill(shop, stuck.session)
     for x, consumer, state, why in (
         (1, paused, State.PAUSED, "its window is 0"),
-        (2, full, State.FULL, "its window is full: 15 of 12 bytes"),
+        (2, full, State.FULL, "its window is full: 15 B of 12 B"),
         (3, low, State.FULL, "its window was full, and is not down to four fifths"),
         (4, stuck, State.HELD, "its mailbox has no room"),
     ):
@@ -421,6 +421,9 @@ def test_an_app_that_the_domain_does_not_have_is_told_of() -> None:
         AppOutcome.UNKNOWN,
         (),
     )
+    assert stranger.reason == (
+        f"{FANOUT.name} has no app stranger, so nothing comes; its apps are {FANOUT.known_apps()}"
+    )
 
 
 def test_a_broadcast_reaches_each_session_once() -> None:
@@ -449,7 +452,7 @@ def test_a_full_queue_refuses_what_an_app_wants() -> None:
     """BMQ-82, BMQ-85: what nobody wants needs no room."""
     shop = Shop(replace(PRIORITY, max_messages=1, filters=for_all("x == 1")))
     shop.post(x=1)
-    assert ask(shop, x=1).refused == "the queue holds its limit of 1 messages"
+    assert ask(shop, x=1).refused == "the queue holds its limit of 1 message"
     assert ask(shop, x=2).refused is None
 
 

@@ -182,6 +182,9 @@ def test_errors_are_told_by_kind_of_the_messages_that_were_sampled() -> None:
     once = nothing | {"sampled": 1}
     assert undecided(shop, "x == 1") == once
     assert undecided(shop, "y == 1") == once | {"name": 1}
+    assert rows(shop)["x == 1"]["reason"] == ""
+    assert rows(shop)["y == 1"]["reason"] == "NAME: the message lacks y"
+    assert rows(shop)["s > 1"]["reason"].startswith("TYPE: a value is of a type")
     assert undecided(shop, "s > 1") == once | {"type": 1}
     assert undecided(shop, "1 / x == 1") == once | {"arithmetic": 1}
     shop.post(x=1, y=1, s=0)

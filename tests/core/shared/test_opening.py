@@ -55,7 +55,7 @@ def test_an_unregistered_app_opens_receives_nothing_and_holds_nothing() -> None:
     foo = shop.consumer(app="foo")
     new = shop.consumer(app="new")
     [alarm] = shop.rig.take_facts(AppUnknown)
-    assert (alarm.app, alarm.session) == ("new", new.session)
+    assert (alarm.app, alarm.session, alarm.known) == ("new", new.session, "foo")
     shop.post_many(2)
     foo.confirm(1, 2)
     assert new.got() == []

@@ -56,21 +56,13 @@ def test_steps_are_taken_back_last_first_and_once() -> None:
     assert called == [2, 1]
 
 
-def test_what_is_kept_comes_back_as_it_was_at_first() -> None:
-    """However often it changes, and whatever else is taken back with it."""
-    thing, undo = Thing(), Undo()
-    undo.assign(thing, "b", 7)
-    undo.keep(thing, ("a", "b"))
-    thing.a += 1
-    undo.keep(thing, ("a", "b"))
-    thing.a, thing.b = 5, 6
+def test_a_dictionary_in_order_is_in_order_again() -> None:
+    undo, found = Undo(), {1: "a", 2: "b", 3: "c"}
+    for key in (2, 1):
+        undo.sort_after(found)
+        undo.pop(found, key)
     undo.take_back()
-    assert (thing.a, thing.b) == (1, 2)
-
-
-class Thing:
-    def __init__(self) -> None:
-        self.a, self.b = 1, 2
+    assert list(found) == [1, 2, 3]
 
 
 def test_what_has_happened_is_let_go_of_some_at_a_time() -> None:

@@ -123,6 +123,7 @@ def test_what_matches_is_sent_once_and_only_what_is_new_the_next_time(
 
 
 def test_each_window_is_sent_whichever_comes_first(spark: SparkSession, house: House) -> None:
+    """D2: the second window sent nothing."""
     house.post("past", 1, 2)
     middle = house.posted_at + 0.001
     time.sleep(0.01)
@@ -163,7 +164,8 @@ def interrupt(query: StreamingQuery, tally: Tally) -> None:
 def test_what_the_router_finds_too_large_is_sent_in_smaller_batches(
     spark: SparkSession, house: House
 ) -> None:
-    """The bounds of the replay are wrong for this router, which takes 20 messages at once."""
+    """D3: it was repeated for ever. The bounds of the replay are wrong for this router, which takes
+    20 messages at once."""
     house.post("past", *range(18))
     house.post("past", *range(18, 36))
     assert house.replay(spark, Wanted("past", QUEUE)) == Sent(Found(36, 0, 0), 36)

@@ -497,6 +497,7 @@ def bodies(*sizes: int) -> list[Given | None]:
 def test_no_more_bytes_are_in_memory_than_the_bound_however_few_they_are_in_a_file(
     tmp_path: Path,
 ) -> None:
+    """D4: bodies that compress well killed the driver."""
     sizes = [BATCH_BYTES // 8] * 40 + [10] * 100 + [2 * BATCH_BYTES] * 2
     path = write_segment(tmp_path / "j", 1, bodies(*sizes))
     assert path.stat().st_size < BATCH_BYTES // 100

@@ -141,6 +141,7 @@ def test_rows_are_there_from_their_manifest_on(spark: SparkSession, tmp_path: Pa
 def test_rows_are_there_where_spark_marks_no_folder_as_done(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    """D9: the tables were empty."""
     archive, mark = Archive(str(tmp_path)), "mapreduce.fileoutputcommitter.marksuccessfuljobs"
     spark.conf.set(mark, "false")
     try:

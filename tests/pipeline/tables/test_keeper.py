@@ -87,7 +87,7 @@ def _number(path: Path) -> int:
 
 
 def test_of_two_pipelines_at_one_batch_one_counts(spark: SparkSession, tmp_path: Path) -> None:
-    """Both were started where a driver had died in batch 0."""
+    """D1: two runs doubled rows. Both were started where a driver had died in batch 0."""
     facts, root = frame(spark, FACTS), str(tmp_path / "tables")
     with ThreadPoolExecutor(2) as pool:
         attempts = [pool.submit(Keeper(root), facts, 0) for _ in range(2)]
@@ -144,6 +144,7 @@ def test_tables_whose_checkpoint_is_gone_go_on_where_they_were(
 
 
 def test_a_checkpoint_that_was_half_deleted_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """D7: facts were in the tables twice."""
     write_journal(tmp_path / "journal", FACTS[:50], per_segment=50)
     catch_up(spark, tmp_path)
     for kind in ("offsets", "commits"):
@@ -168,6 +169,7 @@ def test_a_garbled_checkpoint_is_refused_and_can_be_removed(
 
 
 def test_another_journal_is_not_taken_for_the_same(spark: SparkSession, tmp_path: Path) -> None:
+    """D6: its first facts were skipped without a word."""
     write_journal(tmp_path / "journal", FACTS[:50], per_segment=50, identity="one")
     write_journal(tmp_path / "other", FACTS[:150], per_segment=50, identity="other")
     catch_up(spark, tmp_path)

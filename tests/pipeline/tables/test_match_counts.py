@@ -163,6 +163,7 @@ def test_spark_and_the_routers_own_evaluator_count_the_same(
 def test_properties_are_converted_once_for_a_message_however_many_expressions_ask(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """D5: they were converted for each pair."""
     converted: list[object] = []
 
     def counted(properties: Any) -> Any:  # noqa: ANN401

@@ -12,6 +12,7 @@ from headgate.core.model.ids import MessageId, QueueId
 from headgate.errors import PipelineError
 from headgate.pipeline.tables.archive import Archive
 from headgate.pipeline.tables.keeper import Keeper
+from headgate.pipeline.tables.manifests import Batch
 from headgate.pipeline.tables.reading import name_together, roots_of
 from headgate.pipeline.tables.tables import TABLES
 from tests.support.spark_frames import frame
@@ -43,3 +44,16 @@ def test_a_place_that_has_no_tables_is_told(tmp_path: Path) -> None:
     for given in (("east",), ("=x",), (f"east={root}", f"east={root}")):
         with pytest.raises(PipelineError, match="--from"):
             roots_of(given)
+
+
+def test_tables_of_one_journal_are_not_taken_for_those_of_two_routers(tmp_path: Path) -> None:
+    def of(name: str, journal: str) -> str:
+        root = str(tmp_path / name)
+        Archive(root).commit({}, batch=Batch(0, "q", journal, 0, 1, 1, 1.0, 1.0, 1.0))
+        return f"{name}={root}"
+
+    east, west, copy = of("east", "one"), of("west", "two"), of("copy", "one")
+    older, oldest = of("older", ""), of("oldest", "")
+    assert len(roots_of((east, west, older, oldest))) == 4
+    with pytest.raises(PipelineError, match="east and copy are tables of one journal, one: name"):
+        roots_of((east, west, copy))

@@ -52,6 +52,7 @@ def damaged(spark: SparkSession, root: Path) -> Path:
 def test_what_could_not_be_read_comes_back(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """D8: the stream had gone past it for ever."""
     root, third = damaged(spark, tmp_path / "damaged"), len(FACTS) // 3
     whole = tmp_path / "whole"
     write_journal(whole / "journal", FACTS[: 3 * third], per_segment=1000)

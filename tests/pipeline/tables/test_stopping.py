@@ -26,6 +26,7 @@ def test_those_at_work_are_to_end_and_those_that_start_later_are_not(tmp_path: P
 
 
 def test_a_query_that_nobody_watches_does_no_more_batches(tmp_path: Path) -> None:
+    """D11: a killed client of Spark Connect leaves one."""
     facts: Any = SimpleNamespace(sparkSession=None)
     stopping.ask(Storage(str(tmp_path)))
     with pytest.raises(stopping.Stopped, match="by `headgate pipeline stop`"):

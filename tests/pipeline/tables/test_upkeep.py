@@ -171,6 +171,7 @@ def wanting(at: float, session: int, expression: str) -> list[Fact]:
 def test_days_that_are_too_old_go_and_what_still_lasts_stays(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    """D13: what lasts went with its first day."""
     archive = Archive(str(tmp_path), clock=lambda: NOW)
     old: list[Fact] = [
         f.RouterStarted(NOW - 10 * 86_400, ""),

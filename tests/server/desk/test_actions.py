@@ -72,6 +72,19 @@ def test_without_an_operators_token_there_are_no_actions(tmp_path: Path) -> None
         served.process.wait()
 
 
+def test_an_audit_is_confirmed_by_its_name_and_a_fact_before_it_begins(busy: Busy) -> None:
+    assert busy.look.get("audit")["state"] == "never"
+    assert busy.look.post("audit", {"confirm": "audit"}, 403)["code"] == "not_operator"
+    assert busy.operator.post("audit", {"confirm": "all"}, 409)["code"] == "not_confirmed"
+    assert busy.operator.post("audit", {"dry_run": True})["outcome"] == "would be done"
+    assert busy.look.get("audit")["state"] == "never"
+    done = busy.operator.post("audit", {"confirm": "audit", "reason": "monthly"})
+    assert (done["outcome"], done["count"]) == ("started", 0)
+    audits = [outcome for action, outcome in acts(busy) if action == "audit"]
+    assert audits[:2] == ["begun", "started"]
+    assert busy.look.get("audit")["state"] in ("running", "done", "failed")
+
+
 def test_a_session_is_closed_by_its_name(busy: Busy) -> None:
     with busy.redis("CLIENT SETNAME stuck") as client:
         [row] = busy.look.get("sessions?q=stuck")["rows"]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from headgate.server.desk.asking import Pace, shown, shown_bytes, shown_value
+from headgate.server.desk.asking import shown, shown_bytes, shown_value
 
 
 def test_what_peers_chose_is_cut_and_has_no_control_characters() -> None:
@@ -9,14 +9,3 @@ def test_what_peers_chose_is_cut_and_has_no_control_characters() -> None:
     assert shown("x" * 201) == "x" * 200 + "…"
     assert shown_bytes(b"\xff" + b"x" * 10_000, 3) == "\ufffdxx…"
     assert [shown_value(v) for v in (True, 7, b"\x01")] == [True, 7, {"hex": "01"}]
-
-
-def test_so_many_a_second_and_no_more() -> None:
-    now = 0.0
-    pace = Pace(2, lambda: now)
-    now = 5.0
-    assert [pace.take() for _ in range(3)] == [True, True, False]
-    now = 5.9
-    assert not pace.take()
-    now = 6.0
-    assert pace.take()

@@ -5,6 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from headgate.core.model.sizes import in_bytes
+from headgate.server.certificates import CertificateEnd
 from headgate.server.desk.answers import AppRow, DomainRow, Point, SessionRow
 from headgate.server.desk.attention import (
     Attention,
@@ -12,10 +14,10 @@ from headgate.server.desk.attention import (
     Happened,
     Moment,
     UndecidedGroup,
-    findings,
-    in_bytes,
-    in_words,
+    UnknownApp,
 )
+from headgate.server.desk.findings import findings
+from headgate.server.desk.words import in_words, some, some_do
 
 CALM = Moment(100.0, Point(), [], [], [], has_journal=True)
 SLOW = SessionRow(
@@ -70,8 +72,25 @@ FULL = DomainRow(
     domain_max_messages=7,
     domain_max_bytes=None,
 )
-UNDECIDED = UndecidedGroup("bmq://orders/q", "orders", "shipping", "kind == EXPRESS", 1.0, "NAME")
-FINDING = Finding("warning", "kind", "key", "title", "text", "/", "headgate top")
+UNDECIDED = UndecidedGroup(
+    "bmq://orders/q",
+    "orders",
+    "shipping",
+    "kind == EXPRESS",
+    1.0,
+    "NAME: the message lacks EXPRESS",
+)
+UNKNOWN = UnknownApp(
+    "bmq://orders/q",
+    "nope",
+    7,
+    "packer",
+    1,
+    "orders has no app nope, so nothing comes; its apps are shipping, billing",
+    3.0,
+)
+FINDING = Finding("warning", "kind", "key", "it is", "text", "/", "headgate top", "it was")
+DAY = 86_400.0
 
 
 def test_a_sentence_comes_after_five_seconds_and_stays_for_fifteen() -> None:
@@ -80,6 +99,23 @@ def test_a_sentence_comes_after_five_seconds_and_stays_for_fifteen() -> None:
     assert shown == [False, False, True, True]
     shown = [bool(attention.sentences([], at)) for at in (7.0, 21.0, 21.1)]
     assert shown == [True, True, False]
+
+
+def test_what_is_over_is_told_as_what_was_and_after_all_that_holds() -> None:
+    attention = Attention()
+    worse = replace(FINDING, key="worse", level="error", since=-60.0)
+    attention.sentences([FINDING, worse], 0.0)
+    present = attention.sentences([FINDING, worse], 6.0)
+    assert [(s.key, s.title, s.ended) for s in present] == [
+        ("worse", "it is", None),
+        ("key", "it is", None),
+    ]
+    held, over = attention.sentences([FINDING], 8.0)
+    assert (held.key, held.title, held.text, held.ended) == ("key", "it is", "text", None)
+    assert (over.key, over.title, over.ended) == ("worse", "it was", 6.0)
+    assert over.text == "over now; it lasted 66 s"
+    back, _ = attention.sentences([FINDING, worse], 9.0)
+    assert (back.key, back.title, back.ended) == ("worse", "it is", None)
 
 
 def test_errors_come_first_and_then_what_began_first() -> None:
@@ -117,7 +153,7 @@ def test_many_conditions_are_not_many_sentences() -> None:
         (
             replace(CALM, apps=[APP]),
             "orders/incoming · billing falls behind",
-            "659 wait, +6/s; 1 of 1 subscriptions have a full window",
+            "659 wait, +6/s; 1 of 1 subscription has a full window",
         ),
         (
             replace(CALM, apps=[msgspec.structs.replace(APP, in_line=0, waiting=0, aside=437)]),
@@ -167,8 +203,47 @@ def test_many_conditions_are_not_many_sentences() -> None:
         (
             replace(CALM, undecided=[UNDECIDED]),
             "kind == EXPRESS cannot be decided",
-            "orders/q · shipping: NAME for 100% of the messages, and never true; kind and EXPRESS"
-            ' are both property names; quotes make a text: kind == "EXPRESS"',
+            "orders/q · shipping: NAME: the message lacks EXPRESS, in 100% of the messages, and it"
+            " is never true; kind and EXPRESS are both property names; quotes make a text: kind"
+            ' == "EXPRESS"',
+        ),
+        (
+            replace(CALM, unknown=[UNKNOWN]),
+            "packer reads an app that is not there",
+            "orders/q?id=nope: orders has no app nope, so nothing comes; its apps are shipping,"
+            " billing. Correct the id, or add the app to the domain and reload",
+        ),
+        (
+            replace(CALM, unknown=[replace(UNKNOWN, consumers=3, name="")]),
+            "session 7 and 2 more read an app that is not there",
+            "orders/q?id=nope: orders has no app nope, so nothing comes; its apps are shipping,"
+            " billing. Correct the id, or add the app to the domain and reload",
+        ),
+        (
+            replace(CALM, certificates=[CertificateEnd("listen.resp", "/c.crt", 12.4 * DAY)]),
+            "The certificate of listen.resp ends in 12 days",
+            "/c.crt: clients will refuse it then; put a new one in its place and reload",
+        ),
+        (
+            replace(CALM, certificates=[CertificateEnd("listen.resp", "/c.crt", -1.0)]),
+            "The certificate of listen.resp has ended",
+            "/c.crt: clients refuse it; put a new one in its place and reload",
+        ),
+        (
+            replace(CALM, expiry_late=1200.0, expiry_queues=1),
+            "Old messages are removed late",
+            "lately up to 20 min after their time; 1 queue has more of them, and nothing else of"
+            " it is delivered",
+        ),
+        (
+            replace(CALM, apps=[msgspec.structs.replace(APP, in_line=0, waiting=0, aside=1)]),
+            "1 message matches nobody",
+            "orders/incoming · billing: no subscription is true for it",
+        ),
+        (
+            replace(CALM, happened={"x": Happened("limit", "sessions", 1, 7.0)}),
+            "The limit sessions was reached",
+            "1 time in the last ten minutes",
         ),
         (
             replace(CALM, clock_ahead=-3600.0),
@@ -191,6 +266,7 @@ def test_many_conditions_are_not_many_sentences() -> None:
 def test_what_needs_attention_is_said(moment: Moment, title: str, text: str) -> None:
     [found] = findings(moment)
     assert (found.title, found.text) == (title, text)
+    assert found.past not in ("", found.text)
     assert found.command.startswith("headgate ")
     assert found.link.startswith("/")
 
@@ -210,4 +286,16 @@ def test_sizes_and_times_are_for_people() -> None:
         "5.0 MiB",
         "3.0 GiB",
     ]
-    assert [in_words(n) for n in (0.4, 119, 180, 7200)] == ["0 s", "119 s", "3 min", "2 h"]
+    assert [in_words(n) for n in (0.4, 119, 180, 7200, 3 * DAY)] == [
+        "0 s",
+        "119 s",
+        "3 min",
+        "2 h",
+        "3 days",
+    ]
+    assert [some(n, "message") for n in (0, 1, 1234)] == [
+        "0 messages",
+        "1 message",
+        "1,234 messages",
+    ]
+    assert [some_do(n, "fact", "is", "are") for n in (1, 2)] == ["1 fact is", "2 facts are"]

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from headgate.core import facts as f
 from headgate.core.model.ids import WHOLE, MessageId, QueueId, ServiceId, SessionId
-from headgate.server.desk.attention import HAPPENED
+from headgate.server.desk.answers import Point
+from headgate.server.desk.attention import Moment
+from headgate.server.desk.findings import findings
 from headgate.server.desk.lately import HANDSHAKES_MIN, KEPT_MAX, LATELY_SECONDS, Lately
 
 SERVICE = ServiceId(b"service-id-of-24-bytes..")
@@ -23,7 +25,8 @@ def test_what_happened_is_counted_and_forgotten_after_ten_minutes() -> None:
         "drift": (SERVICE[:8].hex(), 1, 3.0),
         "poisoned": ("bmq://orders/q", 1, 4.0),
     }
-    assert set(found) <= set(HAPPENED)
+    moment = Moment(5.0, Point(), [], [], [], has_journal=True, happened=lately.happened(5.0))
+    assert {each.kind for each in findings(moment)} == set(found)
     assert set(lately.happened(LATELY_SECONDS + 2.5)) == {
         f"drift {SERVICE[:8].hex()}",
         "poisoned bmq://orders/q",

@@ -149,8 +149,10 @@ async def test_an_expression_that_cannot_be_decided_is_found(router: Router) -> 
     await session.ask(Send, queue, message)
     [group] = router.broker.shard.shared.queues[queue].apps[""].groups
     group.stats.sampled, group.stats.failures[Failure.NAME] = 20, 19
+    group.stats.missing["EXPRESS"] = 19
     sampling.rows.behind(8)
     [found] = sampling.rows.undecided()
-    assert (found.expression, found.failure, found.share) == ("kind == EXPRESS", "NAME", 0.95)
+    assert (found.expression, found.share) == ("kind == EXPRESS", 0.95)
+    assert found.reason == "NAME: the message lacks EXPRESS"
     group.stats.matched = 1
     assert sampling.rows.undecided() == []

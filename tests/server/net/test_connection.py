@@ -49,6 +49,9 @@ class Watcher:
     def go_on(self) -> None:
         self.goes_on += 1
 
+    def let_go(self) -> None:
+        self.is_let_go = True
+
     def pressed(self, connection: Connection) -> None:
         self.pressures.append(connection.mailbox.pressure)
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+LOOK_SECONDS = 0.1
+"""Between two looks whether a batch is done. The next one may have begun meanwhile, and is then
+repeated by the next run."""
 
 
 @contextmanager
@@ -30,19 +33,35 @@ def follow(
     query: StreamingQuery,
     each_second: Callable[[], None],
     is_asked: Callable[[], bool] = lambda: False,
-) -> None:
-    """Wait until a query ends, and raise what ended it. A signal stops it, and so does whoever asks
-    for it; what is not committed is repeated by the next run."""
+) -> bool:
+    """Wait until a query ends, and raise what ended it; whether it ended by itself. A signal has it
+    end after the batch that is at work, a second one at once, and so does whoever asks for it. What
+    is not committed is repeated by the next run. Ctrl-C is also an interruption of the caller."""
     asked = False
     with heeding_signals() as heard:
         while query.isActive and not heard and not asked:
             query.awaitTermination(1)
             each_second()
             asked = is_asked()
+        before = _batches(query)
+        while len(heard) < 2 and _is_at_work(query) and _batches(query) == before:
+            query.awaitTermination(LOOK_SECONDS)  # type: ignore[arg-type]  # it takes parts, too
         query.stop()
-    if heard:
+    each_second()
+    if signal.SIGINT in heard:
         raise KeyboardInterrupt
-    if asked:
-        return
+    if heard or asked:
+        return False
     if error := query.exception():
         raise error
+    return True
+
+
+def _is_at_work(query: StreamingQuery) -> bool:
+    return query.isActive and bool(query.status["isTriggerActive"])
+
+
+def _batches(query: StreamingQuery) -> int:
+    """The last batch that is done; -1 if there is none."""
+    progress = query.lastProgress
+    return progress.batchId if progress is not None else -1

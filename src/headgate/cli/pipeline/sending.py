@@ -86,7 +86,8 @@ def _followed(query: StreamingQuery, tally: Tally) -> None:
             click.echo(f"sent {sent} messages so far", err=True)
             printed = sent
 
-    follow(query, go_on)
+    if not follow(query, go_on):
+        raise KeyboardInterrupt
 
 
 @click.command()

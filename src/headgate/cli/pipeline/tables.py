@@ -51,7 +51,11 @@ def run(
     metrics_at: str | None,
     queries: tuple[str, ...],
 ) -> None:
-    """Keep the tables up to date, until it is stopped."""
+    """Keep the tables up to date, until it is stopped.
+
+    SIGTERM, Ctrl-C and "pipeline stop" end it after the batch that is at work, a second signal at
+    once. The exit code is 0, or 130 after Ctrl-C or if it had to catch up and has not.
+    """
     session = spark()
     from headgate.pipeline.tables import keeper, lease, mirrors, stopping, upkeep
     from headgate.pipeline.tables.archive import Archive
@@ -78,7 +82,10 @@ def run(
                 else upkeep.beside(session, archive, keep_days, failed=metrics.failed),
             ):
                 is_asked = partial(stopping.is_asked, archive.storage, started)
-                follow(query, printed.go_on, is_asked)
+                if not follow(query, printed.go_on, is_asked):
+                    if once:
+                        raise KeyboardInterrupt
+                    return
         if once:
             with suppress(lease.Held):  # somebody else does it
                 upkeep.tidy(session, archive, keep_days)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from itertools import chain, repeat
 from typing import NamedTuple, Protocol, TypeAlias
@@ -53,6 +53,44 @@ Named: TypeAlias = tuple[Kind, bytes, Roster[Form]]
 """A roster and the name it is found by."""
 
 
+class Elsewhere(NamedTuple):
+    """The other workers that hear a channel."""
+
+    links: tuple[SessionId, ...]
+    receivers: int
+    """Subscriptions of their sessions, exact and by pattern, as they told them."""
+    framing: Framing
+    """How each of them is told a message, once."""
+
+
+class PeerPort(Protocol):
+    """What channels ask about the sessions of other workers. A router of one process has none."""
+
+    def hearing(self, kind: Kind, channel: bytes) -> Elsewhere | None:
+        """The other workers that hear a channel."""
+        ...
+
+    def count(self, kind: Kind, name: bytes) -> int:
+        """Subscriptions of other workers' sessions to a name."""
+        ...
+
+    def names(self, kind: Kind) -> Collection[bytes]:
+        """The names that somebody elsewhere is subscribed to."""
+        ...
+
+    def blocking(self, kind: Kind, channel: bytes) -> Iterator[SessionId]:
+        """The sessions elsewhere that those who publish to a channel wait for."""
+        ...
+
+    def changed(self, session: SessionId, kind: Kind, names: Sequence[bytes]) -> None:
+        """A session of this worker was subscribed to names, or taken off them."""
+        ...
+
+    def line(self, link: SessionId) -> list[bytes]:
+        """Where the frames of a link are put together."""
+        ...
+
+
 class FrameGroup:
     """One form of a channel's messages, and who gets it."""
 
@@ -81,10 +119,21 @@ class Audience:
     """Who hears a channel, as long as the rosters it was made of are the present ones; and what
     it heard since that was last told."""
 
-    __slots__ = ("frame_groups", "moment", "published", "receivers", "rosters", "size")
+    __slots__ = (
+        "elsewhere",
+        "frame_groups",
+        "moment",
+        "published",
+        "receivers",
+        "rosters",
+        "size",
+    )
 
-    def __init__(self, rosters: Sequence[Named], channel: bytes) -> None:
+    def __init__(
+        self, rosters: Sequence[Named], channel: bytes, elsewhere: Elsewhere | None = None
+    ) -> None:
         self.rosters = rosters
+        self.elsewhere = elsewhere
         self.moment = 0
         """When it was last seen that they are."""
         self.published = 0
@@ -95,12 +144,25 @@ class Audience:
             # S002-28, RESP-39: subscriptions are counted, exact and by pattern.
             self.receivers = sum([len(roster) for _, _, roster in rosters])
             self.frame_groups = list(_frame_groups(rosters, channel))
+        if elsewhere is not None:
+            self.receivers += elsewhere.receivers
+            group = FrameGroup(elsewhere.framing, elsewhere.links)
+            self.frame_groups = [*self.frame_groups, group]
 
-    def is_of(self, rosters: Sequence[Named]) -> bool:
+    def is_of(self, rosters: Sequence[Named], elsewhere: Elsewhere | None = None) -> bool:
         """Whether these are the very moments it was made of."""
-        return len(rosters) == len(self.rosters) and all(
-            a[2] is b[2] and a[1] == b[1] for a, b in zip(rosters, self.rosters, strict=True)
+        return (
+            len(rosters) == len(self.rosters)
+            and all(
+                a[2] is b[2] and a[1] == b[1] for a, b in zip(rosters, self.rosters, strict=True)
+            )
+            and _is_same(elsewhere, self.elsewhere)
         )
+
+
+def _is_same(one: Elsewhere | None, other: Elsewhere | None) -> bool:
+    """Whether the same workers hear a channel as often. Their framing is the channel's."""
+    return (one and one[:2]) == (other and other[:2])
 
 
 def _frame_groups(rosters: Sequence[Named], channel: bytes) -> Iterator[FrameGroup]:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TypeAlias
 
-from headgate.core.channels.audience import Audience, Form, Kind, Named
+from headgate.core.channels.audience import Audience, Form, Kind, Named, PeerPort
 from headgate.core.channels.channel_counts import ChannelCounts
 from headgate.core.channels.pattern_index import PatternIndex
 from headgate.core.channels.publish_pass import Blob, Pass
@@ -78,6 +78,49 @@ class Channels:
         """Whether there is something to take."""
         self.tap: Tap | None = None
         """Told of everything that is published, while somebody looks."""
+        self._peers: PeerPort | None = None
+        """The other workers of the router, if there are any."""
+        self._known_here: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
+        """Those of this worker alone who hear a channel, for what another worker published."""
+
+    # Other workers.
+
+    def link_up(self, peers: PeerPort) -> None:
+        """From here on others hear what is published here, as these tell."""
+        self._peers = peers
+
+    def before_peers_change(self) -> None:
+        """What was published so far goes to the other workers that heard it then."""
+        self._before_change()
+
+    def deliver(self, kind: Kind, channel: bytes, bodies: Sequence[bytes]) -> None:
+        """Publish what another worker sent: to sessions here only, so that nothing goes round. It
+        was counted where it came from."""
+        known = self._known_here[kind]
+        audience = known.get(channel)
+        if audience is None or audience.moment != self._moment:
+            rosters = self._rosters(kind, channel, is_new=audience is None)
+            if audience is None or not audience.is_of(rosters):
+                if len(known) >= AUDIENCES:
+                    known.clear()
+                audience = known[channel] = Audience(rosters, channel)
+            audience.moment = self._moment
+        groups, this = audience.frame_groups, self._pass
+        runs = [bodies] if len(groups) == 1 else [(body,) for body in bodies]
+        for frame_group in groups:
+            if frame_group.heard_in != this.number:
+                frame_group.heard_in = this.number
+                this.frame_groups.append(frame_group)
+        size = 0
+        for run in runs:
+            for frame_group in groups:
+                frames = frame_group.framed(run)
+                size += len(frames)
+                this.log.append((frame_group, frames, len(run)))
+        if groups:
+            self._logged(len(groups) * len(bodies), size)
+            if self.tap is not None:
+                self.tap(channel, bodies)
 
     # Subscribing.
 
@@ -96,6 +139,8 @@ class Channels:
         if new:
             # S002-10: there is nothing of a session before it subscribes.
             self._by_session[session] = mine
+            if self._peers is not None:
+                self._peers.changed(session, kind, new)
         counts = []
         for name in names:
             held[name] = None
@@ -115,7 +160,10 @@ class Channels:
         held = mine.of(kind)
         wanted = list(held) if names is None else names
         registry = self._registries[kind]
-        registry.change(session, remove=[name for name in wanted if name in held])
+        gone = [name for name in wanted if name in held]
+        registry.change(session, remove=gone)
+        if self._peers is not None:
+            self._peers.changed(session, kind, gone)
         result: list[tuple[bytes | None, int]] = []
         for name in wanted:
             if name in held:
@@ -223,18 +271,31 @@ class Channels:
         return session in self._by_session
 
     def subscribers(self, kind: Kind, name: bytes) -> int:
+        """Sessions that are subscribed to a name, on whatever worker."""
+        count = self._registries[kind].count(name)
+        return count if self._peers is None else count + self._peers.count(kind, name)
+
+    def subscribers_here(self, kind: Kind, name: bytes) -> int:
+        """The same of this worker alone."""
         return self._registries[kind].count(name)
 
     def names(self, kind: Kind) -> Iterable[bytes]:
-        """The names that somebody is subscribed to."""
-        return iter(self._registries[kind])
+        """The names that somebody is subscribed to, on whatever worker."""
+        here = iter(self._registries[kind])
+        if self._peers is None:
+            return here
+        return iter(dict.fromkeys(chain(here, self._peers.names(kind))))
 
     def patterns_of(self, channel: bytes) -> tuple[bytes, ...]:
         """The patterns that match a channel."""
         return self._patterns.matching(channel, remember=False)
 
     def count(self, kind: Kind) -> int:
-        return len(self._registries[kind])
+        """Names that somebody is subscribed to, on whatever worker."""
+        registry = self._registries[kind]
+        if self._peers is None:
+            return len(registry)
+        return len(registry) + sum(not registry.count(name) for name in self._peers.names(kind))
 
     def blocker(self, kind: Kind, channel: bytes, budget: Budget) -> SessionId | None:
         """A session that hears this channel and for which its publishers have to wait."""
@@ -263,6 +324,8 @@ class Channels:
         known = self._known[kind].get(channel)
         if len(channel) > self._limits.name_bytes:
             return  # it cannot be published to
+        if self._peers is not None:
+            yield from self._hearing_elsewhere(self._peers, kind, channel, sessions)
         if known is None or known.moment != self._moment:
             named: Sequence[Named] = self._rosters(kind, channel)
         else:
@@ -277,6 +340,23 @@ class Channels:
         else:
             for roster in rosters:
                 yield from (session for session in roster if session in sessions)
+
+    def _hearing_elsewhere(
+        self, peers: PeerPort, kind: Kind, channel: bytes, sessions: Collection[SessionId]
+    ) -> Iterator[SessionId]:
+        """Of these, the links that hear a channel, and the sessions elsewhere that block it."""
+        elsewhere = peers.hearing(kind, channel)
+        if elsewhere is not None:
+            yield from (link for link in elsewhere.links if link in sessions)
+        yield from (session for session in peers.blocking(kind, channel) if session in sessions)
+
+    def heard_by(
+        self, kind: Kind, channel: bytes, session: SessionId
+    ) -> Iterator[tuple[Kind, bytes]]:
+        """The names by which a session of this worker hears a channel."""
+        for of, name, roster in self._rosters(kind, channel):
+            if session in roster:
+                yield of, name
 
     # Publishing.
 
@@ -419,13 +499,14 @@ class Channels:
         # Most new channels are not seen again before something changes, and until then they are
         # known here: the index need not remember their patterns as well.
         rosters = self._rosters(kind, channel, is_new=audience is None)
-        if audience is None or not audience.is_of(rosters):
+        elsewhere = None if self._peers is None else self._peers.hearing(kind, channel)
+        if audience is None or not audience.is_of(rosters, elsewhere):
             if audience is not None:
                 self._counts.add(channel, audience)
             elif len(known) >= AUDIENCES:
                 self._fold()
                 known.clear()
-            audience = known[channel] = Audience(rosters, channel)
+            audience = known[channel] = Audience(rosters, channel, elsewhere)
         audience.moment = self._moment
         return audience
 
@@ -452,7 +533,10 @@ class Channels:
                     self._counts.add(channel, audience)
 
     def _line(self, session: SessionId) -> list[bytes]:
-        mine = self._by_session[session]
+        mine = self._by_session.get(session)
+        if mine is None:
+            assert self._peers is not None, "who hears something is a session or a link"
+            return self._peers.line(session)
         if mine.line is None:
             mine.line = []
         return mine.line

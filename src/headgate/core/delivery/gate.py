@@ -26,23 +26,26 @@ class Gate(Generic[K]):
         self.outstanding: dict[K, tuple[int, float]] = {}
         """Size and time of each delivery that was not confirmed."""
         self.size = 0
-        self.full = False
+        # BMQ-46: a window of nothing pauses.
+        self.full = self._is_full()
         """Reached its window, and has not fallen back far enough since."""
         self.held = False
         """Shut for another reason: the session's mailbox has no room."""
 
     @property
     def is_open(self) -> bool:
-        return (
-            # BMQ-46: a window of nothing pauses.
-            not self.full and not self.held and self.window.messages > 0 and self.window.bytes != 0
-        )
+        return not (self.full or self.held)
 
     def admit(self, key: K, size: int, now: float) -> None:
         assert self.is_open, "admit() while the gate is shut"
         self.outstanding[key] = (size, now)
         self.size += size
         self.full = self._is_full()
+
+    def hold(self, key: K, size: int, at: float) -> None:
+        """Count a delivery that was made by another gate, and is this one's now."""
+        self.outstanding[key] = (size, at)
+        self.size += size
 
     def confirm(self, key: K) -> bool:
         """Whether the delivery was ours and is now done."""

@@ -163,8 +163,9 @@ class Mailbox:
     def has_room(self, more: int) -> bool:
         """Whether so many bytes more would leave it easy. When the budget is spent, only who
         took everything is given more: any number of sessions may be stuck."""
-        spent = self.budget.is_spent and self.bytes > 0
-        return not spent and self.pressure_with(more) is Pressure.EASY
+        if self.bytes + more > self.budget.mailbox_soft:
+            return False
+        return not (self.bytes > 0 and self.budget.is_spent)
 
     def offer(self, item: object, size: int, now: float, *, messages: int = 1) -> Pressure:
         """Put an item at the end of the line. It is charged before it can be taken. What has no

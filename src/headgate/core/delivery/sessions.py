@@ -57,6 +57,11 @@ class Session:
         """What facts and the log call it."""
         return " ".join(part for part in (self.peer, self.called) if part)
 
+    @property
+    def parts(self) -> tuple[str, str, str, str]:
+        """Who it is, part by part, in the order in which facts have it."""
+        return self.peer, self.called, self.agent, self.user
+
 
 class Sessions:
     """Sessions by number. One that ends is gone from here at once, so that nothing that was
@@ -65,11 +70,16 @@ class Sessions:
     def __init__(self) -> None:
         self._alive: dict[SessionId, Session] = {}
         self._last = 0
+        self._step = 1
         self.counts: Counter[str] = Counter()
         """How many there are of each wire."""
 
+    def spread(self, first: int, step: int) -> None:
+        """Number sessions from here on so that others who count can number theirs in between."""
+        self._last, self._step = first, step
+
     def next_id(self) -> SessionId:
-        self._last += 1
+        self._last += self._step
         return SessionId(self._last)
 
     def add(self, session: Session) -> None:

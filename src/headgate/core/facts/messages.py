@@ -171,6 +171,23 @@ class Returned:
 
 
 @fact(
+    FactCounter("messages_claimed", "Messages that a reader took over from another one."),
+    rare=False,
+    log=None,
+    per_queue="claimed",
+)
+class Claimed:
+    """A named consumer took a message over from another one. Its `session` is below zero, as it has
+    none of its own."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    session: SessionId
+
+
+@fact(
     FactCounter(
         "messages_poisoned", "Messages dropped for an app because sessions were lost with them."
     ),
@@ -227,6 +244,7 @@ MessageFact: TypeAlias = (
     | PutAside
     | Missed
     | Returned
+    | Claimed
     | Poisoned
     | Expired
     | Purged

@@ -74,6 +74,10 @@ class AppUnknown:
     queue: QueueId
     app: AppId
     session: SessionId
+    name: str = ""
+    """What the session is called."""
+    known: str = ""
+    """The apps that the domain has."""
 
 
 @fact(

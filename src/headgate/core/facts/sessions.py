@@ -35,6 +35,12 @@ class SessionClosed:
     wire: str
     name: str
     reason: str
+    peer: str = ""
+    """Its address, where the wire keeps it. The name is these two, for lines of a log."""
+    called: str = ""
+    """What it calls itself."""
+    agent: str = ""
+    user: str = ""
 
 
 @fact(
@@ -66,6 +72,12 @@ class SessionSlowed:
     session: SessionId
     name: str
     size: int
+    peer: str = ""
+    """Its address, where the wire keeps it. The name is these two, for lines of a log."""
+    called: str = ""
+    """What it calls itself."""
+    agent: str = ""
+    user: str = ""
 
 
 @fact(FactCounter("sessions_eased", "Slow sessions that caught up."), rare=True, log="info")
@@ -76,6 +88,12 @@ class SessionEased:
     session: SessionId
     name: str
     seconds: float
+    peer: str = ""
+    """Its address, where the wire keeps it. The name is these two, for lines of a log."""
+    called: str = ""
+    """What it calls itself."""
+    agent: str = ""
+    user: str = ""
 
 
 @fact(
@@ -102,6 +120,12 @@ class SessionEvicted:
     name: str
     reason: str
     size: int
+    peer: str = ""
+    """Its address, where the wire keeps it. The name is these two, for lines of a log."""
+    called: str = ""
+    """What it calls itself."""
+    agent: str = ""
+    user: str = ""
 
 
 @fact(

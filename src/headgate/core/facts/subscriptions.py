@@ -68,4 +68,20 @@ class Displaced:
     by: SessionId
 
 
-SubscriptionFact: TypeAlias = Subscribed | Interested | Unsubscribed | Displaced
+@fact(
+    FactCounter("readers_gone", "Named consumers whose messages went back in line."),
+    rare=True,
+    log="info",
+)
+class ReaderGone:
+    """A named consumer was dropped, or nobody spoke for it any more; so many messages that it held
+    are in line again. Its number is below zero, as it has no session of its own."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    session: SessionId
+    messages: int
+
+
+SubscriptionFact: TypeAlias = Subscribed | Interested | Unsubscribed | Displaced | ReaderGone

@@ -9,11 +9,15 @@ from typing import Any, Self
 from headgate.core.model.ids import WHOLE, AppId
 from headgate.core.model.limits import MiB
 from headgate.core.model.message import Properties
+from headgate.core.model.property_type import PropertyType
 from headgate.core.model.value import EMPTY, value
 from headgate.errors import NoRight
 from headgate.expr.predicate import Predicate
 
 DAY = 86_400.0
+
+APPS_NAMED = 20
+"""Of a domain's apps, where people are told which there are."""
 
 SMP_DOMAIN = "smp"
 """The domain of the queues of SimpleX clients, which is in no file: its settings are in [smp]."""
@@ -93,6 +97,30 @@ class Domain:
     creators: tuple[str, ...] | None = None
     """Those that may open a queue that is not there, which makes it."""
 
+    streams: tuple[str, ...] = ()
+    """Keys of Redis clients that are queues of the domain, as patterns."""
+    groups: str = "fixed"
+    """Where the groups of such a stream come from: fixed ones are the apps of the domain."""
+    group: str = "default"
+    """What the only group is called, in a domain without apps."""
+    consumer_grace: float | None = 30.0
+    """Seconds after its last connection is gone until what a named consumer holds goes to others;
+    None is never."""
+    body_field: str = ""
+    """The field of a stream that is the body of the message; empty to find it by rule."""
+    fields: Mapping[str, PropertyType] = EMPTY
+    """Types of fields of a stream. Others are integers, booleans or text by how they look."""
+
+    def app_of(self, group: str) -> AppId | None:
+        """The app that a group is; none if there is no such group."""
+        if self.mode is Mode.FANOUT:
+            return group if group in self.apps else None
+        return WHOLE if group == self.group else None
+
+    def group_of(self, app: AppId) -> str:
+        """The group that an app is."""
+        return app if self.mode is Mode.FANOUT else self.group
+
     @classmethod
     def exclusive(cls, name: str, **settings: Any) -> Self:  # noqa: ANN401
         """A domain whose queues have one subscriber each."""
@@ -123,6 +151,12 @@ class Domain:
         ):
             if is_asked and clients is not None and client not in clients:
                 raise NoRight(client, verb, self.name)
+
+    def known_apps(self) -> str:
+        """The apps by name, for people: some of them if they are many."""
+        names = [app for app in self.apps if app != WHOLE]
+        more = [f"and {len(names) - APPS_NAMED} more"] if len(names) > APPS_NAMED else []
+        return ", ".join([*names[:APPS_NAMED], *more])
 
     def wants(self, app: AppId, properties: Properties) -> bool:
         """Whether an app references a message with these properties.

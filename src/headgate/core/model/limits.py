@@ -42,6 +42,16 @@ class Limits:
     """So many messages a turn takes back from consumers that left, and closes queues for sessions
     that are gone; the rest is the next turn."""
 
+    pull_messages: int = 1000
+    """Messages of one queue that a reader is given at once, whatever it asks for."""
+
+    pull_bytes: int = 8 * MiB
+    """Bytes of one queue that a reader is given at once, about."""
+
+    readers_per_app: int = 10_000
+    """Names under which messages of one app are fetched. They are forgotten an hour after they were
+    last used."""
+
     inbox_commands: int = 65_536
     """Commands waiting for their turn in one shard. Above it a session is refused, since
     what the store cannot keep up with would otherwise pile up in memory."""

@@ -33,6 +33,17 @@ class Declared(dict[str, PropertyValue]):
         """One byte for each, in their order, as the wire has it that declared them."""
 
 
+class Fields(Declared):
+    """Properties that came with a body that has a name, as a field of a stream has."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, properties: Properties, types: bytes, body: str) -> None:
+        super().__init__(properties, types)
+        self.body = body
+        """What the body is called by those who know it as a field."""
+
+
 NOTIFY = "notify"
 """The property of a message whose notifier is to be told. Only the router sets it."""
 MARKER = "quota"
@@ -103,14 +114,14 @@ class MessageEntry:
 
 def properties_size(properties: Properties) -> int:
     """Bytes of names and values, text as UTF-8 and numbers as eight."""
-    size = 0
-    for name, item in properties.items():
-        size += len(name) if name.isascii() else len(name.encode())
-        if isinstance(item, str):
-            size += len(item) if item.isascii() else len(item.encode())
-        else:
-            size += len(item) if isinstance(item, bytes) else 8
-    return size
+    return sum(_property_size(name, item) for name, item in properties.items())
+
+
+def _property_size(name: str, item: PropertyValue) -> int:
+    size = len(name) if name.isascii() else len(name.encode())
+    if isinstance(item, str):
+        return size + (len(item) if item.isascii() else len(item.encode()))
+    return size + (len(item) if isinstance(item, bytes) else 8)
 
 
 def check(message: Message, limits: Limits) -> int:
@@ -122,11 +133,14 @@ def check(message: Message, limits: Limits) -> int:
         return size
     if len(message.properties) > limits.message_properties:
         raise LimitReached("message_properties", limits.message_properties)
+    more = 0
     for name, item in message.properties.items():
         is_plain = type(item) is str and item.isascii() and name.isascii()
-        if not (is_plain and 0 < len(name) <= NAME_BYTES_MAX):
+        if is_plain and 0 < len(name) <= NAME_BYTES_MAX:
+            more += len(name) + len(item)  # type: ignore[arg-type]  # what is plain is text
+        else:
             _check_property(name, item)
-    more = properties_size(message.properties)
+            more += _property_size(name, item)
     if more > limits.properties_bytes:
         raise LimitReached("properties_bytes", limits.properties_bytes)
     return size + more

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headgate.core.commands import Send
 from headgate.core.effects import Receipt
 from headgate.core.facts import Accepted, AutoConfirmed, Repeated
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import AppId
 from headgate.core.model.message import Message, MessageEntry, Properties, Stored, check
+from headgate.core.reader_commands import Add
 from headgate.core.shared.context import SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
@@ -47,7 +50,16 @@ class Accepting:
         if command.ref is not None:
             turn.effects.append(Receipt(session, command.ref, queue.id, message.id))
 
-    def _accept(self, queue: SharedQueue, message: Message, size: int, turn: Turn) -> None:
+    def add(self, command: Add, queue: SharedQueue, turn: Turn) -> MessageEntry:
+        """Take a message of a session that does not have the queue open; raise if there is no room
+        for it."""
+        size = check(command.message, self._context.limits)
+        if turn.outbox_is_full:
+            raise LimitReached("outbox_bytes", self._context.limits.outbox_bytes)
+        message = replace(command.message, arrived=turn.now)
+        return self._accept(queue, message, size, turn)
+
+    def _accept(self, queue: SharedQueue, message: Message, size: int, turn: Turn) -> MessageEntry:
         """Evaluate the apps' filters, once; store for those that want it."""
         domain = queue.domain
         # S003-6, S003-12, S003-28, BMQ-61, BMQ-62: apps decide first; who refuses is done with it.
@@ -56,7 +68,7 @@ class Accepting:
             self._expiry.expire(turn, queue)
             self._expiry.search_store(queue.state, turn)
             queue.check_room(size)
-        self.take(queue, message, size, apps, turn)
+        return self.take(queue, message, size, apps, turn)
 
     def take(
         self,
@@ -65,14 +77,17 @@ class Accepting:
         size: int,
         apps: tuple[AppId, ...],
         turn: Turn,
-    ) -> None:
+    ) -> MessageEntry:
         """Have a message for which there is room."""
         domain = queue.domain
         seq = self._context.numbers.next()
+        if message.arrived < queue.latest:
+            # What is in line earlier arrived earlier, whichever wire it came by.
+            message = replace(message, arrived=queue.latest)
         entry = MessageEntry(seq, message.id, message.arrived, size, message.properties, apps)
         if domain.mode is Mode.BROADCAST:
             if apps:
-                self._delivery.broadcast(queue, entry, message.body, turn)
+                self._delivery.broadcast(queue, entry, message, turn)
         # S003-20: what nobody wants is not even stored.
         elif apps:
             # S003-10, BMQ-60: stored for the apps that want it.
@@ -97,6 +112,7 @@ class Accepting:
                 for app in domain.apps
                 if app not in apps
             )
+        return entry
 
 
 def wanting(domain: Domain, properties: Properties) -> tuple[AppId, ...]:

@@ -229,6 +229,25 @@ class App:
             undo.assign(self, "open", self.open - 1)
         undo.put(self.outstanding, seq, subscription)
 
+    def hand_over(
+        self, subscription: Subscription, seq: Seq, size: int, at: float, undo: Undo
+    ) -> None:
+        """Put a message into a reader's hands that it claimed, whether it fetches or not."""
+        gate = subscription.gate
+        gate.hold(seq, size, at)
+        undo.note(gate.unadmit, seq, gate.full)
+        undo.put(self.outstanding, seq, subscription)
+
+    def take_out(self, seq: Seq, undo: Undo) -> None:
+        """Take a message out of whatever line it stands in. It takes as long as the line is."""
+        undo.pop(self.aside, seq)
+        undo.pop(self.waiting, seq)
+        for line in (self.back, self.again, self.fresh):
+            if seq in line:
+                place = line.index(seq)
+                del line[place]
+                undo.note(line.insert, place, seq)
+
     def release(self, seq: Seq, undo: Undo) -> tuple[Subscription, float, Group | None] | None:
         """Take a message out of a consumer's hands. Return the subscription, when it was
         delivered, and the group that has room by it and messages waiting for that."""
@@ -256,8 +275,10 @@ class App:
 
     def forget(self, seq: Seq, undo: Undo) -> None:
         """The message is gone for this app. Where it stands in line it is passed over later."""
-        undo.pop(self.aside, seq)
-        undo.pop(self.waiting, seq)
+        if self.aside:
+            undo.pop(self.aside, seq)
+        if self.waiting:
+            undo.pop(self.waiting, seq)
         self.redelivery.forget(seq, undo)
 
     def prune(self, entries: Container[Seq], undo: Undo) -> None:

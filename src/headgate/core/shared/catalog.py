@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TypeAlias
 
 from headgate.core.commands import Land, Open, Purge
 from headgate.core.facts import AppRemoved, QueueCreated, QueueDeleted
@@ -10,6 +11,7 @@ from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import AppId, SessionId
 from headgate.core.model.message import MessageEntry
 from headgate.core.model.parties import QueueRecord
+from headgate.core.reader_commands import OfQueue, Pull, Want
 from headgate.core.shared.context import Chore, SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
@@ -18,6 +20,10 @@ from headgate.core.shared.releasing import Releasing
 from headgate.core.turn.store_requests import Load, Loaded, Usage
 from headgate.core.turn.turn import Turn
 from headgate.errors import LimitReached, Prohibited
+
+Making: TypeAlias = Open | Land | Want | OfQueue
+Opening: TypeAlias = Making | Purge
+"""Whatever names a queue and its domain."""
 
 
 class Catalog:
@@ -34,13 +40,29 @@ class Catalog:
         self._releasing = releasing
         self._expiry = expiry
 
-    def domain_of(self, command: Open | Land | Purge) -> Domain:
+    def domain_of(self, command: Opening) -> Domain:
         domain = self._context.domains.get(command.domain)
         if domain is None or domain.mode is Mode.EXCLUSIVE:
             raise Prohibited(f"no domain {command.domain} with shared queues")
         return domain
 
-    def find(self, command: Open | Land | Purge, turn: Turn) -> SharedQueue | None:
+    def of_reader(self, named: Want | OfQueue, client: str, verb: str) -> Domain:
+        """The domain of a queue that is read or written by name; raise if it may not be."""
+        domain = self.domain_of(named)
+        if domain.mode is Mode.BROADCAST and verb == "read":
+            raise Prohibited("a broadcast queue keeps nothing that could be fetched: subscribe")
+        domain.check_rights(client, read=verb == "read", write=verb == "write", create=False)
+        return domain
+
+    def find_or_make(self, named: Want | OfQueue, client: str, turn: Turn) -> SharedQueue:
+        """The queue, made if it is not there and the client may make it."""
+        queue = self.find(named, turn)
+        if queue is None:
+            self.domain_of(named).check_rights(client, read=False, write=False, create=True)
+            queue = self.make(named, turn)
+        return queue
+
+    def find(self, command: Opening, turn: Turn) -> SharedQueue | None:
         """The queue, if it is there; raise if it is another domain's."""
         queue = self._context.queues.get(command.queue)
         stored = turn.loaded.backlogs.get(command.queue)
@@ -56,7 +78,7 @@ class Catalog:
         producers = queue.producers if queue is not None else set()
         check_one_more("max_producers", domain.max_producers, producers, session)
 
-    def make(self, command: Open | Land, turn: Turn) -> SharedQueue:
+    def make(self, command: Making, turn: Turn) -> SharedQueue:
         domain = self._context.domains[command.domain]
         state = self._context.states.get(command.domain)
         if state is None:
@@ -71,11 +93,15 @@ class Catalog:
         turn.facts.append(QueueCreated(turn.now, command.queue, command.domain))
         return queue
 
-    def missing(self, command: Open | Land | Purge, load: Load) -> None:
+    def missing(self, command: Opening, load: Load) -> None:
         if command.queue not in self._context.queues:
             load.backlogs.add(command.queue)
         if command.domain not in self._context.states:
             load.usage.add(command.domain)
+
+    def missing_of_pull(self, command: Pull, load: Load) -> None:
+        for want in command.wants:
+            self.missing(want, load)
 
     def adopt(self, loaded: Loaded, turn: Turn) -> None:
         """Take what the store said. Apps that the domain no longer has let go of it all, which is
@@ -110,6 +136,7 @@ class Catalog:
             )
             for each in queue.apps.values():
                 self._delivery.note(queue, each)
+            queue.latest = max(queue.latest, queue.remembered.newest() or 0.0)
             self.plan(queue)
 
     def _enlist(self, queue: SharedQueue, turn: Turn) -> None:

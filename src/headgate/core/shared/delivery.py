@@ -18,13 +18,14 @@ from itertools import islice
 from headgate.core.commands import Look
 from headgate.core.effects import Deliver
 from headgate.core.facts import Delivered, Missed, PutAside, QueueMoved
-from headgate.core.model.ids import WHOLE, AppId, QueueId, Seq, SessionId
+from headgate.core.model.ids import WHOLE, QueueId, Ref, Seq, SessionId
 from headgate.core.model.message import Message, MessageEntry, Properties
 from headgate.core.shared.app import App
 from headgate.core.shared.body_cache import BodyCache
 from headgate.core.shared.dispatch import Group, Groups, Subscription, by_priority, everybody
 from headgate.core.shared.expression_stats import SAMPLE_APPS
 from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.reader import Reader, Readers
 from headgate.core.turn.session_state import SessionStates
 from headgate.core.turn.turn import BREATH_WORK, TESTS_PER_LOOK, Turn
 
@@ -38,32 +39,39 @@ class SharedDelivery:
     """
 
     def __init__(
-        self, queues: dict[QueueId, SharedQueue], session_states: SessionStates, bodies: BodyCache
+        self,
+        queues: dict[QueueId, SharedQueue],
+        session_states: SessionStates,
+        bodies: BodyCache,
+        readers: Readers,
     ) -> None:
         self._queues = queues
+        self._readers = readers
         self._session_states = session_states
         self._bodies = bodies
-        self._touched: dict[tuple[QueueId, AppId], tuple[SharedQueue, App, list[Group]]] = {}
+        self._touched: dict[App, tuple[SharedQueue, list[Group]]] = {}
         """Apps to look at in this turn, with the groups that got room."""
-        self._changed: dict[tuple[QueueId, AppId], tuple[SharedQueue, App]] = {}
+        self._changed: dict[App, SharedQueue] = {}
         """Apps of which this turn may have changed what is undelivered or unconfirmed."""
         self._unsampled: dict[Groups, Properties] = {}
         """Apps by their groups, and a message that each looked at since it was sampled."""
 
     def touch(self, queue: SharedQueue, app: App, roomy: Group | None = None) -> None:
-        _, _, groups = self._touched.setdefault((queue.id, app.id), (queue, app, []))
-        if roomy is not None and roomy not in groups:
-            groups.append(roomy)
-        self._changed[queue.id, app.id] = (queue, app)
+        touched = self._touched.get(app)
+        if touched is None:
+            touched = self._touched[app] = (queue, [])
+        if roomy is not None and roomy not in touched[1]:
+            touched[1].append(roomy)
+        self._changed[app] = queue
 
     def note(self, queue: SharedQueue, app: App) -> None:
         """Something of an app changed that is no reason to look at it."""
-        self._changed[queue.id, app.id] = (queue, app)
+        self._changed[app] = queue
 
-    def take_changed(self) -> Iterable[tuple[SharedQueue, App]]:
+    def take_changed(self) -> Iterable[tuple[App, SharedQueue]]:
         """The turn has happened: the apps that it changed."""
         changed, self._changed = self._changed, {}
-        return changed.values()
+        return changed.items()
 
     def make(self, turn: Turn) -> None:
         """Look at everything that was touched."""
@@ -75,7 +83,8 @@ class SharedDelivery:
         apps of which nothing was looked at in this one: a long line holds nobody else up."""
         begun: list[Look] = []
         while self._touched:
-            queue, app, roomy = self._touched.pop(next(iter(self._touched)))
+            app = next(iter(self._touched))
+            queue, roomy = self._touched.pop(app)
             is_begun = turn.looks > 0
             left = yield from self._offering(queue, app, roomy, turn)
             if left is not None:
@@ -84,17 +93,15 @@ class SharedDelivery:
 
     def leave_out(self, queues: Container[QueueId]) -> list[QueueId]:
         """Do not look at these queues in this turn; return those that were to be looked at."""
-        left_out = [key for key in self._touched if key[0] in queues]
-        for key in left_out:
-            del self._touched[key]
-        return [queue for queue, _ in left_out]
+        left_out = [app for app, (queue, _) in self._touched.items() if queue.id in queues]
+        return [self._touched.pop(app)[0].id for app in left_out]
 
     def look_anew(self, queue: SharedQueue) -> None:
         """Look at everything of a queue that was left out: who got room meanwhile is not known."""
         for app in queue.apps.values():
             groups = dict.fromkeys(group for found in app.waiting.values() for group in found)
             roomy = [group for group in groups if group.next_open() is not None]
-            self._touched[queue.id, app.id] = (queue, app, roomy)
+            self._touched[app] = (queue, roomy)
             self.note(queue, app)
 
     def abandon(self) -> None:
@@ -231,11 +238,29 @@ class SharedDelivery:
     def _has_room(self, taker: Subscription, turn: Turn) -> bool:
         """Whether the consumer is there and its mailbox has room; if not, its gates are held
         shut, in whatever queue they are. A window may be larger than any mailbox."""
+        if taker.session < 0:
+            return self._reader_has_room(self._readers.by_number[taker.session], turn)
         if self._session_states.has_room(taker.session, turn):
             return True
         self.hold(taker.session, held=True, turn=turn)
         assert not taker.gate.is_open, "a consumer without room is held in every queue"
         return False
+
+    def _reader_has_room(self, reader: Reader, turn: Turn) -> bool:
+        """Whether a reader fetches, and whom it fetches for has room for the answer."""
+        pull = reader.pull
+        wants = pull is not None and reader.left > 0 and reader.bytes_left > 0
+        if wants and pull is not None and self._session_states.has_room(pull.session, turn):
+            return True
+        self.hold_reader(reader, held=True, turn=turn)
+        return False
+
+    def hold_reader(self, reader: Reader, *, held: bool, turn: Turn) -> None:
+        """The same as `hold` for a reader, which is a consumer of one app."""
+        roomy = reader.app.hold(reader.number, held, turn.undo)
+        if not held:
+            for group in roomy or (None,):
+                self.touch(reader.queue, reader.app, group)
 
     def hold(self, session: SessionId, *, held: bool, turn: Turn) -> None:
         """Hold a consumer's gates shut, or let go of them and look at what waits for them. It
@@ -262,11 +287,37 @@ class SharedDelivery:
             turn.undo.assign(app, "moved", turn.now)
         if app.stuck:
             self.unstick(queue, app, turn)
+        if taker.session < 0:
+            self._give(queue, app, entry, self._readers.by_number[taker.session], turn)
+        else:
+            self._write(queue, app, entry, taker, self._message(entry, turn), turn)
+
+    def _message(self, entry: MessageEntry, turn: Turn) -> Message:
+        """The message for the next effect; its body is filled in later if it has to be read."""
         appended = turn.batch.append.get(entry.seq)
-        body = appended.message.body if appended is not None else self._bodies.find(entry.seq)
+        if appended is not None:
+            return appended.message
+        body = self._bodies.find(entry.seq)
         if body is None:
             turn.bodiless.append((len(turn.effects), entry.seq))
-        self._write(queue, app, entry, taker, body or b"", turn)
+        return Message(entry.id, body or b"", entry.arrived, entry.properties)
+
+    def tell(
+        self,
+        queue: SharedQueue,
+        app: App,
+        entry: MessageEntry,
+        session: SessionId,
+        ref: Ref,
+        turn: Turn,
+    ) -> None:
+        """Tell a message to a session that asked for it, for a reader that holds it."""
+        message = self._message(entry, turn)
+        attempts = app.redelivery.attempts.get(entry.seq, 0)
+        turn.deliver(
+            Deliver(session, queue.id, message, ref, app.id, attempts=attempts, seq=entry.seq),
+            entry.size,
+        )
 
     def _write(
         self,
@@ -274,7 +325,7 @@ class SharedDelivery:
         app: App,
         entry: MessageEntry,
         taker: Subscription,
-        body: bytes,
+        message: Message,
         turn: Turn,
     ) -> None:
         attempts = app.redelivery.attempts.get(entry.seq, 0)
@@ -282,7 +333,7 @@ class SharedDelivery:
             Deliver(
                 taker.session,
                 queue.id,
-                Message(entry.id, body, entry.arrived, entry.properties),
+                message,
                 app=app.id,
                 interests=(taker.index,),
                 attempts=attempts,
@@ -291,7 +342,21 @@ class SharedDelivery:
         )
         turn.facts.append(Delivered(turn.now, queue.id, app.id, entry.id, taker.session, attempts))
 
-    def broadcast(self, queue: SharedQueue, entry: MessageEntry, body: bytes, turn: Turn) -> None:
+    def _give(
+        self, queue: SharedQueue, app: App, entry: MessageEntry, reader: Reader, turn: Turn
+    ) -> None:
+        """A reader is given a message, in the answer to whoever fetched."""
+        pull = self._readers.give(reader, entry, turn.undo)
+        self.tell(queue, app, entry, pull.session, pull.ref, turn)
+        if not reader.left:
+            app.hold(reader.number, True, turn.undo)
+        attempts = app.redelivery.attempts.get(entry.seq, 0)
+        fact = Delivered(turn.now, queue.id, app.id, entry.id, reader.number, attempts)
+        turn.facts.append(fact)
+
+    def broadcast(
+        self, queue: SharedQueue, entry: MessageEntry, message: Message, turn: Turn
+    ) -> None:
         """To whoever is there now. Nothing is stored, held or confirmed."""
         app = queue.apps[WHOLE]
         matching = list(app.groups.matching(entry.properties))
@@ -303,7 +368,7 @@ class SharedDelivery:
             turn.charge(1)
             if self._session_states.has_room(taker.session, turn):
                 # BMQ-81: delivered before anything can expire; nothing is stored.
-                self._write(queue, app, entry, taker, body, turn)
+                self._write(queue, app, entry, taker, message, turn)
             else:
                 turn.facts.append(Missed(turn.now, queue.id, entry.id, taker.session))
 

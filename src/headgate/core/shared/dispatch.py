@@ -250,8 +250,8 @@ class Groups:
             group = self._unsampled.pop()
             undo.note(self._unsampled.append, group)
             if group.predicate is not None:
-                failure = group.stats.sample(group.predicate, properties)
-                undo.note(group.stats.unsample, failure)
+                sampled = group.stats.sample(group.predicate, properties)
+                undo.note(group.stats.unsample, *sampled)
 
     def __iter__(self) -> Iterator[Group]:
         return iter(self._by_text.values())

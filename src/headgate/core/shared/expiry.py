@@ -47,6 +47,11 @@ class Expiry:
         self._searched: dict[str, float] = {}
         """When the store was last searched because a domain was full."""
 
+    @property
+    def overdue(self) -> int:
+        """Queues that have more that is too old than turns could remove so far."""
+        return len(self._overdue)
+
     def offering(self, turn: Turn) -> Iterator[None]:
         """Look at everything that was touched, some at a time."""
         yield from self.offering_now(turn)

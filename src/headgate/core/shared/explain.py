@@ -17,6 +17,7 @@ from headgate.core.delivery.sessions import Sessions
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import AppId, Seq, SessionId
 from headgate.core.model.message import Properties, properties_size
+from headgate.core.model.sizes import in_bytes
 from headgate.core.model.value import EMPTY, value
 from headgate.core.model.window import Window
 from headgate.core.shared.accepting import wanting
@@ -26,6 +27,7 @@ from headgate.core.shared.queue import SharedQueue
 from headgate.core.turn.slices import Slices, best
 from headgate.errors import QuotaReached
 from headgate.expr.predicate import Failure, Predicate
+from headgate.expr.undecided import missing_of, undecided_reason
 
 GROUPS_MAX = 100
 """Groups that an explanation tells of, shared by its apps, and as many again if they match. To
@@ -36,15 +38,6 @@ ANSWER_UNITS = 100
 
 MEMBERS_MAX = 50
 """Subscriptions that are told of a group, and receivers of an app."""
-
-UNREADABLE = b""
-"""Bytes, which a message can have and no expression can use."""
-
-FAILED = {
-    Failure.NAME: "the message lacks {missing}",
-    Failure.TYPE: "a value is of a type that does not fit",
-    Failure.ARITHMETIC: "division by zero, or an integer of more than 64 bits",
-}
 
 
 class AppOutcome(StrEnum):
@@ -194,7 +187,9 @@ def _refusal(domain: Domain, queue: SharedQueue, properties: Properties) -> str 
         queue.meter.check(size, domain.max_messages, domain.max_bytes)
         queue.state.meter.check(size, domain.domain_max_messages, domain.domain_max_bytes)
     except QuotaReached as error:
-        return str(error)
+        noun = "message" if error.limit == 1 else "messages"
+        most = in_bytes(error.limit) if error.unit == "bytes" else f"{error.limit:,} {noun}"
+        return f"the {error.scope} holds its limit of {most}"
     return None
 
 
@@ -237,7 +232,7 @@ class _Explainer:
         )
 
     def unknown(self, app: App) -> ExplainedApp:
-        reason = "the domain has no such app; whoever reads it receives nothing"
+        reason = unknown_reason(self._domain, app.id)
         return ExplainedApp(app.id, False, (), AppOutcome.UNKNOWN, reason)
 
     # Who gets it.
@@ -274,7 +269,7 @@ class _Explainer:
     def _as_met(self, group: Group) -> Group:
         """The group as an offer meets it: sessions without room are held, which the router does
         when it comes to them."""
-        has_room = self._sessions.has_room
+        has_room = self._has_room
         if all(has_room(member.session) for member in group.rotation):
             return group
         met = copy(group)
@@ -337,6 +332,8 @@ class _Explainer:
         if state is State.FULL:
             return _fullness(member.gate)
         if state is State.HELD:
+            if member.session < 0:
+                return "a named consumer that does not fetch now, or has all that it asked for"
             is_there = member.session in self._sessions
             return "its mailbox has no room" if is_there else "its session is gone"
         if any(taker.group is group for taker in choice.takers.values()):
@@ -349,9 +346,14 @@ class _Explainer:
             return State.PAUSED
         if gate.full:
             return State.FULL
-        if gate.held or not self._sessions.has_room(member.session):
+        if gate.held or not self._has_room(member.session):
             return State.HELD
         return State.OPEN
+
+    def _has_room(self, session: SessionId) -> bool:
+        """Whether it may be given a message. The gate of a named consumer is held unless it
+        fetches."""
+        return session < 0 or self._sessions.has_room(session)
 
     def _receivers(self, sessions: Iterable[SessionId]) -> tuple[Receiver, ...]:
         found = islice(sessions, MEMBERS_MAX)
@@ -367,22 +369,13 @@ class _Explainer:
         result = predicate.evaluate(self._properties)
         if not isinstance(result, Failure):
             return Answer(predicate.text, result, None, "true" if result else "false")
-        missing = None
-        if result is Failure.NAME:
-            missing = missing_property(predicate, self._properties)
-        reason = FAILED[result].format(missing=missing)
-        return Answer(predicate.text, result, missing, f"{result}: {reason}")
+        missing = missing_of(predicate, self._properties, result)
+        return Answer(predicate.text, result, missing, undecided_reason(result, missing))
 
 
-def missing_property(predicate: Predicate, properties: Properties) -> str:
-    """The property whose absence ends an evaluation with NAME. A value that cannot be read, in
-    its place and no other, ends it at the same point, with TYPE."""
-    return next(
-        name
-        for name in predicate.properties
-        if name not in properties
-        and predicate.evaluate({**properties, name: UNREADABLE}) is Failure.TYPE
-    )
+def unknown_reason(domain: Domain, app: AppId) -> str:
+    """Why an app that the domain does not have gets nothing."""
+    return f"{domain.name} has no app {app}, so nothing comes; its apps are {domain.known_apps()}"
 
 
 def _rank(group: Group) -> tuple[int, int, int]:
@@ -403,7 +396,7 @@ def _fullness(gate: Gate[Seq]) -> str:
     if count >= window.messages:
         return "its window is full"
     if window.bytes is not None and gate.size >= window.bytes:
-        return f"its window is full: {gate.size} of {window.bytes} bytes"
+        return f"its window is full: {in_bytes(gate.size)} of {in_bytes(window.bytes)}"
     return "its window was full, and is not down to four fifths"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from headgate.core.model.message import Properties
 from headgate.expr.predicate import Failure, Predicate
+from headgate.expr.undecided import missing_of, undecided_reason
 
 SAMPLE_APPS = 8
 SAMPLE_GROUPS = 8
@@ -21,7 +22,7 @@ takes a quarter of a millisecond."""
 class ExpressionStats:
     """How often one expression was true, and why it was not."""
 
-    __slots__ = ("failures", "matched", "sampled", "since")
+    __slots__ = ("failures", "matched", "missing", "sampled", "since")
 
     def __init__(self, since: int) -> None:
         self.since = since
@@ -32,18 +33,37 @@ class ExpressionStats:
         """Messages on which it was evaluated in full."""
         self.failures: dict[Failure, int] = dict.fromkeys(Failure, 0)
         """How many of these it had no value for, and why."""
+        self.missing: dict[str, int] = {}
+        """How many of these lacked which property. An expression is short and names few."""
 
-    def sample(self, predicate: Predicate, properties: Properties) -> Failure | None:
+    def sample(
+        self, predicate: Predicate, properties: Properties
+    ) -> tuple[Failure | None, str | None]:
         """Evaluate in full; return what `unsample` takes."""
         result = predicate.evaluate(properties)
-        failure = result if isinstance(result, Failure) else None
         self.sampled += 1
-        if failure is not None:
-            self.failures[failure] += 1
-        return failure
+        if not isinstance(result, Failure):
+            return None, None
+        self.failures[result] += 1
+        missing = missing_of(predicate, properties, result)
+        if missing is not None:
+            self.missing[missing] = self.missing.get(missing, 0) + 1
+        return result, missing
 
-    def unsample(self, failure: Failure | None) -> None:
+    def unsample(self, failure: Failure | None, missing: str | None) -> None:
         """Take back a `sample`."""
         self.sampled -= 1
         if failure is not None:
             self.failures[failure] -= 1
+        if missing is not None:
+            self.missing[missing] -= 1
+            if not self.missing[missing]:
+                del self.missing[missing]
+
+    def reason(self) -> str:
+        """What it has most often instead of a value, in words; empty if it always had one."""
+        failure = max(self.failures, key=self.failures.__getitem__)
+        if not self.failures[failure]:
+            return ""
+        most = max(self.missing, key=self.missing.__getitem__, default=None)
+        return undecided_reason(failure, most)

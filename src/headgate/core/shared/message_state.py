@@ -50,7 +50,10 @@ class Move(Enum):
     """The subscriptions of the app changed: what nobody took is looked at again."""
     GIVEN_BACK = "given back"
     """The consumer left, or was lost."""
+    CLAIMED = "claimed"
+    """Another reader took it over."""
     CONFIRMED = "confirmed"
+    """By who has it; a reader may also confirm what nobody has."""
     POISONED = "poisoned"
     """Consumers were lost with it too often."""
     REMOVED = "removed"
@@ -59,24 +62,25 @@ class Move(Enum):
 
 _S, _M = MessageState, Move
 _LOOKED_AT = {_M.TAKEN: (_S.OUTSTANDING,), _M.UNMATCHED: (_S.ASIDE,), _M.FULL: (_S.WAITING,)}
+_LEFT = {_M.CONFIRMED: (_S.GONE,), _M.REMOVED: (_S.GONE,)}
 _IN_LINE_AGAIN = (_S.AGAIN, _S.BACK)
 """What a consumer had once is redelivered, and says so."""
 
 TRANSITIONS: Final[dict[MessageState, dict[Move, tuple[MessageState, ...]]]] = {
-    _S.FRESH: {**_LOOKED_AT, _M.REMOVED: (_S.GONE,)},
-    _S.AGAIN: {**_LOOKED_AT, _M.REMOVED: (_S.GONE,)},
-    _S.BACK: {**_LOOKED_AT, _M.REMOVED: (_S.GONE,)},
-    _S.ASIDE: {_M.CHANGED: _IN_LINE_AGAIN, _M.REMOVED: (_S.GONE,)},
+    _S.FRESH: {**_LOOKED_AT, **_LEFT},
+    _S.AGAIN: {**_LOOKED_AT, **_LEFT},
+    _S.BACK: {**_LOOKED_AT, **_LEFT},
+    _S.ASIDE: {_M.CHANGED: _IN_LINE_AGAIN, _M.CLAIMED: (_S.OUTSTANDING,), **_LEFT},
     _S.WAITING: {
         _M.TAKEN: (_S.OUTSTANDING,),
         _M.CHANGED: _IN_LINE_AGAIN,
-        _M.REMOVED: (_S.GONE,),
+        **_LEFT,
     },
     _S.OUTSTANDING: {
         _M.GIVEN_BACK: (_S.BACK,),
-        _M.CONFIRMED: (_S.GONE,),
+        _M.CLAIMED: (_S.OUTSTANDING,),
         _M.POISONED: (_S.GONE,),
-        _M.REMOVED: (_S.GONE,),
+        **_LEFT,
     },
     _S.GONE: {},
 }

@@ -100,8 +100,16 @@ class Opening:
             record_subscriptions(command, interests, turn)
             # BMQ-76: an app that the domain does not have opens, and gets nothing.
             if command.app not in queue.domain.apps:
-                turn.facts.append(AppUnknown(turn.now, command.queue, command.app, session))
+                self._record_unknown(command, queue, turn)
         turn.done(session, command.ref)
+
+    def _record_unknown(self, command: Open, queue: SharedQueue, turn: Turn) -> None:
+        reader = self._context.session_states.sessions.get(command.session)
+        name = "" if reader is None else reader.name
+        known = queue.domain.known_apps()
+        turn.facts.append(
+            AppUnknown(turn.now, command.queue, command.app, command.session, name, known)
+        )
 
     def configure(self, command: Configure, turn: Turn) -> Iterator[None]:
         session = command.session

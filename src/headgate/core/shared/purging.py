@@ -13,6 +13,7 @@ from headgate.core.model.ids import Seq
 from headgate.core.shared.catalog import Catalog
 from headgate.core.shared.context import Chore, SharedContext
 from headgate.core.shared.opening import Opening
+from headgate.core.shared.pulling import Pulling
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.releasing import Releasing
 from headgate.core.turn.turn import Turn
@@ -23,12 +24,18 @@ class Purging:
     """Carries out `Purge`, which operators ask for."""
 
     def __init__(
-        self, context: SharedContext, catalog: Catalog, releasing: Releasing, opening: Opening
+        self,
+        context: SharedContext,
+        catalog: Catalog,
+        releasing: Releasing,
+        opening: Opening,
+        pulling: Pulling,
     ) -> None:
         self._context = context
         self._catalog = catalog
         self._releasing = releasing
         self._opening = opening
+        self._pulling = pulling
 
     def purge(self, command: Purge, turn: Turn) -> None:
         """As many messages as a turn may remove; what comes meanwhile stays."""
@@ -59,6 +66,7 @@ class Purging:
         turn.facts.append(QueuePurged(turn.now, queue.id, count))
         if command.removes and not queue.entries:
             self._shut(queue, turn)
+            self._pulling.leave_queue(queue, turn)
             self._catalog.remove(queue, turn)
         elif command.removes:
             turn.again.append(replace(command, upto=None, messages=count))

@@ -43,6 +43,7 @@ class SharedQueue:
         "by_id",
         "entries",
         "id",
+        "latest",
         "meter",
         "opens",
         "producers",
@@ -65,6 +66,8 @@ class SharedQueue:
         self.used = now
         """When it was last opened or closed."""
         self.meter = Meter("queue")
+        self.latest = 0.0
+        """When the last message arrived. No later one arrives before it."""
 
     @property
     def domain(self) -> Domain:
@@ -99,25 +102,43 @@ class SharedQueue:
         self.state.meter.check(size, domain.domain_max_messages, domain.domain_max_bytes)
 
     def readers(self) -> set[SessionId]:
-        return {session for app in self.apps.values() for session in app.consumers}
+        """The sessions that have it open for reading."""
+        # Below zero are readers with a name, which have no session of their own.
+        return {s for app in self.apps.values() for s in app.consumers if s > 0}
 
     def add(self, entry: MessageEntry, undo: Undo) -> None:
         """An entry of the queue, counted, and in line in each of its apps."""
-        undo.put(self.entries, entry.seq, entry)
-        undo.put(self.by_id, entry.id, entry.seq)
+        seq = entry.seq
+        self.entries[seq] = entry
+        self.by_id[entry.id] = seq
+        self.latest = entry.arrived  # not taken back: later ones may be later than they need be
         # S003-17, BMQ-85: it counts until it is gone, whether somebody matches it or not.
-        self.meter.change(1, entry.size, undo)
+        self.meter.count(1, entry.size)
         for app in entry.apps:
-            fresh = self.apps[app].fresh
             # BMQ-73: in line in each app, whether somebody reads there or not.
-            fresh.append(entry.seq)
-            undo.note(fresh.pop)
+            self.apps[app].fresh.append(seq)
+        undo.note(self._take_out, entry)
+
+    def _take_out(self, entry: MessageEntry) -> None:
+        """Take back an `add`: it is the last of the queue and of each line."""
+        del self.entries[entry.seq], self.by_id[entry.id]
+        self.meter.count(-1, -entry.size)
+        for app in entry.apps:
+            self.apps[app].fresh.pop()
 
     def remove(self, entry: MessageEntry, undo: Undo) -> None:
-        undo.pop_in_order(self.entries, entry.seq)
-        undo.pop(self.by_id, entry.id)
-        self.meter.change(-1, -entry.size, undo)
-        self.state.meter.change(-1, -entry.size, undo)
+        undo.sort_after(self.entries)
+        del self.entries[entry.seq], self.by_id[entry.id]
+        self.meter.count(-1, -entry.size)
+        self.state.meter.count(-1, -entry.size)
+        undo.note(self._put_back, entry)
+
+    def _put_back(self, entry: MessageEntry) -> None:
+        """Take back a `remove`."""
+        self.entries[entry.seq] = entry
+        self.by_id[entry.id] = entry.seq
+        self.meter.count(1, entry.size)
+        self.state.meter.count(1, entry.size)
 
     def remembers(self, message: MessageId, now: float) -> bool:
         """Whether the id is that of a message that is here, or was lately."""

@@ -13,15 +13,20 @@ from headgate.core.model.limits import Limits
 from headgate.core.shared.accepting import Accepting
 from headgate.core.shared.body_cache import BodyCache
 from headgate.core.shared.catalog import Catalog
+from headgate.core.shared.claiming import Claiming
 from headgate.core.shared.context import Chore, SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
 from headgate.core.shared.opening import Opening
+from headgate.core.shared.pulling import Pulling
 from headgate.core.shared.purging import Purging
+from headgate.core.shared.reader import Readers
+from headgate.core.shared.reader_upkeep import ReaderUpkeep
 from headgate.core.shared.reconfiguring import Reconfiguring
 from headgate.core.shared.releasing import Releasing
 from headgate.core.shared.returning import Returning
 from headgate.core.shared.sinks import Sinks
+from headgate.core.shared.surveying import Surveying
 from headgate.core.shared.totals import SharedTotals
 from headgate.core.shared.upkeep import Upkeep
 from headgate.core.turn.sequence import NumberSequence
@@ -49,7 +54,8 @@ class SharedQueues:
         self._context = context
         self.queues = context.queues
         self.states = context.states
-        self._delivery = SharedDelivery(context.queues, session_states, self.bodies)
+        readers = Readers()
+        self._delivery = SharedDelivery(context.queues, session_states, self.bodies, readers)
         self.totals = SharedTotals(context.queues)
         releasing = Releasing(context, self._delivery)
         expiry = Expiry(context, self._delivery, releasing)
@@ -60,7 +66,13 @@ class SharedQueues:
         self.accepting = Accepting(context, self._delivery, expiry)
         self.returning = Returning(context, self._delivery, releasing)
         self.opening = Opening(context, self._delivery, catalog, expiry, self.returning)
-        self.purging = Purging(context, catalog, releasing, self.opening)
+        self.pulling = Pulling(context, readers, self._delivery, catalog, expiry, releasing)
+        self.claiming = Claiming(
+            session_states, self.pulling, self._delivery, catalog, releasing, self.returning
+        )
+        self.surveying = Surveying(readers, catalog, self.accepting)
+        self._reader_upkeep = ReaderUpkeep(self.pulling, self.claiming)
+        self.purging = Purging(context, catalog, releasing, self.opening, self.pulling)
         self.reconfiguring = Reconfiguring(context, self._delivery, catalog, releasing)
         self.upkeep = Upkeep(context, self._delivery, catalog)
         self.sinks = Sinks(context, catalog, expiry, self.accepting)
@@ -70,6 +82,7 @@ class SharedQueues:
         self.expiry.expire(turn)
         self.upkeep.tick(turn)
         self.returning.tick(turn)
+        self._reader_upkeep.tick(turn)
         self.sinks.tick(turn)
 
     def prune(self, command: Prune, turn: Turn) -> None:
@@ -107,3 +120,4 @@ class SharedQueues:
     def abandon(self) -> None:
         """The turn did not happen."""
         self._delivery.abandon()
+        self.pulling.readers.served.clear()

@@ -13,8 +13,6 @@ from headgate.errors import QuotaReached
 if TYPE_CHECKING:
     from headgate.core.shared.queue import DomainState, SharedQueue
 
-METERED = ("messages", "bytes")
-
 HIGH_MARK = 0.8
 """The share of a quota from which on it is called high."""
 
@@ -52,10 +50,13 @@ class Meter:
         if bytes_max is not None and self.bytes + size > bytes_max:
             raise QuotaReached(self.scope, "bytes", bytes_max)
 
-    def change(self, messages: int, bytes: int, undo: Undo) -> None:
-        undo.keep(self, METERED)
+    def count(self, messages: int, bytes: int) -> None:
         self.messages += messages
         self.bytes += bytes
+
+    def change(self, messages: int, bytes: int, undo: Undo) -> None:
+        self.count(messages, bytes)
+        undo.note(self.count, -messages, -bytes)
 
     def judge(self, messages_max: int | None, bytes_max: int | None) -> Capacity:
         # Most meters are far from their marks: below four fifths, in whole numbers.
@@ -88,6 +89,15 @@ def judge(queue: SharedQueue, turn: Turn) -> None:
         name = queue.id.decode(errors="backslashreplace")
         _crossed(meter, name, capacity, queue, turn)
     judge_domain(queue.state, queue, turn)
+
+
+def judge_less(queue: SharedQueue, turn: Turn) -> None:
+    """The same when a message has left, by which nothing gets fuller."""
+    if (
+        queue.meter.capacity is not Capacity.NORMAL
+        or queue.state.meter.capacity is not Capacity.NORMAL
+    ):
+        judge(queue, turn)
 
 
 def judge_domain(state: DomainState, queue: SharedQueue | None, turn: Turn) -> None:

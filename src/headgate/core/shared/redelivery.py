@@ -35,11 +35,13 @@ class Redelivery:
     Owned by `App`. Delivery asks it before a message is given to somebody again.
     """
 
-    __slots__ = ("attempts", "last_given", "returned", "spared")
+    __slots__ = ("attempts", "last_given", "repeats", "returned", "spared")
 
     def __init__(self) -> None:
         self.attempts: dict[Seq, int] = {}
         """How often a consumer was lost with a message in its hands."""
+        self.repeats: dict[Seq, int] = {}
+        """How often a message was given to somebody beyond the first time."""
         self.returned: set[Seq] = set()
         """Given back by a consumer and not delivered since."""
         self.last_given: dict[SessionId, tuple[Seq, float]] = {}
@@ -74,9 +76,15 @@ class Redelivery:
 
     def deliver(self, seq: Seq, session: SessionId, domain: Domain, now: float, undo: Undo) -> None:
         """A consumer gets the message."""
-        undo.discard(self.returned, seq)
+        if seq in self.returned:
+            undo.discard(self.returned, seq)
+            self.count(seq, undo)
         if domain.max_delivery_attempts:
             undo.put(self.last_given, session, (seq, now))
+
+    def count(self, seq: Seq, undo: Undo) -> None:
+        """The message is given to somebody once more."""
+        undo.put(self.repeats, seq, self.repeats.get(seq, 0) + 1)
 
     def release(self, seq: Seq, session: SessionId, undo: Undo) -> None:
         """A consumer has the message no longer."""
@@ -108,5 +116,9 @@ class Redelivery:
 
     def forget(self, seq: Seq, undo: Undo) -> None:
         """The message is gone for this app."""
-        undo.pop(self.attempts, seq)
-        undo.discard(self.returned, seq)
+        if self.attempts:
+            undo.pop(self.attempts, seq)
+        if self.repeats:
+            undo.pop(self.repeats, seq)
+        if self.returned:
+            undo.discard(self.returned, seq)

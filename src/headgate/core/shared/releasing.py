@@ -11,8 +11,8 @@ from headgate.core.shared.app import App
 from headgate.core.shared.context import SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.queue import SharedQueue
-from headgate.core.shared.quota import judge
-from headgate.core.turn.turn import Turn
+from headgate.core.shared.quota import judge_less
+from headgate.core.turn.turn import BREATH_WORK, Turn
 
 
 class Releasing:
@@ -28,42 +28,34 @@ class Releasing:
         """What is not in the session's hands is ignored: it expired, or was given back."""
         queue = self._context.queues[command.queue]
         app = queue.apps.get(command.app)
-        for message in command.messages:
-            turn.work += 1
-            if turn.take_breath():
-                yield
-            seq = queue.by_id.get(message)
-            if app is None or command.session not in app.consumers:
-                break
-            if seq is None or seq not in app.outstanding:
-                continue
-            if app.outstanding[seq].session != command.session:
-                continue
-            entry = queue.entries[seq]
-            seconds = turn.now - self._delivery.take_back(queue, app, seq, turn)
-            turn.facts.append(
-                Confirmed(
-                    turn.now,
-                    queue.id,
-                    app.id,
-                    message,
-                    command.session,
-                    seconds,
-                    turn.now - entry.arrived,
+        session, now = command.session, turn.now
+        if app is not None and session in app.consumers:
+            for message in command.messages:
+                turn.work += 1
+                if turn.work >= BREATH_WORK and turn.take_breath():
+                    yield
+                seq = queue.by_id.get(message)
+                held = app.outstanding.get(seq) if seq is not None else None
+                if seq is None or held is None or held.session != session:
+                    continue
+                entry = queue.entries[seq]
+                seconds = now - self._delivery.take_back(queue, app, seq, turn)
+                waited = now - entry.arrived
+                turn.facts.append(
+                    Confirmed(now, queue.id, app.id, message, session, seconds, waited)
                 )
-            )
-            self.dereference(queue, entry, app, turn)
-        turn.done(command.session, command.ref)
+                self.dereference(queue, entry, app, turn)
+        turn.done(session, command.ref)
 
     def dereference(self, queue: SharedQueue, entry: MessageEntry, app: App, turn: Turn) -> None:
         """An app is done with a message; the last one deletes it."""
-        apps = tuple(name for name in entry.apps if name != app.id)
         app.forget(entry.seq, turn.undo)
         self._delivery.note(queue, app)
         # S003-10, BMQ-72: the last app that is done with a message deletes it.
-        if not apps:
+        if entry.apps == (app.id,):
             self.delete(queue, entry, turn)
             return
+        apps = tuple(name for name in entry.apps if name != app.id)
         kept = MessageEntry(entry.seq, entry.id, entry.arrived, entry.size, entry.properties, apps)
         turn.undo.put(queue.entries, entry.seq, kept)
         turn.batch.hold[entry.seq] = apps
@@ -86,7 +78,7 @@ class Releasing:
         seconds = queue.domain.deduplication_time
         if at is not None and seconds and turn.sure - at <= seconds:
             turn.batch.remember.setdefault(queue.id, {})[entry.id] = at
-        judge(queue, turn)
+        judge_less(queue, turn)
 
     def drop_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:
         """The domain no longer has this app. Its consumers stay, and receive nothing."""

@@ -50,12 +50,11 @@ class RememberedIds:
     def forget(self, now: float, seconds: float, keep: int | None = None) -> None:
         """Forget ids whose time is over, and the oldest beyond a bound. Not undone: what is over
         stays over, and the bound is kept after a turn, not in it."""
-        while self.times:
-            oldest = next(iter(self.times))
-            is_over = now - self.times[oldest] > seconds
-            if not is_over and (keep is None or len(self.times) <= keep):
+        times, most = self.times, len(self.times) if keep is None else keep
+        while times:
+            if len(times) <= most and now - times[next(iter(times))] <= seconds:
                 return
-            self.times.popitem(last=False)
+            times.popitem(last=False)
 
     def adopt(self, known: Known, entries: Iterable[MessageEntry], keep: int) -> None:
         """Take what the store has, and the ids of what is in the queue, the newest of all."""

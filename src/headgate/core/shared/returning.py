@@ -56,7 +56,7 @@ class Returning:
             app.redelivery.give_back(seq, turn.undo)
             # BMQ-55: a clean close uses up no attempt.
             if lost:
-                self._blame(queue, app, entry, turn)
+                self.blame(queue, app, entry, turn)
             kept = queue.entries.get(seq)
             if kept is not None and app.id in kept.apps:
                 # S003-34, BMQ-52: back in line for whoever matches it; nothing is lost.
@@ -75,7 +75,7 @@ class Returning:
         else:
             turn.done(rest.session, ref)
 
-    def _blame(self, queue: SharedQueue, app: App, entry: MessageEntry, turn: Turn) -> None:
+    def blame(self, queue: SharedQueue, app: App, entry: MessageEntry, turn: Turn) -> None:
         """A consumer was lost with this message in its hands; it may have been the cause."""
         attempts = app.redelivery.blame(entry.seq, turn.undo)
         turn.undo.add(self._blamed, queue.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from functools import partial
 from heapq import nlargest
@@ -15,10 +15,12 @@ from headgate.core.shared.app import App
 from headgate.core.shared.dispatch import Group
 from headgate.core.turn.slices import GLANCE_UNITS, GLANCES, Slices, best
 
-COUNTED: dict[type[Any], str] = {
-    kind: known.per_queue for kind, known in FACT_KINDS.items() if known.per_queue is not None
+COUNTED: dict[type[Any], tuple[str, bool]] = {
+    kind: (known.per_queue, "app" in kind.__slots__)
+    for kind, known in FACT_KINDS.items()
+    if known.per_queue is not None
 }
-"""The facts that are counted by queue, and what their count is called."""
+"""The facts that are counted by queue, what their count is called, and whether they name an app."""
 
 QUEUES_MAX = 10_000
 """Queues whose counts are kept; the one that began first is forgotten first."""
@@ -31,21 +33,21 @@ class Statistics:
     """Counts by queue and, for facts that name one, by app."""
 
     def __init__(self) -> None:
-        self._counts: dict[QueueId, Counter[tuple[AppId | None, str]]] = {}
+        self._counts: dict[QueueId, dict[AppId | None, Counter[str]]] = {}
 
     def observe(self, facts: Iterable[Fact]) -> None:
         fact: Any
         for fact in facts:
-            name = COUNTED.get(type(fact))
-            if name is not None:
+            counted = COUNTED.get(type(fact))
+            if counted is not None:
+                name, has_app = counted
                 counts = self._counts.get(fact.queue)
                 if counts is None:
                     counts = self._begin(fact.queue)
                 # BMQ-91: counted from what happened, for the queue and for its app.
-                counts[None, name] += 1
-                app = getattr(fact, "app", None)
-                if app is not None:
-                    counts[app, name] += 1
+                counts[None][name] += 1
+                if has_app:
+                    counts[fact.app][name] += 1
             elif type(fact) is QueueDeleted:
                 self._counts.pop(fact.queue, None)
 
@@ -55,13 +57,10 @@ class Statistics:
 
     def by_app(self, queue: QueueId) -> dict[AppId | None, dict[str, int]]:
         """The counts of each app of a queue, and under None those of the queue."""
-        found: dict[AppId | None, dict[str, int]] = {}
-        for (app, name), count in self._counts.get(queue, Counter()).items():
-            found.setdefault(app, {})[name] = count
-        return found
+        return {app: dict(counts) for app, counts in self._counts.get(queue, {}).items()}
 
-    def _begin(self, queue: QueueId) -> Counter[tuple[AppId | None, str]]:
-        counts: Counter[tuple[AppId | None, str]] = Counter()
+    def _begin(self, queue: QueueId) -> dict[AppId | None, Counter[str]]:
+        counts: dict[AppId | None, Counter[str]] = defaultdict(Counter)
         self._counts[queue] = counts
         if len(self._counts) > QUEUES_MAX:
             del self._counts[next(iter(self._counts))]
@@ -97,6 +96,7 @@ def _row(app: App, group: Group) -> dict[str, object]:
             "sampled": stats.sampled,
             **{failure.lower(): count for failure, count in stats.failures.items()},
         },
+        "reason": stats.reason(),
         "in_flight": sum(len(gate.outstanding) for gate in gates),
         "in_flight_bytes": sum(gate.size for gate in gates),
         "waiting": app.waiting_for(group),

@@ -78,14 +78,15 @@ class SubscriptionCompiler:
                 if predicate is None:
                     if turn.expression_bytes <= 0:
                         return None
-                    predicate = command.compiled[text] = self._compile(text, turn)
+                    predicate = command.compiled[text] = self.compile(text, turn)
                     if turn.take_breath():
                         yield
             gate: Gate[Seq] = Gate(interest.window)
             wanted.append(Subscription(command.session, index, predicate, interest.priority, gate))
         return tuple(wanted)
 
-    def _compile(self, text: str, turn: Turn) -> Predicate:
+    def compile(self, text: str, turn: Turn) -> Predicate:
+        """An expression, charged to the turn; raise if it is wrong."""
         turn.expression_bytes -= len(text)
         turn.work += len(text) * EXPRESSION_BYTE_WORK
         try:

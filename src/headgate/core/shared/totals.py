@@ -24,9 +24,9 @@ class SharedTotals:
         self._counted: dict[tuple[QueueId, AppId], int] = {}
         """What each app has unconfirmed, if anything."""
 
-    def follow(self, changed: Iterable[tuple[SharedQueue, App]]) -> None:
+    def follow(self, changed: Iterable[tuple[App, SharedQueue]]) -> None:
         """Look at the apps that a turn has changed."""
-        for queue, app in changed:
+        for app, queue in changed:
             key = (queue.id, app.id)
             is_here = self._queues.get(queue.id) is queue and queue.apps.get(app.id) is app
             count = len(app.outstanding) if is_here else 0

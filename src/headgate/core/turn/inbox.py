@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from headgate.core.commands import Command, Confirm, Send
 from headgate.core.model.limits import Limits
+from headgate.core.reader_commands import Acknowledge, Add, Block
 from headgate.core.turn.store_requests import TurnOutcome
 from headgate.errors import LimitReached
 
@@ -21,6 +22,9 @@ keeps what the core tries again, such as the clean-up after a session, from spin
 NEAR_COMMANDS = 512
 """A turn takes no more where the store is near: what it works on is then still in the caches of the
 processor when it is written and handed out. Turns of 2,000 take 6 % more for each command."""
+
+SENDS = (Send, Add)
+CONFIRMS = (Confirm, Acknowledge)
 
 
 class Inbox:
@@ -33,7 +37,7 @@ class Inbox:
     def __init__(self, limits: Limits, *, is_near: bool) -> None:
         self._limits = limits
         self._most = min(limits.turn_commands, NEAR_COMMANDS) if is_near else limits.turn_commands
-        self._commands: deque[Command] = deque()
+        self._commands: deque[Command | Block] = deque()
         self._bytes = 0
         self.failures = 0
         """Turns that failed in a row."""
@@ -41,16 +45,17 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._commands)
 
-    def submit(self, commands: Sequence[Command]) -> None:
+    def submit(self, commands: Sequence[Command | Block]) -> None:
         """Put a session's commands in line, all of them or, beyond a limit, none."""
         size = sum(map(_size, commands))
         if self._commands and len(self._commands) + len(commands) > self._limits.inbox_commands:
             raise LimitReached("inbox_commands", self._limits.inbox_commands)
         if self._commands and self._bytes + size > self._limits.inbox_bytes:
             raise LimitReached("inbox_bytes", self._limits.inbox_bytes)
-        self.insist(commands)
+        self._commands.extend(commands)
+        self._bytes += size
 
-    def insist(self, commands: Sequence[Command]) -> None:
+    def insist(self, commands: Sequence[Command | Block]) -> None:
         """Put commands in line that must not be refused: a session is gone, time passed."""
         self._commands.extend(commands)
         self._bytes += sum(map(_size, commands))
@@ -58,22 +63,23 @@ class Inbox:
     def take(self) -> list[Command]:
         """The next turn's commands, at least one, within the limits of a turn."""
         limits, waiting = self._limits, self._commands
-        commands = [waiting.popleft()]
-        size, proofs = _size(commands[0]), _proofs(commands[0])
-        confirms = _confirms(commands[0])
-        while waiting and len(commands) < self._most:
-            size += _size(waiting[0])
-            proofs += _proofs(waiting[0])
-            confirms += _confirms(waiting[0])
-            if (
-                size > limits.turn_bytes
+        taken: list[Command | Block] = []
+        size = proofs = confirms = 0
+        while waiting and len(taken) < self._most:
+            first = waiting[0]
+            more = _size(first)
+            proofs += _proofs(first)
+            confirms += _confirms(first)
+            if taken and (
+                size + more > limits.turn_bytes
                 or proofs > limits.turn_proofs
                 or confirms > limits.turn_confirms
             ):
                 break
-            commands.append(waiting.popleft())
-        self._bytes -= sum(map(_size, commands))
-        return commands
+            size += more
+            taken.append(waiting.popleft())
+        self._bytes -= size
+        return _unpacked(taken)
 
     def settle(self, outcome: TurnOutcome, *, has_failed: bool) -> float:
         """Put back what a turn wants done again; return the seconds until the next turn."""
@@ -85,13 +91,26 @@ class Inbox:
         return RETRY_SECONDS[min(self.failures, len(RETRY_SECONDS)) - 1]
 
 
-def _proofs(command: Command) -> int:
+def _unpacked(taken: list[Command | Block]) -> list[Command]:
+    """Commands one by one: those of a block stay together, as they are in one turn."""
+    commands: list[Command] = []
+    for each in taken:
+        if type(each) is Block:
+            commands += each.commands
+        else:
+            commands.append(each)  # type: ignore[arg-type]
+    return commands
+
+
+def _proofs(command: Command | Block) -> int:
     return getattr(command, "proof", None) is not None
 
 
-def _confirms(command: Command) -> int:
-    return len(command.messages) if isinstance(command, Confirm) else 0
+def _confirms(command: Command | Block) -> int:
+    return len(command.messages) if isinstance(command, CONFIRMS) else 0
 
 
-def _size(command: Command) -> int:
-    return len(command.message.body) if isinstance(command, Send) else 0
+def _size(command: Command | Block) -> int:
+    if isinstance(command, SENDS):
+        return len(command.message.body)
+    return sum(map(_size, command.commands)) if isinstance(command, Block) else 0

@@ -22,11 +22,10 @@ class Undo:
     what is touched, costs a copy of a queue's backlog per turn.
     """
 
-    __slots__ = ("_kept", "_sorted", "_steps")
+    __slots__ = ("_sorted", "_steps")
 
     def __init__(self) -> None:
         self._sorted: set[int] = set()
-        self._kept: set[int] = set()
         self._steps: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 
     def note(self, action: Callable[..., Any], *args: Any) -> None:  # noqa: ANN401
@@ -47,13 +46,12 @@ class Undo:
         self._steps.append((mapping.__setitem__, (key, item)))
         return item
 
-    def pop_in_order(self, mapping: dict[N, V], key: N) -> V | None:
-        """Like `pop`, for a dictionary whose keys ascend: what is put back is last, so the
-        dictionary is sorted again, once, after all of it is back."""
-        if key in mapping and id(mapping) not in self._sorted:
+    def sort_after(self, mapping: dict[N, V]) -> None:
+        """Something is taken out of a dictionary whose keys ascend: what is put back is last, so
+        the dictionary is sorted again, once, after all of it is back."""
+        if id(mapping) not in self._sorted:
             self._sorted.add(id(mapping))
             self._steps.append((_sort, (mapping,)))
-        return self.pop(mapping, key)
 
     def add(self, members: MutableSet[K], member: K) -> None:
         if member not in members:
@@ -68,13 +66,6 @@ class Undo:
     def assign(self, owner: object, name: str, item: object) -> None:
         self._steps.append((setattr, (owner, name, getattr(owner, name))))
         setattr(owner, name, item)
-
-    def keep(self, owner: object, names: tuple[str, ...]) -> None:
-        """These attributes are changed again and again: what they were at first is what counts."""
-        if id(owner) not in self._kept:
-            self._kept.add(id(owner))
-            for name in names:
-                self._steps.append((setattr, (owner, name, getattr(owner, name))))
 
     def forget(self) -> Iterator[None]:
         """The turn has happened: let go of what it would have taken back, some at a time. Of a long

@@ -200,6 +200,9 @@ class AppConnection:
     def go_on(self) -> None:
         """Requests are read again when they are answered."""
 
+    def let_go(self) -> None:
+        """Answers may be under way, which ask the session."""
+
     # What the session asks.
 
     def write(self, data: bytes) -> None:

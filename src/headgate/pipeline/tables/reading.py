@@ -43,13 +43,22 @@ def _frames(session: SparkSession, root: str) -> dict[str, DataFrame]:
 def roots_of(given: tuple[str, ...]) -> dict[str, str]:
     """What NAME=DIR, given several times, says."""
     roots: dict[str, str] = {}
+    known: dict[str, str] = {}
     for text in given:
         name, equals, root = text.partition("=")
         if not name or not equals or not root:
             raise PipelineError(f"--from is NAME=DIR, such as east=/srv/east/pipeline, not {text}")
         if name in roots:
             raise PipelineError(f"--from {name} is there twice: each router has a name of its own")
-        if Archive(root).state().number < 0:
+        state = Archive(root).state()
+        if state.number < 0:
             raise PipelineError(f"there are no tables in {root}, which are to be {name}'s")
+        journal = state.batch.journal if state.batch is not None else ""
+        other = known.setdefault(journal, name) if journal else name
+        if other != name:
+            raise PipelineError(
+                f"{other} and {name} are tables of one journal, {journal}: name one of them, or"
+                " rows would be counted twice"
+            )
         roots[name] = root
     return roots

@@ -125,6 +125,8 @@ class Storage:
         try:
             # Hadoop's name for it, which Spark needs, is another than Arrow's.
             uri = re.sub("^s3a:", "s3:", self.root)
+            if uri.startswith("s3:"):  # a small file is one request, and not an upload of parts
+                uri += "?allow_delayed_open=true"
             found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
             return found
         except (OSError, ValueError) as error:

@@ -38,6 +38,9 @@ KNOWN = "headgate.known"
 OPERATOR = "headgate.operator"
 """In the scope of a request: whether whoever asks knows the operator's token, and may act."""
 
+VIEWER = "headgate.viewer"
+"""In the scope of a request: who asks. A browser by its cookie, a program by its address."""
+
 STREAMS = ("/api/v1/live", "/api/v1/tail")
 """Answers without an end. They have places of their own, so that they take none of those who ask
 for something."""
@@ -202,7 +205,7 @@ class Guard:
         if refusal is not None:
             await self._refuse(refusal, scope, receive, send_guarded)
             return
-        scope[KNOWN], scope[OPERATOR] = is_known, may_act
+        scope[KNOWN], scope[OPERATOR], scope[VIEWER] = is_known, may_act, _viewer(scope)
         if _is_open(scope) or scope["path"] in STREAMS:
             await self.app(scope, receive, send_guarded)
             return
@@ -276,6 +279,14 @@ class Guard:
         if shown is not None and self._visitors.knows(shown):
             return True, self._visitors.may_act(shown)
         return False, False
+
+
+def _viewer(scope: Scope) -> bytes:
+    shown = cookie_of(scope)
+    if shown is not None:
+        return _digest(shown)
+    client = scope.get("client")
+    return str(client[0]).encode() if client else b""
 
 
 def _is_open(scope: Scope) -> bool:

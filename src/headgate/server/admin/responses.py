@@ -28,8 +28,11 @@ CODES = {
 class Refusal(HTTPException):
     """A request that is refused: what is wrong, in one word for programs, and what to do."""
 
-    def __init__(self, status: int, error: str, code: str = "", hint: str = "") -> None:
-        super().__init__(status, error)
+    def __init__(
+        self, status: int, error: str, code: str = "", hint: str = "", *, after: int | None = None
+    ) -> None:
+        """`after` is in how many seconds it may be asked again."""
+        super().__init__(status, error, None if after is None else {"retry-after": str(after)})
         self.code = code or CODES.get(status, "failed")
         self.hint = hint
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from headgate.core.model.ids import AppId
 from headgate.core.model.limits import KiB, MiB
+from headgate.core.model.property_type import BY_LABEL, PropertyType
 from headgate.store.backends import FORMS, PATTERN, masked
 
 
@@ -133,6 +134,20 @@ class Whole(Kind):
 
     def parse(self, text: str) -> int:
         return self.read(int(text) if re.fullmatch("[0-9]{1,17}", text) else None)
+
+
+class Cores(Whole):
+    """A number of processes, or as many as there are cores."""
+
+    def __init__(self) -> None:
+        super().__init__(1, 64)
+        self.form = f'{self.form}, or "cores"'
+
+    def read(self, raw: object) -> int | str:  # type: ignore[override]
+        return "cores" if raw == "cores" else super().read(raw)
+
+    def parse(self, text: str) -> int | str:  # type: ignore[override]
+        return "cores" if text == "cores" else super().parse(text)
 
 
 class Quantity(Kind):
@@ -328,6 +343,28 @@ class Subscriptions(Kind):
 
     def show(self, value: Mapping[AppId, Iterable[str]]) -> str:
         inside = ", ".join(f"{quoted(app)} = {Texts().show(e)}" for app, e in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+
+
+class Types(Kind):
+    """Types of properties by name."""
+
+    form = (
+        f'a table of types by name, such as {{ zip = "string" }}; types are {", ".join(BY_LABEL)}'
+    )
+
+    def read(self, raw: object) -> dict[str, PropertyType]:
+        if not isinstance(raw, dict) or not all(isinstance(each, str) for each in raw.values()):
+            raise ValueError
+        if not set(raw.values()) <= BY_LABEL.keys():
+            raise ValueError
+        return {Text().read(name): BY_LABEL[label] for name, label in raw.items()}
+
+    def parse(self, text: str) -> dict[str, PropertyType]:
+        return self.read(toml_value(text))
+
+    def show(self, value: Mapping[str, PropertyType]) -> str:
+        inside = ", ".join(f"{quoted(name)} = {quoted(t.label)}" for name, t in value.items())
         return f"{{ {inside} }}" if inside else "{}"
 
 

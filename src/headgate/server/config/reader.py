@@ -89,6 +89,8 @@ class _Reader(Reading):
             )
         for conflict in config.store.conflicts():
             raise self.error(("store", conflict.key), conflict.text)
+        for conflict in config.workers.conflicts(config.store, config.listen):
+            raise self.error(("workers", conflict.key), conflict.text)
         for name, listen in config.listen.each().items():
             for conflict in listen.conflicts(limits):
                 path = ("listen", name, conflict.key)
@@ -128,7 +130,20 @@ class _Reader(Reading):
             if name == SMP_DOMAIN:
                 raise self.error(path, "is the domain of the SMP queues; choose another name")
             domains[name] = self.domain(name, self.table(table, DOMAIN.members, path), limits)
+        self.check_streams(domains)
         return domains
+
+    def check_streams(self, domains: Mapping[str, Domain]) -> None:
+        """A key that two domains take is the first one's, which is probably not meant."""
+        taken: dict[str, str] = {}
+        for domain in domains.values():
+            for pattern in domain.streams:
+                first = taken.setdefault(pattern, domain.name)
+                if first != domain.name:
+                    self.warn(
+                        (DOMAINS, domain.name, "streams"),
+                        f"{quoted(pattern)} is a stream of the domain {first} already",
+                    )
 
     def domain(self, name: str, values: dict[str, Any], limits: Limits) -> Domain:
         path = (DOMAINS, name)
@@ -138,6 +153,8 @@ class _Reader(Reading):
         if mode is not Mode.FANOUT and apps:
             raise self.error((*path, "apps"), f"a {mode.value} domain has no apps")
         apps = apps or (WHOLE,)
+        if values["fields"]:
+            values["fields"] = MappingProxyType(values["fields"])
         filters: dict[AppId, tuple[Predicate, ...]] = {}
         for app, expressions in values.pop("subscriptions").items():
             here = (*path, "subscriptions", app)

@@ -6,6 +6,7 @@ default is the default, and the text under it is the comment in ``headgate confi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -17,6 +18,7 @@ from headgate.core.model.value import EMPTY
 from headgate.server.config.hosts import is_loopback
 from headgate.server.config.kinds import (
     Choice,
+    Cores,
     Duration,
     FileName,
     Flag,
@@ -29,6 +31,7 @@ from headgate.server.config.kinds import (
     Subscriptions,
     Text,
     Texts,
+    Types,
     Unlimited,
     Whole,
 )
@@ -84,6 +87,36 @@ class Store:
         if self.owner_timeout < OWNER_TIMEOUT_MIN:
             text = "an owner is heard once a second: at least a second, better three"
             yield Conflict("owner_timeout", text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workers:
+    """Processes that share the work of the router."""
+
+    count: Annotated[int | str, Cores()] = 1
+    """1: one process. More: Redis clients are spread over so many, and everything else is in one of
+    them. "cores" is as many as the machine has."""
+    timeout: Annotated[int, Whole(2, 3600)] = 5
+    """Seconds after which a worker that does not answer is ended and started again."""
+
+    @property
+    def number(self) -> int:
+        """How many that are."""
+        return self.count if isinstance(self.count, int) else len(os.sched_getaffinity(0))
+
+    def conflicts(self, store: Store, listen: Listen) -> Iterator[Conflict]:
+        """What several workers cannot do yet is refused, with what to do instead."""
+        if self.number == 1:
+            return
+        if listen.resp is None:
+            text = "only Redis clients are spread over workers: add [listen.resp], or set it to 1"
+            yield Conflict("count", text)
+        elif listen.resp.cluster:
+            text = "listen.resp.cluster needs one process: switch it off, or set it to 1"
+            yield Conflict("count", text)
+        if store.standby:
+            text = "store.standby needs one process: switch it off, or set it to 1"
+            yield Conflict("count", text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,6 +395,7 @@ class Config(ServerConfig):
     admin: RouterAdmin = field(default_factory=RouterAdmin)
     desk: Desk = field(default_factory=Desk)
     store: Store = field(default_factory=Store)
+    workers: Workers = field(default_factory=Workers)
     listen: Listen = field(default_factory=Listen)
     smp: Smp = field(default_factory=Smp)
     limits: Limits = field(default_factory=Limits)
@@ -408,11 +442,18 @@ DOMAIN_KINDS: dict[str, Kind] = {
     "readers": Unlimited(Texts(), "all"),
     "writers": Unlimited(Texts(), "all"),
     "creators": Unlimited(Texts(), "all"),
+    "streams": Texts(),
+    "groups": Choice("fixed"),
+    "group": Text("the name of a group", r"[^\x00-\x20\x7f\ud800-\udfff]{1,255}"),
+    "consumer_grace": Unlimited(Duration(), "never"),
+    "body_field": Text("the name of a field, or nothing", r"[^\x00-\x1f\x7f\ud800-\udfff]{0,255}"),
+    "fields": Types(),
 }
 DOMAIN_DEFAULTS = {f.name: f.default for f in fields(Domain) if f.default is not MISSING} | {
     "mode": Mode.PRIORITY.value,
     "apps": (),
     "subscriptions": {},
+    "fields": {},
 }
 DOMAIN = Group(
     dict,
@@ -429,6 +470,7 @@ DOMAIN_DOCS = {
 KNOWN: dict[str, Key | Group] = {
     "directory": Key(Text("the path of a folder"), "var"),
     "store": group(Store),
+    "workers": group(Workers),
     "listen": group(Listen),
     "smp": group(Smp),
     "admin": group(RouterAdmin),
@@ -446,6 +488,6 @@ DOMAINS = "domains"
 ROUTER = Tree(
     KNOWN,
     removed={
-        "listen.resp.workers": "is no key any more: a router is one process; remove it",
+        "listen.resp.workers": "is no key any more: set workers.count instead",
     },
 )

@@ -27,15 +27,16 @@ from headgate.server.admin.responses import Refusal
 from headgate.server.desk.answers import ActionAnswer
 from headgate.server.desk.asking import (
     ActionQuestion,
+    AuditQuestion,
     LogLevelQuestion,
-    Pace,
     QueueActionQuestion,
     question,
     shown,
 )
+from headgate.server.desk.names import short_name
+from headgate.server.desk.pace import Pace
 from headgate.server.desk.routes.path import Path
 from headgate.server.desk.routes.sessions import find_session
-from headgate.server.desk.rows import short_name
 from headgate.server.in_process import InProcessSession
 from headgate.server.net.connection import Connection
 
@@ -75,7 +76,13 @@ class Actions:
                 403, "this needs the operator's token", "not_operator", "admin.operator_token"
             )
         if not self._pace.take():
-            raise Refusal(429, f"{ACTIONS_PER_SECOND} actions a second", "too_many", "ask again")
+            raise Refusal(
+                429,
+                f"{ACTIONS_PER_SECOND} actions a second are taken",
+                "too_many",
+                "ask again in a second",
+                after=1,
+            )
         return await question(request, kind)
 
     async def act(
@@ -91,14 +98,7 @@ class Actions:
             raise Refusal(
                 409, "this is not confirmed", "not_confirmed", f"say confirm: {shown(target)}"
             )
-        actor = request.client.host if request.client is not None else ""
-        reason = shown(asked.reason, REASON_CHARS)
-
-        def announce(outcome: str) -> None:
-            now = self._desk.router.clock()
-            fact = AdminActed(now, actor, action, shown(target), reason, outcome)
-            self._desk.router.announce([fact])
-
+        announce = self.told(request, asked, action, target)
         async with self._one:
             announce(BEGUN)
             await self._journaled()
@@ -112,6 +112,20 @@ class Actions:
                 raise
             announce(done.outcome)
             return done
+
+    def told(
+        self, request: Request, asked: ActionQuestion, action: str, target: str
+    ) -> Callable[[str], None]:
+        """What makes a fact of each outcome of an action."""
+        actor = request.client.host if request.client is not None else ""
+        reason = shown(asked.reason, REASON_CHARS)
+
+        def announce(outcome: str) -> None:
+            now = self._desk.router.clock()
+            fact = AdminActed(now, actor, action, shown(target), reason, outcome)
+            self._desk.router.announce([fact])
+
+        return announce
 
     async def _journaled(self) -> None:
         """Wait until what was announced is in the store."""
@@ -351,6 +365,22 @@ async def log_level(desk: Desk, request: Request) -> ActionAnswer:
     return await desk.actions.act(request, asked, "log-level", asked.level, work)
 
 
+async def audit_now(desk: Desk, request: Request) -> ActionAnswer:
+    """Count the queues of every service again, beside the router, and hold the tallies against
+    that. What came of it is under audit, and a fact."""
+    asked = await desk.actions.asked(request, AuditQuestion)
+    services = len(desk.router.broker.shard.exclusive.services.subscribers)
+    if asked.dry_run:
+        return _planned("audit", "audit", services)
+    desk.audits.check_idle()
+
+    async def work() -> ActionAnswer:
+        desk.audits.begin(desk.actions.told(request, asked, "audit", "audit"))
+        return ActionAnswer(action="audit", target="audit", outcome="started", count=services)
+
+    return await desk.actions.act(request, asked, "audit", "audit", work)
+
+
 ACTIONS = [
     Path("/sessions/{session}/close", close_session, body=ActionQuestion),
     Path("/sessions/{session}/trim", trim_session, body=ActionQuestion),
@@ -361,5 +391,6 @@ ACTIONS = [
     Path("/drain", drain, body=ActionQuestion),
     Path("/undrain", undrain, body=ActionQuestion),
     Path("/log-level", log_level, body=LogLevelQuestion),
+    Path("/audit", audit_now, body=AuditQuestion),
 ]
 """What an operator may have done."""

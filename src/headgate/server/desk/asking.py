@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -201,21 +201,3 @@ def shown_value(value: PropertyValue) -> object:
         case str():
             return shown(value)
     return value
-
-
-class Pace:
-    """So many a second, and no more."""
-
-    def __init__(self, most: int, clock: Callable[[], float]) -> None:
-        self._most = most
-        self._clock = clock
-        self._second = 0.0
-        self._count = 0
-
-    def take(self) -> bool:
-        """Whether one more may be."""
-        now = self._clock()
-        if now - self._second >= 1.0:
-            self._second, self._count = now, 0
-        self._count += 1
-        return self._count <= self._most

@@ -3,13 +3,13 @@ properties of the last messages, to try expressions on."""
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from headgate.core import facts as f
-from headgate.core.facts import Fact
+from headgate.core.facts import KINDS, Fact
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.fact_kind import FACT_KINDS, LogLevel
 from headgate.core.model.ids import MessageId, QueueId
@@ -33,6 +33,9 @@ LEVELS: dict[type[Any], LogLevel] = {
     kind: known.log for kind, known in FACT_KINDS.items() if known.log is not None
 }
 
+LEFT_OUT = sorted(kind.__name__ for kind in KINDS if kind not in LEVELS)
+"""Kinds that are never kept: what happens for every message, and what only programs count."""
+
 
 class KeptFacts:
     """The last facts, numbered, so many a second."""
@@ -40,14 +43,14 @@ class KeptFacts:
     def __init__(self) -> None:
         self._rows: deque[tuple[int, Fact]] = deque(maxlen=FACTS_KEPT)
         self.last = 0
-        self.skipped = 0
-        """Not kept, as there were too many in one second."""
+        self.skipped: Counter[str] = Counter()
+        """Not kept, as there were too many in one second: how many of each kind."""
         self._second = 0
 
     def take(self, fact: Fact) -> None:
         """Keep a fact of a kind that has a level."""
         if self._second >= FACTS_PER_SECOND:
-            self.skipped += 1
+            self.skipped[type(fact).__name__] += 1
             return
         self._second += 1
         self.last += 1
@@ -130,14 +133,17 @@ class RecentMessages:
         self._kept = kept
         self._by_domain: dict[str, deque[RecentMessage]] = {}
         self._second: dict[str, int] = {}
+        self._passed: set[QueueId] = set()
+        """Queues of which nothing more is kept in this second."""
 
     def take(self, fact: f.Accepted) -> None:
         """Keep a message, if it has properties and there is room for it in this second."""
-        if not fact.properties or not self._kept:
+        if not fact.properties or not self._kept or fact.queue in self._passed:
             return
         domain = domain_of(fact.queue)
         count = self._second.get(domain, 0)
         if not domain or count >= RECENT_PER_SECOND:
+            self._passed.add(fact.queue)
             return
         if properties_size(fact.properties) > RECENT_BYTES:
             return
@@ -153,6 +159,7 @@ class RecentMessages:
 
     def pass_second(self) -> None:
         self._second.clear()
+        self._passed.clear()
 
     def of(self, domain: str) -> Sequence[RecentMessage]:
         """The oldest first."""

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headgate.core.model.ids import QueueId
+from headgate.core.model.message import Properties
 from headgate.core.shared.impact import impact
 from headgate.core.turn.slices import Slices
 from headgate.errors import ExpressionError
 from headgate.expr.explain import Traced, explain, hint, traced
 from headgate.expr.nodes import Binary, Boolean, Integer, Property, Text, Unary, names_of, text_of
-from headgate.expr.predicate import Predicate
+from headgate.expr.predicate import Failure, Predicate
+from headgate.expr.undecided import missing_of, undecided_reason
 from headgate.server.desk.answers import (
     ExpressionAnswer,
     ImpactRow,
@@ -58,6 +60,7 @@ def tried(
         keys=None if explained.keys is None else [str(key) for key in explained.keys],
         warnings=list(explained.warnings),
         result=written(root.value),
+        reason=_reason(predicate, properties, root.value),
         tried=Tried(
             true=counts["true"],
             false=counts["false"],
@@ -69,6 +72,12 @@ def tried(
         samples=[row.row() for row in matching],
         impact=(yield from _impact(router, asked, predicate, rows)),
     )
+
+
+def _reason(predicate: Predicate, properties: Properties, result: object) -> str:
+    if not isinstance(result, Failure):
+        return ""
+    return shown(undecided_reason(result, missing_of(predicate, properties, result)))
 
 
 def _wrong(error: ExpressionError) -> ExpressionAnswer:

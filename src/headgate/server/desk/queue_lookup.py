@@ -15,21 +15,26 @@ from headgate.core.turn.store_requests import Listing, Load, Loaded
 from headgate.errors import HeadgateError
 from headgate.server.admin.responses import Refusal
 from headgate.server.desk.answers import Blocker, QueueAnswer
-from headgate.server.desk.rows import digest, short_name
+from headgate.server.desk.asking import shown
+from headgate.server.desk.kept import is_shared
+from headgate.server.desk.names import digest, local_name, short_name
 
 if TYPE_CHECKING:
     from headgate.server.desk.desk import Desk
 
+DOMAINS_NAMED = 20
 BUSY = 0.8
 """Above it the store is not asked for those who only look."""
 ID_BYTES = 24
 """Of the queues of SimpleX clients."""
+ID_HINT = "an exclusive queue is found by the id that its recipient knows, not by its digest"
 
 
 async def look_up(desk: Desk, name: str) -> QueueAnswer:
-    """A shared queue by its address, an exclusive one by its id in hex or base64."""
-    if name.startswith(SCHEME):
-        return await _shared(desk, name)
+    """A shared queue by its address, with or without ``bmq://``; an exclusive one by its id in hex
+    or base64, which has no slash in it."""
+    if "/" in name:
+        return await _shared(desk, name if name.startswith(SCHEME) else SCHEME + name)
     queue = _id(name)
     cached = desk.router.broker.shard.cache.find(queue)
     if cached is not None:
@@ -37,7 +42,7 @@ async def look_up(desk: Desk, name: str) -> QueueAnswer:
     loaded = await _asked(desk, Load(heads={queue: 1}))
     head = loaded.heads.get(queue)
     if head is None:
-        raise Refusal(404, "there is no such queue", "no_such_queue")
+        raise Refusal(404, "there is no queue with this id", "no_such_queue", ID_HINT)
     return _exclusive(desk, head.record, head.messages, CachedQueue(head), in_memory=False)
 
 
@@ -53,7 +58,7 @@ def _id(name: str) -> QueueId:
         400,
         "this is not the name of a queue",
         "bad_name",
-        "bmq://DOMAIN/NAME, or the id of an exclusive queue in hex or base64",
+        "write DOMAIN/QUEUE, or the id of an exclusive queue in hex or base64",
     )
 
 
@@ -79,7 +84,17 @@ async def _shared(desk: Desk, name: str) -> QueueAnswer:
     try:
         uri = parse_uri(name)
     except HeadgateError as error:
-        raise Refusal(400, str(error), "bad_name") from None
+        raise Refusal(400, str(error), "bad_name", "write DOMAIN/QUEUE") from None
+    domain = desk.router.broker.shard.domains.get(uri.domain)
+    if domain is None or not is_shared(domain):
+        shared = [d.name for d in desk.router.broker.shard.domains.values() if is_shared(d)]
+        known = ", ".join(sorted(shared)[:DOMAINS_NAMED]) or "none"
+        raise Refusal(
+            404,
+            f"no domain {shown(uri.domain)} has shared queues",
+            "no_such_domain",
+            f"those that have: {known}",
+        )
     queue = QueueId(uri.canonical.encode())
     here = desk.router.broker.shard.shared.queues.get(queue)
     if here is not None:
@@ -89,7 +104,12 @@ async def _shared(desk: Desk, name: str) -> QueueAnswer:
     loaded = await _asked(desk, Load(listings={page}))
     found = next((each for each in loaded.listings[page] if each.queue == queue), None)
     if found is None:
-        raise Refusal(404, "there is no such queue", "no_such_queue", "see domains")
+        raise Refusal(
+            404,
+            f"{uri.domain} has no queue {shown(local_name(uri.canonical))}",
+            "no_such_queue",
+            "a queue is made when a client opens it first; domains lists those there are",
+        )
     return QueueAnswer(
         queue=uri.canonical,
         kind="shared",
@@ -99,9 +119,10 @@ async def _shared(desk: Desk, name: str) -> QueueAnswer:
         backlog_messages=found.messages,
         backlog_bytes=found.bytes,
         oldest_at=None,
-        unconfirmed=0,
-        notifier=False,
+        unconfirmed=None,
+        notifier=None,
         in_memory=False,
+        apps=[app for app in domain.apps if app],
     )
 
 
@@ -117,8 +138,12 @@ def _open(name: str, queue: SharedQueue) -> QueueAnswer:
         backlog_bytes=queue.meter.bytes,
         oldest_at=None if first is None else first.arrived,
         unconfirmed=sum(len(app.outstanding) for app in queue.apps.values()),
-        notifier=False,
+        notifier=None,
         in_memory=True,
+        consumers=sum(len(app.consumers) for app in queue.apps.values()),
+        producers=len(queue.producers),
+        undelivered=sum(app.undelivered() for app in queue.apps.values()),
+        apps=[app for app in queue.domain.apps if app],
     )
 
 

@@ -3,7 +3,6 @@ or two numbers of each candidate are looked at, and then only what is shown is b
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
@@ -15,13 +14,13 @@ from headgate.core.delivery.sessions import Session
 from headgate.core.facts import SessionClosed
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import AppId, QueueId, SessionId
-from headgate.core.model.queue_uri import SCHEME
-from headgate.core.model.tally import name_of
 from headgate.core.shared.app import App
+from headgate.core.shared.explain import unknown_reason
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.quota import Capacity
 from headgate.core.shared.statistics import groups_of
 from headgate.core.turn.slices import Slices
+from headgate.server.desk.advice import ADVICE_UNITS, advice_of
 from headgate.server.desk.answers import (
     AppAnswer,
     AppRow,
@@ -40,6 +39,7 @@ from headgate.server.desk.answers import (
 from headgate.server.desk.asking import shown, shown_bytes
 from headgate.server.desk.attention import UndecidedGroup
 from headgate.server.desk.kept import KeptFacts
+from headgate.server.desk.names import PLACE, digest, local_name, short_name
 
 if TYPE_CHECKING:
     from headgate.server.router import Router
@@ -64,10 +64,6 @@ TRACKED_APPS = 1000
 RATED_SESSIONS = 1000
 FRESH_SECONDS = 1.0
 """Rates that are younger are not worked out again: over a moment they mean nothing."""
-PLACE = re.compile(r"@\S+ pid [0-9]+$")
-"""What clients of queues add to their names: their machine and their process."""
-IDS = 8
-"""Bytes of a digest that are shown."""
 
 
 class Rates:
@@ -330,7 +326,6 @@ class Rows:
                 stats, failed = group.stats, sum(group.stats.failures.values())
                 if stats.sampled < SAMPLED_MIN or stats.matched or failed * 2 <= stats.sampled:
                     continue
-                failure = max(stats.failures, key=stats.failures.__getitem__)
                 found.append(
                     UndecidedGroup(
                         shown_bytes(queue.id, 400),
@@ -338,7 +333,7 @@ class Rows:
                         app.id,
                         shown(group.text or ""),
                         failed / stats.sampled,
-                        str(failure),
+                        stats.reason(),
                     )
                 )
         return found[:UNDECIDED_APPS]
@@ -392,7 +387,12 @@ class Rows:
         )
 
     def _app_page(self, queue: SharedQueue, app: App, counts: dict[str, int]) -> Slices[AppAnswer]:
-        groups = yield from groups_of(app)
+        groups = []
+        for row in (yield from groups_of(app)):
+            groups.append(_group(row))
+            if groups[-1].reason:
+                yield ADVICE_UNITS
+        is_known = app.id in queue.domain.apps
         spared = app.redelivery.spared
         return AppAnswer(
             app=app.id,
@@ -411,7 +411,9 @@ class Rows:
             looked_at=app.groups.looked_at,
             filters=[shown(each.text) for each in queue.domain.filters.get(app.id, ())],
             expressions=len(app.groups),
-            groups=sorted(map(_group, groups), key=lambda group: -group.priority),
+            groups=sorted(groups, key=lambda group: -group.priority),
+            is_known=is_known,
+            reason="" if is_known else shown(unknown_reason(queue.domain, app.id), 1000),
         )
 
 
@@ -420,7 +422,13 @@ def _group(row: dict[str, object]) -> GroupRow:
     assert isinstance(undecided, dict), "what groups_of makes"
     shown_text = shown(text) if isinstance(text, str) else None
     rest = {name: value for name, value in row.items() if name not in ("expression", "undecided")}
-    return GroupRow(expression=shown_text, undecided=Undecided(**undecided), **rest)  # type: ignore[arg-type]
+    advice = advice_of(text) if isinstance(text, str) and row["reason"] else ""
+    return GroupRow(
+        expression=shown_text,
+        undecided=Undecided(**undecided),
+        advice=advice,
+        **rest,  # type: ignore[arg-type]
+    )
 
 
 def _pressure(session: Session) -> PressureName:
@@ -428,17 +436,14 @@ def _pressure(session: Session) -> PressureName:
     return names[session.mailbox.pressure]
 
 
-def short_name(session: Session) -> str:
-    """What a session is called by people: without where it runs, which clients of queues add."""
-    called = PLACE.sub("", session.called)
-    return shown(called or session.agent or session.peer or f"session {session.id}")
-
-
 def closed_row(fact: SessionClosed) -> ClosedRow:
     return ClosedRow(
         session=fact.session,
         wire=fact.wire,
-        name=shown(fact.name),
+        name=shown(PLACE.sub("", fact.called) or fact.agent or fact.name),
+        peer=shown(fact.peer),
+        agent=shown(fact.agent),
+        user=shown(fact.user),
         reason=shown(fact.reason),
         at=fact.at,
     )
@@ -451,13 +456,3 @@ def oldest_at(queue: SharedQueue, app: App) -> float | None:
     firsts = [first for line in lines if (first := next(iter(line), None)) is not None]
     entry = queue.entries.get(min(firsts)) if firsts else None  # type: ignore[call-overload]
     return None if entry is None else entry.arrived
-
-
-def local_name(uri: str) -> str:
-    """The name of a queue in its domain."""
-    return uri.removeprefix(SCHEME).partition("/")[2]
-
-
-def digest(queue: QueueId) -> str:
-    """An exclusive queue as it is called outside of the router."""
-    return name_of(queue)[:IDS].hex()

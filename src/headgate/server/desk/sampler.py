@@ -8,7 +8,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -19,15 +19,20 @@ import msgspec
 from headgate.core import facts as f
 from headgate.core.facts import Fact
 from headgate.server.admin.metrics import SECONDS, Metrics
+from headgate.server.certificates import CertificateEnd
 from headgate.server.desk.answers import Point, Sentence, Tick
-from headgate.server.desk.attention import Attention, Moment, findings
+from headgate.server.desk.attention import Attention, Moment
 from headgate.server.desk.channel_rates import ChannelRates
+from headgate.server.desk.expiry_lag import ExpiryLag
+from headgate.server.desk.findings import findings
 from headgate.server.desk.kept import FACTS_PER_SECOND, LEVELS, KeptFacts, RecentMessages
 from headgate.server.desk.lately import KINDS as LATELY
 from headgate.server.desk.lately import Lately
 from headgate.server.desk.observing import Observers
 from headgate.server.desk.rows import Rows
 from headgate.server.desk.series import History
+from headgate.server.desk.unknown_apps import KINDS as UNKNOWN_APPS
+from headgate.server.desk.unknown_apps import UnknownApps
 from headgate.server.desk.viewers import Viewers
 
 if TYPE_CHECKING:
@@ -109,6 +114,10 @@ class Sampler:
         self.channels = ChannelRates()
         self.viewers = Viewers()
         self.lately = Lately()
+        self.unknown = UnknownApps()
+        self.expiry = ExpiryLag(router.broker.shard.domains)
+        self.certificates: Sequence[CertificateEnd] = ()
+        """Those that end soon. Whoever reads files says so."""
         self._attention = Attention()
         self.sentences: list[Sentence] = []
         self.at = 0.0
@@ -128,6 +137,8 @@ class Sampler:
         self.observers.add(LEVELS, self.facts.take)
         self.observers.add([f.Accepted], self.recent.take)
         self.observers.add(LATELY, self.lately.take)
+        self.observers.add(UNKNOWN_APPS, self.unknown.take)
+        self.observers.add([f.Expired], self.expiry.take)
         router.watch(self.observers.observe)
         router.watch_channels(self.channels.observe)
 
@@ -161,6 +172,7 @@ class Sampler:
         self.late = late
         self.facts.pass_second()
         self.recent.pass_second()
+        self.expiry.pass_second()
         for callback in self.every_second:
             callback()
         point = self._point(late)
@@ -183,6 +195,10 @@ class Sampler:
                 time.time() - now,
                 self._disk_free(),
                 is_draining=self._stage() == "draining",
+                unknown=self.unknown.found(self._router.broker),
+                certificates=self.certificates,
+                expiry_late=self.expiry.seconds,
+                expiry_queues=self._router.broker.shard.shared.expiry.overdue,
             )
             self.sentences = self._attention.sentences(findings(moment), now)
             if len(self.viewers):

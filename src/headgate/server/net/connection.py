@@ -79,6 +79,11 @@ class Reader(Protocol):
         """The client took its answers."""
         ...
 
+    def let_go(self) -> None:
+        """The connection is gone, and asks nothing more. Parts that hold each other are to be
+        parted: Python seldom looks for such cycles among what has lived for a while."""
+        ...
+
 
 class Owner(Protocol):
     """Who made the connection."""
@@ -421,7 +426,9 @@ class Connection:
         self._report_gone()
         self._owner.ended(self)
         # The session and its connection hold each other, and what is held should go now.
+        reader = self.reader
         del self.reader
+        reader.let_go()
 
     def _report_gone(self) -> None:
         reason, self._reason = self._reason, ""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
-from headgate.core.commands import Drained
 from headgate.core.delivery.mailbox import Mailbox, Pressure
 from headgate.core.facts import MessagesDiscarded, SessionEvicted
 from headgate.core.model.ids import SessionId
@@ -17,7 +16,7 @@ from headgate.errors import LimitReached
 from headgate.server.net.connection import Connection, Pipe
 from headgate.server.net.endpoint import Guest
 from headgate.server.net.poller import poller_of
-from headgate.server.router import Outlet, Router
+from headgate.server.router_port import Outlet, RouterPort
 
 Gone = Callable[[Connection, str], None]
 """Called when a session is over, with the reason."""
@@ -46,7 +45,7 @@ QUOTA = 100
 class Connections:
     """The connections of one wire: made, watched for pressure, and closed together."""
 
-    def __init__(self, router: Router, wire: str, gone: Gone, slow: SlowRule = WAIT) -> None:
+    def __init__(self, router: RouterPort, wire: str, gone: Gone, slow: SlowRule = WAIT) -> None:
         self._router = router
         self._wire = wire
         self._gone = gone
@@ -85,7 +84,7 @@ class Connections:
         except LimitReached:
             self.refuse(pipe, guest, full)
             return None
-        session = router.broker.sessions.get(id)
+        session = router.session(id)
         assert session is not None, "it was just opened"
         connection = Connection(
             self._loop,
@@ -118,7 +117,7 @@ class Connections:
     def look_at_slow(self) -> None:
         """Close sessions that were slow for too long; limits and rule may have changed, too."""
         timeout, now = self._slow.timeout(), self._router.clock()
-        for id, mailbox in list(self._router.broker.budget.stuck.items()):
+        for id, mailbox in list(self._router.stuck()):
             connection = self._live.get(id)
             if connection is None:
                 continue
@@ -144,7 +143,7 @@ class Connections:
         self._router.relieve(connection.id)
         is_easy = mailbox.pressure is Pressure.EASY
         if not len(mailbox) or (is_easy and before is not Pressure.EASY):
-            self._drained(connection.id)
+            self._router.drained(connection.id)
 
     def gone(self, connection: Connection, reason: str) -> None:
         del self._live[connection.id]
@@ -154,14 +153,6 @@ class Connections:
         self._open.discard(connection)
 
     # Inside.
-
-    def _drained(self, session: SessionId) -> None:
-        """What waited for room may go on, if something could."""
-        session_state = self._router.broker.shard.session_states.find(session)
-        if session_state is not None and (
-            session_state.waiting or session_state.sweep is not None or session_state.opened
-        ):
-            self._router.turns.insist([Drained(session)])
 
     def _judge(self, connection: Connection) -> None:
         """Do as the rule says about a session that holds too much."""
@@ -186,7 +177,9 @@ class Connections:
     def _evict(self, connection: Connection, reason: str) -> None:
         if connection.id in self._live:
             now, size = self._router.clock(), connection.mailbox.bytes
-            fact = SessionEvicted(now, connection.id, self._name(connection), reason, size)
+            session = self._router.session(connection.id)
+            name, parts = ("", ()) if session is None else (session.name, session.parts)
+            fact = SessionEvicted(now, connection.id, name, reason, size, *parts)
             self._router.announce([fact])
             connection.close(f"evicted: {reason}", at_once=True)
 
@@ -196,5 +189,5 @@ class Connections:
             self._router.announce([MessagesDiscarded(now, connection.id, name, messages)])
 
     def _name(self, connection: Connection) -> str:
-        session = self._router.broker.sessions.get(connection.id)
+        session = self._router.session(connection.id)
         return "" if session is None else session.name

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from headgate.core.facts import Fact, HandshakeFailed
 from headgate.core.login.pending_logins import PendingLogins, network_of_peer
@@ -21,11 +21,27 @@ from headgate.server.config.sections import Tls
 from headgate.server.net.connection import Pipe, SocketPipe
 from headgate.server.net.listener import Listener, address_text, bind
 from headgate.server.net.tls import Handshakes, Secured, TlsPipe, server_context
-from headgate.server.router import NOBODY
+from headgate.server.router_port import NOBODY
 
 S = TypeVar("S")
 S_co = TypeVar("S_co", covariant=True)
 P = TypeVar("P", bound=Secured)
+
+Knock: TypeAlias = Callable[[socket.socket, str], None]
+"""Told a new connection, and where it is from."""
+
+
+class ClientSource(Protocol):
+    """Where new connections come from."""
+
+    @property
+    def address(self) -> tuple[str, int]: ...
+
+    def close(self) -> None: ...
+
+
+Listen: TypeAlias = Callable[[str, str, int, Knock], ClientSource]
+"""Makes one for a section of the configuration, a host and a port."""
 
 HANDSHAKE_SECONDS = 10.0
 
@@ -148,10 +164,12 @@ class Endpoint(Generic[S]):
         *,
         check: Callable[[], None] = lambda: None,
         full: bytes = b"",
+        listen: Listen | None = None,
     ) -> None:
         """`welcome` is told a client's pipe, and its guest, whom it sees to from there on. `check`
         raises if there is no room, before anything is done for who comes; who comes then is told
-        `full`, if it would understand."""
+        `full`, if it would understand. `listen` is where clients come from, if somebody else
+        accepts them."""
         self._server = server
         self._opening = opening
         self._welcome = welcome
@@ -165,7 +183,12 @@ class Endpoint(Generic[S]):
             limits.handshakes, limits.handshakes_per_address
         )
         server.expect(wire)
-        self._listener = Listener(self._loop, bind(f"listen.{wire}", host, port), self._knock)
+        section = f"listen.{wire}"
+        self._listener: ClientSource
+        if listen is None:
+            self._listener = Listener(self._loop, bind(section, host, port), self._knock)
+        else:
+            self._listener = listen(section, host, port, self._knock)
 
     @property
     def address(self) -> tuple[str, int]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from headgate.server.net.connection import Connection
 from headgate.server.net.endpoint import Guest
-from headgate.server.router import Router
+from headgate.server.router_port import RouterPort
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class SessionShell:
 
     connection: Connection
 
-    def __init__(self, router: Router, guest: Guest) -> None:
+    def __init__(self, router: RouterPort, guest: Guest) -> None:
         self.router = router
         self.guest = guest
         self.active_at = router.clock()

@@ -117,14 +117,19 @@ class Handshake(Generic[S]):
         except OSError:
             self.give_up("failed")
         else:
-            self._timer.cancel()
-            self._done(self._pipe, "")
+            self._end(self._pipe, "")
 
     def give_up(self, reason: str) -> None:
-        self._timer.cancel()
         self._stop_looking()
         self._pipe.close()
-        self._done(None, reason)
+        self._end(None, reason)
+
+    def _end(self, secured: S | None, reason: str) -> None:
+        """Tell, once. Who is told knows the handshake, which should go now."""
+        self._timer.cancel()
+        done = self._done
+        del self._done
+        done(secured, reason)
 
     def _stop_looking(self) -> None:
         self._loop.remove_reader(self._pipe)

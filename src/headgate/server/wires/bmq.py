@@ -26,7 +26,7 @@ from headgate.server.net.connections import Connections
 from headgate.server.net.endpoint import Endpoint, Guest, opening
 from headgate.server.net.session_shell import SessionShell
 from headgate.server.net.tls import TlsPipe
-from headgate.server.router import Router
+from headgate.server.router_port import RouterPort
 from headgate.server.wires.wire import Finding, Listening, Wire
 from headgate.wire.bmq.codec.control import ClientIdentity, ClientType
 from headgate.wire.bmq.codec.frames import HEARTBEAT_REQUEST
@@ -44,7 +44,7 @@ SOON_SECONDS = 0.001
 class BmqServer(Listening):
     """Listens for BlazingMQ clients, and puts a `BmqSession` on each connection."""
 
-    def __init__(self, router: Router, config: ListenBmq, directory: Path) -> None:
+    def __init__(self, router: RouterPort, config: ListenBmq, directory: Path) -> None:
         self.router = router
         self.pulse = Pulse(config.heartbeat, config.heartbeats_missed)
         self._loop = asyncio.get_running_loop()
@@ -123,7 +123,7 @@ class BmqServer(Listening):
         limit = self.router.limits.input_bytes
         if more > 0 and self._input_bytes > limit:
             most = max(self._clients.values(), key=lambda client: client.held)
-            with suppress(LimitReached), self.router.recording_limits(most.session.id):
+            with suppress(LimitReached), self.router.recording_limits(most.connection.id):
                 raise LimitReached("input_bytes", limit)
             most.connection.close("over the limit input_bytes", at_once=True)
 
@@ -133,13 +133,13 @@ class BmqServer(Listening):
         return self._loop.call_later(seconds, call)
 
     def has(self, client: BmqConnection) -> bool:
-        return client.session.id in self._clients
+        return client.connection.id in self._clients
 
     def failed(self, client: BmqConnection, name: str) -> float:
         """A client did not show who it is; so many seconds later it is told."""
         known = name if name in self.clients else ""
         fact = AuthenticationFailed(
-            self.router.clock(), client.session.id, "bmq", client.guest.peer, known
+            self.router.clock(), client.connection.id, "bmq", client.guest.peer, known
         )
         self.router.announce([fact])
         return self._suspects.failed(client.guest.network, self._loop.time())
@@ -216,6 +216,9 @@ class BmqConnection(SessionShell):
             if timer is not None:
                 timer.cancel()
 
+    def let_go(self) -> None:
+        del self.session
+
     def receive(self, data: bytes) -> None:
         self.active_at = self.now()
         self.missed = 0
@@ -233,10 +236,11 @@ class BmqConnection(SessionShell):
         return self.session.is_unanswered
 
     def write_effects(self, effects: Sequence[Effect]) -> None:
+        session = self.session
         with self.safely():
-            self.session.write_effects(effects)
+            session.write_effects(effects)
             self._server.count_input(self)
-            if self.connection.has_hung_up and not self.session.is_unanswered:
+            if self.connection.has_hung_up and not session.is_unanswered:
                 self.connection.close("closed by the client")
 
     def _try_again(self) -> None:
@@ -247,7 +251,7 @@ class BmqConnection(SessionShell):
     # What the session asks.
 
     def domain(self, name: str) -> Domain | None:
-        return self.router.broker.shard.domains.get(name)
+        return self.router.domain(name)
 
     def write(self, events: bytes, messages: int) -> None:
         self.connection.deliver(events, messages)
@@ -258,17 +262,17 @@ class BmqConnection(SessionShell):
     def submit(self, commands: Sequence[Command]) -> None:
         """That there is no room is told once, not each time that it is tried again."""
         if self._is_held:
-            self.router.turns.submit(commands)
+            self.router.submit_again(commands)
         else:
             self._is_held = True
-            self.router.submit(self.session.id, commands)
+            self.router.submit(self.connection.id, commands)
         self._is_held = False
 
     def refused(self, queue: QueueId, error: HeadgateError) -> None:
         now = self.now()
         fact: Fact = RefusedFact(now, queue, type(error).__name__)
         if isinstance(error, LimitReached):
-            fact = LimitReachedFact(now, error.name, error.limit, self.session.id)
+            fact = LimitReachedFact(now, error.name, error.limit, self.connection.id)
         self.router.announce([fact])
 
     def identify(self, token: Token | None) -> str | None:
@@ -279,7 +283,7 @@ class BmqConnection(SessionShell):
             name = self._certified or (None if len(clients) else "")
         if name is not None:
             self.guest.known()
-            alive = self.router.broker.sessions.get(self.session.id)
+            alive = self.router.session(self.connection.id)
             if alive is not None:
                 alive.user = name
         return name
@@ -308,7 +312,7 @@ class BmqConnection(SessionShell):
         most = self.router.limits.client_name_bytes
         given = name.encode()[:most].decode(errors="ignore")
         self.name = f"{self.guest.peer} {given}"
-        alive = self.router.broker.sessions.get(self.session.id)
+        alive = self.router.session(self.connection.id)
         if alive is not None:
             alive.called = given
 
@@ -330,7 +334,7 @@ class BmqConnection(SessionShell):
         super().resume()
 
 
-def open_bmq(router: Router, config: Config) -> BmqServer:
+def open_bmq(router: RouterPort, config: Config) -> BmqServer:
     assert config.listen.bmq is not None, "its section is there"
     return BmqServer(router, config.listen.bmq, config.directory)
 

@@ -13,17 +13,19 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
+from headgate.core.commands import Command
 from headgate.core.facts import Fact
 from headgate.core.model.ids import SessionId
+from headgate.core.reader_commands import Block
 from headgate.core.redis.cluster import Cluster, Node
 from headgate.errors import HeadgateError, LimitReached
 from headgate.server.config import Config
 from headgate.server.config.sections import ListenResp
 from headgate.server.net.connection import Connection, Pipe
 from headgate.server.net.connections import Connections, SlowAction, SlowRule
-from headgate.server.net.endpoint import Endpoint, Guest, opening
+from headgate.server.net.endpoint import Endpoint, Guest, Listen, opening
 from headgate.server.net.poller import poller_of
-from headgate.server.router import NOBODY, Router
+from headgate.server.router_port import NOBODY, ChannelRouterPort
 from headgate.server.wires.acl_file import access_of, acl_file
 from headgate.server.wires.wire import Finding, Listening, Wire
 from headgate.wire.resp.codec.replies import error
@@ -40,7 +42,13 @@ FULL = "ERR max number of clients reached"
 class RespServer(Listening):
     """Listens for Redis clients, and puts a `RespSession` on each connection."""
 
-    def __init__(self, router: Router, config: ListenResp, directory: Path) -> None:
+    def __init__(
+        self,
+        router: ChannelRouterPort,
+        config: ListenResp,
+        directory: Path,
+        listen: Listen | None = None,
+    ) -> None:
         self._router = router
         self.clock = router.clock
         self._config = config
@@ -64,6 +72,7 @@ class RespServer(Listening):
             self._opening,
             self._open,
             full=b"" if config.tls is not None else error(FULL),
+            listen=listen,
         )
         host, port = self._endpoint.address
         self.hub = Hub(
@@ -126,8 +135,11 @@ class RespServer(Listening):
             reason = f"over the limit {reached.name}"
             self.soon(partial(connection.close, reason, at_once=True))
 
-    def later(self, seconds: float, call: Callable[[], None]) -> None:
-        self._loop.call_later(seconds, call)
+    def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(seconds, call)
+
+    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
+        self._router.submit(session, commands)
 
     def draw(self, length: int) -> bytes:
         return secrets.token_bytes(length)
@@ -224,7 +236,7 @@ def node_id(directory: Path) -> str:
         return drawn
 
 
-def open_resp(router: Router, config: Config) -> RespServer:
+def open_resp(router: ChannelRouterPort, config: Config) -> RespServer:
     assert config.listen.resp is not None, "its section is there"
     return RespServer(router, config.listen.resp, config.directory)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hmac import compare_digest
 from pathlib import Path
 
-from headgate.core.commands import Command, Notify
+from headgate.core.commands import Command
 from headgate.core.delivery.mailbox import Pressure
 from headgate.core.effects import Effect
 from headgate.core.model.ids import SessionId
@@ -23,7 +23,7 @@ from headgate.server.net.connections import Connections
 from headgate.server.net.endpoint import Endpoint, Guest, handshakes
 from headgate.server.net.openssl import OpenSslPipe, smp_context
 from headgate.server.net.session_shell import SessionShell
-from headgate.server.router import Router
+from headgate.server.router_port import RouterPort
 from headgate.server.wires.wire import Finding, Listening, Wire
 from headgate.wire.smp.session import Credentials, SmpSession
 
@@ -35,7 +35,9 @@ MINUTE = 60.0
 class SmpServer(Listening):
     """Listens for SMP clients over TLS, and puts an `SmpSession` on each connection."""
 
-    def __init__(self, router: Router, listen: ListenSmp, settings: Smp, directory: Path) -> None:
+    def __init__(
+        self, router: RouterPort, listen: ListenSmp, settings: Smp, directory: Path
+    ) -> None:
         self.router = router
         self.settings = settings
         self._folder = directory / settings.identity
@@ -57,7 +59,7 @@ class SmpServer(Listening):
         # S000-18, SMP-3: losses are told by a timer that has a setting.
         self._every(settings.end_flush, self._flush)
         # SMP-39: so are notices.
-        self._every(settings.notification_flush, self._notify)
+        self._every(settings.notification_flush, router.notify)
         self._every(IDLE_LOOK_SECONDS, self._end_idle)
 
     @property
@@ -156,22 +158,14 @@ class SmpServer(Listening):
                 # S000-19: all that waits leaves together, in its order.
                 client.session.write_later(self._deferred.pop(id))
 
-    def _notify(self) -> None:
-        if self.router.broker.shard.exclusive.notifiers.has_news:
-            self.router.turns.insist([Notify()])
-
     def _end_idle(self) -> None:
         """Sessions that subscribe to nothing and say nothing."""
         oldest = self.router.clock() - self.settings.idle_timeout
-        session_states = self.router.broker.shard.session_states
         for id, client in list(self._clients.items()):
             if client.active_at > oldest:
                 continue
-            session_state = session_states.find(id)
             # ACC-73: who subscribes to something may be silent.
-            if session_state is None or not (
-                session_state.queues or session_state.watched or session_state.membership
-            ):
+            if not self.router.is_subscribed(id):
                 client.close("idle")
 
 
@@ -200,6 +194,9 @@ class SmpConnection(SessionShell):
         """The session is over."""
         if self._deadline is not None:
             self._finished()
+
+    def let_go(self) -> None:
+        del self.session
 
     def receive(self, data: bytes) -> None:
         self.active_at = self.now()
@@ -239,13 +236,13 @@ class SmpConnection(SessionShell):
         self.connection.deliver(blocks, messages)
 
     def submit(self, commands: Sequence[Command]) -> None:
-        self.router.submit(self.session.id, commands)
+        self.router.submit(self.connection.id, commands)
 
     def defer(self, effects: Sequence[Effect]) -> None:
-        self._server.defer(self.session.id, effects)
+        self._server.defer(self.connection.id, effects)
 
     def deferred(self) -> list[Effect]:
-        return self._server.deferred(self.session.id)
+        return self._server.deferred(self.connection.id)
 
     def opened(self) -> None:
         self._finished()
@@ -257,7 +254,7 @@ class SmpConnection(SessionShell):
         self.guest.known()
 
 
-def open_smp(router: Router, config: Config) -> SmpServer:
+def open_smp(router: RouterPort, config: Config) -> SmpServer:
     assert config.listen.smp is not None, "its section is there"
     return SmpServer(router, config.listen.smp, config.smp, config.directory)
 

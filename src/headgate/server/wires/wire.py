@@ -11,7 +11,7 @@ from headgate.core.model.value import EMPTY
 from headgate.server.config import Config
 from headgate.server.config.sections import ListenSection
 from headgate.server.net.endpoint import Endpoint
-from headgate.server.router import Router
+from headgate.server.router_port import ChannelRouterPort
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Wire:
 
     name: str
     section: type[ListenSection]
-    open: Callable[[Router, Config], Listening]
+    open: Callable[[ChannelRouterPort, Config], Listening]
     """Called if the configuration has the section."""
     check: Callable[[Config], Iterator[Finding]]
     """What a start needs besides what every listener needs: a free port and a certificate."""

@@ -24,7 +24,7 @@ from headgate.wire.bmq.codec.messages import (
     Put,
     encode_acks,
 )
-from headgate.wire.bmq.codec.payload import PayloadDecoder, checksum, open_data
+from headgate.wire.bmq.codec.payload import PayloadDecoder, checksum, split_data
 from headgate.wire.bmq.errors import BadRequest, ack_status_of
 from headgate.wire.bmq.open_queues import Stream, Streams
 from headgate.wire.bmq.port import BmqPort
@@ -121,10 +121,10 @@ class Incoming:
     def has_room(self) -> bool:
         """Whether more may be under way."""
         return (
-            not self.is_held
-            and not self.is_changing
-            and self.unanswered < UNANSWERED_MAX
+            self.unanswered < UNANSWERED_MAX
             and self.unanswered_bytes < UNANSWERED_BYTES
+            and not self.is_held
+            and not self.is_changing
             and self._host.takes_answers()
         )
 
@@ -175,7 +175,7 @@ class Incoming:
 
     def take(self, rest: Iterator[Put] | Iterator[Confirmation]) -> bool:
         """As many of an event's messages as there is room and time for; false if some may be
-        left."""
+        left. Nothing is written meanwhile, so that answers are taken as when it began."""
         now = self._host.now()
         for message in rest:
             self.taken += 1
@@ -186,14 +186,16 @@ class Incoming:
             if (
                 self.taken >= TAKEN_MAX
                 or self.inflated >= INFLATED_BYTES
+                or self.unanswered >= UNANSWERED_MAX
+                or self.unanswered_bytes >= UNANSWERED_BYTES
                 or self.unopened is not None
-                or not self.has_room
             ):
                 return False
         return True
 
     def _post(self, put: Put, now: float) -> None:
-        self.end_confirming()
+        if self._confirmed:
+            self.end_confirming()
         size = len(put.data)
         self.taken += size // WORK_BYTES
         if put.flags & HAS_PROPERTIES:
@@ -215,7 +217,6 @@ class Incoming:
         if checksum(put.data) != put.crc:
             raise BadRequest("the checksum is wrong")
         has_properties = bool(put.flags & HAS_PROPERTIES)
-        bytes_max = self._limits.body_bytes + self._limits.properties_bytes
         # BMQ-71: inflated first, so it is filtered like any other.
         if put.compression:
             opening = PayloadDecoder(
@@ -223,17 +224,11 @@ class Incoming:
                 has_properties=has_properties,
                 compression=put.compression,
                 schema=put.schema,
-                bytes_max=bytes_max,
+                bytes_max=self._limits.body_bytes + self._limits.properties_bytes,
             )
             self.inflate(put, queue, opening)
             return
-        properties, body = open_data(
-            put.data,
-            has_properties=has_properties,
-            compression=put.compression,
-            schema=put.schema,
-            bytes_max=bytes_max,
-        )
+        properties, body = split_data(put.data, has_properties, put.schema)
         self._accept(put, queue, Message(MessageId(put.guid), body, now, properties), len(put.data))
 
     def inflate(self, put: Put, queue: QueueId, opening: PayloadDecoder) -> None:

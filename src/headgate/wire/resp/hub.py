@@ -11,7 +11,8 @@ from typing import Protocol
 from headgate import errors
 from headgate.core.broker import Broker
 from headgate.core.channels.audience import Kind
-from headgate.core.effects import Effect
+from headgate.core.commands import Command
+from headgate.core.effects import Effect, GoOn
 from headgate.core.facts import (
     AuthenticationFailed,
     ChannelSubscribed,
@@ -24,6 +25,7 @@ from headgate.core.facts import (
 from headgate.core.login.failed_logins import FailedLogins
 from headgate.core.login.pending_logins import network_of_peer
 from headgate.core.model.ids import SessionId
+from headgate.core.reader_commands import Block
 from headgate.core.redis.acl import AccessControl
 from headgate.core.redis.acl_log import AclLog
 from headgate.core.redis.cluster import Cluster
@@ -35,9 +37,16 @@ from headgate.wire.resp.command_cost import portions
 from headgate.wire.resp.commands.acl import UserFile
 from headgate.wire.resp.commands.all_commands import COMMANDS
 from headgate.wire.resp.commands.client import line
-from headgate.wire.resp.port import RespPort
+from headgate.wire.resp.port import Elsewhere, Monitor, RespPort
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.settings import Settings
+from headgate.wire.resp.streams.keys import StreamKeys
+
+
+class Timer(Protocol):
+    """A call that comes later."""
+
+    def cancel(self) -> None: ...
 
 
 class HubPort(Protocol):
@@ -64,8 +73,12 @@ class HubPort(Protocol):
         to go at once, and counts even if it is gone, until it is known."""
         ...
 
-    def later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call it after so long."""
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call it after so long, unless it is cancelled."""
+        ...
+
+    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
+        """Put commands on queues in line for a turn; raise if there is no room for them."""
         ...
 
     def draw(self, length: int) -> bytes:
@@ -124,11 +137,12 @@ class Hub:
         self.denials = AclLog()
         self._suspects = FailedLogins()
         self.keys = Keyspace(broker.limits)
+        self.stream_keys = StreamKeys(broker.shard.domains)
         self.names_fit = broker.limits.name_bytes >= NAME_BYTES
         """Whether no name in a run of PUBLISHes can be over the limit."""
         self.waiting = broker.waiting
         self.sessions: dict[SessionId, RespSession] = {}
-        self.monitors: dict[SessionId, RespSession] = {}
+        self.monitors: dict[SessionId, Monitor] = {}
         self._deliver: dict[SessionId, Callable[[bytes, int], None]] = {}
         self._flushing = self._flushing_on = False
         self.left: deque[Unwritten] = deque()
@@ -136,6 +150,9 @@ class Hub:
         before it is."""
         self._held: dict[SessionId, None] = {}
         """Who waits for that."""
+        self._when_written: list[Callable[[], None]] = []
+        self.elsewhere: Elsewhere | None = None
+        """The other workers of the router, if there are any."""
         self._sweeping = self._clearing = False
         self.began = shell.clock()
         self.input_bytes = 0
@@ -193,7 +210,22 @@ class Hub:
         del self._deliver[id]
         self._held.pop(id, None)
         self.monitors.pop(id, None)
+        if self.elsewhere is not None:
+            self.elsewhere.disconnect(id)
         self._clear_away()
+
+    # Links to other workers.
+
+    def add_link(self, id: SessionId, deliver: Callable[[bytes, int], None]) -> None:
+        """Another worker hears what is published, as this one's sessions do."""
+        self._deliver[id] = deliver
+
+    def remove_link(self, id: SessionId) -> None:
+        self._deliver.pop(id, None)
+
+    def call_when_written(self, call: Callable[[], None]) -> None:
+        """Call it when what was left of publishing is written."""
+        self._when_written.append(call)
 
     # Users.
 
@@ -336,6 +368,9 @@ class Hub:
         held, self._held = self._held, {}
         for id in held:
             self.go_on_soon(id)
+        calls, self._when_written = self._when_written, []
+        for call in calls:
+            self.shell.soon(call)
 
     def _write_some(self) -> None:
         deliver, left, room = self._deliver, self.left, FLUSHED
@@ -356,9 +391,23 @@ class Hub:
         self.shell.announce([PublisherWaited(self.shell.clock(), publisher, blocker)])
 
     def write_effects(self, effects: Sequence[Effect]) -> None:
-        """Sessions here are told of no turns: that they may go on is all that comes this way."""
+        """What the core has for one session: that it may go on, and what came of its commands on
+        streams."""
         for effect in effects:
-            self.go_on_soon(effect.session)
+            if type(effect) is not GoOn:
+                session = self.sessions.get(effect.session)
+                if session is not None:
+                    session.answer_awaited(effects)
+                break
+        for effect in effects:
+            if type(effect) is GoOn:
+                self.go_on_soon(effect.session)
+
+    def ask_again(self, id: SessionId) -> None:
+        """There was no room in line for commands of a session."""
+        session = self.sessions.get(id)
+        if session is not None and session.awaited is not None:
+            session.awaited.begin()
 
     def wake_all(self) -> None:
         """Subscriptions or the rule for slow sessions changed: let blocked publishers try again."""
@@ -421,12 +470,12 @@ class Hub:
             if self.budget.stuck and self.settings.slow_session == "wait":
                 self.flush()
                 self.channels.publish(Kind.EXACT, events)
-                self._publish_events()
+                self.flush_with_room()
             else:
                 self.channels.publish(Kind.EXACT, events)
                 self.flush_soon()
 
-    def _publish_events(self) -> None:
+    def flush_with_room(self) -> None:
         """Write what was published to those who have room. Time cannot be made to wait for the
         others: they lose it, which is counted and told."""
         deliver, now = self._deliver, self.shell.clock()

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from headgate.core.model.ids import SessionId
 from headgate.wire.port import ClientPort
+from headgate.wire.resp.codec.replies import Reply, Several
+
+if TYPE_CHECKING:
+    from headgate.wire.resp.commands.table import CommandEntry
+    from headgate.wire.resp.session import RespSession
+
+HERE: Reply = Several(("here",))
+"""A command is carried out by the worker that has the session."""
+WAIT: Reply = Several(("wait",))
+"""A command waits for other workers. The session is paused, and told to go on."""
 
 
 class RespPort(ClientPort, Protocol):
@@ -31,4 +42,38 @@ class RespPort(ClientPort, Protocol):
 
     def close(self, reason: str, *, at_once: bool = False) -> None:
         """End the session, after what waits was written unless it has to be at once."""
+        ...
+
+
+class MessagePort(Protocol):
+    """Where messages go."""
+
+    def deliver(self, blob: bytes, messages: int) -> None: ...
+
+
+class Monitor(Protocol):
+    """Who is told every command that is carried out."""
+
+    @property
+    def outlet(self) -> MessagePort: ...
+
+
+class Elsewhere(Protocol):
+    """The other workers of a router, as sessions see them. A router of one process has none."""
+
+    def step(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> Reply:
+        """What is to be done about a command of a session: `HERE`, or `WAIT`, or its answer if it
+        was carried out elsewhere."""
+        ...
+
+    def check_queued(self, entry: CommandEntry) -> None:
+        """Raise if a command cannot be part of a transaction."""
+        ...
+
+    def resume(self, session: RespSession) -> Reply:
+        """The same about the command that a session waits for; `HERE` if it waits for none."""
+        ...
+
+    def disconnect(self, session: SessionId) -> None:
+        """A session is gone."""
         ...

@@ -10,10 +10,11 @@ slots, subscriber mode, transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from headgate.core.channels.session_channels import SessionChannels
+from headgate.core.effects import Effect
 from headgate.core.model.ids import SessionId
 from headgate.core.redis.acl import User
 from headgate.errors import HeadgateError, LimitReached
@@ -23,6 +24,7 @@ from headgate.wire.resp.codec.replies import (
     NOTHING,
     CommandError,
     Decided,
+    Deferred,
     Parts,
     Reply,
     encode,
@@ -36,7 +38,7 @@ from headgate.wire.resp.commands.cluster import check_slots
 from headgate.wire.resp.commands.monitor import send_to_monitors
 from headgate.wire.resp.commands.table import CommandEntry
 from headgate.wire.resp.commands.transactions import queue, rejected, size_of
-from headgate.wire.resp.port import RespPort
+from headgate.wire.resp.port import HERE, WAIT, RespPort
 from headgate.wire.resp.publishing import (
     is_plain,
     may_run,
@@ -46,6 +48,7 @@ from headgate.wire.resp.publishing import (
 )
 from headgate.wire.resp.reply_buffer import FULL_BYTES, ReplyBuffer
 from headgate.wire.resp.reply_mode import FOLLOWING, ReplyMode, is_confirmation
+from headgate.wire.resp.streams.awaited import Awaited
 
 if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
@@ -65,6 +68,7 @@ class RespSession:
 
     __slots__ = (
         "answers",
+        "awaited",
         "broken",
         "db",
         "delayed",
@@ -114,6 +118,8 @@ class RespSession:
         self.parts: Iterator[Reply] | None = None
         """The rest of an answer in parts, which comes before anything else."""
         self.parts_are_wanted = True
+        self.awaited: Awaited | None = None
+        """The answers that wait for turns, while there are any: see `streams/awaited.py`."""
         self.is_closing = False
         self.failures = 0
         """Wrong passwords since it connected."""
@@ -158,13 +164,16 @@ class RespSession:
     @property
     def is_busy(self) -> bool:
         """Whether something that it sent is still to be carried out."""
-        return bool(self.pending) or self.parts is not None
+        return bool(self.pending) or self.parts is not None or self.awaited is not None
 
     # From the shell.
 
     def receive(self, data: bytes) -> None:
         """Carry out what the client sent, as far as it is whole."""
         hub = self.hub
+        if self.awaited is not None:
+            self._receive_later(data)
+            return
         if (hub.channels.is_unwritten or hub.left) and self.interests:
             # What was published before these commands comes before their answers.
             # S002-42, RESP-46: its messages from before a command precede the answer.
@@ -187,6 +196,13 @@ class RespSession:
             self._may_hold()
         if requests.error is not None and not self.is_busy and not self.is_delayed:
             self._break_off()
+
+    def _receive_later(self, data: bytes) -> None:
+        """Commands behind those that wait for a turn: no more is read until these are answered."""
+        assert self.awaited is not None, "some wait"
+        self.pending += self.requests.feed(data)
+        self.outlet.pause(may_leave=self.awaited.waiting is not None)
+        self._may_hold()
 
     owes_answers = False
     """Who hangs up is gone."""
@@ -231,6 +247,8 @@ class RespSession:
     def let_go(self) -> None:
         """It is over: hold nothing any longer."""
         self.pending, self.parts, self.queued, self.watched = [], None, None, {}
+        if self.awaited is not None:
+            self.awaited.let_go()
 
     # For the handlers of commands.
 
@@ -277,6 +295,10 @@ class RespSession:
                 break
             if position == count:
                 break
+            if self.awaited is not None and not self._may_follow(commands[position]):
+                self.pending = commands[position:]
+                self.outlet.pause(may_leave=self.awaited.waiting is not None)
+                break
             is_publish = commands[position][0] in PUBLISH and is_plain(self)
             if is_publish and (run := run_of_publishes(commands, position)):
                 done = publish(self, run)
@@ -310,6 +332,30 @@ class RespSession:
                 self.hub.flush_for((self.id,))
         self.hub.commands += position
         out.write()
+        if self.awaited is not None:
+            self.awaited.begin()
+
+    def _may_follow(self, command: list[bytes]) -> bool:
+        """Whether a command may be asked before those that wait for a turn are answered."""
+        assert self.awaited is not None, "some wait"
+        return self.awaited.may_follow(command[0], sum(map(len, command)))
+
+    def answer_awaited(self, effects: Sequence[Effect]) -> None:
+        """Turns came to something: answer what may be answered, and go on when all is."""
+        awaited = self.awaited
+        if awaited is None or self.is_closing:
+            return
+        awaited.take(effects)
+        for reply, is_wanted in awaited.answers():
+            if is_wanted and reply is not NOTHING:
+                self.out.put(reply, self.protocol)
+        self.out.write()
+        if awaited.is_over:
+            self.awaited = None
+            if self.pending or self.requests.error is not None:
+                self.hub.go_on_soon(self.id)
+            else:
+                self.outlet.resume()
 
     def _delay(self, rest: list[list[bytes]]) -> None:
         seconds, self.delayed = self.delayed, -1.0
@@ -358,10 +404,15 @@ class RespSession:
 
     def _execute(self, command: list[bytes]) -> bool:
         """Carry one command out; false if it has to wait."""
+        elsewhere = self.hub.elsewhere
+        if elsewhere is not None and (known := elsewhere.resume(self)) is not HERE:
+            return self._placed(known)
         try:
             entry = self.hub.table.find(command)
             self.last_command = entry.name
             self._check(entry, command)
+            if elsewhere is not None and self.queued is not None:
+                elsewhere.check_queued(entry)
         except CommandError as refused:
             self._answer(rejected(self, command, refused))
             return True
@@ -369,6 +420,10 @@ class RespSession:
             self._answer(queue(self, entry, command))
             return True
         try:
+            if elsewhere is not None:
+                known = elsewhere.step(self, entry, command)
+                if known is not HERE:
+                    return self._placed(known)
             if not may_run(self, entry, command):
                 return False
             if len(command) > FEW or type(entry.steps) is not int:
@@ -381,6 +436,12 @@ class RespSession:
         is_certain = type(reply) is Decided or is_confirmation(entry, reply)
         self._answer(reply, is_certain=is_certain)
         return True
+
+    def _placed(self, reply: Reply) -> bool:
+        """Answer a command that another worker carried out; false if it has to wait for that."""
+        if reply is not WAIT:
+            self._answer(reply, is_certain=type(reply) is Decided)
+        return reply is not WAIT
 
     def attempt(self, entry: CommandEntry, command: list[bytes]) -> Reply:
         """Carry a command out; what goes wrong is its answer."""
@@ -405,7 +466,11 @@ class RespSession:
 
     def _answer(self, reply: Reply, *, is_certain: bool = False) -> None:
         is_wanted = self._is_answered() or is_certain
-        if type(reply) is Parts:
+        if self.awaited is not None or isinstance(reply, Deferred):
+            if self.awaited is None:
+                self.awaited = Awaited(self)
+            self.awaited.add(reply, is_wanted=is_wanted)
+        elif type(reply) is Parts:
             self.parts, self.parts_are_wanted = iter(reply), is_wanted
         elif is_wanted and reply is not NOTHING:
             self.out.put(reply, self.protocol)

@@ -105,6 +105,11 @@ class GroupRow(Answer, frozen=True, kw_only=True):
     matched: int
     missed: int
     undecided: Undecided
+    reason: str
+    """What it has most often instead of a value, as `explain` says it; empty if it always has
+    one."""
+    advice: str
+    """What `expr check` warns of, where it has no value."""
     in_flight: int
     in_flight_bytes: int
     waiting: int
@@ -136,6 +141,10 @@ class AppAnswer(Answer, frozen=True, kw_only=True):
     """How many groups there are."""
     groups: list[GroupRow]
     """The hundred that matched most, by priority."""
+    is_known: bool
+    """Whether the domain has it; if not, whoever reads it gets nothing."""
+    reason: str
+    """Why nothing comes, if the domain does not have it."""
 
 
 class SharedQueueAnswer(Answer, frozen=True, kw_only=True):
@@ -187,6 +196,11 @@ class AsideReason(Answer, frozen=True, kw_only=True):
     name: int
     type: int
     arithmetic: int
+    reason: str
+    """Why it has no value for most of these, as `explain` says it; empty if it has one for
+    all."""
+    advice: str
+    """What `expr check` warns of, where it has no value."""
 
 
 class AsideAnswer(Answer, frozen=True, kw_only=True):

@@ -58,6 +58,8 @@ class ExpressionAnswer(Answer, frozen=True, kw_only=True):
     warnings: list[str] = msgspec.field(default_factory=list)
     result: str = ""
     """Its value for the properties that were given: true, false, NAME, TYPE or ARITHMETIC."""
+    reason: str = ""
+    """Why it has none, as `explain` says it."""
     tried: Tried | None = None
     recent: int = 0
     """How many recent messages it was tried on."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+
 from headgate.server.desk.answers.base import Answer
 
 FactLevel = Literal["debug", "info", "warning", "error"]
@@ -27,6 +29,11 @@ class FactsAnswer(Answer, frozen=True, kw_only=True):
     """The id of the last one that was kept, for `after`."""
     skipped: int
     """How many were not kept because there were more than a hundred in a second."""
+    skipped_kinds: dict[str, int]
+    """How many of each kind."""
+    left_out: list[str]
+    """Kinds that are never kept here, as they happen for every message or are only counted; the
+    journal has them all."""
 
 
 class JournalAnswer(Answer, frozen=True, kw_only=True):
@@ -48,6 +55,32 @@ class JournalAnswer(Answer, frozen=True, kw_only=True):
     """In the last minute."""
     sealer_starts: int
     problem: str | None
+
+
+class AuditRow(Answer, frozen=True, kw_only=True):
+    """A service whose tally was counted again."""
+
+    service: str
+    counted: int
+    """Queues, in the store."""
+    told: int
+    """Queues, in the router's tally."""
+    drift: str
+    """none, or how the two differ."""
+
+
+class AuditAnswer(Answer, frozen=True, kw_only=True):
+    """The last audit that an operator asked this router for."""
+
+    state: Literal["never", "running", "done", "failed"]
+    started: float | None = None
+    ended: float | None = None
+    services: int = 0
+    drifting: int = 0
+    rows: list[AuditRow] = msgspec.field(default_factory=list)
+    """Those that drift, a hundred at most."""
+    problem: str = ""
+    """Why it failed."""
 
 
 class PipelineAnswer(Answer, frozen=True, kw_only=True):

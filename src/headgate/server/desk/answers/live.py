@@ -97,6 +97,8 @@ class Sentence(Answer, frozen=True, kw_only=True):
     text: str
     since: float
     """When it began."""
+    ended: float | None
+    """When it was over, if it is; then the title says what was. It goes after 15 seconds."""
     link: str
     """Where on the page it can be seen: what follows the #."""
     command: str

@@ -52,7 +52,15 @@ class QueueAnswer(Answer, frozen=True, kw_only=True):
     backlog_messages: int
     backlog_bytes: int | None
     oldest_at: float | None
-    unconfirmed: int
-    notifier: bool
-    """Whether somebody is to be told of its messages."""
+    unconfirmed: int | None
+    """Null if it is not in memory: then nobody has anything of it."""
+    notifier: bool | None
+    """Whether somebody is to be told of its messages; null of a shared one."""
     in_memory: bool
+    consumers: int | None = None
+    """Of a shared one in memory, as what follows."""
+    producers: int | None = None
+    undelivered: int | None = None
+    """In all of its apps."""
+    apps: list[str] = msgspec.field(default_factory=list)
+    """Of a shared one."""

@@ -63,6 +63,10 @@ class ClosedRow(Answer, frozen=True, kw_only=True):
     session: int
     wire: str
     name: str
+    """What it called itself, or else its agent or its address."""
+    peer: str
+    agent: str
+    user: str
     reason: str
     at: float
 

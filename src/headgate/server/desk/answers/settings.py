@@ -49,6 +49,19 @@ class SettingsAnswer(Answer, frozen=True, kw_only=True):
     build: Build
 
 
+class CommandOptions(Answer, frozen=True, kw_only=True):
+    """Options with which a command reaches this router from anywhere on its machine."""
+
+    admin: str
+    """For commands that ask the admin port."""
+    channels: str | None
+    """For `pub` and `sub` of channels; null if nothing listens for their clients."""
+    queues: str | None
+    """For `pub` and `sub` of queues."""
+    files: str
+    """For commands that read what lies on the machine: the configuration, the journal."""
+
+
 class MeAnswer(Answer, frozen=True, kw_only=True):
     """Who asks."""
 
@@ -59,6 +72,7 @@ class MeAnswer(Answer, frozen=True, kw_only=True):
     bodies: bool
     """Whether a tail may show bodies."""
     version: str
+    options: CommandOptions
 
 
 class ActionAnswer(Answer, frozen=True, kw_only=True):

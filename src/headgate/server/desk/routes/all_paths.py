@@ -9,7 +9,7 @@ from headgate.server.desk.asking import CompareQuestion, ExplainQuestion, Expres
 from headgate.server.desk.routes.channels import channels, patterns, tail
 from headgate.server.desk.routes.domains import aside, domain, domains, shared_queue
 from headgate.server.desk.routes.expressions import compare, explain, expression, recent
-from headgate.server.desk.routes.history import facts, journal, pipeline
+from headgate.server.desk.routes.history import audit, facts, journal, pipeline
 from headgate.server.desk.routes.live import attention, live, series
 from headgate.server.desk.routes.path import PAGE, Path
 from headgate.server.desk.routes.queues import queue, services
@@ -32,6 +32,7 @@ PATHS = [
     Path("/settings", settings),
     Path("/journal", journal),
     Path("/pipeline", pipeline),
+    Path("/audit", audit),
     Path("/me", me),
     Path("/channels", channels, "sort", "q", *PAGE),
     Path("/patterns", patterns, "sort", "q", *PAGE),

@@ -20,7 +20,9 @@ from headgate.core.turn.slices import Slices
 from headgate.core.turn.slices import best as best_of
 from headgate.errors import HeadgateError
 from headgate.expr.predicate import Failure
+from headgate.expr.undecided import missing_of, undecided_reason
 from headgate.server.admin.responses import Refusal
+from headgate.server.desk.advice import ADVICE_UNITS, advice_of
 from headgate.server.desk.answers import (
     AsideAnswer,
     AsideReason,
@@ -42,6 +44,8 @@ APPS_SHOWN = 50
 ASIDE_GROUPS = 100
 EVALUATION_UNITS = 100
 """What it counts for to ask an expression in full for the first time."""
+MISSING_UNITS = 10
+"""What it counts for to find out which property is missing."""
 
 
 async def domains(desk: Desk, request: Request) -> DomainsAnswer:
@@ -137,10 +141,18 @@ def _aside(queue: SharedQueue, app: App, limit: int, offset: int) -> Slices[Asid
     why = []
     for group in list(islice(app.groups, ASIDE_GROUPS)):
         counts: Counter[object] = Counter()
-        for entry in entries:
-            if group.predicate is not None:
-                counts[group.predicate.evaluate(entry.properties)] += 1
-        yield EVALUATION_UNITS + len(entries)
+        reasons: Counter[str] = Counter()
+        for entry in entries if group.predicate is not None else ():
+            assert group.predicate is not None, "looked at above"
+            result = group.predicate.evaluate(entry.properties)
+            counts[result] += 1
+            if isinstance(result, Failure):
+                missing = missing_of(group.predicate, entry.properties, result)
+                reasons[undecided_reason(result, missing)] += 1
+        reason = max(reasons, key=reasons.__getitem__, default="")
+        yield EVALUATION_UNITS + len(entries) + MISSING_UNITS * reasons.total()
+        advice = advice_of(group.text) if reason and group.text is not None else ""
+        yield ADVICE_UNITS if advice else 1
         why.append(
             AsideReason(
                 expression=None if group.text is None else shown(group.text),
@@ -149,6 +161,8 @@ def _aside(queue: SharedQueue, app: App, limit: int, offset: int) -> Slices[Asid
                 name=counts[Failure.NAME],
                 type=counts[Failure.TYPE],
                 arithmetic=counts[Failure.ARITHMETIC],
+                reason=shown(reason),
+                advice=advice,
             )
         )
     return AsideAnswer(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from headgate.server.desk.answers import (
+    AuditAnswer,
     FactsAnswer,
     JournalAnswer,
     PipelineAnswer,
@@ -14,6 +15,7 @@ from headgate.server.desk.answers import (
 from headgate.server.desk.asking import (
     Asked,
 )
+from headgate.server.desk.kept import LEFT_OUT
 
 if TYPE_CHECKING:
     from headgate.server.desk.desk import Desk
@@ -33,7 +35,9 @@ async def facts(desk: Desk, request: Request) -> FactsAnswer:
             most=asked.number("limit", 200, 1, FACTS_MAX),
         ),
         last=kept.last,
-        skipped=kept.skipped,
+        skipped=kept.skipped.total(),
+        skipped_kinds=dict(kept.skipped),
+        left_out=LEFT_OUT,
     )
 
 
@@ -47,3 +51,8 @@ async def pipeline(desk: Desk, request: Request) -> PipelineAnswer:
     config, found = desk.started(), desk.router.journal
     tables = None if config.desk.tables is None else config.directory / config.desk.tables
     return await desk.pipeline.answer(tables, None if found is None else found.directory)
+
+
+async def audit(desk: Desk, request: Request) -> AuditAnswer:
+    """The last audit of the tallies of services that was asked for here, and what came of it."""
+    return desk.audits.answer

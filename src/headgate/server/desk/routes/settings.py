@@ -31,4 +31,5 @@ async def me(desk: Desk, request: Request) -> MeAnswer:
         actions=desk.has_actions,
         bodies=desk.latest().desk.bodies,
         version=desk.version,
+        options=desk.command_options(),
     )

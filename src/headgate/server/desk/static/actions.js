@@ -1,6 +1,7 @@
 // What an operator may have the router do: asked for by typing a name, and told what came of it.
 
 import { get, post } from "./api.js";
+import { learnOptions } from "./commands.js";
 import { count } from "./numbers.js";
 import { trouble } from "./parts.js";
 import { h, morph } from "./ui.js";
@@ -10,6 +11,7 @@ let rights = null;
 /** Ask once who is logged in; until it is known, nothing can be done. */
 export async function learnRights() {
   rights = await get("me").catch(() => null);
+  learnOptions(rights?.options);
   return rights;
 }
 

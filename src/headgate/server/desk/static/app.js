@@ -40,7 +40,7 @@ function show() {
   const isOther = page !== here.page;
   page = here.page;
   document.title = `${page.title} · Headgate`;
-  showPages(stream.last?.attention.length ?? 0);
+  showPages(holding(stream.last));
   document.querySelector("nav [aria-current]").scrollIntoView({ block: "nearest", inline: "center" });
   main.replaceChildren();
   view = page.open(main, here) ?? {};
@@ -51,15 +51,18 @@ function show() {
   if (isOther) scrollTo(0, 0);
 }
 
+/** How much needs attention now; what is over does not. */
+const holding = (news) => news?.attention.filter(({ ended }) => ended === null).length ?? 0;
+
 function showPages(attention) {
   morph(document.getElementById("nav"), PAGES.map(({ path, title }) =>
     h("a", { href: `#/${path}`, "aria-current": path === page.path ? "page" : null, "data-key": path }, title,
-      path === "" && attention ? h("span", { class: "badge", title: "need attention" }, String(attention)) : null)));
+      path === "" && attention ? h("span", { class: "badge", title: attention === 1 ? "needs attention" : "need attention" }, String(attention)) : null)));
 }
 
 function showAbout({ version, uptime, store, journal, point }) {
   document.getElementById("about").textContent =
-    [location.host, version, `up ${lasted(uptime)}`, journal ? `${store}, journal` : store, some(point.sessions, "session")].join(" · ");
+    [location.host, some(point.sessions, "session"), `up ${lasted(uptime)}`, journal ? `${store}, journal` : store, version].join(" · ");
 }
 
 function showRights() {
@@ -71,7 +74,7 @@ function showRights() {
 stream.addEventListener("tick", ({ detail }) => {
   if (page === null) return; // nothing is shown yet; the first page takes it from the stream
   showAbout(detail);
-  showPages(detail.attention.length);
+  showPages(holding(detail));
   showState();
   if (!document.hidden) view?.tick?.(detail);
 });

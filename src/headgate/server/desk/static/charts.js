@@ -24,6 +24,9 @@ export function spark(values, level = "") {
 
 const time = (span) => ({ hour: "2-digit", minute: "2-digit", second: span < 240 ? "2-digit" : undefined });
 
+/** What a line is at a place; a dash where nothing was measured. */
+const shownAt = (values, at, format) => (values[at] === null || values[at] === undefined ? "–" : format(values[at]));
+
 /** Lines over time, with a legend that says what they are under the cursor, or now. */
 export class TimeChart {
   /** `least` is how high the chart is even if all values are lower. */
@@ -71,7 +74,7 @@ export class TimeChart {
         { ...axis, size: 58, values: (plot, all) => all.map(this.format) },
       ],
       series: [{}, ...this.series.map(({ label, hue, fill }) => ({
-        label, stroke: colour(hue), width: 1.6, fill: fill ? colour(hue, 0.12) : undefined, points: { show: false },
+        label, spanGaps: true, stroke: colour(hue), width: 1.6, fill: fill ? colour(hue, 0.12) : undefined, points: { show: false },
       }))],
       hooks: { setCursor: [() => this.#tell()] },
     };
@@ -81,6 +84,6 @@ export class TimeChart {
     const last = this.data[0].length - 1;
     const at = Math.min(this.plot?.cursor.idx ?? last, last);
     this.legend.replaceChildren(...this.series.map(({ label, hue }, i) =>
-      h("span", { class: "key" }, h("i", { class: hue.slice(2) }), `${label} `, h("b", {}, this.format(this.data[i + 1][at] ?? 0)))));
+      h("span", { class: "key" }, h("i", { class: hue.slice(2) }), `${label} `, h("b", {}, shownAt(this.data[i + 1], at, this.format)))));
   }
 }

@@ -6,6 +6,8 @@ const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 export const count = (n) => (Math.abs(n) >= 1_000_000 ? compact.format(n) : plain.format(n ?? 0));
 export const some = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+/** One matches, many match. */
+export const verb = (n, one, many) => (n === 1 ? one : many);
 export const percent = (part) => `${Math.round(part * 100)} %`;
 
 export function rate(n) {

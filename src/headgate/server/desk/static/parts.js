@@ -1,6 +1,7 @@
 // What pages are made of: heads, cards, tables, bars, marks, and commands to copy.
 
 import { Away } from "./api.js";
+import { placed } from "./commands.js";
 import { count } from "./numbers.js";
 import { h } from "./ui.js";
 
@@ -18,22 +19,26 @@ export function head(title, { command, json, text } = {}) {
     json ? h("a", { class: "json wide", href: json, target: "_blank", rel: "noopener" }, "JSON") : null);
 }
 
-/** A command that can be copied with a click. */
-export function commandLine(command, { text = command, classes = "" } = {}) {
+/** A command that can be copied with a click, with what it needs to reach this router; `whole` shows that too. */
+export function commandLine(command, { text, classes = "", whole = false } = {}) {
+  const line = placed(command);
   const copy = async ({ currentTarget }) => {
-    await navigator.clipboard.writeText(command).then(
+    await navigator.clipboard.writeText(line).then(
       () => currentTarget.setAttribute("data-told", "copied"),
       () => currentTarget.setAttribute("data-told", "select it and copy"));
     setTimeout(() => currentTarget.removeAttribute("data-told"), 1200);
   };
-  return h("button", { type: "button", class: `command ${classes}`.trim(), title: "Copy", "aria-label": `Copy: ${command}`, onclick: copy },
-    h("code", {}, text));
+  return h("button", { type: "button", class: `command ${classes}`.trim(), title: `Copy: ${line}`, "aria-label": `Copy: ${command}`, onclick: copy },
+    h("code", {}, text ?? (whole ? line : command)));
 }
 
 export function card(title, content, { more, key, beside } = {}) {
   return h("section", { class: "card", "data-key": key ?? title },
     h("h2", {}, title, beside, more ? h("a", { href: more, class: "more", "aria-label": `${title}: all` }, "all") : null), content);
 }
+
+/** In place of a number that nobody measured, and why. */
+export const unmeasured = (why) => h("span", { class: "quiet", role: "img", title: why, "aria-label": why }, "–");
 
 export const empty = (...text) => h("p", { class: "empty" }, ...text);
 
@@ -80,13 +85,15 @@ export function search(label, value, then) {
   });
 }
 
-/** Before and next, for a list of which only a part is shown. */
-export function pager(offset, size, limit, total, go) {
+/** Before and next, for a list of which only a part is shown. `most` is how far the router goes. */
+export function pager(offset, size, limit, total, go, most = 10_000) {
   if (total <= limit && !offset) return null;
+  const isLast = offset + size >= total || offset + limit > most;
   return h("p", { class: "pager" },
     h("button", { type: "button", disabled: !offset, onclick: () => go(Math.max(0, offset - limit)) }, "‹ before"),
     ` ${count(offset + (size ? 1 : 0))}–${count(offset + size)} of ${count(total)} `,
-    h("button", { type: "button", disabled: offset + size >= total, onclick: () => go(offset + limit) }, "next ›"));
+    h("button", { type: "button", disabled: isLast, onclick: () => go(offset + limit) }, "next ›"),
+    isLast && offset + size < total ? " search to see others" : null);
 }
 
 /** What people call a session: the name that it gave itself, without its address and its process. */

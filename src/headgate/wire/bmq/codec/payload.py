@@ -13,7 +13,15 @@ from headgate.errors import LimitReached
 from headgate.wire.bmq.codec.frames import Buffer
 from headgate.wire.bmq.codec.properties import BadData, encode_area, parse_area
 
-__all__ = ["BadData", "Compression", "PayloadDecoder", "checksum", "close_data", "open_data"]
+__all__ = [
+    "BadData",
+    "Compression",
+    "PayloadDecoder",
+    "checksum",
+    "close_data",
+    "open_data",
+    "split_data",
+]
 
 INPUT_BYTES = 256 * 1024
 """Compressed bytes that are looked at together: what is left of them is copied."""
@@ -45,7 +53,7 @@ def open_data(
     is inflated is not inflated further.
     """
     if compression == NONE:
-        return _split(data, has_properties, has_properties and schema != 0)
+        return split_data(data, has_properties, schema)
     opening = PayloadDecoder(
         data,
         has_properties=has_properties,
@@ -127,13 +135,14 @@ class PayloadDecoder:
         inflated = b"".join(self._parts)
         if self._properties is not None:
             return self._properties, inflated
-        return _split(inflated, self._has_properties, False)
+        return split_data(inflated, self._has_properties, 0)
 
 
-def _split(data: Buffer, has_properties: bool, is_new: bool) -> tuple[Properties, bytes]:
+def split_data(data: Buffer, has_properties: bool, schema: int) -> tuple[Properties, bytes]:
+    """The properties and the payload of data that is not compressed."""
     if not has_properties:
         return NO_PROPERTIES, bytes(data)
-    properties, size = parse_area(data, is_new)
+    properties, size = parse_area(data, schema != 0)
     return properties, bytes(data[size:])
 
 

@@ -54,6 +54,18 @@ class NoArray(tuple[()]):
     __slots__ = ()
 
 
+class Pairs(tuple[tuple["Reply", "Reply"], ...]):
+    """Names and what belongs to them, in order: a map, or an array of pairs in RESP2."""
+
+    __slots__ = ()
+
+
+class Deferred:
+    """An answer that is not there yet: see `streams/awaited.py`."""
+
+    __slots__ = ()
+
+
 class Encoded(bytes):
     """A reply, or a part of one, as it is sent."""
 
@@ -97,6 +109,7 @@ Reply: TypeAlias = (
     | Sequence["Reply"]
     | Mapping[str, "Reply"]
     | Parts
+    | Deferred
     | None
 )
 
@@ -164,6 +177,13 @@ def _map(reply: Mapping[str, Reply], protocol: int) -> bytes:
     return head + b"".join(items)
 
 
+def _pairs(reply: Pairs, protocol: int) -> bytes:
+    if protocol == 2:
+        return _array(reply, protocol)
+    items = [encode(item, protocol) for pair in reply for item in pair]
+    return b"%%%d\r\n" % len(reply) + b"".join(items)
+
+
 def _flags(reply: Flags, protocol: int) -> bytes:
     head = (b"~%d\r\n" if protocol == 3 else b"*%d\r\n") % len(reply)
     return head + b"".join([b"+%b\r\n" % flag.encode() for flag in reply])
@@ -199,6 +219,7 @@ ENCODERS: dict[type, Callable[..., bytes]] = {
     dict: _map,
     NoArray: lambda reply, protocol: b"*-1\r\n" if protocol == 2 else NILS[3],
     Unordered: lambda reply, protocol: (_set if protocol == 3 else _array)(reply, protocol),
+    Pairs: _pairs,
     PushReply: lambda reply, protocol: (_push if protocol == 3 else _array)(reply, protocol),
     Several: lambda reply, protocol: b"".join([encode(frame, protocol) for frame in reply]),
     Encoded: lambda reply, protocol: bytes(reply),

@@ -234,7 +234,7 @@ def setuser(session: RespSession, args: list[bytes]) -> Reply:
     hub = session.hub
     user = hub.access.set_user(args[0], args[1:], known_rules(hub.table))
     for other in list(hub.sessions.values()):
-        if other.user is user and not _may_keep(user, other):
+        if other.user is user and not may_keep(user, other):
             _close(session, other)
     return OK
 
@@ -319,7 +319,7 @@ def load(session: RespSession, args: list[bytes]) -> Reply:
         raise CommandError(f"ERR {bad} {UNCHANGED}") from None
     for other in list(hub.sessions.values()):
         user = other.user
-        if user is not None and (user in gone or not _may_keep(user, other)):
+        if user is not None and (user in gone or not may_keep(user, other)):
             _close(session, other)
     return OK
 
@@ -390,7 +390,7 @@ def _runnable(table: CommandTable) -> list[CommandEntry]:
     return [part for entry in table for part in (entry.subcommands.values() or (entry,))]
 
 
-def _may_keep(user: User, session: RespSession) -> bool:
+def may_keep(user: User, session: RespSession) -> bool:
     """Whether the user's rules allow what a session is subscribed to."""
     mine = session.interests
     return all(map(user.may_use_channel, (*mine.exact, *mine.sharded))) and all(

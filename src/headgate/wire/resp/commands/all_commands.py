@@ -13,6 +13,10 @@ from headgate.wire.resp.commands import (
     introspection,
     monitor,
     pubsub,
+    stream_claims,
+    stream_groups,
+    stream_reading,
+    streams,
     strings,
     transactions,
 )
@@ -31,6 +35,10 @@ FAMILIES = (
     info,
     config,
     monitor,
+    streams,
+    stream_reading,
+    stream_claims,
+    stream_groups,
 )
 
 COMMANDS = CommandTable(*(family.table for family in FAMILIES))

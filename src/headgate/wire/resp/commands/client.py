@@ -157,7 +157,8 @@ def flags(session: RespSession) -> str:
         found += "P"
     if session.queued is not None:
         found += "x"
-    if session.pending:
+    is_waiting = session.awaited is not None and session.awaited.waiting is not None
+    if session.pending or is_waiting:
         found += "b"
     return found or "N"
 
@@ -290,6 +291,16 @@ def switch(session: RespSession, args: list[bytes]) -> Reply:
     return OK
 
 
+@table.command("client|unblock", -3, flags=ADMIN, categories=DANGEROUS)
+def unblock(session: RespSession, args: list[bytes]) -> Reply:
+    reason = args[1].upper() if len(args) == 2 else b"TIMEOUT"
+    if len(args) > 2 or reason not in (b"TIMEOUT", b"ERROR"):
+        raise CommandError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+    other = session.hub.sessions.get(SessionId(integer(args[0])))
+    awaited = None if other is None else other.awaited
+    return int(awaited is not None and awaited.unblock(is_error=reason == b"ERROR"))
+
+
 @table.command("client|pause", -3, flags=ADMIN, categories=DANGEROUS)
 def pause(session: RespSession, args: list[bytes]) -> Reply:
     """Accepted for the sake of tools; nothing is paused."""
@@ -363,6 +374,8 @@ def help(session: RespSession, args: list[bytes]) -> Reply:
         "    Whether commands of this session are answered; SKIP is for the next one.",
         "SETINFO (LIB-NAME|LIB-VER) <text>",
         "    Say which library is used.",
+        "UNBLOCK <id> [TIMEOUT|ERROR]",
+        "    Have a session wait no longer for entries of a stream.",
         "SETNAME <name>",
         "    Name this session.",
         "HELP",

@@ -22,19 +22,49 @@ Fields: TypeAlias = "dict[str, str | int]"
 HEADGATE_VERSION = version("headgate")
 INFO_STEPS = 50
 ALL = frozenset((b"all", b"everything", b"default"))
+SUMMED = {
+    "connected_clients",
+    "blocked_clients",
+    "used_memory",
+    "used_memory_rss",
+    "total_connections_received",
+    "total_commands_processed",
+    "expired_keys",
+    "published_messages",
+    "delivered_messages",
+    "dispatch_queue_subscriber_bytes",
+    "slow_clients",
+}
+"""What several workers have together. The rest is the same for all, or worker 0's."""
+HUMAN = {"used_memory_human": "used_memory", "used_memory_rss_human": "used_memory_rss"}
 
 
 @table.command(
     "info", -1, flags=("loading", "stale"), categories=("slow", "dangerous"), steps=INFO_STEPS
 )
 def info(session: RespSession, args: list[bytes]) -> Reply:
+    return report(args, [fields_of(session.hub)])
+
+
+def fields_of(hub: Hub) -> dict[str, Fields]:
+    """All sections of one worker."""
+    return {name: fields(hub) for name, fields in SECTIONS.items()}
+
+
+def report(args: list[bytes], workers: list[dict[str, Fields]]) -> Reply:
+    """The sections that were asked for, of a router with these workers. Worker 0 is the first."""
     asked = {name.lower() for name in args}
     if not asked or asked & ALL:
         asked = {name.lower().encode() for name in SECTIONS}
     parts = []
-    for name, fields_of in SECTIONS.items():
+    for name, fields in workers[0].items():
         if name.lower().encode() in asked:
-            lines = [f"{key}:{value}\r\n" for key, value in fields_of(session.hub).items()]
+            for key in SUMMED & fields.keys():
+                fields[key] = sum(int(each[name][key]) for each in workers)
+            for key, of in HUMAN.items():
+                if key in fields:
+                    fields[key] = human(int(fields[of]))
+            lines = [f"{key}:{value}\r\n" for key, value in fields.items()]
             parts.append(f"# {name}\r\n" + "".join(lines))
     return Verbatim("\r\n".join(parts))
 

@@ -71,8 +71,15 @@ class CommandEntry:
     """A transaction keeps it for EXEC."""
     needs_login: bool = True
     """The client has to be known first."""
+    keys_after: bytes = b""
+    """The word behind which its keys are, and as many arguments that belong to them."""
     subcommands: dict[bytes, CommandEntry] = field(default_factory=dict)
     """By their own names, in upper case."""
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether it is about streams, which the core carries out in turns."""
+        return self.name.startswith("x")
 
     def accepts(self, count: int) -> bool:
         return count == self.arity if self.arity >= 0 else count >= -self.arity
@@ -110,6 +117,7 @@ class CommandTable:
         is_confirmed: bool = False,
         while_subscribed: bool = False,
         is_queued: bool = True,
+        keys_after: bytes = b"",
     ) -> Callable[[Handler], Handler]:
         """Register a handler: ``ping`` or, for a subcommand, ``client|id``. What has
         subcommands is there as soon as its first subcommand is."""
@@ -132,6 +140,7 @@ class CommandTable:
                 while_subscribed,
                 is_queued,
                 needs_login="no_auth" not in flags,
+                keys_after=keys_after,
             )
             first, _, second = name.upper().encode().partition(b"|")
             if second:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.errors import HeadgateError, LimitReached
 from headgate.wire.resp.codec.replies import (
@@ -21,6 +21,7 @@ from headgate.wire.resp.codec.replies import (
 from headgate.wire.resp.command_cost import Allowance, refusal, steps_of
 from headgate.wire.resp.commands.table import CommandEntry, CommandTable
 from headgate.wire.resp.reply_mode import SILENT, is_confirmation
+from headgate.wire.resp.streams.awaited import STORE_FAILED, Asked, AskedTogether
 
 if TYPE_CHECKING:
     from headgate.wire.resp.session import RespSession
@@ -30,6 +31,8 @@ table = CommandTable()
 FLAGS = ("noscript", "loading", "stale", "fast", "allow_busy")
 CATEGORIES = ("fast", "transaction")
 
+
+Queued: TypeAlias = list[tuple[CommandEntry, list[bytes]]]
 
 REDIRECTIONS = frozenset(("MOVED", "CROSSSLOT", "CLUSTERDOWN"))
 """Errors that a cluster client acts upon, so they are told as they are."""
@@ -98,21 +101,52 @@ def exec(session: RespSession, args: list[bytes]) -> Reply:
             raise CommandError("EXECABORT Transaction discarded because of previous errors.")
         if any(_stamp(session, db, key) != stamp for (db, key), stamp in watched.items()):
             return NoArray()
-        return _carry_out(session, session.queued)
+        if any(entry.takes_turns for entry, _ in session.queued):
+            return _ask(session, session.queued)
+        return _carry_out(session, session.queued, {})
     finally:
         session.queued = None
 
 
-def _carry_out(session: RespSession, queued: list[tuple[CommandEntry, list[bytes]]]) -> Reply:
+def _ask(session: RespSession, queued: Queued) -> Reply:
+    """Have the commands on streams carried out, in one turn; the others are when that is settled.
+    If the store fails, nothing was done, and each of them is answered with that."""
+    session.is_executing = True
+    parts: dict[int, Asked] = {}
+    answered: dict[int, Reply] = {}
+    for place, (entry, command) in enumerate(queued):
+        if entry.takes_turns:
+            reply = _attempt(session, entry, command, Allowance(session.hub.broker.limits))
+            if isinstance(reply, Asked):
+                parts[place] = reply
+            else:
+                answered[place] = reply
+    session.is_executing = False
+    if not parts:
+        return _carry_out(session, queued, answered)
+    return AskedTogether(parts, lambda found: _settled(session, queued, {**answered, **found}))
+
+
+def _settled(session: RespSession, queued: Queued, answered: dict[int, Reply]) -> Reply:
+    """The turn of a transaction is over."""
+    if any(isinstance(r, CommandError) and str(r) == STORE_FAILED for r in answered.values()):
+        return [CommandError(STORE_FAILED)] * len(queued)
+    return _carry_out(session, queued, answered)
+
+
+def _carry_out(session: RespSession, queued: Queued, answered: dict[int, Reply]) -> Reply:
     """Whether the client is answered, and in which protocol, may change from one command to the
     next; so each answer is made, or not, when its command is done. Until the last one is, the
     session is in its transaction. Who ends itself is told so, and nothing after it."""
     session.is_executing = True
     allowance = Allowance(session.hub.broker.limits)
     result: list[bytes] = [] if session.answers in SILENT else [array_of(len(queued))]
-    for entry, command in queued:
+    for place, (entry, command) in enumerate(queued):
         is_over = session.is_closing
-        reply = _attempt(session, entry, command, allowance)
+        if place in answered:
+            reply = answered[place]
+        else:
+            reply = _attempt(session, entry, command, allowance)
         if type(reply) is Parts:
             reply = Parts(_all_of(session, reply))
         blob = encode(reply, session.protocol)

@@ -2,18 +2,21 @@
 
 import { mayShowBodies } from "../actions.js";
 import { address, get } from "../api.js";
-import { bytes, clock, count, rate } from "../numbers.js";
-import { bar, card, empty, head, pick, search, table, trouble } from "../parts.js";
+import { bytes, clock, count, rate, some } from "../numbers.js";
+import { bar, card, head, pager, pick, pill, search, table, trouble, unmeasured } from "../parts.js";
 import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
 
 const SORTS = { rate: "most messages", bytes: "most bytes", receivers: "most receivers" };
 const LINES = 200;
+const LIMIT = 25;
 
 function open(main, { query }) {
-  const wanted = { sort: "rate", q: query.get("q") ?? "" };
+  const wanted = { sort: "rate", q: query.get("q") ?? "", offset: 0 };
+  const patternsWanted = { offset: 0 };
   const body = h("div", { class: "stack" });
-  const set = (changes) => { Object.assign(wanted, changes); refresh.now(); };
+  const set = (changes) => { Object.assign(wanted, { offset: 0 }, changes); refresh.now(); };
+  const setPatterns = (offset) => { patternsWanted.offset = offset; refresh.now(); };
   const tail = new Tail(query.get("tail") ?? "*");
   main.append(
     head("Channels", { command: "headgate channel ls", json: "/api/v1/channels" }),
@@ -21,34 +24,36 @@ function open(main, { query }) {
       search("name of a channel", wanted.q, (q) => set({ q })), pick("Order", SORTS, "rate", (sort) => set({ sort }))),
     h("div", { class: "channels" }, body, tail.box));
   const refresh = new Refresh(async () => {
-    const [channels, patterns] = await Promise.all([get("channels", wanted), get("patterns")]);
-    return () => morph(body, channelCard(channels, wanted.q, tail), patternCard(patterns));
+    const [channels, patterns] = await Promise.all([get("channels", { ...wanted, limit: LIMIT }), get("patterns", { ...patternsWanted, limit: LIMIT })]);
+    return () => morph(body, channelCard(channels, wanted, set, tail), patternCard(patterns, patternsWanted.offset, setPatterns));
   }, (error) => morph(body, trouble(error)));
   return { leave: () => { refresh.stop(); tail.end(); } };
 }
 
-function channelCard({ rows, total, subscribed, counted }, q, tail) {
+function channelCard({ rows, total, subscribed, counted }, { q, offset }, set, tail) {
   const most = Math.max(...rows.map((row) => row.rate), 0);
   const nothing = q ? "No channel of the last ten seconds has this in its name."
     : counted ? "Nothing was published in the last ten seconds." : "Nothing was published yet. Try: redis-cli publish news 'rain tomorrow'";
-  return card("Channels", table([
+  return card("Channels", [
+    h("p", { class: "quiet counted" }, `${q ? "With this in the name: " : ""}${some(total, "channel")} published to in the last ten seconds. ${some(subscribed, "channel")} ${subscribed === 1 ? "is" : "are"} subscribed to by name, besides patterns.`),
+    table([
     { name: "channel", cell: (row) => h("button", { type: "button", class: "command", title: "Tail this one", onclick: () => tail.begin(row.channel) }, h("code", {}, row.channel)) },
     { name: "in", class: "meter", cell: (row) => [bar(row.rate, most), ` ${rate(row.rate)}/s`] },
     { name: "size", number: true, cell: (row) => `${bytes(row.bytes_per_s)}/s` },
     { name: "receivers", number: true, cell: (row) => count(row.receivers) },
     { name: "out", number: true, cell: (row) => `${rate(row.deliveries_per_s)}/s` },
-    { name: "heard by patterns", cell: (row) => (row.patterns_hearing.length ? h("code", {}, row.patterns_hearing.join(" ")) : h("span", { class: "quiet" }, "–")) },
-  ], rows, nothing, { key: (row) => `${row.kind} ${row.channel}` }),
-  { beside: h("span", { class: "quiet" }, `${count(total)} published to in the last ten seconds, ${count(subscribed)} with a subscriber`) });
+    { name: "heard by patterns", cell: (row) => (row.patterns_hearing.length ? h("code", {}, row.patterns_hearing.join(" ")) : unmeasured("No pattern matches it")) },
+  ], rows, nothing, { key: (row) => `${row.kind} ${row.channel}` }), pager(offset, rows.length, LIMIT, total, (to) => set({ offset: to }))],
+  { beside: pill(count(total)) });
 }
 
-function patternCard({ rows, total }) {
-  return card("Patterns", table([
+function patternCard({ rows, total }, offset, go) {
+  return card("Patterns", [table([
     { name: "pattern", cell: (row) => h("code", {}, row.pattern) },
     { name: "sessions", number: true, cell: (row) => count(row.sessions) },
     { name: "matched", number: true, cell: (row) => `${rate(row.matched_per_s)}/s` },
-  ], rows, "Nobody subscribed to a pattern.", { key: (row) => row.pattern }),
-  { beside: total > rows.length ? h("span", { class: "quiet" }, `${rows.length} of ${count(total)}`) : null });
+  ], rows, "Nobody subscribed to a pattern.", { key: (row) => row.pattern }), pager(offset, rows.length, LIMIT, total, go)],
+  { beside: pill(count(total)) });
 }
 
 /** What is published on channels that match a pattern, at most twenty messages a second. */

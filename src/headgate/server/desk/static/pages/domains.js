@@ -2,19 +2,20 @@
 
 import { act, isOperator } from "../actions.js";
 import { get } from "../api.js";
-import { bytes, clock, count, lasted, percent, since, some, trend } from "../numbers.js";
+import { bytes, clock, count, lasted, percent, since, some, trend, verb } from "../numbers.js";
 import { openQueues, queuePath } from "../open_queues.js";
-import { bar, card, commandLine, empty, head, numbers, pill, table, trouble } from "../parts.js";
+import { bar, card, commandLine, empty, head, numbers, pager, pill, table, trouble, unmeasured } from "../parts.js";
 import { written } from "../properties.js";
 import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
 
 const CAPACITY = { normal: "", high: "warning", full: "error" };
 const OPEN = 2; // queues whose apps are shown at once
+const LIMIT = 25; // queues of a domain on a page
 const KINDS = ["name", "type", "arithmetic"];
 
 function open(main, { of, query }) {
-  const path = (of || query.get("queue") || "").replace("bmq://", "");
+  const path = (of || query.get("queue") || query.get("domain") || "").replace("bmq://", "");
   return path.includes("/") ? openQueue(main, path) : openList(main, path);
 }
 
@@ -23,9 +24,11 @@ function openList(main, domain) {
   main.append(head(domain || "Domains & apps", { command: domain ? `headgate domain show ${domain}` : "headgate domain ls", json: `/api/v1/domains${domain ? `/${domain}` : ""}` }),
     domain ? h("p", {}, h("a", { href: "#/domains" }, "‹ all domains")) : "", body);
   const aside = new Aside(() => refresh.now());
+  let offset = 0;
+  const go = (to) => { offset = to; refresh.now(); };
   const refresh = new Refresh(async () => {
-    const found = await get(domain ? `domains/${encodeURIComponent(domain)}` : "domains");
-    if (domain) return () => morph(body, domains([found.row]), queues(found));
+    const found = await get(domain ? `domains/${encodeURIComponent(domain)}` : "domains", domain ? { limit: LIMIT, offset } : {});
+    if (domain) return () => morph(body, domains([found.row]), queues(found, offset, go));
     const first = await Promise.all((await openQueues(found, OPEN)).map((path) => get(queuePath(path))));
     return () => morph(body, apps(found.apps), first.map((queue) => queue.apps.map((app) => appCard(queue, app, aside))), domains(found.rows));
   }, (error) => morph(body, trouble(error)));
@@ -59,7 +62,7 @@ function apps(rows) {
     { name: "unconfirmed", number: true, cell: (row) => count(row.unconfirmed) },
     { name: "consumers", number: true, cell: (row) => (row.consumers || !undelivered(row) ? count(row.consumers) : h("b", { class: "warn" }, "0")) },
     { name: "full windows", number: true, cell: (row) => `${count(row.full)} of ${count(row.subscriptions)}` },
-    { name: "oldest", number: true, cell: (row) => (row.oldest_at ? lasted(since(row.oldest_at)) : "–") },
+    { name: "oldest", number: true, cell: (row) => (row.oldest_at ? lasted(since(row.oldest_at)) : unmeasured("Nothing is undelivered")) },
     { name: "trend", number: true, cell: (row) => trend(row.growth_per_s) },
   ], rows, "Every shared queue has delivered what came. A queue is opened by its first client: headgate sub bmq://DOMAIN/QUEUE",
   { key: (row) => `${row.queue} ${row.app}` }));
@@ -72,27 +75,27 @@ function domains(rows) {
   return card("Domains", table([
     { name: "domain", cell: (row) => h("b", {}, h("a", { href: `#/domains/${row.domain}` }, row.domain)) },
     { name: "mode", cell: (row) => pill(row.mode) },
-    { name: "apps", cell: (row) => row.apps.join(", ") || "–" },
+    { name: "apps", cell: (row) => row.apps.join(", ") || unmeasured("Only a fanout domain has apps") },
     { name: "queues", number: true, cell: (row) => `${count(row.opened)} open of ${count(row.queues)}` },
     { name: "messages", number: true, cell: (row) => quota(row.messages, row.domain_max_messages, count) },
-    { name: "bytes", number: true, cell: (row) => quota(row.bytes, row.domain_max_bytes, bytes) },
+    { name: "size", number: true, cell: (row) => quota(row.bytes, row.domain_max_bytes, bytes) },
     { name: "capacity", cell: (row) => pill(row.capacity, CAPACITY[row.capacity]) },
   ], rows, "There is no domain. Write one into the configuration: [domains.orders] mode = \"fanout\"", { key: (row) => row.domain }));
 }
 
 const quota = (n, most, format) => (most ? [bar(n, most, n > most * 0.8 ? "bad" : ""), ` ${format(n)} of ${format(most)}`] : format(n));
 
-function queues({ rows, total }) {
-  return card("Queues in memory", table([
+function queues({ rows, total }, offset, go) {
+  return card("Queues in memory", [table([
     { name: "queue", cell: (row) => h("b", {}, queueLink(row)) },
     { name: "messages", number: true, cell: (row) => count(row.messages) },
-    { name: "bytes", number: true, cell: (row) => bytes(row.bytes) },
+    { name: "size", number: true, cell: (row) => bytes(row.bytes) },
     { name: "undelivered", number: true, cell: (row) => marked(row.undelivered) },
     { name: "consumers", number: true, cell: (row) => count(row.consumers) },
     { name: "producers", number: true, cell: (row) => count(row.producers) },
     { name: "capacity", cell: (row) => pill(row.capacity, CAPACITY[row.capacity]) },
-  ], rows, "Nobody has opened a queue of this domain since the router started.", { key: (row) => row.queue }),
-  { beside: total > rows.length ? h("span", { class: "quiet" }, `${rows.length} of ${count(total)}`) : null });
+  ], rows, "Nobody has opened a queue of this domain since the router started.", { key: (row) => row.queue }), pager(offset, rows.length, LIMIT, total, go)],
+  { beside: total ? h("span", { class: "quiet" }, count(total)) : null });
 }
 
 function openQueue(main, path) {
@@ -116,10 +119,10 @@ function whole(found, again) {
     h("h2", {}, "The queue", pill(found.mode), pill(found.capacity, CAPACITY[found.capacity]),
       found.opened ? null : h("span", { class: "quiet" }, "nobody has opened it since the router started")),
     numbers(
-      ["messages", quota(found.messages, found.max_messages, count)], ["bytes", quota(found.bytes, found.max_bytes, bytes)],
+      ["messages", quota(found.messages, found.max_messages, count)], ["size", quota(found.bytes, found.max_bytes, bytes)],
       ["producers", count(found.producers)], ...Object.entries(counted).map(([kind, n]) => [kind.replaceAll("_", " "), count(n)])),
     isOperator() ? h("p", { class: "filters" },
-      h("button", { type: "button", onclick: () => act("queues/purge", { title: `Empty ${found.queue}?`, confirm: found.queue, fields: { queue: found.queue, count: found.messages }, text: `Its ${some(found.messages, "message")} are gone for all apps, for ever.`, verb: "Empty it", level: "danger", then: again }) }, "Purge…")) : null);
+      h("button", { type: "button", onclick: () => act("queues/purge", { title: `Empty ${found.queue}?`, confirm: found.queue, fields: { queue: found.queue, count: found.messages }, text: `Its ${some(found.messages, "message")} ${verb(found.messages, "is", "are")} gone for all apps, for ever.`, verb: "Empty it", level: "danger", then: again }) }, "Purge…")) : null);
 }
 
 function appCard(queue, app, aside) {
@@ -128,7 +131,9 @@ function appCard(queue, app, aside) {
   return h("section", { class: "card stack", "data-key": `${queue.queue} ${app.app}` },
     h("h2", {}, `${queue.domain}/${queue.name}${app.app ? ` · ${app.app}` : ""}`, app.stuck ? pill("stuck", "error") : null,
       !app.consumers && undelivered(app) ? pill("nobody reads it", "warning") : null,
+      app.is_known ? null : pill("unknown app", "error"),
       h("a", { class: "more", href: `#/playground?${new URLSearchParams({ queue: queue.queue, app: app.app })}` }, "explain")),
+    app.is_known ? null : h("p", { class: "notice error" }, `✕ ${app.reason}. Correct the id that its ${verb(app.consumers, "consumer gives", "consumers give")}, or add ${app.app} to domains.${queue.domain}.apps and reload.`),
     app.filters.length ? h("p", { class: "quiet" }, "only if ", app.filters.map((text, i) => [i ? " or " : "", h("code", {}, text)])) : null,
     numbers(
       ["in line", count(app.in_line)], ["wait for room", count(app.waiting), app.waiting ? "warn" : ""],
@@ -144,32 +149,38 @@ function appCard(queue, app, aside) {
       { name: "priority, expression", cell: (group) => [h("span", { class: "priority", title: "priority" }, String(group.priority)), h("code", {}, group.expression ?? "(every message)")] },
       { name: "consumers", number: true, cell: (group) => count(group.consumers) },
       { name: "matched", class: "meter", cell: (group) => [bar(group.matched, app.looked_at), ` ${count(group.matched)}`] },
-      { name: "undecided", cell: (group) => undecided(group.undecided) },
+      { name: "undecided", class: "whole", cell: undecided },
       { name: "in flight", class: "meter", cell: (group) => [bar(group.in_flight, group.window, group.window && group.in_flight >= group.window ? "bad" : ""), ` ${count(group.in_flight)} of ${count(group.window)}`] },
       { name: "waiting", number: true, cell: (group) => marked(group.waiting) },
     ], app.groups, h("p", { class: "empty" }, "Nobody reads this app. ", commandLine(`headgate sub '${queue.queue}${app.app ? `?id=${app.app}` : ""}'`)), { key: (group) => `${group.priority} ${group.expression}` }),
-    app.expressions > app.groups.length ? h("p", { class: "quiet" }, `and ${count(app.expressions - app.groups.length)} more expressions`) : null,
+    app.expressions > app.groups.length ? h("p", { class: "quiet" }, `and ${some(app.expressions - app.groups.length, "more expression")}`) : null,
     app.aside ? asideOf(queue, app, aside) : null);
 }
 
-function undecided({ sampled, ...kinds }) {
+/** How often an expression has no value, and why, as `headgate explain` says it. */
+function undecided({ expression, undecided: { sampled, ...kinds }, reason, advice }) {
   const found = KINDS.filter((kind) => kinds[kind]);
-  if (!sampled || !found.length) return h("span", { class: "quiet" }, "–");
-  return pill(found.map((kind) => `${kind.toUpperCase()} in ${percent(kinds[kind] / sampled)}`).join(", "), "warning");
+  if (expression === null) return h("span", { class: "quiet" }, "never");
+  if (!sampled) return unmeasured("It was not sampled yet");
+  if (!found.length) return h("span", { class: "quiet", title: `${some(sampled, "message")} sampled` }, "never");
+  return [pill(found.map((kind) => `${kind.toUpperCase()} in ${percent(kinds[kind] / sampled)}`).join(", "), "warning"), because(reason, advice)];
 }
+
+const because = (reason, advice) => (reason ? h("small", { class: "because" }, reason, advice ? `; ${advice}` : null) : null);
 
 function asideOf(queue, app, aside) {
   const found = aside.of(queue, app);
   const look = () => aside.look(queue, app);
-  if (!found) return h("p", {}, h("button", { type: "button", onclick: look }, `Why do ${count(app.aside)} match nobody?`));
+  if (!found) return h("p", {}, h("button", { type: "button", onclick: look }, app.aside === 1 ? "Why does 1 match nobody?" : `Why do ${count(app.aside)} match nobody?`));
   if (found instanceof Error) return trouble(found);
   const explain = (row) => `#/playground?${new URLSearchParams({ queue: queue.queue, app: app.app, properties: written(row.properties) })}`;
   return h("div", { class: "stack" },
-    h("h3", {}, `Of the oldest ${count(found.rows.length)} of ${count(found.total)} that match nobody`),
+    h("h3", {}, `Of the oldest ${count(found.rows.length)} of ${count(found.total)} that ${verb(found.total, "matches", "match")} nobody`),
     table([
       { name: "priority, expression", cell: (why) => [h("span", { class: "priority" }, String(why.priority)), h("code", {}, why.expression ?? "(every message)")] },
       { name: "false", number: true, cell: (why) => count(why.false) },
       ...KINDS.map((kind) => ({ name: kind.toUpperCase(), number: true, cell: (why) => marked(why[kind]) })),
+      { name: "because", class: "whole", cell: (why) => because(why.reason, why.advice) ?? h("small", { class: "quiet" }, why.expression === null ? "it matches every message" : "it is false") },
     ], found.why, "Nobody reads this app, so there is nothing that could match.", { key: (why) => `${why.priority} ${why.expression}` }),
     table([
       { name: "came", class: "still", cell: (row) => clock(row.at) },

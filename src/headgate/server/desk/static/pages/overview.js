@@ -2,8 +2,9 @@
 
 import { get } from "../api.js";
 import { spark, TimeChart } from "../charts.js";
-import { bytes, clock, count, lasted, percent, rate, some, trend } from "../numbers.js";
-import { bar, called, card, commandLine, mailbox, pill, sessionLink, SIGN, table } from "../parts.js";
+import { hasChannels } from "../commands.js";
+import { ago, bytes, clock, count, lasted, percent, rate, some, trend } from "../numbers.js";
+import { bar, called, card, commandLine, mailbox, pill, sessionLink, SIGN, table, unmeasured } from "../parts.js";
 import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
 
@@ -13,12 +14,12 @@ const ROWS = 6;
 const TILES = [
   { name: "Published", series: "published", value: (p) => [rate(p.published), "/s"], under: (p) => `${rate(p.fanned_out)}/s to subscribers` },
   { name: "Queued", series: "accepted", value: (p) => [rate(p.accepted), "/s"], under: (p) => `${rate(p.confirmed)}/s confirmed` },
-  { name: "Confirm p99", series: "confirm_p99", value: (p) => lasted(p.confirm_p99).split(" "), under: (p) => `p50 ${lasted(p.confirm_p50)}` },
+  { name: "Confirm p99", series: "confirm_p99", if: "confirmed", none: "nothing confirmed in 15 minutes", value: (p) => lasted(p.confirm_p99).split(" "), under: (p) => `p50 ${lasted(p.confirm_p50)}` },
   { name: "Backlog", series: "backlog_messages", value: (p) => [count(p.backlog_messages), ""], under: (p) => `${bytes(p.backlog_bytes)}, ${count(p.deliveries_unconfirmed)} unconfirmed` },
   { name: "Mailboxes", series: "mailbox_bytes", value: (p) => bytes(p.mailbox_bytes).split(" "), under: (p) => `${count(p.sessions_slow)} slow, ${count(p.publishers_waiting)} held up` },
-  { name: "Turns", series: "busy", value: (p) => [Math.round(p.busy * 100), "% busy"], under: (p) => `${lasted(p.turn_seconds)} each, late ${lasted(p.loop_lag)}` },
-  { name: "Journal lag", series: "journal_lag", value: (p) => [count(p.journal_lag), "facts"], under: (p) => `${bytes(p.outbox_bytes)} not sealed` },
-  { name: "Memory", series: "memory", value: (p) => bytes(p.memory).split(" "), under: (p) => `CPU ${percent(p.cpu)} of a core` },
+  { name: "Turns", series: "busy", value: (p) => [String(Math.round(p.busy * 100)), "% busy"], under: (p) => `${p.turns ? `${lasted(p.turn_seconds)} each` : "none in this second"}, late ${lasted(p.loop_lag)}` },
+  { name: "Journal lag", series: "journal_lag", if: "journal", none: "no journal is kept", value: (p) => some(p.journal_lag, "fact").split(" "), under: (p) => `${bytes(p.outbox_bytes)} not sealed` },
+  { name: "Memory", series: "memory", if: "memory", none: "the system does not say", value: (p) => bytes(p.memory).split(" "), under: (p) => `CPU ${percent(p.cpu)} of a core` },
 ];
 const FLOW = [
   { name: "fanned_out", label: "to subscribers", hue: "--c1", fill: true },
@@ -30,7 +31,8 @@ const DELAY = [
   { name: "confirm_p50", label: "confirm p50", hue: "--c1" },
   { name: "turn_seconds", label: "turn", hue: "--c3" },
 ];
-const SERIES = [...new Set([...TILES.map((tile) => tile.series), ...[...FLOW, ...DELAY].map((line) => line.name)])];
+const IF = { confirm_p99: "confirmed", confirm_p50: "confirmed", turn_seconds: "turns" }; // measured only in seconds that have some of it
+const SERIES = [...new Set([...TILES.map((tile) => tile.series), ...[...FLOW, ...DELAY].map((line) => line.name), ...Object.values(IF)])];
 
 function open(main) {
   const flow = new TimeChart("Messages per second", FLOW, rate, 10);
@@ -55,9 +57,9 @@ function open(main) {
     history.add(news);
     morph(attention, sentences(news.attention));
     morph(start, news.point.sessions ? null : firstSteps());
-    morph(tiles, TILES.map((tile) => tileOf(tile, news.point, history.series)));
+    morph(tiles, TILES.map((tile) => tileOf(tile, news, history)));
     for (const [chart, lines] of [[flow, FLOW], [delay, DELAY]]) {
-      chart.show([history.at, ...lines.map((line) => history.series[line.name])]);
+      chart.show([history.at, ...lines.map((line) => history.measured(line.name))]);
     }
     morph(tables, pressed(news), backlogs(news), busiest(news), closed(news));
   }
@@ -88,34 +90,56 @@ class History {
     for (const name of SERIES) this.series[name].push(point[name]);
     if (this.at.length > SPAN) for (const values of [this.at, ...Object.values(this.series)]) values.shift();
   }
+
+  /** A series, with null for seconds in which there was nothing to measure. */
+  measured(name) {
+    const counted = IF[name];
+    return counted ? this.series[name].map((value, i) => (this.series[counted][i] ? value : null)) : this.series[name];
+  }
+
+  /** The numbers of the last second that has some of what is counted, and when that was. */
+  last(counted) {
+    const i = this.series[counted].findLastIndex((n) => n > 0);
+    return i < 0 ? null : { at: this.at[i], point: Object.fromEntries(SERIES.map((name) => [name, this.series[name][i]])) };
+  }
 }
 
 const charted = (title, chart) => h("section", { class: "card" }, h("h2", {}, title), chart.legend, chart.box);
 
 function sentences(rows) {
-  if (!rows.length) return h("p", { class: "calm" }, h("span", { class: "sign" }, SIGN.good), "Nothing needs attention.");
+  const held = rows.filter(({ ended }) => ended === null);
   return [
-    h("h2", {}, "Needs attention", h("span", { class: "pill" }, String(rows.length))),
-    h("ul", { class: "attention" }, rows.map((row) => h("li", { class: row.level, "data-key": `${row.kind} ${row.key}` },
-      h("span", { class: "sign", role: "img", "aria-label": row.level }, SIGN[row.level]),
-      h("span", { class: "what" }, h("b", {}, row.title), h("span", {}, row.text)),
-      row.command ? commandLine(row.command) : null,
-      row.link ? h("a", { href: `#${row.link.replace(/^#/, "")}`, "aria-label": `Show: ${row.title}` }, "Show") : null))),
+    held.length ? h("h2", { "data-key": "held" }, "Needs attention", h("span", { class: "pill" }, String(held.length)))
+      : h("p", { class: "calm", "data-key": "calm" }, h("span", { class: "sign" }, SIGN.good), "Nothing needs attention."),
+    rows.length ? h("ul", { class: "attention", "data-key": "list" }, rows.map(sentence)) : null,
   ];
 }
 
-function tileOf({ name, series, value, under }, point, history) {
-  const [number, unit] = value(point);
-  return h("div", { class: "tile", "data-key": name }, h("h2", {}, h("span", { class: "quiet" }, name)),
-    h("p", { class: "value" }, String(number), unit ? h("small", {}, ` ${unit}`) : null),
-    h("p", { class: "quiet" }, under(point)), spark(history[series]));
+function sentence(row) {
+  const isOver = row.ended !== null;
+  return h("li", { class: isOver ? "over" : row.level, "data-key": `${row.kind} ${row.key}` },
+    h("span", { class: "sign", role: "img", "aria-label": isOver ? "over" : row.level }, isOver ? SIGN.good : SIGN[row.level]),
+    h("span", { class: "what" }, h("b", {}, row.title), h("span", {}, row.text)),
+    row.command && !isOver ? commandLine(row.command) : null,
+    row.link ? h("a", { href: `#${row.link.replace(/^#/, "")}`, "aria-label": `Show: ${row.title}` }, "Show") : null);
 }
 
+/** A number with its history. What was not measured in this second is shown as it last was, or not at all. */
+function tileOf({ name, series, value, under, if: counted, none }, { point, journal }, history) {
+  const isHere = !counted || (counted === "journal" ? journal : point[counted]);
+  const found = isHere ? { point } : counted in history.series ? history.last(counted) : null;
+  const [number, unit] = found ? value(found.point) : [unmeasured(none), ""];
+  return h("div", { class: "tile", "data-key": name }, h("h2", {}, h("span", { class: "quiet" }, name)),
+    h("p", { class: "value" }, number, unit ? h("small", {}, ` ${unit}`) : null),
+    h("p", { class: "quiet" }, found ? [under(found.point), found.at ? `, ${ago(found.at)}` : null] : none),
+    spark(found ? history.measured(series).filter((each) => each !== null) : []));
+}
 
 function firstSteps() {
   return h("div", { class: "card first" }, h("h2", {}, "Nobody is connected"),
-    h("p", { class: "quiet" }, "Give it something to show, from two terminals:"),
-    h("ol", {}, h("li", {}, commandLine("headgate sub news")), h("li", {}, commandLine("headgate pub news 'rain tomorrow'"))));
+    hasChannels() ? [h("p", { class: "quiet" }, "Give it something to show, from two terminals of its machine. A click copies a line:"),
+      h("ol", {}, h("li", {}, commandLine("headgate sub news", { whole: true })), h("li", {}, commandLine("headgate pub news 'rain tomorrow'", { whole: true })))]
+      : h("p", { class: "quiet" }, "Nothing listens for clients of channels: add [listen.resp] to the configuration and restart."));
 }
 
 function pressed({ slow, at }) {

@@ -13,7 +13,7 @@ const START = {
   expression: 'kind == "express" && amount >= 250', queue: "", app: "", priority: "0",
   properties: 'kind = "express"\nregion = "eu"\namount = 1250\nweight = 12',
 };
-const TYPING_MS = 250; // five questions a second are answered
+const TYPING_MS = 250; // five expressions a second are tried
 const AGAIN_MS = 1000;
 const CHIPS = 8;
 const KNOWN = 20; // queues that are suggested
@@ -33,11 +33,13 @@ class Playground {
     this.aside = query.get("aside"); // an app whose messages that match nobody are shown
     if (this.aside !== null && !query.has("app")) this.state.app = this.aside;
     this.isGiven = query.has("properties");
+    this.isAsked = query.has("expression");
     this.number = 0;
-    this.parts = Object.fromEntries(["error", "wrong", "read", "fit", "recent", "who", "share"].map((name) => [name, h("div", {})]));
+    this.parts = Object.fromEntries(["error", "wrong", "read", "fit", "recent", "known", "who", "share"].map((name) => [name, h("div", {})]));
     this.parts.error.className = "caret";
     this.parts.error.setAttribute("role", "alert");
     this.parts.recent.className = "chips";
+    this.parts.known.className = "known";
     this.parts.share.className = "share";
     this.#build(main);
     this.#begin();
@@ -55,14 +57,16 @@ class Playground {
     const line = (name, label, more = {}) => h("label", { for: name, class: more.type === "number" ? "short" : more.list ? "long" : null }, label,
       h("input", { id: name, value: state[name], spellcheck: "false", autocomplete: "off", oninput: ({ target }) => this.#typed(name, target.value), ...more }));
     this.known = h("datalist", { id: "known" });
+    this.which = h("p", { class: "quiet" });
+    this.#title();
     main.append(
       head("Playground", { text: "an expression, a message, and who would get it" }),
       h("div", { class: "playground" },
         h("section", { class: "card ask", "aria-label": "The expression and a message" },
-          area("expression", "Expression", 2, { "data-search": true }), parts.error,
+          area("expression", "Expression", 2, { "data-search": true }), parts.error, parts.known,
           h("div", { class: "row" }, line("queue", "Queue", { list: "known", placeholder: "bmq://DOMAIN/QUEUE" }), line("app", "App"), line("priority", "Priority", { type: "number" })),
           area("properties", "A message with these properties, one a line", 6), parts.wrong,
-          h("p", { class: "quiet" }, this.aside !== null ? "Messages that match nobody:" : "Or one that came lately:"), parts.recent,
+          this.which, parts.recent,
           h("p", { class: "quiet" }, "The same in a terminal, or as a link:"), parts.share),
         h("section", { class: "card" }, h("h2", {}, "How it is read"), parts.read),
         h("section", { class: "card" }, h("h2", {}, "If somebody subscribed with it"), parts.fit),
@@ -74,18 +78,28 @@ class Playground {
     const paths = await get("domains").then((domains) => openQueues(domains, KNOWN)).catch(() => []);
     if (this.isOver) return;
     morph(this.known, paths.map((path) => h("option", { value: `bmq://${path}` })));
-    if (!this.state.queue && paths.length) await this.#choose(paths[0]);
+    const isChosen = Boolean(this.state.queue);
+    if (!isChosen && paths.length) this.#write("queue", `bmq://${paths[0]}`);
+    await this.#showKnown(isChosen);
     await this.#showRecent(true);
     if (!this.isOver) this.#look();
   }
 
-  /** Begin with a queue, and with the app of it that has most expressions. */
-  async #choose(path) {
-    const { apps } = await get(queuePath(path)).catch(() => ({ apps: [] }));
+  /** The expressions that consumers have now, to begin with one. Without an app, that of the queue with most of them. */
+  async #showKnown(isChosen) {
+    const path = this.state.queue.replace("bmq://", "");
+    const { apps } = path.includes("/") ? await get(queuePath(path)).catch(() => ({ apps: [] })) : { apps: [] };
     if (this.isOver) return;
     const [richest] = apps.toSorted((a, b) => b.expressions - a.expressions);
-    this.#write("queue", `bmq://${path}`);
-    this.#write("app", richest?.app ?? "");
+    if (!isChosen) this.#write("app", richest?.app ?? "");
+    const groups = (apps.find(({ app }) => app === this.state.app)?.groups ?? []).filter(({ expression }) => expression !== null);
+    const take = ({ expression, priority }) => { this.#write("expression", expression); this.#write("priority", String(priority)); };
+    morph(this.parts.known, groups.length ? [h("p", { class: "quiet" }, `What ${this.state.app ? `consumers of ${this.state.app}` : "its consumers"} subscribed with:`),
+      h("div", { class: "chips" }, groups.slice(0, CHIPS).map((group) => h("button", {
+        type: "button", "data-key": `${group.priority} ${group.expression}`, title: `priority ${group.priority}, matched ${count(group.matched)}`, onclick: () => { take(group); this.#look(); },
+      }, h("code", {}, group.expression))), groups.length > CHIPS ? h("span", { class: "quiet" }, `and ${some(groups.length - CHIPS, "more expression")}`) : null)] : null);
+    if (!this.isAsked && groups.length) take(groups[0]);
+    this.isAsked = true;
   }
 
   #write(name, value) {
@@ -96,9 +110,25 @@ class Playground {
   #typed(name, value) {
     this.state[name] = value;
     if (name === "properties") this.isGiven = true; // and not for a message that comes later to replace
+    if (name === "expression") this.isAsked = true;
+    if (name === "queue" || name === "app") this.#forgetAside();
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => { this.#look(); if (name === "queue") this.#showRecent(false); }, TYPING_MS);
+    this.timer = setTimeout(() => {
+      this.#look();
+      if (name === "queue") this.#showRecent(false);
+      if (name === "queue" || name === "app") this.#showKnown(true);
+    }, TYPING_MS);
   }
+
+  /** Of another queue or app, other messages match nobody. */
+  #forgetAside() {
+    if (this.aside === null) return;
+    this.aside = null;
+    this.#title();
+    this.#showRecent(false);
+  }
+
+  #title() { this.which.textContent = this.aside !== null ? "Messages that match nobody, the newest first:" : "Or one that came lately:"; }
 
   async #showRecent(isFirst) {
     const wanted = this.aside !== null ? { queue: this.state.queue, aside: this.aside } : { queue: this.state.queue };
@@ -107,7 +137,7 @@ class Playground {
     morph(this.parts.recent, rows.length ? rows.slice(0, CHIPS).map((row) => h("button", {
       type: "button", "data-key": row.message, title: `${Object.entries(row.properties).map(([name, value]) => `${name}=${shown(value)}`).join(" ")}, ${ago(row.at)}`,
       onclick: () => { this.#write("properties", written(row.properties)); this.#look(); },
-    }, Object.values(row.properties).slice(0, 4).map(shown).join(" · "))) : h("span", { class: "quiet" }, "none is remembered; messages with properties show up here when they come"));
+    }, Object.values(row.properties).slice(0, 4).map(shown).join(" · ") || "(no properties)")) : h("span", { class: "quiet" }, this.aside !== null ? "none any more: each that waits matches somebody" : "none is remembered; messages with properties show up here when they come"));
     if (isFirst && !this.isGiven && rows.length) this.#write("properties", written(rows[0].properties));
   }
 
@@ -162,9 +192,9 @@ class Playground {
     }
     morph(parts.error, read.warnings.map((text) => h("p", { class: "warn" }, `▲ ${text}`)));
     const verdict = read.result === "true" ? pill("matches this message", "good") : read.result === "false" ? pill("does not match: it is false")
-      : pill(`undecided (${read.result}): never matches`, "warning");
+      : pill("does not match: it has no value", "warning");
     verdict.classList.add("big");
-    morph(parts.read, h("p", {}, verdict), h("ul", { class: "tree" }, branch(read.tree)),
+    morph(parts.read, h("p", {}, verdict), read.reason ? h("p", { class: "warn" }, read.reason) : null, h("ul", { class: "tree" }, branch(read.tree)),
       h("h3", {}, "Looked up by"),
       read.keys === null ? h("p", { class: "quiet" }, "nothing: it is tried on every message")
         : h("ul", { class: "plain-list" }, read.keys.map((key, i) => h("li", {}, i ? "or " : "", h("code", {}, key)))));
@@ -233,7 +263,7 @@ function appOf(app) {
       h("p", {}, h("span", { class: "priority", title: "priority" }, String(group.priority)), h("code", {}, group.answer.expression ?? "(every message)"), answered(group.answer)),
       group.answer.result === true ? group.members.map(member) : null,
       group.left_out ? h("p", { class: "quiet" }, `and ${count(group.left_out)} more`) : null)),
-    app.left_out ? h("p", { class: "quiet" }, `and ${count(app.left_out)} more expressions`) : null);
+    app.left_out ? h("p", { class: "quiet" }, `and ${some(app.left_out, "more expression")}`) : null);
 }
 
 const answered = ({ result, reason }) => h("span", { class: `answer ${result === true ? "good" : result === false ? "" : "warning"}`.trim() }, reason);

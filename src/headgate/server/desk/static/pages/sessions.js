@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { act, isOperator } from "../actions.js";
 import { ago, bytes, clock, count, lasted, since, some } from "../numbers.js";
-import { bar, called, card, empty, head, mailbox, numbers, pager, pick, pill, search, sessionLink, table, trouble } from "../parts.js";
+import { bar, called, card, commandLine, empty, head, mailbox, numbers, pager, pick, pill, search, sessionLink, table, trouble } from "../parts.js";
 import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
 import { factLines } from "./facts.js";
@@ -38,9 +38,9 @@ function openList(main) {
 function list({ rows, total, wires, closed }, { q, wire, offset }, set) {
   const kinds = Object.entries(wires).filter(([, n]) => n).map(([name, n]) => `${count(n)} ${name}`).join(", ");
   const nothing = q || wire ? empty("No session fits. Look for a part of a name, or of an address like 127.0.0.1.")
-    : empty("Nobody is connected. Try ", h("code", {}, "headgate sub news"), " in a terminal.");
+    : empty("Nobody is connected. Try ", commandLine("headgate sub news"), " in a terminal.");
   return [
-    h("p", { class: "quiet" }, `${some(total, "session")}${kinds ? `: ${kinds}` : ""}`),
+    h("p", { class: "quiet" }, q || wire ? `${some(total, "session")} of ${kinds || "none"}` : `${some(total, "session")}${kinds ? `: ${kinds}` : ""}`),
     h("section", { class: "card", "aria-label": "Sessions" }, table([
       { name: "session", cell: (row) => [h("b", {}, sessionLink(row)), h("small", {}, ` ${row.session}${row.peer && row.peer !== called(row) ? ` · ${row.peer}` : ""}`)] },
       { name: "wire", cell: (row) => pill(row.wire) },

@@ -1,0 +1,170 @@
+"""Peers: what the other workers of a router hear, as they said it, and whom of theirs it waits for.
+
+A worker is like a session of every other worker, with two differences. It stands for many: each
+name that it hears has a count. And it gets a message once, whatever it hears it by, since it hands
+it out to its own sessions itself.
+
+A session elsewhere that cannot take more is known here by its number, and in the budget as a
+mailbox that is full. So those who publish to it wait as for a session of this worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from headgate.core.channels.audience import Elsewhere, Form, Kind
+from headgate.core.channels.pattern_index import PatternIndex
+from headgate.core.delivery.mailbox import Budget, Mailbox
+from headgate.core.model.glob import Glob
+from headgate.core.model.ids import SessionId
+
+FULL_BYTES = 2**62
+"""What a mailbox elsewhere holds that is over its limit: more than any limit."""
+
+Name: TypeAlias = tuple[Kind, bytes]
+"""A channel, a pattern or a sharded channel."""
+
+Changed: TypeAlias = Callable[[SessionId, Kind, Sequence[bytes]], None]
+
+
+class InterestChange(NamedTuple):
+    """How many sessions of a worker are subscribed to a name; 0 if nobody is any more."""
+
+    kind: Kind
+    name: bytes
+    subscribers: int
+
+
+class FullMailbox(Mailbox):
+    """Stands for the mailbox of a session of another worker that those who publish to it wait
+    for."""
+
+    __slots__ = ()
+
+    def __init__(self, session: SessionId, budget: Budget) -> None:
+        super().__init__(session, budget)
+        self.bytes = FULL_BYTES
+
+
+class Peers:
+    """Who hears what on the other workers. The channels of a worker own it, and ask it when they
+    look for an audience; each link is known by the number that its mailbox has here."""
+
+    def __init__(self, form: Form, changed: Changed) -> None:
+        self._form = form
+        """How a link is told a message."""
+        self.changed = changed
+        """Called when sessions of this worker were subscribed to names, or taken off them."""
+        self._links: dict[SessionId, dict[Name, None]] = {}
+        """The names that each link hears."""
+        self._lines: dict[SessionId, list[bytes]] = {}
+        self._counts: dict[Kind, dict[bytes, dict[SessionId, int]]] = {kind: {} for kind in Kind}
+        self._patterns = PatternIndex()
+        self._blocking: dict[SessionId, tuple[SessionId, dict[Name, None]]] = {}
+        """Sessions elsewhere that publishers wait for: by which link, and which of their names."""
+        self._blocked: dict[Name, dict[SessionId, None]] = {}
+        """The same by name."""
+        self._blocked_patterns: dict[bytes, Glob] = {}
+
+    # What links say.
+
+    def join(self, link: SessionId) -> None:
+        """A worker is linked, and hears nothing yet."""
+        self._links[link] = {}
+
+    def leave(self, link: SessionId) -> None:
+        """A worker is gone, with all that it heard."""
+        for kind, name in self._links.pop(link, {}):
+            self._remove(link, kind, name)
+        self._lines.pop(link, None)
+
+    def change(self, link: SessionId, changes: Iterable[InterestChange]) -> None:
+        """A worker hears these names so many times from here on."""
+        names = self._links[link]
+        for kind, name, count in changes:
+            if count:
+                self._counts[kind].setdefault(name, {})[link] = count
+                names[kind, name] = None
+                if kind is Kind.PATTERN:
+                    self._patterns.add(name)
+            elif (kind, name) in names:
+                del names[kind, name]
+                self._remove(link, kind, name)
+
+    def _remove(self, link: SessionId, kind: Kind, name: bytes) -> None:
+        links = self._counts[kind][name]
+        del links[link]
+        if not links:
+            del self._counts[kind][name]
+            if kind is Kind.PATTERN:
+                self._patterns.remove(name)
+
+    # What channels ask.
+
+    def hearing(self, kind: Kind, channel: bytes) -> Elsewhere | None:
+        """The links that hear a channel, how many subscriptions that are, and the form of what
+        they are told."""
+        found = dict(self._counts[kind].get(channel, {}))
+        if kind is Kind.EXACT:
+            for pattern in self._patterns.matching(channel, remember=False):
+                for link, count in self._counts[Kind.PATTERN][pattern].items():
+                    found[link] = found.get(link, 0) + count
+        if not found:
+            return None
+        framing = self._form.framing(kind, channel, channel)
+        return Elsewhere(tuple(found), sum(found.values()), framing)
+
+    def count(self, kind: Kind, name: bytes) -> int:
+        """Subscriptions of other workers' sessions to a name."""
+        return sum(self._counts[kind].get(name, {}).values())
+
+    def names(self, kind: Kind) -> Collection[bytes]:
+        """The names that somebody elsewhere is subscribed to."""
+        return self._counts[kind].keys()
+
+    def line(self, link: SessionId) -> list[bytes]:
+        """Where the frames of a link are put together."""
+        return self._lines.setdefault(link, []) if link in self._links else []
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    # Who is waited for.
+
+    def block(self, link: SessionId, session: SessionId, name: Name, budget: Budget) -> None:
+        """A session of that worker cannot take more of what it hears by this name."""
+        # S002-58, S002-61: only those who publish to it wait, on whatever worker they are.
+        _, names = self._blocking.setdefault(session, (link, {}))
+        names[name] = None
+        self._blocked.setdefault(name, {})[session] = None
+        if name[0] is Kind.PATTERN:
+            self._blocked_patterns.setdefault(name[1], Glob(name[1]))
+        budget.stuck[session] = FullMailbox(session, budget)
+
+    def ease(self, session: SessionId, budget: Budget) -> bool:
+        """A session elsewhere takes more again, or is gone; whether anybody could have waited."""
+        if session not in self._blocking:
+            return False
+        _, names = self._blocking.pop(session)
+        for name in names:
+            blocked = self._blocked[name]
+            del blocked[session]
+            if not blocked:
+                del self._blocked[name]
+                if name[0] is Kind.PATTERN:
+                    del self._blocked_patterns[name[1]]
+        budget.stuck.pop(session, None)
+        return True
+
+    def blocking_of(self, link: SessionId) -> list[SessionId]:
+        """The sessions of a worker that are waited for."""
+        return [session for session, (by, _) in self._blocking.items() if by == link]
+
+    def blocking(self, kind: Kind, channel: bytes) -> Iterator[SessionId]:
+        """The sessions elsewhere that those who publish to a channel wait for."""
+        yield from self._blocked.get((kind, channel), ())
+        if kind is Kind.EXACT:
+            for pattern, glob in self._blocked_patterns.items():
+                if glob.matches(channel):
+                    yield from self._blocked[Kind.PATTERN, pattern]

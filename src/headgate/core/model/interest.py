@@ -1,0 +1,23 @@
+"""What a consumer wants of an app: an expression, a priority, a window."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from headgate.core.model.value import value
+from headgate.core.model.window import Window
+from headgate.expr.predicate import Predicate
+
+
+@value
+class Interest:
+    """One subscription of a consumer. Without an expression it is for every message."""
+
+    expression: str | None = None
+    priority: int = 0
+    window: Window = Window(1000, 32 * 1024 * 1024)
+
+
+Compiled: TypeAlias = dict[str, Predicate]
+"""Expressions of a command that are compiled already. Many take several turns: the command comes
+again until all are, and other commands are carried out in between, also those of its session."""

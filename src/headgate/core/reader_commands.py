@@ -1,0 +1,193 @@
+"""What a session asks for readers: named consumers that fetch messages when they want some.
+
+The consumer of another wire has a session, and messages are pushed to it. A reader has a name; any
+session may fetch, confirm or claim by that name. `ref` comes back in the reply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TypeAlias
+
+from headgate.core.model.ids import AppId, QueueId, Ref, SessionId
+from headgate.core.model.interest import Compiled, Interest
+from headgate.core.model.message import Message
+from headgate.core.model.stream_id import StreamId
+from headgate.core.model.value import value
+
+
+@value
+class Add:
+    """Put a message into a shared queue that the session need not have open."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    message: Message
+    """It arrives when its turn comes, whatever it says."""
+    makes: bool = True
+    """Whether the queue is made if it is not there; else nothing is done, and that is told."""
+    client: str = ""
+
+
+@value
+class Want:
+    """An app of a queue that a reader fetches from."""
+
+    queue: QueueId
+    domain: str
+    app: AppId
+    after: StreamId | None = None
+    """What the reader holds beyond this, once more; none for what is in line."""
+
+
+@value
+class Pull:
+    """Fetch messages for a reader: at most `count` of each queue, at least one if it `waits`."""
+
+    session: SessionId
+    ref: Ref
+    wants: tuple[Want, ...]
+    reader: bytes
+    interest: Interest
+    count: int | None = None
+    waits: bool = False
+    confirms: bool = False
+    """What is given is confirmed with it, in the same transaction."""
+    client: str = ""
+    compiled: Compiled = field(default_factory=dict, compare=False, repr=False)
+
+
+@value
+class Withdraw:
+    """Wait no longer for messages of a `Pull`. One that was given some is over already."""
+
+    session: SessionId
+    ref: Ref
+
+
+@value
+class Acknowledge:
+    """An app is done with messages, whoever holds them, and delivered or not."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    app: AppId
+    messages: tuple[StreamId, ...]
+    client: str = ""
+
+
+@value
+class Claim:
+    """Have messages that other readers hold handed over to one: these, or what is found."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    app: AppId
+    reader: bytes
+    idle: float
+    """Seconds for which they have been held at least."""
+    messages: tuple[StreamId, ...] | None = None
+    """None to go through all that are held, from `start` on, and take up to `count`."""
+    start: StreamId = StreamId(0, 0)
+    count: int = 100
+    since: float | None = None
+    """When they shall be taken to have been given; none for now."""
+    deliveries: int | None = None
+    """How often they shall be taken to have been given; none to count on."""
+    forced: bool = False
+    """Take what is in line as well."""
+    only_ids: bool = False
+    """The messages themselves are not wanted, and it does not count as a delivery."""
+    interest: Interest = Interest()
+    """Of what is found only that is taken which its expression is true for."""
+    client: str = ""
+    compiled: Compiled = field(default_factory=dict, compare=False, repr=False)
+
+
+@value
+class MakeReader:
+    """Have a reader known by its name, before it fetches anything."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    app: AppId
+    reader: bytes
+    client: str = ""
+
+
+@value
+class DropReader:
+    """Forget a reader. What it holds goes back in line."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    app: AppId
+    reader: bytes
+    client: str = ""
+
+
+@value
+class MakeQueue:
+    """Make a shared queue, if it is not there."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    client: str = ""
+
+
+@value
+class Survey:
+    """Ask what there is in a queue, and who reads it."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    client: str = ""
+
+
+@value
+class ListPending:
+    """Ask what readers of an app hold, in order of arrival."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    app: AppId
+    first: StreamId
+    last: StreamId
+    count: int
+    reader: bytes | None = None
+    """Only what this one holds."""
+    idle: float = 0.0
+    """Only what has been held for so many seconds."""
+    client: str = ""
+
+
+OfQueue: TypeAlias = (
+    Add | Acknowledge | Claim | MakeReader | DropReader | MakeQueue | Survey | ListPending
+)
+"""Those that name one queue, which has to be in memory."""
+
+ReaderRequest: TypeAlias = Pull | OfQueue
+ReaderCommand: TypeAlias = ReaderRequest | Withdraw
+
+
+@value
+class Block:
+    """Commands that are carried out in one turn, with nothing of others in between."""
+
+    commands: tuple[ReaderRequest, ...]

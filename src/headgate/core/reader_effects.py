@@ -1,0 +1,112 @@
+"""What sessions that act for readers are told. Messages come as `Deliver`s with the `ref` of the
+request, before the effect that ends it."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from headgate.core.model.ids import AppId, QueueId, Ref, SessionId
+from headgate.core.model.stream_id import StreamId
+from headgate.core.model.value import value
+
+
+@value
+class Added:
+    """The router has the message, and it survives a crash from here on. Without an id there is no
+    such queue, and none was to be made."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    id: StreamId | None
+
+
+@value
+class Pulled:
+    """A `Pull` is over; what it was given came before this."""
+
+    session: SessionId
+    ref: Ref
+
+
+@value
+class Counted:
+    """The request was carried out, and came to so many."""
+
+    session: SessionId
+    ref: Ref
+    count: int
+
+
+@value
+class ClaimDone:
+    """Messages were handed over; those that were to be told came before this."""
+
+    session: SessionId
+    ref: Ref
+    ids: tuple[StreamId, ...]
+    next: StreamId
+    """Where to go on; zeros at the end."""
+    poisoned: tuple[StreamId, ...]
+    """Those that had no attempts left, and are gone."""
+
+
+@value
+class ReaderView:
+    """A reader as others see it."""
+
+    name: bytes
+    pending: int
+    idle: float
+    """Seconds since it last fetched."""
+
+
+@value
+class AppView:
+    """An app as readers see it."""
+
+    app: AppId
+    readers: tuple[ReaderView, ...]
+    others: tuple[tuple[SessionId, int], ...]
+    """Sessions of other wires that hold something, and how much."""
+    pending: int
+    first: StreamId | None
+    """Of what is held."""
+    last: StreamId | None
+    undelivered: int
+
+
+@value
+class Surveyed:
+    """What there is in a queue."""
+
+    session: SessionId
+    ref: Ref
+    exists: bool
+    messages: int = 0
+    last: StreamId | None = None
+    apps: tuple[AppView, ...] = ()
+
+
+@value
+class PendingMessage:
+    """A message that somebody holds."""
+
+    id: StreamId
+    reader: bytes | None
+    """None if it is a session of another wire."""
+    session: SessionId
+    idle: float
+    deliveries: int
+
+
+@value
+class PendingListed:
+    """What is held of an app."""
+
+    session: SessionId
+    ref: Ref
+    messages: tuple[PendingMessage, ...]
+
+
+ReaderEffect: TypeAlias = Added | Pulled | Counted | ClaimDone | Surveyed | PendingListed

@@ -1,0 +1,244 @@
+"""Confirming, claiming and giving back what readers hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headgate.core.commands import GiveBack
+from headgate.core.facts import Claimed, Confirmed, ReaderGone
+from headgate.core.model.ids import Seq
+from headgate.core.model.message import MessageEntry
+from headgate.core.model.stream_id import FIRST, StreamId, id_of
+from headgate.core.reader_commands import Acknowledge, Claim, DropReader
+from headgate.core.reader_effects import ClaimDone, Counted
+from headgate.core.shared.app import App
+from headgate.core.shared.catalog import Catalog
+from headgate.core.shared.delivery import SharedDelivery
+from headgate.core.shared.pulling import Pulling
+from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.reader import Reader
+from headgate.core.shared.releasing import Releasing
+from headgate.core.shared.returning import Returning
+from headgate.core.turn.session_state import SessionStates
+from headgate.core.turn.turn import Turn
+from headgate.errors import HeadgateError, NoSuchApp
+from headgate.expr.predicate import Predicate
+
+LOOKS_PER_CLAIM = 10
+"""Held messages that are looked at for each that is to be claimed."""
+
+
+class Claiming:
+    """Carries out `Acknowledge`, `Claim` and `DropReader`.
+
+    A message that readers hold is in the hands of one of them; whoever knows its id may confirm it.
+    What a session of another wire holds is not taken from it: it is alive, and will confirm.
+    """
+
+    def __init__(
+        self,
+        session_states: SessionStates,
+        pulling: Pulling,
+        delivery: SharedDelivery,
+        catalog: Catalog,
+        releasing: Releasing,
+        returning: Returning,
+    ) -> None:
+        self._session_states = session_states
+        self._pulling = pulling
+        self._readers = pulling.readers
+        self._delivery = delivery
+        self._catalog = catalog
+        self._releasing = releasing
+        self._returning = returning
+
+    def acknowledge(self, command: Acknowledge, turn: Turn) -> Iterator[None]:
+        try:
+            found = self._find(command, turn)
+        except HeadgateError as error:
+            turn.fail(command.session, command.ref, command.queue, error)
+            return
+        count = 0
+        if found is not None:
+            queue, app = found
+            for id in command.messages:
+                turn.work += 1
+                if turn.take_breath():
+                    yield
+                entry = _entry(queue, app, id)
+                if entry is not None:
+                    self._confirm(queue, app, entry, turn)
+                    count += 1
+            app.prune(queue.entries, turn.undo)
+        turn.effects.append(Counted(command.session, command.ref, count))
+
+    def _confirm(self, queue: SharedQueue, app: App, entry: MessageEntry, turn: Turn) -> None:
+        holder, seconds = app.outstanding.get(entry.seq), 0.0
+        if holder is not None:
+            seconds = turn.now - self._delivery.take_back(queue, app, entry.seq, turn)
+            by = holder.session
+            age = turn.now - entry.arrived
+            fact = Confirmed(turn.now, queue.id, app.id, entry.id, by, seconds, age)
+            turn.facts.append(fact)
+        else:
+            app.take_out(entry.seq, turn.undo)
+        self._releasing.dereference(queue, entry, app, turn)
+
+    def claim(self, command: Claim, turn: Turn) -> Iterator[None]:
+        if self._session_states.take(command.session, turn.undo) is None:
+            return
+        try:
+            found = self._find(command, turn)
+            if found is None:
+                raise NoSuchApp(command.app)
+            predicate = self._pulling.predicate(command, turn)
+            if predicate is None:
+                turn.again.append(command)
+                return
+        except HeadgateError as error:
+            turn.fail(command.session, command.ref, command.queue, error)
+            return
+        queue, app = found
+        claim = _Claim(command, queue, app, predicate[0])
+        if command.messages is None:
+            yield from self._going_through(claim, turn)
+        else:
+            for id in command.messages:
+                turn.work += 1
+                if turn.take_breath():
+                    yield
+                entry = _entry(queue, app, id)
+                if entry is not None:
+                    self._take(claim, entry, turn)
+        turn.effects.append(
+            ClaimDone(
+                command.session,
+                command.ref,
+                tuple(claim.ids),
+                claim.next,
+                tuple(claim.poisoned),
+            )
+        )
+
+    def _going_through(self, claim: _Claim, turn: Turn) -> Iterator[None]:
+        """Take what may be taken, in order of arrival, and say where to go on."""
+        command, queue = claim.command, claim.queue
+        left = command.count * LOOKS_PER_CLAIM
+        for seq in sorted(claim.app.outstanding):
+            entry = queue.entries[seq]
+            if id_of(entry) < command.start:
+                continue
+            if left <= 0 or len(claim.ids) >= command.count:
+                claim.next = id_of(entry)
+                return
+            left -= 1
+            turn.work += 1
+            if turn.take_breath():
+                yield
+            if claim.predicate is None or claim.predicate.matches(entry.properties):
+                self._take(claim, entry, turn)
+
+    def _take(self, claim: _Claim, entry: MessageEntry, turn: Turn) -> None:
+        """Hand one message over, if it may be."""
+        command, queue, app, undo = claim.command, claim.queue, claim.app, turn.undo
+        seq = entry.seq
+        holder = app.outstanding.get(seq)
+        if holder is None:
+            if not command.forced:
+                return
+            app.take_out(seq, undo)
+        elif holder.session > 0:
+            return  # a session of another wire, which is alive
+        elif turn.now - holder.gate.outstanding[seq][1] < command.idle:
+            return
+        reader = claim.reader
+        if reader is None:
+            try:
+                reader = self._pulling.ensure(command.reader, queue, app, turn)
+            except HeadgateError:
+                return  # there are too many
+            claim.reader = reader
+            self._readers.speak(command.session, reader, undo)
+        if holder is not None:
+            self._delivery.take_back(queue, app, seq, turn)
+            if holder.session != reader.number:
+                self._returning.blame(queue, app, entry, turn)
+                if queue.entries.get(seq) is None or app.id not in queue.entries[seq].apps:
+                    claim.poisoned.append(id_of(entry))
+                    return
+        at = turn.now if command.since is None else min(command.since, turn.now)
+        app.hand_over(reader.subscription, seq, entry.size, at, undo)
+        app.redelivery.deliver(seq, reader.number, queue.domain, turn.now, undo)
+        if command.deliveries is not None:
+            undo.put(app.redelivery.repeats, seq, command.deliveries - 1)
+        elif not command.only_ids and holder is not None:
+            app.redelivery.count(seq, undo)
+        claim.ids.append(id_of(entry))
+        turn.facts.append(Claimed(turn.now, queue.id, app.id, entry.id, reader.number))
+        self._delivery.note(queue, app)
+        if not command.only_ids:
+            self._delivery.tell(queue, app, entry, command.session, command.ref, turn)
+
+    def drop(self, command: DropReader, turn: Turn) -> Iterator[None]:
+        try:
+            found = self._find(command, turn)
+            if found is None:
+                raise NoSuchApp(command.app)
+        except HeadgateError as error:
+            turn.fail(command.session, command.ref, command.queue, error)
+            return
+        queue, app = found
+        reader = self._readers.find(queue.id, app.id, command.reader)
+        count = 0
+        if reader is not None:
+            held = reader.held
+            count = len(held)
+            yield from self.dismiss(reader, lost=False, turn=turn)
+            self._pulling.forget(reader, turn)
+            turn.facts.append(ReaderGone(turn.now, queue.id, app.id, reader.number, count))
+        turn.effects.append(Counted(command.session, command.ref, count))
+
+    def dismiss(self, reader: Reader, *, lost: bool, turn: Turn) -> Iterator[None]:
+        """Take a reader out of its app, and what it holds back from it."""
+        yield from self._pulling.ungroup(reader, turn)
+        back = GiveBack(
+            reader.number, None, reader.queue.id, reader.app.id, tuple(reader.held), lost
+        )
+        if back.messages:
+            self._returning.give_back(back, turn)
+
+    def _find(
+        self, command: Acknowledge | Claim | DropReader, turn: Turn
+    ) -> tuple[SharedQueue, App] | None:
+        """The app, if it is there; raise if it may not be read."""
+        domain = self._catalog.of_reader(command, command.client, "read")
+        queue = self._catalog.find(command, turn)
+        if queue is None or command.app not in domain.apps:
+            return None
+        return queue, queue.apps[command.app]
+
+
+class _Claim:
+    """A claim under way."""
+
+    __slots__ = ("app", "command", "ids", "next", "poisoned", "predicate", "queue", "reader")
+
+    def __init__(
+        self, command: Claim, queue: SharedQueue, app: App, predicate: Predicate | None
+    ) -> None:
+        self.command = command
+        self.queue = queue
+        self.app = app
+        self.predicate = predicate
+        self.reader: Reader | None = None
+        self.ids: list[StreamId] = []
+        self.poisoned: list[StreamId] = []
+        self.next = FIRST
+
+
+def _entry(queue: SharedQueue, app: App, id: StreamId) -> MessageEntry | None:
+    """The message of this id, if the app is not done with it."""
+    entry = queue.entries.get(Seq(id.number))
+    if entry is None or app.id not in entry.apps or id_of(entry) != id:
+        return None
+    return entry

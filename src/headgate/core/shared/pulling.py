@@ -1,0 +1,320 @@
+"""Fetching: a reader is given messages when it asks for some, and only then.
+
+The gate of a reader is held shut. A pull lets go of it for so many messages, has its apps looked
+at, and is over as soon as something was given, or at once if it does not wait. One that waits is
+over at the end of the turn that gives it something. Time and people end it by a command as well, so
+a turn decides which came first: nothing is lost in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headgate.core.facts import Confirmed, Interested
+from headgate.core.model.ids import SessionId
+from headgate.core.model.interest import Interest
+from headgate.core.model.stream_id import StreamId, id_of
+from headgate.core.reader_commands import Claim, MakeReader, Pull, Want, Withdraw
+from headgate.core.reader_effects import Counted, Pulled
+from headgate.core.shared.app import App
+from headgate.core.shared.catalog import Catalog
+from headgate.core.shared.context import Chore, SharedContext
+from headgate.core.shared.delivery import SharedDelivery
+from headgate.core.shared.dispatch import Subscription
+from headgate.core.shared.expiry import Expiry
+from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.reader import EVERYTHING, OpenPull, Reader, Readers
+from headgate.core.shared.releasing import Releasing
+from headgate.core.shared.subscriptions import SubscriptionCompiler
+from headgate.core.turn.turn import Turn
+from headgate.errors import HeadgateError, LimitReached, NoSuchApp, Prohibited
+from headgate.expr.predicate import Predicate
+
+
+class Pulling:
+    """Carries out `Pull` and `Withdraw`, and makes the readers that others ask for.
+
+    A pull that waits is the only thing that its session asks for. When a turn is over, none that
+    was given something still waits.
+    """
+
+    def __init__(
+        self,
+        context: SharedContext,
+        readers: Readers,
+        delivery: SharedDelivery,
+        catalog: Catalog,
+        expiry: Expiry,
+        releasing: Releasing,
+    ) -> None:
+        self._context = context
+        self.readers = readers
+        self._delivery = delivery
+        self._catalog = catalog
+        self._expiry = expiry
+        self._releasing = releasing
+        self._compiler = SubscriptionCompiler(context.limits)
+
+    def pull(self, command: Pull, turn: Turn) -> Iterator[None]:
+        session = command.session
+        if self._context.session_states.take(session, turn.undo) is None:
+            return
+        try:
+            if session in self.readers.pulls:
+                raise Prohibited("the session waits for messages already")
+            for want in command.wants:
+                self._check(want, command, turn)
+            predicate = self.predicate(command, turn)
+            if predicate is None:
+                turn.again.append(command)
+                return
+            # What came before is given to those who waited before.
+            yield from self._expiry.offering_now(turn)
+            pull = OpenPull(session, command.ref, confirms=command.confirms)
+            for want in command.wants:
+                yield from self._pulling(want, command, predicate[0], pull, turn)
+        except HeadgateError as error:
+            turn.fail(session, command.ref, command.wants[0].queue, error)
+            return
+        yield from self._expiry.offering_now(turn)
+        asks_again = any(want.after is not None for want in command.wants)
+        if pull.given or asks_again or not command.waits:
+            is_cut_off = turn.looks <= 0 and not pull.given and not asks_again
+            self._end(pull, turn)
+            if is_cut_off:
+                turn.again.append(command)  # nobody looked at what there is
+            else:
+                turn.effects.append(Pulled(session, command.ref))
+        else:
+            turn.undo.put(self.readers.pulls, session, pull)
+
+    def predicate(self, command: Pull | Claim, turn: Turn) -> tuple[Predicate | None] | None:
+        """What the reader's expression compiles to, if it has one; nothing at all if the turn has
+        no room for it. Raise if it is wrong."""
+        text = command.interest.expression
+        if text is None:
+            return (None,)
+        found = command.compiled.get(text)
+        if found is None:
+            if turn.expression_bytes <= 0:
+                return None
+            found = command.compiled[text] = self._compiler.compile(text, turn)
+        return (found,)
+
+    def withdraw(self, command: Withdraw, turn: Turn) -> None:
+        pull = self.readers.pulls.get(command.session)
+        if pull is None or pull.ref != command.ref or pull.given:
+            return  # it is over, or will be with this turn
+        turn.undo.pop(self.readers.pulls, command.session)
+        self._end(pull, turn)
+        turn.effects.append(Pulled(command.session, command.ref))
+
+    def finish(self, turn: Turn) -> None:
+        """End the pulls that waited, and were given something."""
+        served, self.readers.served = self.readers.served, {}
+        for session, pull in served.items():
+            if turn.undo.pop(self.readers.pulls, session) is not None:
+                self._end(pull, turn)
+                turn.effects.append(Pulled(session, pull.ref))
+
+    def disconnect(self, session: SessionId, turn: Turn) -> None:
+        """A session is gone. What its readers hold stays theirs for a while."""
+        pull = turn.undo.pop(self.readers.pulls, session)
+        if pull is not None:
+            self._end(pull, turn)
+        if session in self.readers.by_session:
+            self.readers.leave(session, turn.now, turn.undo)
+
+    def drained(self, session: SessionId, turn: Turn) -> None:
+        """There is room for an answer again."""
+        pull = self.readers.pulls.get(session)
+        for reader in pull.readers if pull is not None else ():
+            self._delivery.hold_reader(reader, held=False, turn=turn)
+
+    def make_reader(self, command: MakeReader, turn: Turn) -> None:
+        try:
+            queue, app = self.find(command, command.client, turn)
+            before = self.readers.find(queue.id, app.id, command.reader)
+            if before is None:
+                self.ensure(command.reader, queue, app, turn)
+        except HeadgateError as error:
+            turn.fail(command.session, command.ref, command.queue, error)
+            return
+        turn.effects.append(Counted(command.session, command.ref, int(before is None)))
+
+    # For those who act for readers.
+
+    def find(self, named: Want | MakeReader, client: str, turn: Turn) -> tuple[SharedQueue, App]:
+        """An app to read, whose queue is made if need be; raise if it may not be read."""
+        domain = self._catalog.of_reader(named, client, "read")
+        if named.app not in domain.apps:
+            raise NoSuchApp(named.app)
+        queue = self._catalog.find_or_make(named, client, turn)
+        return queue, queue.apps[named.app]
+
+    def ensure(self, name: bytes, queue: SharedQueue, app: App, turn: Turn) -> Reader:
+        """The reader of a name, made if it is new."""
+        reader = self.readers.find(queue.id, app.id, name)
+        if reader is None:
+            most = self._context.limits.readers_per_app
+            if len(self.readers.of_app(queue.id, app.id)) >= most:
+                raise LimitReached("readers_per_app", most)
+            reader = self.readers.make(name, queue, app, turn)
+            self._use(queue, 1, turn)
+        return reader
+
+    def ungroup(self, reader: Reader, turn: Turn) -> Iterator[None]:
+        """No message is sought a consumer with this reader any more. It keeps what it holds."""
+        if reader.is_grouped:
+            yield from self._expiry.offering_now(turn)
+            yield from reader.app.subscribing(reader.number, None, (), turn.undo)
+            turn.undo.assign(reader, "is_grouped", False)
+            turn.undo.pop(self.readers.idle, reader.number)
+            self._delivery.touch(reader.queue, reader.app)
+
+    def forget(self, reader: Reader, turn: Turn) -> None:
+        """A reader that is in no group is gone."""
+        if reader.pull is not None:
+            pull = reader.pull
+            turn.undo.pop(self.readers.pulls, pull.session)
+            self._end(pull, turn)
+            turn.effects.append(Pulled(pull.session, pull.ref))
+        self.readers.forget(reader, turn.undo)
+        self._use(reader.queue, -1, turn)
+
+    def leave_queue(self, queue: SharedQueue, turn: Turn) -> None:
+        """An empty queue is removed: nobody reads it any more."""
+        for app in queue.apps.values():
+            for reader in list(self.readers.of_app(queue.id, app.id).values()):
+                for _ in self.ungroup(reader, turn):
+                    pass
+                self.forget(reader, turn)
+
+    # Inside.
+
+    def _check(self, want: Want, command: Pull, turn: Turn) -> None:
+        """Raise before anything is made."""
+        domain = self._catalog.of_reader(want, command.client, "read")
+        if want.app not in domain.apps:
+            raise NoSuchApp(want.app)
+        queue = self._catalog.find(want, turn)
+        app = queue.apps.get(want.app) if queue is not None else None
+        if app is not None and self.readers.find(want.queue, want.app, command.reader) is None:
+            self._compiler.check(app, SessionId(0), (command.interest,))
+
+    def _pulling(
+        self,
+        want: Want,
+        command: Pull,
+        predicate: Predicate | None,
+        pull: OpenPull,
+        turn: Turn,
+    ) -> Iterator[None]:
+        """Let a reader be given what it wants of one queue."""
+        queue, app = self.find(want, command.client, turn)
+        reader = self.ensure(command.reader, queue, app, turn)
+        if reader.pull is not None and reader.pull is not pull:
+            self._take_over(reader, turn)
+        undo = turn.undo
+        self.readers.speak(command.session, reader, undo)
+        undo.assign(reader, "pulled", turn.now)
+        count = self._context.limits.pull_messages
+        if command.count is not None:
+            count = min(count, command.count)
+        if want.after is not None:
+            self._tell_held(reader, want.after, count, pull, turn)
+            return
+        yield from self._grouping(reader, command.interest, predicate, turn)
+        if reader not in pull.readers:
+            pull.readers.append(reader)
+        undo.assign(reader, "pull", pull)
+        undo.assign(reader, "left", count)
+        undo.assign(reader, "bytes_left", self._context.limits.pull_bytes)
+        undo.pop(self.readers.idle, reader.number)
+        self._delivery.hold_reader(reader, held=False, turn=turn)
+
+    def _take_over(self, reader: Reader, turn: Turn) -> None:
+        """Another session fetches by the same name: who waited has waited for nothing."""
+        pull = reader.pull
+        assert pull is not None, "somebody waits"
+        turn.undo.pop(self.readers.pulls, pull.session)
+        self._end(pull, turn)
+        turn.effects.append(Pulled(pull.session, pull.ref))
+
+    def _grouping(
+        self, reader: Reader, interest: Interest, predicate: Predicate | None, turn: Turn
+    ) -> Iterator[None]:
+        """Have messages sought a consumer with this reader, by what it wants now. What it wanted
+        before is compared as text, and equal text changes nothing."""
+        undo, before = turn.undo, reader.interest
+        same = (interest.expression, interest.priority) == (before.expression, before.priority)
+        if reader.is_grouped and same:
+            return
+        wanted = Interest(interest.expression, interest.priority, EVERYTHING)
+        subscription = reader.subscription
+        if interest.expression != before.expression:
+            subscription = Subscription(reader.number, 0, predicate, interest.priority, reader.gate)
+        yield from self._expiry.offering_now(turn)
+        app = reader.app
+        yield from app.subscribing(reader.number, (subscription,), (wanted,), undo)
+        undo.assign(reader, "subscription", subscription)
+        undo.assign(reader, "interest", wanted)
+        undo.assign(reader, "is_grouped", True)
+        self._delivery.touch(reader.queue, app)
+        turn.facts.append(
+            Interested(
+                turn.now,
+                reader.queue.id,
+                app.id,
+                reader.number,
+                0,
+                1,
+                interest.expression,
+                interest.priority,
+            )
+        )
+
+    def _tell_held(
+        self, reader: Reader, after: StreamId, count: int, pull: OpenPull, turn: Turn
+    ) -> None:
+        """Tell what a reader holds, once more, from the oldest. It counts as a delivery."""
+        queue, app, undo = reader.queue, reader.app, turn.undo
+        room = self._context.limits.pull_bytes
+        for seq in reader.held:
+            entry = queue.entries[seq]
+            if id_of(entry) <= after:
+                continue
+            if count <= 0 or room <= 0:
+                break
+            count -= 1
+            room -= entry.size
+            undo.put(reader.gate.outstanding, seq, (entry.size, turn.now))
+            app.redelivery.count(seq, undo)
+            self._delivery.tell(queue, app, entry, pull.session, pull.ref, turn)
+
+    def _end(self, pull: OpenPull, turn: Turn) -> None:
+        """Shut the gates again, and confirm what was given if that was asked for."""
+        undo = turn.undo
+        for reader in pull.readers:
+            self._delivery.hold_reader(reader, held=True, turn=turn)
+            undo.assign(reader, "pull", None)
+            undo.assign(reader, "left", 0)
+            if reader.is_grouped:
+                undo.put(self.readers.idle, reader.number, turn.now)
+        for reader, seq in pull.gave:
+            queue, app = reader.queue, reader.app
+            entry = queue.entries.get(seq)
+            if entry is None or app.outstanding.get(seq) is None:
+                continue
+            self._delivery.take_back(queue, app, seq, turn)
+            age = turn.now - entry.arrived
+            fact = Confirmed(turn.now, queue.id, app.id, entry.id, reader.number, 0.0, age)
+            turn.facts.append(fact)
+            self._releasing.dereference(queue, entry, app, turn)
+
+    def _use(self, queue: SharedQueue, readers: int, turn: Turn) -> None:
+        """A queue that has readers is in use."""
+        turn.undo.assign(queue, "opens", queue.opens + readers)
+        turn.undo.assign(queue, "used", turn.now)
+        if not queue.opens:
+            self._context.chores.put(turn.now + queue.domain.queue_ttl, (queue.id, Chore.UNUSED))

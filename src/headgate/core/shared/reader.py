@@ -1,0 +1,179 @@
+"""Readers: named consumers of an app, which hold messages by their name and not by a connection.
+
+A session fetches by the name of a reader, and speaks for it from then on. What the reader was given
+is the reader's, whichever session confirms it; it goes to others only when all sessions that speak
+for it are gone for a while. A reader has a number where other consumers have their session: below
+zero, and never used again. So it takes its turns among the consumers of its app like any other.
+"""
+
+from __future__ import annotations
+
+from headgate.core.delivery.gate import Gate
+from headgate.core.model.ids import AppId, QueueId, Ref, Seq, SessionId
+from headgate.core.model.interest import Interest
+from headgate.core.model.message import MessageEntry
+from headgate.core.model.window import Window
+from headgate.core.shared.app import App
+from headgate.core.shared.dispatch import Subscription
+from headgate.core.shared.queue import SharedQueue
+from headgate.core.turn.turn import Turn
+from headgate.core.turn.undo import Undo
+
+EVERYTHING = Window(1 << 40)
+"""Of a reader. What it may be given is what it asked for; its gate is held shut meanwhile."""
+
+
+class OpenPull:
+    """A pull under way: whom it answers, and the readers that it lets be given something."""
+
+    __slots__ = ("confirms", "gave", "given", "readers", "ref", "session")
+
+    def __init__(self, session: SessionId, ref: Ref, *, confirms: bool) -> None:
+        self.session = session
+        self.ref = ref
+        self.readers: list[Reader] = []
+        self.given = 0
+        """Messages so far."""
+        self.confirms = confirms
+        self.gave: list[tuple[Reader, Seq]] = []
+        """Those messages, if they are confirmed with it."""
+
+
+class Reader:
+    """A named consumer of an app.
+
+    Owned by `Readers`. Its gate has everything that it holds, under whatever expression it was
+    given; the gate is shut unless a pull is under way.
+    """
+
+    __slots__ = (
+        "app",
+        "bytes_left",
+        "gate",
+        "interest",
+        "is_grouped",
+        "left",
+        "name",
+        "number",
+        "pull",
+        "pulled",
+        "queue",
+        "sessions",
+        "subscription",
+    )
+
+    def __init__(
+        self, name: bytes, number: SessionId, queue: SharedQueue, app: App, now: float
+    ) -> None:
+        self.name = name
+        self.number = number
+        self.queue = queue
+        self.app = app
+        self.gate: Gate[Seq] = Gate(EVERYTHING)
+        self.gate.held = True
+        self.interest = Interest(window=EVERYTHING)
+        self.subscription = Subscription(number, 0, None, 0, self.gate)
+        self.is_grouped = False
+        """Whether messages are sought a consumer among it: it fetched something lately."""
+        self.sessions: set[SessionId] = set()
+        """Those that speak for it."""
+        self.pull: OpenPull | None = None
+        self.left = 0
+        """Messages that it may still be given by its pull."""
+        self.bytes_left = 0
+        self.pulled = now
+        """When it last fetched."""
+
+    @property
+    def held(self) -> list[Seq]:
+        """What it was given and nobody confirmed, in order of arrival."""
+        return sorted(self.gate.outstanding)
+
+
+class Readers:
+    """All readers of a shard, by number, by name and by who speaks for them. They are in memory
+    only: after a restart everything that was not confirmed is in line again.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0
+        self.by_number: dict[SessionId, Reader] = {}
+        self.by_name: dict[tuple[QueueId, AppId], dict[bytes, Reader]] = {}
+        self.by_session: dict[SessionId, dict[SessionId, None]] = {}
+        """The numbers of the readers that each session speaks for."""
+        self.pulls: dict[SessionId, OpenPull] = {}
+        """Those that wait, by their session, which asks nothing else meanwhile."""
+        self.idle: dict[SessionId, float] = {}
+        """Readers in groups that do not fetch, and since when, longest first."""
+        self.deserted: dict[SessionId, float] = {}
+        """Readers that nobody speaks for, and since when."""
+        self.served: dict[SessionId, OpenPull] = {}
+        """Waiting pulls that were given something in this turn."""
+
+    def find(self, queue: QueueId, app: AppId, name: bytes) -> Reader | None:
+        return self.by_name.get((queue, app), {}).get(name)
+
+    def of_app(self, queue: QueueId, app: AppId) -> dict[bytes, Reader]:
+        return self.by_name.get((queue, app), {})
+
+    def make(self, name: bytes, queue: SharedQueue, app: App, turn: Turn) -> Reader:
+        """A new reader, which nobody speaks for yet."""
+        undo = turn.undo
+        undo.assign(self, "_last", self._last + 1)
+        reader = Reader(name, SessionId(-self._last), queue, app, turn.now)
+        undo.put(self.by_number, reader.number, reader)
+        key = (queue.id, app.id)
+        if key not in self.by_name:
+            undo.put(self.by_name, key, {})
+        undo.put(self.by_name[key], name, reader)
+        undo.put(self.deserted, reader.number, turn.now)
+        return reader
+
+    def forget(self, reader: Reader, undo: Undo) -> None:
+        """The reader is in no group, and holds nothing that is not about to be taken from it."""
+        key = (reader.queue.id, reader.app.id)
+        undo.pop(self.by_number, reader.number)
+        undo.pop(self.by_name[key], reader.name)
+        if not self.by_name[key]:
+            undo.pop(self.by_name, key)
+        for session in reader.sessions:
+            undo.pop(self.by_session[session], reader.number)
+        undo.pop(self.idle, reader.number)
+        undo.pop(self.deserted, reader.number)
+
+    def speak(self, session: SessionId, reader: Reader, undo: Undo) -> None:
+        """A session speaks for a reader from now on."""
+        if session not in reader.sessions:
+            undo.add(reader.sessions, session)
+            if session not in self.by_session:
+                undo.put(self.by_session, session, {})
+            undo.put(self.by_session[session], reader.number, None)
+            undo.pop(self.deserted, reader.number)
+
+    def leave(self, session: SessionId, now: float, undo: Undo) -> None:
+        """A session is gone: it speaks for nobody."""
+        for number in undo.pop(self.by_session, session) or ():
+            reader = self.by_number[number]
+            undo.discard(reader.sessions, session)
+            if not reader.sessions:
+                undo.put(self.deserted, number, now)
+
+    def give(self, reader: Reader, entry: MessageEntry, undo: Undo) -> OpenPull:
+        """A message goes to a reader, by its pull."""
+        pull = reader.pull
+        assert pull is not None, "only who fetches is given something"
+        self._count(reader, pull, 1, entry.size)
+        undo.note(self._count, reader, pull, -1, -entry.size)
+        if pull.confirms:
+            pull.gave.append((reader, entry.seq))
+            undo.note(pull.gave.pop)
+        if pull.session in self.pulls:
+            self.served[pull.session] = pull
+        return pull
+
+    @staticmethod
+    def _count(reader: Reader, pull: OpenPull, messages: int, size: int) -> None:
+        """So many more were given to a reader, by its pull."""
+        reader.left -= messages
+        reader.bytes_left -= size
+        pull.given += messages

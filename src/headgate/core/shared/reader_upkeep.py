@@ -1,0 +1,71 @@
+"""What becomes of readers as time passes: they rest, lose what they hold, are forgotten."""
+
+from __future__ import annotations
+
+from headgate.core.facts import ReaderGone
+from headgate.core.shared.claiming import Claiming
+from headgate.core.shared.pulling import Pulling
+from headgate.core.shared.reader import Reader
+from headgate.core.turn.turn import Turn
+
+REST_SECONDS = 60.0
+"""A reader that fetched nothing for so long leaves the groups of its app until it does: messages do
+not wait for the priority or the expression of somebody who is not there."""
+
+FORGET_SECONDS = 3600.0
+"""A reader that nobody speaks for, and that holds nothing, is forgotten after so long."""
+
+READERS_MAX = 1000
+"""Readers that one tick has rest or lose what they hold; the others are the next one's."""
+
+
+class ReaderUpkeep:
+    """Looks at readers with every tick.
+
+    Only those cost something that do not fetch, or that nobody speaks for.
+    """
+
+    def __init__(self, pulling: Pulling, claiming: Claiming) -> None:
+        self._pulling = pulling
+        self._claiming = claiming
+        self._readers = pulling.readers
+
+    def tick(self, turn: Turn) -> None:
+        self._rest(turn)
+        self._desert(turn)
+
+    def _rest(self, turn: Turn) -> None:
+        due: list[Reader] = []
+        for number, since in self._readers.idle.items():
+            if turn.now - since < REST_SECONDS or len(due) >= READERS_MAX:
+                break
+            due.append(self._readers.by_number[number])
+        for reader in due:
+            for _ in self._pulling.ungroup(reader, turn):
+                pass
+
+    def _desert(self, turn: Turn) -> None:
+        """Take back what readers hold whose last session is gone for long enough."""
+        if not self._readers.deserted:
+            return
+        done = 0
+        for number, since in list(self._readers.deserted.items()):
+            reader = self._readers.by_number[number]
+            grace = reader.queue.domain.consumer_grace
+            gone = turn.now - since
+            held = len(reader.gate.outstanding)
+            if grace is not None and gone >= grace and (held or reader.is_grouped):
+                for _ in self._claiming.dismiss(reader, lost=True, turn=turn):
+                    pass
+                if held:
+                    turn.facts.append(
+                        ReaderGone(turn.now, reader.queue.id, reader.app.id, number, held)
+                    )
+                done += 1
+            elif gone >= FORGET_SECONDS and not held:
+                for _ in self._pulling.ungroup(reader, turn):
+                    pass
+                self._pulling.forget(reader, turn)
+                done += 1
+            if done >= READERS_MAX:
+                break

@@ -1,0 +1,132 @@
+"""Adding by name, and what may be asked about a queue and its readers."""
+
+from __future__ import annotations
+
+from headgate.core.model.ids import SessionId
+from headgate.core.model.stream_id import id_of
+from headgate.core.reader_commands import Add, ListPending, MakeQueue, Survey
+from headgate.core.reader_effects import (
+    Added,
+    AppView,
+    Counted,
+    PendingListed,
+    PendingMessage,
+    ReaderView,
+    Surveyed,
+)
+from headgate.core.shared.accepting import Accepting
+from headgate.core.shared.app import App
+from headgate.core.shared.catalog import Catalog
+from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.reader import Readers
+from headgate.core.turn.turn import Turn
+from headgate.errors import HeadgateError, NoSuchApp
+
+
+class Surveying:
+    """Carries out `Add` and `MakeQueue`, and answers `Survey` and `ListPending`."""
+
+    def __init__(self, readers: Readers, catalog: Catalog, accepting: Accepting) -> None:
+        self._readers = readers
+        self._catalog = catalog
+        self._accepting = accepting
+
+    def add(self, command: Add, turn: Turn) -> None:
+        try:
+            self._catalog.of_reader(command, command.client, "write")
+            queue = self._catalog.find(command, turn)
+            if queue is None:
+                if not command.makes:
+                    turn.effects.append(Added(command.session, command.ref, command.queue, None))
+                    return
+                queue = self._catalog.find_or_make(command, command.client, turn)
+            entry = self._accepting.add(command, queue, turn)
+        except HeadgateError as error:
+            turn.fail(command.session, command.ref, command.queue, error)
+            return
+        if turn.now - queue.used > 1.0:
+            turn.undo.assign(queue, "used", turn.now)
+        turn.effects.append(Added(command.session, command.ref, command.queue, id_of(entry)))
+
+    def make_queue(self, command: MakeQueue, turn: Turn) -> None:
+        try:
+            self._catalog.of_reader(command, command.client, "read")
+            before = self._catalog.find(command, turn)
+            if before is None:
+                self._catalog.find_or_make(command, command.client, turn)
+        except HeadgateError as error:
+            turn.fail(command.session, command.ref, command.queue, error)
+            return
+        turn.effects.append(Counted(command.session, command.ref, int(before is None)))
+
+    def survey(self, command: Survey, turn: Turn) -> None:
+        try:
+            self._catalog.domain_of(command)
+            queue = self._catalog.find(command, turn)
+        except HeadgateError as error:
+            turn.fail(command.session, command.ref, command.queue, error)
+            return
+        if queue is None:
+            turn.effects.append(Surveyed(command.session, command.ref, False))
+            return
+        last = next(reversed(queue.entries), None)
+        turn.effects.append(
+            Surveyed(
+                command.session,
+                command.ref,
+                True,
+                len(queue.entries),
+                None if last is None else id_of(queue.entries[last]),
+                tuple(
+                    self._view(queue, queue.apps[name], turn)
+                    for name in queue.domain.apps
+                    if name in queue.apps
+                ),
+            )
+        )
+
+    def list_pending(self, command: ListPending, turn: Turn) -> None:
+        try:
+            domain = self._catalog.of_reader(command, command.client, "read")
+            queue = self._catalog.find(command, turn)
+            if queue is None or command.app not in domain.apps:
+                raise NoSuchApp(command.app)
+        except HeadgateError as error:
+            turn.fail(command.session, command.ref, command.queue, error)
+            return
+        app = queue.apps[command.app]
+        found: list[PendingMessage] = []
+        for seq in sorted(app.outstanding):
+            if len(found) >= command.count:
+                break
+            id, holder = id_of(queue.entries[seq]), app.outstanding[seq]
+            if not command.first <= id <= command.last:
+                continue
+            reader = self._readers.by_number.get(holder.session)
+            name = None if reader is None else reader.name
+            idle = turn.now - holder.gate.outstanding[seq][1]
+            if idle < command.idle or (command.reader is not None and name != command.reader):
+                continue
+            times = 1 + app.redelivery.repeats.get(seq, 0)
+            found.append(PendingMessage(id, name, holder.session, idle, times))
+        turn.effects.append(PendingListed(command.session, command.ref, tuple(found)))
+
+    def _view(self, queue: SharedQueue, app: App, turn: Turn) -> AppView:
+        readers = self._readers.of_app(queue.id, app.id)
+        held = sorted(app.outstanding)
+        others: dict[SessionId, int] = {}
+        for taker in app.outstanding.values():
+            if taker.session > 0:
+                others[taker.session] = others.get(taker.session, 0) + 1
+        return AppView(
+            app.id,
+            tuple(
+                ReaderView(name, len(reader.gate.outstanding), turn.now - reader.pulled)
+                for name, reader in sorted(readers.items())
+            ),
+            tuple(sorted(others.items())),
+            len(held),
+            id_of(queue.entries[held[0]]) if held else None,
+            id_of(queue.entries[held[-1]]) if held else None,
+            app.undelivered(),
+        )

@@ -1,0 +1,200 @@
+"""The control socket between the supervisor and a worker: messages, some of them with a socket.
+
+Each message is one packet, so that it comes whole and together with what it passes. The kernel
+keeps few of them; what it does not take waits here.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeAlias
+
+import msgspec
+
+PACKET_BYTES = 64 * 1024
+AT_ONCE = 64
+"""Messages that are taken before others get their turn."""
+
+
+class Welcome(msgspec.Struct, tag="welcome"):
+    """To a worker, first of all: whom it will be linked to before it is ready, and where the
+    supervisor listens for each wire."""
+
+    linked: list[int]
+    addresses: dict[str, tuple[str, int]]
+
+
+class Link(msgspec.Struct, tag="link"):
+    """To a worker, with a socket: the other end has the worker of this number, in the life of this
+    number."""
+
+    worker: int
+    start: int
+
+
+class Client(msgspec.Struct, tag="client"):
+    """To a worker, with a socket: a client of this wire, from this address."""
+
+    wire: str
+    peer: str
+
+
+class Ping(msgspec.Struct, tag="ping"):
+    """To a worker, which answers with its load."""
+
+    number: int
+
+
+class Go(msgspec.Struct, tag="go"):
+    """To worker 0: all workers are ready."""
+
+
+class Worker(msgspec.Struct):
+    """How a worker does, as the supervisor knows it."""
+
+    number: int
+    process: int
+    start: int
+    """How often it was started."""
+    clients: int
+    is_ready: bool
+
+
+class State(msgspec.Struct, tag="state"):
+    """To worker 0, which tells who asks the admin port."""
+
+    workers: list[Worker]
+    problems: list[str]
+
+
+class Ready(msgspec.Struct, tag="ready"):
+    """From a worker: it takes clients."""
+
+
+class Load(msgspec.Struct, tag="load"):
+    """From a worker: clients that it has, and that it was given since its start."""
+
+    ping: int
+    clients: int
+    given: int
+
+
+class Lost(msgspec.Struct, tag="lost"):
+    """From a worker: the link to another one ended, or holds more than it may."""
+
+    worker: int
+    start: int
+    reason: str
+
+
+class Drain(msgspec.Struct, tag="drain"):
+    """From worker 0: take no new clients, or take them again."""
+
+    is_draining: bool
+
+
+Message: TypeAlias = Welcome | Link | Client | Ping | Go | State | Ready | Load | Lost | Drain
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Message).decode
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Both ends of a control socket."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+class Control:
+    """One end of a control socket. `handle` is given each message, with the socket that came with
+    it; `ended` is called once, when the other end is gone."""
+
+    def __init__(
+        self,
+        end: socket.socket,
+        handle: Callable[[Message, socket.socket | None], None],
+        ended: Callable[[], None],
+    ) -> None:
+        end.setblocking(False)
+        self._end = end
+        self._handle = handle
+        self._ended = ended
+        self._waiting: deque[tuple[bytes, socket.socket | None]] = deque()
+        self._is_open = True
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(end, self._read)
+
+    def __len__(self) -> int:
+        """Messages that the other end did not take yet."""
+        return len(self._waiting)
+
+    def send(self, message: Message, passed: socket.socket | None = None) -> None:
+        """Send a message. The socket that goes with it is closed here when it is sent."""
+        if not self._is_open:
+            if passed is not None:
+                passed.close()
+            return
+        if not self._waiting:
+            self._loop.add_writer(self._end, self._write)
+        self._waiting.append((_encode(message), passed))
+        self._write()
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._loop.remove_reader(self._end)
+            self._loop.remove_writer(self._end)
+            self._end.close()
+            for _, passed in self._waiting:
+                if passed is not None:
+                    passed.close()
+            self._waiting.clear()
+
+    def _write(self) -> None:
+        while self._waiting:
+            blob, passed = self._waiting[0]
+            ancillary = []
+            if passed is not None:
+                descriptors = array.array("i", [passed.fileno()])
+                ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)]
+            try:
+                self._end.sendmsg([blob], ancillary)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                return  # it is gone, which reading will tell
+            self._waiting.popleft()
+            if passed is not None:
+                passed.close()
+        self._loop.remove_writer(self._end)
+
+    def _read(self) -> None:
+        for _ in range(AT_ONCE):
+            if not self._is_open:
+                return
+            try:
+                blob, descriptors, _, _ = socket.recv_fds(self._end, PACKET_BYTES, 1)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                blob, descriptors = b"", []
+            if not blob:
+                self.close()
+                self._ended()
+                return
+            self._handle(_decode(blob), _socket_of(descriptors))
+
+
+def _socket_of(descriptors: list[int]) -> socket.socket | None:
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+        with suppress(OSError):
+            passed = socket.socket(fileno=descriptor)
+            passed.setblocking(False)
+            return passed
+    return None

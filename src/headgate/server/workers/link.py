@@ -1,0 +1,115 @@
+"""A link to another worker: a socket on the same connection and mailbox that clients have.
+
+So what the other worker does not take is bounded and counted as that of any session, and those who
+publish to it wait as for one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+
+from headgate.core.delivery.mailbox import Mailbox, Pressure
+from headgate.server.net.connection import Connection, SocketPipe
+from headgate.server.net.poller import poller_of
+from headgate.server.router_port import ChannelRouterPort
+from headgate.wire.resp.workers.link_session import LinkSession
+from headgate.wire.resp.workers.relay import Relay
+
+QUOTA = 1000
+"""Items of its mailbox that are written in a row."""
+OVER = 4
+"""A link that holds so many times what a mailbox may, holds what nobody can be made to wait for:
+the worker at its other end takes nothing."""
+NO_LIMIT = 2**62
+
+logger = logging.getLogger("headgate")
+
+
+class Link:
+    """The socket of a link. The worker that was given it owns it."""
+
+    def __init__(
+        self,
+        router: ChannelRouterPort,
+        relay: Relay,
+        connected: socket.socket,
+        worker: int,
+        start: int,
+        lost: Callable[[Link, str], None],
+    ) -> None:
+        self.worker = worker
+        self.start = start
+        self._router = router
+        self._relay = relay
+        self._lost = lost
+        self._poller = poller_of(asyncio.get_running_loop())
+        self._held: list[bytes] = []
+        """Frames that are sent at the end of this pass."""
+        self._is_reported = False
+        self.id = router.broker.sessions.next_id()
+        self._mailbox = Mailbox(self.id, relay.hub.budget)
+        self._connection = Connection(
+            asyncio.get_running_loop(),
+            self._poller,
+            SocketPipe(connected),
+            self,
+            self.id,
+            self._mailbox,
+            router.clock,
+            QUOTA,
+            NO_LIMIT,
+        )
+        self.session: LinkSession = relay.join(self, worker, start)
+        self._connection.start(self.session)
+
+    @property
+    def heard(self) -> float:
+        """When something of the other worker was last read."""
+        return self._connection.heard
+
+    # What the relay asks.
+
+    def write(self, frame: bytes) -> None:
+        if not self._held:
+            self._poller.soon(self._let_go)
+        self._held.append(frame)
+
+    def deliver(self, blob: bytes, messages: int) -> None:
+        self._let_go()
+        self._connection.deliver(blob, messages)
+
+    def pause(self) -> None:
+        self._connection.pause()
+
+    def resume(self) -> None:
+        self._connection.resume()
+
+    def close(self, reason: str) -> None:
+        self._connection.close(reason, at_once=True)
+
+    def _let_go(self) -> None:
+        if self._held:
+            held, self._held = b"".join(self._held), []
+            self._connection.deliver(held, 1)
+
+    # What the connection says.
+
+    def pressed(self, connection: Connection) -> None:
+        most = OVER * self._mailbox.budget.mailbox_hard
+        if self._mailbox.bytes > most and not self._is_reported:
+            self._is_reported = True
+            self._lost(self, f"holds more than {most} bytes")
+
+    def eased(self, connection: Connection, before: Pressure) -> None:
+        self._router.relieve(self.id)
+
+    def gone(self, connection: Connection, reason: str) -> None:
+        self._mailbox.close()
+        self._relay.leave(self.session)
+        self._lost(self, reason)
+
+    def ended(self, connection: Connection) -> None:
+        pass

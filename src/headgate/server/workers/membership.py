@@ -1,0 +1,268 @@
+"""A worker among the others: what the supervisor hands it, and what it reports.
+
+It hands over clients and links, asks now and then whether the worker lives, and is told when it
+takes clients. When the supervisor is gone, the worker stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+
+import msgspec
+
+from headgate.core import facts as f
+from headgate.core.facts import ChannelCounted, Fact
+from headgate.core.model.ids import SessionId
+from headgate.server.router import Router
+from headgate.server.wires.resp import RespServer
+from headgate.server.workers import control
+from headgate.server.workers.control import Control, Message
+from headgate.server.workers.link import Link
+from headgate.wire.resp.workers.placing import HOME, ForwardedAclLog
+from headgate.wire.resp.workers.relay import Relay
+
+BEAT_SECONDS = 1.0
+SETTLE_SECONDS = 0.1
+IDS_PER_START = 10_000_000
+"""Numbers of sessions that one life of a worker has for itself: none is used again."""
+
+FACTS = b"facts"
+KINDS = {kind.__name__: kind for kind in f.KINDS}
+
+logger = logging.getLogger("headgate")
+
+
+class WorkerRouter(Router):
+    """The router of a worker: what leaves a mailbox may have been waited for elsewhere."""
+
+    relay: Relay | None = None
+
+    def relieve(self, session: SessionId | None = None) -> None:
+        super().relieve(session)
+        if self.relay is not None:
+            self.relay.relieved()
+
+
+class GivenListener:
+    """Takes the connections that the supervisor accepted, as `Listener` takes its own."""
+
+    def __init__(
+        self, address: tuple[str, int], welcome: Callable[[socket.socket, str], None]
+    ) -> None:
+        self.address = address
+        self.welcome = welcome
+        self.is_open = True
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+class Membership:
+    """The worker's end of its control socket, and its links. The service of the worker owns it."""
+
+    def __init__(self, end: socket.socket, number: int, workers: int, start: int) -> None:
+        self.number = number
+        self.workers = workers
+        self.start = start
+        self.relay: Relay | None = None
+        self.state = control.State([], [])
+        """Of all workers, as worker 0 is told it."""
+        self._router: WorkerRouter | None = None
+        self._server: RespServer | None = None
+        self._listener: GivenListener | None = None
+        self._links: dict[int, Link] = {}
+        self._early: list[tuple[control.Link, socket.socket]] = []
+        """Links that came before there was something to link."""
+        self._awaited: set[int] = set()
+        """The workers that have to say what they hear before this one takes clients."""
+        self._addresses: dict[str, tuple[str, int]] = {}
+        self._given = 0
+        self._is_stopping = False
+        self._welcomed = asyncio.Event()
+        self._synced = asyncio.Event()
+        self._went = asyncio.Event()
+        self._facts: list[Fact] = []
+        self._timers: list[asyncio.TimerHandle] = []
+        self._control = Control(end, self._take, self._orphaned)
+
+    # Opening.
+
+    async def welcomed(self) -> None:
+        """The supervisor said what there is."""
+        await self._welcomed.wait()
+
+    def listen(
+        self, section: str, host: str, port: int, welcome: Callable[[socket.socket, str], None]
+    ) -> GivenListener:
+        """Where the clients of a wire come from."""
+        self._listener = GivenListener(self._addresses[section.rpartition(".")[2]], welcome)
+        return self._listener
+
+    def attach(self, router: WorkerRouter, server: RespServer) -> None:
+        """Link the sessions of this listener to those of other workers."""
+        self._router, self._server = router, server
+        self.relay = router.relay = Relay(server.hub, self, self.number, self.start)
+        questions = self.relay.questions
+        questions.handlers[FACTS] = self._take_facts
+        if self.number != HOME:
+            server.hub.denials = ForwardedAclLog(self.relay.placing)
+            router.watch(self._forward)
+            router.watch_channels(self._forward)
+        for link, connected in self._early:
+            self._join(link, connected)
+        self._early.clear()
+        self.synced()
+        self._every(BEAT_SECONDS, self.relay.beat)
+        self._every(SETTLE_SECONDS, self._settle)
+
+    async def ready(self) -> None:
+        """Wait until the others said what they hear, and take clients from then on."""
+        await self._synced.wait()
+        self._control.send(control.Ready())
+
+    async def went(self) -> None:
+        """Wait until all workers are ready."""
+        await self._went.wait()
+
+    def stop(self) -> None:
+        """The worker stops: that its links end is no news."""
+        self._is_stopping = True
+
+    def close(self) -> None:
+        self.stop()
+        for timer in self._timers:
+            timer.cancel()
+        for link in list(self._links.values()):
+            link.close("the worker stops")
+        self._control.close()
+
+    def drain(self, is_draining: bool) -> None:
+        self._control.send(control.Drain(is_draining))
+
+    def _every(self, seconds: float, call: Callable[[], None]) -> None:
+        loop, place = asyncio.get_running_loop(), len(self._timers)
+
+        def run() -> None:
+            self._timers[place] = loop.call_later(seconds, run)
+            call()
+
+        self._timers.append(loop.call_later(seconds, run))
+
+    def _settle(self) -> None:
+        assert self.relay is not None, "attached"
+        self.relay.settle()
+        self._send_facts()
+
+    # What the relay asks.
+
+    def relieve(self, session: SessionId) -> None:
+        assert self._router is not None, "attached"
+        self._router.relieve(session)
+
+    def synced(self) -> None:
+        if self.relay is None:
+            return
+        links = self.relay.links
+        done = {worker for worker in self._awaited if worker in links and links[worker].is_synced}
+        self._awaited -= done
+        if not self._awaited:
+            self._synced.set()
+
+    # What the supervisor says.
+
+    def _take(self, message: Message, passed: socket.socket | None) -> None:
+        match message:
+            case control.Welcome():
+                self._awaited = set(message.linked)
+                self._addresses = message.addresses
+                self._welcomed.set()
+            case control.Link() if passed is not None:
+                if self.relay is None:
+                    self._early.append((message, passed))
+                else:
+                    self._join(message, passed)
+            case control.Client() if passed is not None:
+                self._given += 1
+                if self._listener is None or not self._listener.is_open:
+                    passed.close()
+                else:
+                    self._listener.welcome(passed, message.peer)
+            case control.Ping():
+                count = 0 if self._server is None else len(self._server.hub.sessions)
+                self._control.send(control.Load(message.number, count, self._given))
+            case control.Go():
+                self._went.set()
+            case control.State():
+                self.state = message
+            case _:
+                pass
+
+    def _join(self, link: control.Link, connected: socket.socket) -> None:
+        assert self.relay is not None, "attached"
+        assert self._router is not None, "attached"
+        self._links[link.worker] = Link(
+            self._router, self.relay, connected, link.worker, link.start, self._lost
+        )
+
+    def _lost(self, link: Link, reason: str) -> None:
+        """A link ended, or holds too much. If the worker at its other end lives, it cannot go on:
+        two workers without a link would be two routers."""
+        if self._links.get(link.worker) is link and not self._is_stopping:
+            self._awaited.discard(link.worker)
+            self.synced()
+            self._control.send(control.Lost(link.worker, link.start, reason))
+
+    def _orphaned(self) -> None:
+        """The supervisor is gone: nobody hands over clients, or would start a worker again."""
+        if not self._is_stopping:
+            logger.error("the supervisor is gone", extra={"fields": {"worker": self.number}})
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    # Facts of this worker, for the journal and the metrics of worker 0.
+
+    def _forward(self, facts: Sequence[Fact]) -> None:
+        self._facts += facts
+
+    def _send_facts(self) -> None:
+        if not self._facts or self.relay is None:
+            return
+        home = self.relay.links.get(HOME)
+        if home is None:
+            del self._facts[: -self._limit()]  # until worker 0 is there again
+            return
+        taken, self._facts = self._facts, []
+        rows = [[type(fact).__name__, *_values(fact)] for fact in taken]
+        self.relay.questions.ask([home], (FACTS, msgspec.msgpack.encode(rows)), _ignore)
+
+    def _limit(self) -> int:
+        assert self._router is not None, "attached"
+        return self._router.limits.journal_channels_per_second
+
+    def _take_facts(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
+        """Facts of another worker."""
+        assert self._router is not None, "attached"
+        told: list[Fact] = []
+        counted: list[ChannelCounted] = []
+        for name, *values in msgspec.msgpack.decode(words[0]):
+            fact = KINDS[name](*values)
+            if isinstance(fact, ChannelCounted):
+                counted.append(fact)
+            else:
+                told.append(fact)
+        self._router.announce(told)
+        self._router.count_channels(counted)
+        reply(b"")
+
+
+def _values(fact: Fact) -> list[object]:
+    return [getattr(fact, each.name) for each in fields(fact)]
+
+
+def _ignore(answers: dict[int, bytes]) -> None:
+    """That it was taken is all."""

@@ -1,0 +1,27 @@
+"""What of the limits of a router each of its workers has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headgate.core.model.limits import Limits
+from headgate.server.config import Config
+
+
+def divided(limits: Limits, workers: int) -> Limits:
+    """Sessions and the bytes that all mailboxes share are divided; other limits are of a session,
+    of a command, or of worker 0."""
+    return replace(
+        limits,
+        sessions=max(1, limits.sessions // workers),
+        budget_bytes=max(1, limits.budget_bytes // workers),
+    )
+
+
+def share_of(config: Config, workers: int) -> Config:
+    """The configuration of one of so many workers."""
+    listen, resp = config.listen, config.listen.resp
+    if resp is not None and resp.publish_buffer_limit is not None:
+        budget = max(1, resp.publish_buffer_limit // workers)
+        listen = replace(listen, resp=replace(resp, publish_buffer_limit=budget))
+    return replace(config, listen=listen, limits=divided(config.limits, workers))

@@ -1,0 +1,348 @@
+"""The supervisor: binds, accepts, hands clients over, starts workers again, stops them in order.
+
+It has no sessions and decides nothing about messages. Each worker is a process that it starts, with
+a control socket; each two workers are linked by a socket pair that it makes. A worker that dies is
+started again after a pause, longer each time. One that does not answer is ended: its links would
+hold up the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from headgate.errors import ConfigError, HeadgateError
+from headgate.server import log
+from headgate.server.config import Config
+from headgate.server.net.listener import Listener, bind
+from headgate.server.net.passed_sockets import passed_sockets
+from headgate.server.service import Service, run_service
+from headgate.server.workers import control
+from headgate.server.workers.control import Control, Message
+from headgate.server.workers.restarts import Restarts
+
+STOP_SECONDS = 20.0
+"""From the signal to the end, whatever hangs; a worker has 15 of them."""
+TICK_SECONDS = 0.25
+HANDED_MOST = 256
+"""Clients that a worker was handed and did not take yet. Beyond it, it is given no more."""
+HOME = 0
+START_FAILED = 1
+"""What a worker that could not start ends with."""
+
+logger = logging.getLogger("headgate")
+
+
+class WorkerProcess:
+    """A worker in one of its lives, as the supervisor knows it."""
+
+    def __init__(self, number: int, start: int, process: subprocess.Popen[bytes]) -> None:
+        self.number = number
+        self.start = start
+        self.process = process
+        self.control: Control | None = None
+        self.is_ready = False
+        self.clients = 0
+        self.given = self.taken = 0
+        """Clients that it was handed, and that it said it took."""
+        self.unanswered = 0
+        """Pings since it answered one."""
+
+    @property
+    def load(self) -> int:
+        """Clients that it has, or is about to have."""
+        return self.clients + self.given - self.taken
+
+
+class Supervisor(Service):
+    """The process that the operator started, of a router with several workers."""
+
+    def __init__(self, config: Config, ready_file: Path | None, environ: Mapping[str, str]) -> None:
+        super().__init__(STOP_SECONDS)
+        self._config = config
+        self._ready_file = ready_file
+        self._environ = environ
+        self._count = config.workers.number
+        self._workers: dict[int, WorkerProcess] = {}
+        self._restarts = [Restarts() for _ in range(self._count)]
+        self._addresses: dict[str, tuple[str, int]] = {}
+        self._listeners: list[Listener] = []
+        self._bound: dict[str, socket.socket] = {}
+        self._is_draining = False
+        self._has_started = False
+        self._is_stopping = False
+        self._told: control.State | None = None
+        self._failed: str = ""
+        """Why the router cannot start."""
+
+    async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
+        self._refuse_passed()
+        resp = self._config.listen.resp
+        assert resp is not None, "the configuration was checked"
+        listening = stack.enter_context(bind("listen.resp", resp.host, resp.port))
+        self._bound["resp"] = listening
+        self._addresses["resp"] = listening.getsockname()[:2]
+        stack.push_async_callback(self._stop_all)
+        for number in range(self._count):
+            self._start(number)
+        fields = {"workers": self._count, "processes": [w.process.pid for w in self._all()]}
+        logger.info("workers started", extra={"fields": fields})
+        for number in count():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TICK_SECONDS):
+                    await stop.wait()
+            if stop.is_set():
+                return
+            self._look(number)
+            if self._failed:
+                raise HeadgateError(self._failed)
+
+    def _refuse_passed(self) -> None:
+        """A socket unit of systemd is for one process."""
+        if passed_sockets().names:
+            raise ConfigError(
+                "sockets were passed by systemd, which several workers cannot use: remove the"
+                " socket unit, or set workers.count = 1"
+            )
+
+    def _all(self) -> list[WorkerProcess]:
+        return list(self._workers.values())
+
+    # Starting.
+
+    def _start(self, number: int) -> None:
+        """Start a worker, and link it to all that run."""
+        restarts = self._restarts[number]
+        start = restarts.started(self._loop_time())
+        ours, theirs = control.pair()
+        worker = WorkerProcess(number, start, self._spawn(number, start, theirs))
+        theirs.close()
+        worker.control = Control(ours, partial(self._take, worker), partial(self._ended, worker))
+        others = [other for other in self._all() if other.process.poll() is None]
+        # Those that will be started in this pass link themselves to this one.
+        awaited = [other.number for other in others]
+        if not self._has_started:
+            awaited = [other for other in range(self._count) if other != number]
+        worker.control.send(control.Welcome(awaited, self._addresses))
+        for other in others:
+            self._link(worker, other)
+        self._workers[number] = worker
+
+    def _spawn(self, number: int, start: int, end: socket.socket) -> subprocess.Popen[bytes]:
+        program = [sys.executable, "-m", "headgate.server.workers"]
+        place = [str(number), str(self._count), str(start), str(end.fileno())]
+        source = self._config.source
+        files = ["" if source is None else str(source)]
+        files.append("" if self._ready_file is None else str(self._ready_file))
+        environ = {
+            name: value
+            for name, value in self._environ.items()
+            if name not in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID")
+        }
+        return subprocess.Popen(
+            [*program, *place, *files],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            pass_fds=[end.fileno()],
+            start_new_session=True,  # or Ctrl-C would stop all at once
+        )
+
+    def _link(self, one: WorkerProcess, other: WorkerProcess) -> None:
+        ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        for end, mine, yours in zip(ends, (one, other), (other, one), strict=True):
+            assert mine.control is not None, "started"
+            mine.control.send(control.Link(yours.number, yours.start), end)
+
+    # Once in a while.
+
+    def _look(self, number: int) -> None:
+        now = self._loop_time()
+        for worker in self._all():
+            self._look_at(worker, now)
+        for each in range(self._count):
+            restarts = self._restarts[each]
+            if each not in self._workers and restarts.is_due(now):
+                self._start(each)
+        if number % 4 == 0:
+            self._ping()
+            self.watchdog.feed(has_moved=True)
+        self._tell_home()
+
+    def _look_at(self, worker: WorkerProcess, now: float) -> None:
+        code = worker.process.poll()
+        if code is None:
+            return
+        del self._workers[worker.number]
+        if worker.control is not None:
+            worker.control.close()
+        pause = self._restarts[worker.number].died(now)
+        if not self._has_started:
+            # What is wrong with a start is said by the worker, and would be wrong again.
+            self._failed = f"worker {worker.number} could not start; the log says why"
+            return
+        fields = {"worker": worker.number, "code": code, "pause": pause}
+        logger.error("a worker died", extra={"fields": fields})
+
+    def _ping(self) -> None:
+        for worker in self._all():
+            worker.unanswered += 1
+            if worker.is_ready and worker.unanswered > self._config.workers.timeout:
+                seconds = worker.unanswered - 1
+                fields = {"worker": worker.number, "seconds": seconds}
+                logger.error("a worker does not answer, and is ended", extra={"fields": fields})
+                worker.unanswered = 0
+                worker.process.kill()
+            elif worker.control is not None:
+                worker.control.send(control.Ping(0))
+
+    def _tell_home(self) -> None:
+        """Let worker 0 say how all are, if that changed."""
+        home = self._workers.get(HOME)
+        if home is None or home.control is None:
+            return
+        rows = [
+            control.Worker(w.number, w.process.pid, w.start, w.clients, w.is_ready)
+            for w in sorted(self._all(), key=lambda w: w.number)
+        ]
+        state = control.State(rows, self.problems())
+        if state != self._told:
+            self._told = state
+            home.control.send(state)
+
+    def problems(self) -> list[str]:
+        """Workers that keep dying, or are not there."""
+        found = []
+        for number, restarts in enumerate(self._restarts):
+            worker = self._workers.get(number)
+            is_ready = worker is not None and worker.is_ready
+            if restarts.is_failing and not is_ready:
+                found.append(f"workers: worker {number} died {restarts.deaths} times in a row")
+            elif self._has_started and not is_ready:
+                found.append(f"workers: worker {number} is being started again")
+            elif worker is not None and worker.unanswered > 2:
+                found.append(f"workers: worker {number} does not answer")
+        return found
+
+    # What workers say.
+
+    def _take(self, worker: WorkerProcess, message: Message, passed: socket.socket | None) -> None:
+        match message:
+            case control.Ready():
+                worker.is_ready = True
+                logger.debug("worker ready", extra={"fields": {"worker": worker.number}})
+                self._go()
+            case control.Load():
+                worker.unanswered = 0
+                worker.clients, worker.taken = message.clients, message.given
+                if worker.is_ready:
+                    self._restarts[worker.number].lives(self._loop_time())
+            case control.Lost():
+                self._lost(message)
+            case control.Drain():
+                self._is_draining = message.is_draining
+            case _:
+                pass
+
+    def _go(self) -> None:
+        """When all are ready for the first time, clients may come."""
+        if not self._has_started:
+            is_ready = [worker.is_ready for worker in self._all()]
+            if len(is_ready) < self._count or not all(is_ready):
+                return
+            self._has_started = True
+            loop = asyncio.get_running_loop()
+            self._listeners = [
+                Listener(loop, bound, partial(self._welcome, wire))
+                for wire, bound in self._bound.items()
+            ]
+            self.stage = ""
+            self._announce_ready()
+        home = self._workers.get(HOME)
+        if home is not None and home.is_ready and home.control is not None:
+            home.control.send(control.Go())
+
+    def _lost(self, lost: control.Lost) -> None:
+        worker = self._workers.get(lost.worker)
+        if worker is None or worker.start != lost.start or self._is_stopping:
+            return
+        if worker.process.poll() is not None:
+            return
+        fields = {"worker": lost.worker, "reason": lost.reason}
+        logger.error("a worker without a link is ended", extra={"fields": fields})
+        worker.process.kill()
+
+    def _ended(self, worker: WorkerProcess) -> None:
+        """Its control socket is closed: it is dead, or about to be."""
+        worker.is_ready = False
+
+    def _welcome(self, wire: str, connected: socket.socket, peer: str) -> None:
+        """Hand a client to the worker with the fewest."""
+        able = [
+            worker
+            for worker in self._all()
+            if worker.is_ready and worker.given - worker.taken < HANDED_MOST
+        ]
+        if not able or self._is_draining:
+            connected.close()
+            return
+        chosen = min(able, key=lambda worker: (worker.unanswered > 2, worker.load))
+        chosen.given += 1
+        assert chosen.control is not None, "ready"
+        chosen.control.send(control.Client(wire, peer), connected)
+
+    # Stopping.
+
+    def reload(self) -> None:
+        """Each worker reads the file again."""
+        for worker in self._all():
+            with suppress(ProcessLookupError):
+                worker.process.send_signal(signal.SIGHUP)
+
+    async def _stop_all(self) -> None:
+        """Accept nobody, then end the workers, worker 0 last: what the others still have to tell
+        goes to it."""
+        self._is_stopping = True
+        for listener in self._listeners:
+            listener.close()
+        fronts = [worker for worker in self._all() if worker.number != HOME]
+        await _end(fronts)
+        await _end([worker for worker in self._all() if worker.number == HOME])
+        for worker in self._all():
+            if worker.control is not None:
+                worker.control.close()
+
+    def _log_given_up(self) -> None:
+        fields = {"waited_for": [w.number for w in self._all() if w.process.poll() is None]}
+        logger.error("ended without waiting any longer", extra={"fields": fields})
+        for worker in self._all():
+            with suppress(ProcessLookupError):
+                worker.process.kill()
+
+    def _loop_time(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+async def _end(workers: list[WorkerProcess]) -> None:
+    for worker in workers:
+        if worker.process.poll() is None:
+            worker.process.terminate()
+    for worker in workers:
+        await asyncio.to_thread(worker.process.wait)
+
+
+def supervise(config: Config, ready_file: Path | None, environ: Mapping[str, str]) -> None:
+    """Run a router of several workers until SIGTERM or SIGINT."""
+    log.set_up(config.log.level, config.log.format)
+    run_service(Supervisor(config, ready_file, environ))
+
+
+__all__ = ["Supervisor", "supervise"]

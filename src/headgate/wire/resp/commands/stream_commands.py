@@ -1,0 +1,101 @@
+"""What commands on streams share: their registration, their keys and groups, their errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headgate.core.effects import Deliver, Effect
+from headgate.core.model.ids import AppId
+from headgate.core.model.stream_id import stream_id
+from headgate.core.reader_effects import Counted
+from headgate.errors import (
+    BadSubscription,
+    HeadgateError,
+    LimitReached,
+    NoRight,
+    NoSuchApp,
+    QuotaReached,
+)
+from headgate.wire.resp.codec.replies import CommandError, Encoded, Reply, text_of
+from headgate.wire.resp.streams.fields import write_entry
+from headgate.wire.resp.streams.ids import write_id
+from headgate.wire.resp.streams.keys import StreamName
+
+if TYPE_CHECKING:
+    from headgate.wire.resp.session import RespSession
+
+READ, WRITE, WRITE_FAST = ("readonly",), ("write",), ("write", "fast")
+READING, READING_FAST = ("read", "stream", "slow"), ("read", "stream", "fast")
+WRITING, WRITING_FAST = ("write", "stream", "slow"), ("write", "stream", "fast")
+SYNTAX = "ERR syntax error"
+WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
+ENTRY_STEPS = 4
+
+
+def stream_of(session: RespSession, key: bytes) -> StreamName:
+    """The stream of a key; raise if it is none."""
+    hub = session.hub
+    if hub.keys.has(session.db, key, hub.shell.clock()):
+        raise CommandError(WRONG_TYPE)
+    return hub.stream_keys.find(key)
+
+
+def app_of(stream: StreamName, group: bytes) -> AppId | None:
+    """The app that a group of a stream is; none if there is no such group."""
+    return stream.domain.app_of(text_of(group))
+
+
+def client_of(session: RespSession) -> str:
+    """Who asks, as the domain's lists know it."""
+    return "" if session.user is None else session.user.name
+
+
+def no_group(key: bytes, group: bytes, where: str = "") -> CommandError:
+    return CommandError(
+        f"NOGROUP No such key '{text_of(key)}' or consumer group '{text_of(group)}'{where}"
+    )
+
+
+def refusal(error: HeadgateError) -> CommandError | None:
+    """What the core refused, as Redis would say it."""
+    if isinstance(error, QuotaReached):
+        name = f"max_{error.unit}" if error.scope == "queue" else f"domain_max_{error.unit}"
+        return CommandError(f"OOM the {error.scope} is full: {name} {error.limit}")
+    if isinstance(error, LimitReached):
+        return CommandError(f"ERR {error}")
+    if isinstance(error, NoRight):
+        return CommandError(f"NOPERM {error}")
+    if isinstance(error, BadSubscription):
+        return CommandError(f"ERR bad expression at {error.error.offset}: {error.error.message}")
+    return None
+
+
+class Refused:
+    """What the core refused of a group, which may be gone by then."""
+
+    __slots__ = ("_group", "_key")
+
+    def __init__(self, key: bytes, group: bytes) -> None:
+        self._key = key
+        self._group = group
+
+    def __call__(self, error: HeadgateError) -> CommandError | None:
+        if isinstance(error, NoSuchApp):
+            return no_group(self._key, self._group)
+        return refusal(error)
+
+
+def counted(delivered: list[Deliver], effect: Effect) -> Reply:
+    assert isinstance(effect, Counted), "it was counted"
+    return effect.count
+
+
+def entry_of(delivery: Deliver) -> bytes:
+    """A message as it is answered."""
+    message = delivery.message
+    return write_entry(write_id(stream_id(message.arrived, delivery.seq)), message)
+
+
+def entries(deliveries: list[Deliver]) -> Encoded:
+    """A list of entries; it is the same in both versions of the protocol."""
+    return Encoded(b"*%d\r\n" % len(deliveries) + b"".join(map(entry_of, deliveries)))

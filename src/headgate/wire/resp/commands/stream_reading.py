@@ -1,0 +1,227 @@
+"""Reading streams: XREADGROUP, and XREAD, which needs a history that is not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from headgate.core.effects import Deliver, Effect
+from headgate.core.model.ids import QueueId
+from headgate.core.model.interest import Interest
+from headgate.core.reader_commands import Pull, Want
+from headgate.core.reader_effects import Pulled
+from headgate.errors import HeadgateError, NoSuchApp
+from headgate.wire.resp.codec.integers import integer
+from headgate.wire.resp.codec.replies import CommandError, NoArray, Pairs, Reply
+from headgate.wire.resp.commands.stream_commands import (
+    SYNTAX,
+    app_of,
+    client_of,
+    entries,
+    no_group,
+    refusal,
+    stream_of,
+)
+from headgate.wire.resp.commands.table import CommandTable, quoted
+from headgate.wire.resp.streams.awaited import Asked, Slot
+from headgate.wire.resp.streams.ids import read_id
+from headgate.wire.resp.streams.reader_names import read_expression, read_name, read_priority
+
+if TYPE_CHECKING:
+    from headgate.wire.resp.session import RespSession
+
+table = CommandTable()
+
+IN_READ = " in XREADGROUP with GROUP option"
+NEW = b">"
+ONLY_NEW = (
+    "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer>"
+    " option."
+)
+MEANINGLESS = (
+    "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this"
+    " consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just"
+    " return an empty result set."
+)
+TIMEOUT_MAX = 2**63 // 1_000_000 - 1
+
+
+class Reading:
+    """The words of XREAD or XREADGROUP, read."""
+
+    __slots__ = (
+        "block",
+        "confirms",
+        "consumer",
+        "count",
+        "expression",
+        "group",
+        "ids",
+        "keys",
+        "priority",
+    )
+
+    def __init__(self, args: list[bytes], *, by_group: bool) -> None:
+        self.block: int | None = None
+        """Milliseconds; 0 is for ever."""
+        self.count: int | None = None
+        self.group: bytes | None = None
+        self.consumer = b""
+        self.confirms = False
+        self.expression: str | None = None
+        self.priority: int | None = None
+        self.keys: list[bytes] = []
+        self.ids: list[bytes] = []
+        words = iter(enumerate(args))
+        for place, arg in words:
+            word, more = arg.upper(), len(args) - place - 1
+            if word == b"STREAMS" and more:
+                self._read_streams(args[place + 1 :], by_group)
+                break
+            if word == b"GROUP" and more >= 2:
+                if not by_group:
+                    raise CommandError(
+                        "ERR The GROUP option is only supported by XREADGROUP. You called XREAD"
+                        " instead."
+                    )
+                self.group, self.consumer = next(words)[1], next(words)[1]
+            elif word == b"NOACK":
+                if not by_group:
+                    raise CommandError(
+                        "ERR The NOACK option is only supported by XREADGROUP. You called XREAD"
+                        " instead."
+                    )
+                self.confirms = True
+            elif not (more and self._read_option(word, words, by_group)):
+                raise CommandError(SYNTAX)
+        if not self.keys:
+            raise CommandError(SYNTAX)
+        if by_group and self.group is None:
+            raise CommandError("ERR Missing GROUP option for XREADGROUP")
+
+    def _read_option(self, word: bytes, words: Iterator[tuple[int, bytes]], by_group: bool) -> bool:
+        """An option with a value; false if there is no such one."""
+        if word == b"BLOCK":
+            self.block = _timeout(next(words)[1])
+        elif word == b"COUNT":
+            count = integer(next(words)[1])
+            self.count = count if count > 0 else None
+        elif word == b"WHERE" and by_group:
+            self.expression = read_expression(next(words)[1])
+        elif word == b"PRIORITY" and by_group:
+            self.priority = read_priority(next(words)[1])
+        elif word in (b"CLAIM", b"MAXCOUNT", b"MAXSIZE") and by_group:
+            raise CommandError(
+                f"ERR {word.decode()} is not there yet: use XAUTOCLAIM, or COUNT; what a consumer"
+                " holds that is gone comes back by itself"
+            )
+        else:
+            return False
+        return True
+
+    def _read_streams(self, rest: list[bytes], by_group: bool) -> None:
+        if len(rest) % 2:
+            raise CommandError(
+                "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be"
+                " specified."
+            )
+        self.keys, self.ids = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+
+    def interest(self) -> tuple[bytes, Interest]:
+        """The name of the consumer, and what it wants: words say more than the name does."""
+        name, said = read_name(self.consumer)
+        expression = said.expression if self.expression is None else self.expression
+        return name, Interest(expression, said.priority if self.priority is None else self.priority)
+
+
+def _timeout(text: bytes) -> int:
+    number = integer(text, "ERR timeout is not an integer or out of range")
+    if number < 0:
+        raise CommandError("ERR timeout is negative")
+    if number > TIMEOUT_MAX:
+        raise CommandError("ERR timeout is out of range")
+    return number
+
+
+@table.command(
+    "xreadgroup",
+    -7,
+    flags=("write", "blocking", "movablekeys"),
+    categories=("write", "stream", "slow", "blocking"),
+    keys_after=b"STREAMS",
+)
+def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
+    reading = Reading(args, by_group=True)
+    group = reading.group or b""
+    keys: dict[QueueId, bytes] = {}
+    wants: list[Want] = []
+    for key, id in zip(reading.keys, reading.ids, strict=True):
+        stream = stream_of(session, key)
+        app = app_of(stream, group)
+        if app is None:
+            raise no_group(key, group, IN_READ)
+        if id == b"$":
+            raise CommandError(MEANINGLESS)
+        after = None if id == NEW else read_id(id)
+        keys.setdefault(stream.queue, key)
+        wants.append(Want(stream.queue, stream.domain.name, app, after))
+    name, interest = reading.interest()
+    is_blocking = reading.block is not None and not session.is_executing
+    client = client_of(session)
+    first = reading.keys[0]
+
+    def make(ref: Slot) -> Pull:
+        return Pull(
+            session.id,
+            ref,
+            tuple(wants),
+            name,
+            interest,
+            reading.count,
+            is_blocking,
+            reading.confirms,
+            client,
+        )
+
+    def answer(delivered: list[Deliver], effect: Effect) -> Reply:
+        assert isinstance(effect, Pulled), "the pull is over"
+        found: dict[QueueId, list[Deliver]] = {queue: [] for queue in keys}
+        for each in delivered:
+            found[each.queue].append(each)
+        told = {want.queue for want in wants if want.after is not None}
+        pairs = [
+            (key, entries(found[queue]))
+            for queue, key in keys.items()
+            if found[queue] or queue in told
+        ]
+        return Pairs(pairs) if pairs else NoArray()
+
+    def refused(error: HeadgateError) -> CommandError | None:
+        return no_group(first, group, IN_READ) if isinstance(error, NoSuchApp) else refusal(error)
+
+    seconds = None
+    if is_blocking and reading.block is not None and all(w.after is None for w in wants):
+        seconds = reading.block / 1000
+    return Asked(make, answer, refusal=refused, seconds=seconds)
+
+
+@table.command(
+    "xread",
+    -4,
+    flags=("readonly", "blocking", "movablekeys"),
+    categories=("read", "stream", "slow", "blocking"),
+    keys_after=b"STREAMS",
+)
+def xread(session: RespSession, args: list[bytes]) -> Reply:
+    """Silently missing what was acknowledged between two reads would be worse."""
+    reading = Reading(args, by_group=False)
+    for key, id in zip(reading.keys, reading.ids, strict=True):
+        stream = stream_of(session, key)
+        if id == NEW:
+            raise CommandError(ONLY_NEW)
+        if id not in (b"$", b"+"):
+            read_id(id)
+    raise CommandError(
+        f"ERR the domain '{quoted(stream.domain.name.encode())}' keeps nothing: read by a group,"
+        " with XREADGROUP"
+    )

@@ -1,0 +1,1 @@
+"""Redis Streams over shared queues: keys, ids, fields, and answers that wait for a turn."""

@@ -1,0 +1,252 @@
+"""Answers that wait for a turn, in their order.
+
+A command on a stream is carried out in a turn of the core. Such commands of one client may be under
+way together, and are answered in their order; any other command waits until they are settled, so
+that a client that adds an entry and then publishes has done the one before the other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from headgate.core.commands import Command
+from headgate.core.effects import Deliver, Effect, Failed
+from headgate.core.model.limits import MiB
+from headgate.core.reader_commands import Block, ReaderRequest, Withdraw
+from headgate.errors import HeadgateError, Overloaded, StoreError
+from headgate.wire.resp.codec.replies import CommandError, Decided, Deferred, Reply
+
+if TYPE_CHECKING:
+    from headgate.wire.resp.session import RespSession
+
+UNDER_WAY_MAX = 4096
+"""Commands of one client that wait for a turn; others wait until these are answered."""
+UNDER_WAY_BYTES = 16 * MiB
+"""And bytes of them."""
+AGAIN_SECONDS = 0.02
+"""After so long it is tried again to put commands in line, if there was no room."""
+
+STORE_FAILED = "ERR the store failed, and nothing was done: try again"
+UNBLOCKED = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+
+Answer: TypeAlias = Callable[[list[Deliver], Effect], Reply]
+"""Makes the answer of the messages that came, and of the effect that ends the request."""
+Refusal: TypeAlias = Callable[[HeadgateError], CommandError | None]
+"""Makes the answer of an error, if there is one that is better than its text."""
+
+
+class Asked(Deferred):
+    """What a command on a stream asks of the core, and how the outcome becomes an answer.
+
+    A handler returns it instead of a reply.
+    """
+
+    __slots__ = ("answer", "make", "refusal", "seconds")
+
+    def __init__(
+        self,
+        make: Callable[[Slot], ReaderRequest],
+        answer: Answer,
+        *,
+        refusal: Refusal | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        self.make = make
+        """The command, given its `ref`."""
+        self.answer = answer
+        self.refusal = refusal
+        self.seconds = seconds
+        """For so long it may wait for messages; 0 is for ever, and None not at all."""
+
+
+class AskedTogether(Deferred):
+    """The same of a transaction: its commands on streams are one block, and the others are carried
+    out when that is settled."""
+
+    __slots__ = ("finish", "parts")
+
+    def __init__(
+        self, parts: dict[int, Asked], finish: Callable[[dict[int, Reply]], Reply]
+    ) -> None:
+        self.parts = parts
+        """By their places in the transaction."""
+        self.finish = finish
+
+
+class Slot:
+    """The place of an answer among those of its session. It is the `ref` of its command."""
+
+    __slots__ = ("asked", "delivered", "is_done", "is_wanted", "reply", "timer", "unblocked")
+
+    def __init__(self, asked: Asked | None, *, is_wanted: bool = True) -> None:
+        self.asked = asked
+        self.is_wanted = is_wanted
+        self.delivered: list[Deliver] = []
+        self.is_done = False
+        self.reply: Reply = None
+        self.unblocked = False
+        """Whether somebody else had it wait no longer, with an error."""
+        self.timer: Callable[[], None] | None = None
+        """Ends the clock of one that waits."""
+
+    @property
+    def waits(self) -> bool:
+        return self.asked is not None and self.asked.seconds is not None and not self.is_done
+
+    def take(self, effect: Effect) -> None:
+        """What came of the command, or a part of it."""
+        if isinstance(effect, Deliver):
+            self.delivered.append(effect)
+            return
+        asked = self.asked
+        assert asked is not None, "only what was asked for has an outcome"
+        reply: Reply
+        if isinstance(effect, Failed):
+            reply = failure(effect.error, asked.refusal)
+        elif self.unblocked and not self.delivered:
+            reply = CommandError(UNBLOCKED)
+        else:
+            reply = asked.answer(self.delivered, effect)
+        self.settle(reply)
+
+    def settle(self, reply: Reply) -> None:
+        self.reply = reply
+        self.is_done = True
+        self.delivered = []
+        if self.timer is not None:
+            self.timer()
+
+
+class Whole(Slot):
+    """The place of the answer of a transaction, which is made when all of its parts are."""
+
+    __slots__ = ("finish", "parts")
+
+    def __init__(self, asked: AskedTogether, *, is_wanted: bool) -> None:
+        super().__init__(None, is_wanted=is_wanted)
+        self.parts = {place: Slot(each) for place, each in asked.parts.items()}
+        self.finish = asked.finish
+
+    def look(self) -> None:
+        """Whether all parts are there."""
+        if not self.is_done and all(part.is_done for part in self.parts.values()):
+            self.settle(self.finish({place: part.reply for place, part in self.parts.items()}))
+
+
+class Awaited:
+    """The answers of one session that wait for turns, while there are any.
+
+    Owned by the session; the hub gives it what the core has for it.
+    """
+
+    __slots__ = ("_bytes", "_session", "_slots", "_unsent")
+
+    def __init__(self, session: RespSession) -> None:
+        self._session = session
+        self._slots: deque[Slot] = deque()
+        self._unsent: list[Command | Block] = []
+        self._bytes = 0
+
+    @property
+    def waiting(self) -> Slot | None:
+        """The read that waits for messages, if one does. It is the last that was asked."""
+        last = self._slots[-1] if self._slots else None
+        return last if last is not None and last.waits else None
+
+    def may_follow(self, name: bytes, size: int) -> bool:
+        """Whether a command of this name may be asked before these are answered."""
+        if not name.upper().startswith(b"X") or self.waiting is not None:
+            return False
+        self._bytes += size
+        return len(self._slots) < UNDER_WAY_MAX and self._bytes < UNDER_WAY_BYTES
+
+    def add(self, reply: Reply, *, is_wanted: bool) -> None:
+        """One more command, asked or answered."""
+        if isinstance(reply, Asked):
+            slot = Slot(reply, is_wanted=is_wanted)
+            self._unsent.append(reply.make(slot))
+        elif isinstance(reply, AskedTogether):
+            slot = whole = Whole(reply, is_wanted=is_wanted)
+            block = [reply.parts[place].make(part) for place, part in whole.parts.items()]
+            self._unsent.append(Block(tuple(block)))
+        else:
+            slot = Slot(None, is_wanted=is_wanted)
+            slot.settle(reply)
+        self._slots.append(slot)
+
+    def begin(self) -> None:
+        """Have what was asked carried out. If there is no room for it in line, it waits."""
+        hub, session = self._session.hub, self._session
+        unsent, self._unsent = self._unsent, []
+        if unsent:
+            try:
+                hub.shell.submit(session.id, unsent)
+            except Overloaded:
+                self._unsent = unsent
+                hub.shell.later(AGAIN_SECONDS, partial(hub.ask_again, session.id))
+                return
+        waiting = self.waiting
+        if waiting is not None and waiting.timer is None:
+            assert waiting.asked is not None, "it was asked for"
+            if waiting.asked.seconds:
+                timer = hub.shell.later(waiting.asked.seconds, partial(self._give_up, waiting))
+                waiting.timer = timer.cancel
+
+    def take(self, effects: Sequence[Effect]) -> None:
+        """What the core has for commands of this session."""
+        for effect in effects:
+            slot = getattr(effect, "ref", None)
+            if isinstance(slot, Slot):
+                slot.take(effect)
+
+    def answers(self) -> list[tuple[Reply, bool]]:
+        """Those that may leave, each with whether it is wanted. Its order is that of the
+        commands."""
+        found = []
+        while self._slots:
+            first = self._slots[0]
+            if isinstance(first, Whole):
+                first.look()
+            if not first.is_done:
+                break
+            self._slots.popleft()
+            found.append((first.reply, first.is_wanted or type(first.reply) is Decided))
+        return found
+
+    def unblock(self, *, is_error: bool) -> bool:
+        """Have a read wait no longer; whether one did."""
+        waiting = self.waiting
+        if waiting is None:
+            return False
+        waiting.unblocked = is_error
+        self._give_up(waiting)
+        return True
+
+    def let_go(self) -> None:
+        """The session is over."""
+        waiting = self.waiting
+        if waiting is not None and waiting.timer is not None:
+            waiting.timer()
+
+    @property
+    def is_over(self) -> bool:
+        return not self._slots
+
+    def _give_up(self, waiting: Slot) -> None:
+        """Ask for the end of a wait. A message that came first wins: a turn decides."""
+        if not waiting.is_done:
+            self._unsent.append(Withdraw(self._session.id, waiting))
+            self.begin()
+
+
+def failure(error: HeadgateError, refusal: Refusal | None) -> CommandError:
+    """An error of the core as an answer."""
+    if isinstance(error, CommandError):
+        return error
+    if isinstance(error, StoreError):
+        return CommandError(STORE_FAILED)
+    found = refusal(error) if refusal is not None else None
+    return found or CommandError(f"ERR {error}")

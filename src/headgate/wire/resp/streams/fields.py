@@ -1,0 +1,138 @@
+"""The fields of a stream entry, and the properties and body of a message.
+
+A stream has a list of names and values, all of them bytes. A message has typed properties, which
+expressions read, and a body, which they do not. Whatever is taken comes back with the same names
+and bytes; only the field that is the body comes last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from headgate.core.model.domain import Domain
+from headgate.core.model.ids import MessageId
+from headgate.core.model.message import Fields, Message, PropertyValue
+from headgate.core.model.property_type import FORMS, PropertyType, type_of
+from headgate.expr.types import INT64_MAX, INT64_MIN
+from headgate.wire.resp.codec.replies import CommandError, bulk
+
+FIELDS_MAX: Final = 255
+BODY_NAMES: Final = (b"body", b"data", b"payload", b"__data__", b"message")
+"""Names under which libraries send what is the content."""
+BODY_BYTES: Final = 1024
+"""The largest value is the body if it is longer than that."""
+NO_NAME: Final = "body"
+"""What the body of a message is called that came by another wire."""
+
+INTEGER = re.compile(rb"-?[1-9][0-9]{0,18}|0")
+"""A number that is written back as it was: no zeros before it, no plus, no minus zero."""
+BOOLEANS: Final[dict[bytes, bool]] = {b"true": True, b"false": False}
+
+
+def read_fields(domain: Domain, id: bytes, words: Sequence[bytes]) -> Message:
+    """The message that a list of names and values is; raise if it cannot be one."""
+    if len(words) > 2 * FIELDS_MAX:
+        raise CommandError(f"ERR an entry has at most {FIELDS_MAX} fields here")
+    fields = dict(zip(words[::2], words[1::2], strict=True))
+    if 2 * len(fields) < len(words):
+        raise CommandError("ERR a field is there twice: give each field a name of its own")
+    body = _body_of(domain, fields)
+    properties: dict[str, PropertyValue] = {}
+    types = bytearray()
+    for name, value in fields.items():
+        text = _name(name)
+        if name == body:
+            continue
+        declared = domain.fields.get(text)
+        found = _plain(value) if declared is None else _declared(text, value, declared)
+        properties[text] = found
+        types.append(type_of(found) if declared is None else declared)
+    content = b"" if body is None else fields[body]
+    kept = Fields(properties, bytes(types), "" if body is None else body.decode())
+    return Message(MessageId(id), content, 0.0, kept)
+
+
+def _name(name: bytes) -> str:
+    if not name:
+        raise CommandError("ERR the name of a field is empty")
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        raise CommandError("ERR the name of a field is not valid UTF-8") from None
+
+
+def _body_of(domain: Domain, fields: dict[bytes, bytes]) -> bytes | None:
+    """The field that is the body. An empty one is none."""
+    named = domain.body_field.encode()
+    found = next((name for name in (named, *BODY_NAMES) if name in fields), b"")
+    if not found and len(fields) == 1:
+        [found] = fields
+    if not found:
+        longest = max(fields, key=lambda name: len(fields[name]), default=b"")
+        found = longest if fields and len(fields[longest]) > BODY_BYTES else b""
+    return found if found and fields[found] else None
+
+
+def _plain(value: bytes) -> PropertyValue:
+    """A value whose type is not declared, by how it looks."""
+    if INTEGER.fullmatch(value) and INT64_MIN <= int(value) <= INT64_MAX:
+        return int(value)
+    if value in BOOLEANS:
+        return BOOLEANS[value]
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _declared(name: str, value: bytes, type: PropertyType) -> PropertyValue:
+    try:
+        found = READERS[FORMS[type].python](value)
+    except ValueError:
+        found = None
+    bits = FORMS[type].bits
+    if found is None or (bits is not None and not -(1 << bits - 1) <= int(found) < 1 << bits - 1):
+        raise CommandError(f"ERR field '{name}' is not {_article(type.label)} {type.label}")
+    return found
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "aeiou" else "a"
+
+
+def _integer(value: bytes) -> int | None:
+    return int(value) if INTEGER.fullmatch(value) else None
+
+
+READERS: Final[dict[type, Callable[[bytes], PropertyValue | None]]] = {
+    bool: BOOLEANS.get,
+    int: _integer,
+    str: lambda value: value.decode(),
+    bytes: lambda value: value,
+}
+
+
+def write_entry(id: bytes, message: Message) -> bytes:
+    """An entry as it is answered: its id, and its names and values."""
+    properties, body = message.properties, message.body
+    parts = []
+    for name, value in properties.items():
+        parts.append(bulk(name.encode()))
+        parts.append(bulk(_text(value)))
+    if body or not properties:
+        name = properties.body if isinstance(properties, Fields) else ""
+        parts.append(bulk((name or NO_NAME).encode()))
+        parts.append(bulk(body))
+    return b"*2\r\n%b*%d\r\n%b" % (bulk(id), len(parts), b"".join(parts))
+
+
+def _text(value: PropertyValue) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    return b"%d" % value

@@ -1,0 +1,104 @@
+"""Keys that are streams: which queue of which domain each one is."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.glob import Glob
+from headgate.core.model.ids import QueueId
+from headgate.core.model.queue_uri import QUEUE_CHARS_MAX, SCHEME
+from headgate.core.model.value import value
+from headgate.wire.resp.codec.replies import CommandError, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KNOWN_MAX = 10_000
+"""Keys that are remembered with their queues."""
+
+SPELLED = re.compile(rb"[^-a-zA-Z0-9_.]")
+"""What the address of a queue cannot hold, or stands for such a character."""
+QUEUE_NAME = re.compile(rb"[-a-zA-Z0-9_~.]+")
+
+
+@value
+class StreamName:
+    """A stream: its key, and the queue that it is."""
+
+    key: bytes
+    domain: Domain
+    queue: QueueId
+
+
+class StreamKeys:
+    """Finds the queue of a key, by the domains as they are now.
+
+    Owned by the hub. What it remembers is looked at again when a domain has new settings.
+    """
+
+    def __init__(self, domains: Mapping[str, Domain]) -> None:
+        self._domains = domains
+        self._known: dict[bytes, StreamName] = {}
+        self._globs: dict[str, Glob] = {}
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any domain takes keys by a pattern."""
+        return any(domain.streams for domain in self._domains.values())
+
+    def find(self, key: bytes) -> StreamName:
+        """The stream of a key; raise if no domain takes it."""
+        found = self.get(key)
+        if found is None:
+            raise CommandError(
+                f"ERR no domain takes the stream '{text_of(key[:128])}';"
+                " name it in streams of a domain"
+            )
+        return found
+
+    def get(self, key: bytes) -> StreamName | None:
+        """The same; none if no domain takes it."""
+        known = self._known.get(key)
+        if known is not None and self._domains.get(known.domain.name) is known.domain:
+            return known
+        found = self._find(key)
+        if found is not None:
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            self._known[key] = found
+        return found
+
+    def _find(self, key: bytes) -> StreamName | None:
+        first, slash, rest = key.partition(b"/")
+        domain = self._domains.get(text_of(first)) if slash else None
+        if domain is not None:
+            name = rest if QUEUE_NAME.fullmatch(rest) else spelled(rest)
+            return _stream(key, domain, name)
+        for domain in self._domains.values():
+            if any(self._glob(pattern).matches(key) for pattern in domain.streams):
+                return _stream(key, domain, spelled(key))
+        return None
+
+    def _glob(self, pattern: str) -> Glob:
+        found = self._globs.get(pattern)
+        if found is None:
+            found = self._globs[pattern] = Glob(pattern.encode())
+        return found
+
+
+def spelled(key: bytes) -> bytes:
+    """A key as the name of a queue: what cannot stand there is written as two digits."""
+    return SPELLED.sub(lambda found: b"~%02X" % found[0][0], key)
+
+
+def _stream(key: bytes, domain: Domain, name: bytes) -> StreamName:
+    if domain.mode is Mode.EXCLUSIVE:
+        raise CommandError(f"ERR the queue '{text_of(key[:128])}' is not for this wire")
+    if not name or len(name) > QUEUE_CHARS_MAX:
+        raise CommandError(
+            f"ERR the name of a stream has 1 to {QUEUE_CHARS_MAX} characters, as the name of a"
+            " queue has them; others than letters, digits and -_. count three times"
+        )
+    return StreamName(key, domain, QueueId(f"{SCHEME}{domain.name}/".encode() + name))

@@ -1,0 +1,140 @@
+"""Who asks for a command that another worker carries out: all of a session that the command may
+depend on or change, and a session that stands for it there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headgate.core.model.ids import SessionId
+from headgate.wire.resp.codec.replies import text_of
+from headgate.wire.resp.reply_mode import ReplyMode
+from headgate.wire.resp.session import RespSession
+
+if TYPE_CHECKING:
+    from headgate.wire.resp.hub import Hub
+
+
+class Caller(msgspec.Struct, array_like=True):
+    """A session, as another worker has to know it."""
+
+    id: int
+    peer: str
+    local: str
+    user: str | None
+    db: int
+    protocol: int
+    name: bytes
+    answers: str
+    failures: int
+    delayed: float = -1.0
+
+
+class Call(msgspec.Struct, array_like=True):
+    """A command; or the commands of a transaction, with the keys that must not have changed."""
+
+    caller: Caller
+    commands: list[list[bytes]]
+    watched: list[tuple[int, bytes, int]] | None = None
+    """Databases, keys and their stamps; None if it is no transaction."""
+
+
+class Outcome(msgspec.Struct, array_like=True):
+    """What a call came to."""
+
+    blobs: list[bytes]
+    """The answer. That of a transaction has a piece for each of its commands; in the place of what
+    the session's own worker has to do is a `mark`."""
+    caller: Caller
+    """As it is after that."""
+    is_decided: bool = False
+    """It is answered whatever CLIENT REPLY says, which was asked about each of its pieces."""
+    is_closing: bool = False
+    """The session lost its own user: it is answered, and closed."""
+
+    @property
+    def blob(self) -> bytes:
+        return b"".join(self.blobs)
+
+
+class NoOutlet:
+    """The client of a session that stands for one of another worker: it is not here."""
+
+    is_full = False
+
+    def write(self, blob: bytes) -> None:
+        pass
+
+    def deliver(self, blob: bytes, messages: int) -> None:
+        pass
+
+    def pause(self, *, may_leave: bool = True) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
+
+    def close(self, reason: str, *, at_once: bool = False) -> None:
+        pass
+
+
+def caller_of(session: RespSession) -> Caller:
+    return Caller(
+        session.id,
+        session.peer,
+        session.local,
+        None if session.user is None else session.user.name,
+        session.db,
+        session.protocol,
+        session.name,
+        session.answers.value,
+        session.failures,
+        session.delayed,
+    )
+
+
+def stand_in(hub: Hub, caller: Caller) -> RespSession:
+    """A session that stands for the caller."""
+    session = RespSession(hub, SessionId(caller.id), NoOutlet(), caller.peer, caller.local)
+    session.user = None if caller.user is None else hub.access.get(caller.user.encode())
+    session.db, session.protocol, session.name = caller.db, caller.protocol, caller.name
+    session.answers, session.failures = ReplyMode(caller.answers), caller.failures
+    return session
+
+
+def take_over(session: RespSession, after: Caller) -> None:
+    """Let a session be as its stand-in is after a transaction."""
+    session.db, session.answers = after.db, ReplyMode(after.answers)
+    session.failures = after.failures
+    if session.name != after.name:
+        session.rename(after.name)
+    if session.protocol != after.protocol:
+        session.speak(after.protocol)
+    if after.user is not None and (session.user is None or session.user.name != after.user):
+        user = session.hub.access.get(after.user.encode())
+        if user is not None:
+            session.become(user)
+    if after.delayed >= 0:
+        session.delay(after.delayed)
+
+
+def mark(place: int, protocol: int) -> bytes:
+    """Stands for the answer to a command of a transaction that is carried out elsewhere, in this
+    version of the protocol. No answer of Redis begins like this."""
+    return b"\0%d %d" % (place, protocol)
+
+
+def marked(blob: bytes) -> tuple[int, int] | None:
+    """The place and the version of the protocol, if this is a mark."""
+    if not blob.startswith(b"\0"):
+        return None
+    place, protocol = map(int, blob[1:].split())
+    return place, protocol
+
+
+def bulk_text(blob: bytes) -> str | None:
+    """The text of a bulk reply; nothing if it is another."""
+    if not blob.startswith(b"$") or blob.startswith(b"$-"):
+        return None
+    return text_of(blob.partition(b"\r\n")[2][:-2])

@@ -1,0 +1,196 @@
+"""One link between two workers, as the one end of it sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Protocol
+
+from headgate.core.channels.audience import Kind
+from headgate.core.model.ids import SessionId
+from headgate.core.model.limits import Limits
+from headgate.errors import ProtocolError
+from headgate.wire.resp.codec.publish_runs import STARTS, run_in
+from headgate.wire.resp.codec.requests import RequestParser
+from headgate.wire.resp.workers import link_frames as frames
+
+if TYPE_CHECKING:
+    from headgate.wire.resp.workers.relay import Relay
+
+NO_LIMIT = 2**31
+"""Another worker is no stranger: what it sends was within the limits when a client sent it."""
+
+
+class LinkPort(Protocol):
+    """The server's end of a link: a socket to another worker, with a mailbox."""
+
+    @property
+    def id(self) -> SessionId:
+        """The number that its mailbox has among those of sessions."""
+        ...
+
+    def write(self, frame: bytes) -> None:
+        """Send a frame, in line behind what was sent before."""
+        ...
+
+    def deliver(self, blob: bytes, messages: int) -> None:
+        """Send messages, for which its mailbox is charged."""
+        ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def close(self, reason: str) -> None:
+        """End the link at once."""
+        ...
+
+
+class LinkSession:
+    """What another worker says, frame by frame. The server calls `receive`; what it means is the
+    relay's affair, which owns it."""
+
+    def __init__(self, relay: Relay, port: LinkPort, worker: int, start: int) -> None:
+        self.relay = relay
+        self.port = port
+        self.id = port.id
+        self.worker = worker
+        """Its number, as whoever linked the two says."""
+        self.start = start
+        self.is_known = False
+        """It said hello."""
+        self.is_synced = False
+        """It said what it hears."""
+        limits: Limits = relay.hub.broker.limits
+        self._requests = RequestParser(
+            replace(limits, bulk_bytes=NO_LIMIT, request_bytes=NO_LIMIT, arguments=NO_LIMIT)
+        )
+        self._requests.is_trusted = True
+        self._waiting: list[list[bytes]] = []
+        """Frames that came while there was no room for messages."""
+
+    owes_answers = False
+
+    def let_go(self) -> None:
+        """The relay forgets it."""
+
+    def receive(self, data: bytes) -> None:
+        """Take what the other worker sent."""
+        if self._waiting:
+            self._waiting += self._requests.feed(data)
+            return
+        if self.is_known and data.startswith(STARTS) and self._requests.is_idle(len(data)):
+            run = run_in(data)
+            if run is not None and not self.relay.is_full:
+                names, bodies, end = run
+                self._publish(Kind.EXACT, names, bodies)
+                data = data[end:]
+        self._take(self._requests.feed(data))
+
+    def go_on(self) -> None:
+        """There is room for messages again."""
+        waiting, self._waiting = self._waiting, []
+        self._take(waiting)
+        if not self._waiting:
+            self.port.resume()
+
+    def _take(self, commands: list[list[bytes]]) -> None:
+        for position, words in enumerate(commands):
+            kind = frames.PUBLISHED.get(words[0])
+            if kind is not None and self.relay.is_full:
+                self._waiting = commands[position:]
+                self.port.pause()
+                self.relay.call_when_written(self.go_on)
+                return
+            try:
+                self._handle(kind, words)
+            except ProtocolError as wrong:
+                self.port.close(f"not the words of a worker: {wrong}")
+                return
+        if self._requests.error is not None:
+            self.port.close(f"not the words of a worker: {self._requests.error}")
+
+    def _handle(self, kind: Kind | None, words: list[bytes]) -> None:
+        if kind is not None and self.is_known:
+            if len(words) != 3:
+                raise ProtocolError("a message has a channel and a body")
+            self._publish(kind, words[1:2], words[2:3])
+        elif not self.is_known:
+            self._greet(words)
+        else:
+            handle = HANDLERS.get(words[0])
+            if handle is None:
+                raise ProtocolError("an unknown word")
+            handle(self, words)
+
+    def _greet(self, words: list[bytes]) -> None:
+        said = frames.read_hello(words)
+        if said != (frames.VERSION, self.worker, self.start):
+            raise ProtocolError(
+                f"worker {self.worker} of start {self.start} and version {frames.VERSION} was"
+                f" expected, and this is worker {said.worker} of start {said.start} and version"
+                f" {said.version}"
+            )
+        self.is_known = True
+
+    def _publish(self, kind: Kind, names: Sequence[bytes], bodies: Sequence[bytes]) -> None:
+        relay = self.relay
+        deliver = relay.hub.channels.deliver
+        for name, run in groupby(zip(names, bodies, strict=True), itemgetter(0)):
+            deliver(kind, name, [body for _, body in run])
+        relay.delivered(self, kind, names)
+
+    # Single words.
+
+    def hear(self, words: list[bytes]) -> None:
+        announced, changes = frames.read_hear(words)
+        self.relay.heard(self, announced, changes)
+
+    def know(self, words: list[bytes]) -> None:
+        self.relay.known(self, _only_number(words))
+
+    def block(self, words: list[bytes]) -> None:
+        self.relay.blocked(self, *frames.read_block(words))
+
+    def ease(self, words: list[bytes]) -> None:
+        self.relay.eased(SessionId(_only_number(words)))
+
+    def beat(self, words: list[bytes]) -> None:
+        """That it was heard is all."""
+
+    def listen(self, words: list[bytes]) -> None:
+        self.relay.listening(self, bool(_only_number(words)))
+
+    def overheard(self, words: list[bytes]) -> None:
+        self.relay.overheard(words[1])
+
+    def ask(self, words: list[bytes]) -> None:
+        if len(words) < 3:
+            raise ProtocolError("ASK has a number and a question")
+        self.relay.asked(self, frames.number(words[1]), words[2], words[3:])
+
+    def answer(self, words: list[bytes]) -> None:
+        if len(words) != 3:
+            raise ProtocolError("ANSWER has a number and an answer")
+        self.relay.answered(self, frames.number(words[1]), words[2])
+
+
+HANDLERS: dict[bytes, Callable[[LinkSession, list[bytes]], None]] = {
+    frames.HEAR: LinkSession.hear,
+    frames.KNOW: LinkSession.know,
+    frames.BLOCK: LinkSession.block,
+    frames.EASE: LinkSession.ease,
+    frames.BEAT: LinkSession.beat,
+    frames.LISTEN: LinkSession.listen,
+    frames.OVERHEARD: LinkSession.overheard,
+    frames.ASK: LinkSession.ask,
+    frames.ANSWER: LinkSession.answer,
+}
+
+
+def _only_number(words: list[bytes]) -> int:
+    if len(words) != 2:
+        raise ProtocolError("there is one number")
+    return frames.number(words[1])

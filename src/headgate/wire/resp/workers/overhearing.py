@@ -1,0 +1,76 @@
+"""MONITOR over workers: whoever listens on one worker is told the commands of all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headgate.core.model.ids import SessionId
+from headgate.wire.resp.session import RespSession
+from headgate.wire.resp.workers import link_frames as frames
+
+if TYPE_CHECKING:
+    from headgate.wire.resp.workers.link_session import LinkSession
+    from headgate.wire.resp.workers.relay import Relay
+
+
+class LinkMonitor:
+    """Stands among the monitors of a worker for those of another one."""
+
+    def __init__(self, link: LinkSession) -> None:
+        self._link = link
+        self.outlet = self
+
+    def deliver(self, line: bytes, messages: int) -> None:
+        self._link.port.write(frames.overheard(line))
+
+
+class Overhearing:
+    """Who listens where. The relay owns it."""
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+        self._is_told = False
+        """Whether the others know that somebody listens here."""
+        self._beginning: set[SessionId] = set()
+        """Who is about to listen, when everybody knows."""
+
+    def begin(self, session: SessionId) -> None:
+        """Somebody here is about to listen."""
+        self._beginning.add(session)
+        self._tell(True)
+
+    def settle(self) -> None:
+        """Tell others that nobody listens any more, if that is so."""
+        hub = self._relay.hub
+        here = any(type(each) is RespSession for each in hub.monitors.values())
+        self._beginning = {
+            id for id in self._beginning if id in hub.sessions and hub.sessions[id].pending
+        }
+        if self._is_told and not here and not self._beginning:
+            self._tell(False)
+
+    def _tell(self, is_listening: bool) -> None:
+        if self._is_told != is_listening:
+            self._is_told = is_listening
+            for link in self._relay.links.values():
+                link.port.write(frames.listen(is_listening))
+
+    def join(self, link: LinkSession) -> None:
+        if self._is_told:
+            link.port.write(frames.listen(True))
+
+    def leave(self, link: LinkSession) -> None:
+        self._relay.hub.monitors.pop(link.id, None)
+
+    def listening(self, link: LinkSession, is_listening: bool) -> None:
+        """Somebody on another worker listens, or nobody does any more."""
+        if is_listening:
+            self._relay.hub.monitors[link.id] = LinkMonitor(link)
+        else:
+            self._relay.hub.monitors.pop(link.id, None)
+
+    def heard(self, line: bytes) -> None:
+        """A command of another worker."""
+        for each in list(self._relay.hub.monitors.values()):
+            if type(each) is RespSession:
+                each.outlet.deliver(line, 1)

@@ -1,0 +1,329 @@
+"""The relay of a worker: its links to the others, and what goes over them.
+
+Sessions subscribe when every other worker knows of it; what is published here is told to the
+workers that hear it, and what they publish is handed out to the sessions here. Who waits for whom
+is told, too. All decisions are those of the core: `Peers`, `Announcements` and the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from headgate.core.channels.announcements import Announcements
+from headgate.core.channels.audience import Kind
+from headgate.core.channels.peers import InterestChange, Name, Peers
+from headgate.core.model.ids import SessionId
+from headgate.wire.resp.port import HERE, WAIT, Elsewhere
+from headgate.wire.resp.workers import link_frames as frames
+from headgate.wire.resp.workers.link_session import LinkPort, LinkSession
+from headgate.wire.resp.workers.overhearing import Overhearing
+from headgate.wire.resp.workers.placing import Placing
+from headgate.wire.resp.workers.questions import Questions
+
+if TYPE_CHECKING:
+    from headgate.wire.resp.codec.replies import Reply
+    from headgate.wire.resp.commands.table import CommandEntry
+    from headgate.wire.resp.hub import Hub
+    from headgate.wire.resp.session import RespSession
+
+OVER = 4
+"""A mailbox that holds so many times what it may, although those who publish to it were told to
+wait, takes no more of what comes from other workers."""
+
+SUBSCRIBING = {
+    "subscribe": (Kind.EXACT, 1),
+    "psubscribe": (Kind.PATTERN, 1),
+    "ssubscribe": (Kind.SHARDED, 1),
+    "unsubscribe": (Kind.EXACT, -1),
+    "punsubscribe": (Kind.PATTERN, -1),
+    "sunsubscribe": (Kind.SHARDED, -1),
+}
+"""The commands that every worker has to know of first."""
+
+
+class RelayPort(Protocol):
+    """What the relay asks of the process it is in."""
+
+    def relieve(self, session: SessionId) -> None:
+        """A session of another worker takes more again: have those go on who waited for it."""
+        ...
+
+    def synced(self) -> None:
+        """A worker said what it hears."""
+        ...
+
+
+class Relay(Elsewhere):
+    """The other workers, as the hub of one sees them. The worker makes one for its hub."""
+
+    def __init__(self, hub: Hub, port: RelayPort, number: int, start: int) -> None:
+        self.hub = hub
+        self.port = port
+        self.number = number
+        """Of this worker. Worker 0 has what is single."""
+        self.start = start
+        self.links: dict[int, LinkSession] = {}
+        """By the number of the worker at the other end."""
+        self.announcements = Announcements(hub.channels.subscribers_here)
+        self.peers = Peers(frames.PUBLISH_FORM, self._changed)
+        self.questions = Questions(self)
+        self.placing = Placing(self)
+        self.overhearing = Overhearing(self)
+        self._is_announcing = False
+        self._granted: set[SessionId] = set()
+        """Of whom everybody knows what they wish, and that are about to get it."""
+        self._settling: dict[SessionId, None] = {}
+        """Who got it, as far as it could be."""
+        self._blocks: dict[SessionId, dict[int, dict[Name, None]]] = {}
+        """Sessions here that others wait for: which workers were told, and of which names."""
+        hub.channels.link_up(self.peers)
+        hub.elsewhere = self
+
+    # Links.
+
+    def join(self, port: LinkPort, worker: int, start: int) -> LinkSession:
+        """Another worker is linked: tell it all that it has to know."""
+        known = self.links.get(worker)
+        if known is not None:
+            known.port.close("another of its lives is linked")
+        self._announce()  # what is due is not for somebody who does not know the rest
+        link = self.links[worker] = LinkSession(self, port, worker, start)
+        self.hub.channels.before_peers_change()
+        self.peers.join(link.id)
+        self.hub.add_link(link.id, port.deliver)
+        port.write(frames.hello(self.number, self.start))
+        self.announcements.join(link.id)
+        announced, everything = self.announcements.number, self.announcements.everything()
+        for blob in frames.hear(announced, everything):
+            port.write(blob)
+        self.overhearing.join(link)
+        self.placing.join(link)
+        return link
+
+    def leave(self, link: LinkSession) -> None:
+        """Another worker is gone. Nobody waits for it any more."""
+        if self.links.get(link.worker) is link:
+            del self.links[link.worker]
+        self.hub.channels.before_peers_change()
+        self.hub.remove_link(link.id)
+        self.peers.leave(link.id)
+        self.overhearing.leave(link)
+        for session in self.peers.blocking_of(link.id):
+            self.eased(session)
+        for told in self._blocks.values():
+            told.pop(link.worker, None)
+        self.announcements.leave(link.id)
+        self._grant(self.announcements.free())
+        self.questions.leave(link)
+        self.port.relieve(link.id)
+        self.port.synced()
+
+    def beat(self) -> None:
+        """Tell everybody that this worker lives. Called once a second."""
+        for link in self.links.values():
+            link.port.write(frames.BEAT_FRAME)
+
+    # Sessions.
+
+    def step(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> Reply:
+        """What is to be done about a command of a session here: its answer, if it was carried out
+        elsewhere; or `HERE`, or `WAIT`."""
+        changing = SUBSCRIBING.get(entry.name)
+        if changing is not None:
+            kind, change = changing
+            return self._change(session, kind, command[1:], change)
+        if entry.name == "reset":
+            names = [(kind, name) for kind in Kind for name in session.interests.of(kind)]
+            return self._agree(session, names, -1)
+        if entry.name == "monitor":
+            self.overhearing.begin(session.id)
+            return self._agree(session, (), 1)
+        if entry.name == "exec" and session.queued and not session.broken:
+            wanted = self._subscribed_in(session)
+            if wanted and self._agree(session, wanted, 1) is WAIT:
+                return WAIT
+        return self.placing.step(session, entry, command)
+
+    def resume(self, session: RespSession) -> Reply:
+        return self.placing.resume(session)
+
+    def check_queued(self, entry: CommandEntry) -> None:
+        self.placing.check_queued(entry)
+
+    def disconnect(self, session: SessionId) -> None:
+        """A session here is gone."""
+        self.announcements.forget(session)
+        self._granted.discard(session)
+        self._settling.pop(session, None)
+        self.placing.disconnect(session)
+        self.unblock(session)
+        if self.announcements.is_due:
+            self._announce_soon()
+
+    def _change(
+        self, session: RespSession, kind: Kind, names: Sequence[bytes], change: int
+    ) -> Reply:
+        held = session.interests.of(kind)
+        if change > 0:
+            self.hub.channels.check_names(session.id, kind, names)
+            return self._agree(session, [(kind, name) for name in names if name not in held], 1)
+        left = names or list(held)
+        return self._agree(session, [(kind, name) for name in left if name in held], -1)
+
+    def _agree(self, session: RespSession, names: Iterable[Name], change: int) -> Reply:
+        """Have a session wait until every worker knows what it is about to do."""
+        if session.id in self._granted:
+            self._granted.discard(session.id)
+            self._settling[session.id] = None
+            return HERE
+        if not self.announcements.is_waiting(session.id):
+            self.announcements.forget(session.id)
+            self._settling.pop(session.id, None)
+            self.announcements.wish(session.id, names, change)
+            self._announce_soon()
+        session.outlet.pause(may_leave=False)
+        return WAIT
+
+    def _subscribed_in(self, session: RespSession) -> list[Name]:
+        """The names that a transaction subscribes to."""
+        found = []
+        for entry, command in session.queued or ():
+            kind, change = SUBSCRIBING.get(entry.name, (Kind.EXACT, 0))
+            if change > 0:
+                held = session.interests.of(kind)
+                found += [(kind, name) for name in command[1:] if name not in held]
+        return found
+
+    def settle(self) -> None:
+        """Forget wishes that were not granted after all. Called now and then."""
+        for id in list(self._settling):
+            session = self.hub.sessions.get(id)
+            if session is None or session.parts is None:
+                del self._settling[id]
+                self.announcements.forget(id)
+        if self.announcements.is_due:
+            self._announce_soon()
+        self.overhearing.settle()
+        self.relieved()
+
+    # Announcements.
+
+    def _changed(self, session: SessionId, kind: Kind, names: Sequence[bytes]) -> None:
+        self.announcements.changed(session, kind, names)
+        self._announce_soon()
+        if session in self._blocks:
+            self.unblock(session)
+
+    def _announce_soon(self) -> None:
+        if not self._is_announcing:
+            self._is_announcing = True
+            self.hub.shell.soon(self._announce)
+
+    def _announce(self) -> None:
+        self._is_announcing = False
+        if not self.announcements.is_due:
+            return
+        changes = self.announcements.take()
+        for link in self.links.values():
+            for blob in frames.hear(self.announcements.number, changes):
+                link.port.write(blob)
+        self._grant(self.announcements.free())
+
+    def _grant(self, sessions: Iterable[SessionId]) -> None:
+        for session in sessions:
+            self._granted.add(session)
+            self.hub.go_on_soon(session)
+
+    def heard(
+        self, link: LinkSession, announced: int | None, changes: Sequence[InterestChange]
+    ) -> None:
+        """Another worker hears these names, or no longer does."""
+        if changes:
+            self.hub.channels.before_peers_change()
+            self.peers.change(link.id, changes)
+            if self.hub.waiting:
+                self.hub.wake_all()
+        if announced is None:
+            return
+        # What was published before goes first: who asked whether it is known has it then.
+        self.hub.flush_for((link.id,))
+        link.port.write(frames.know(announced))
+        if not link.is_synced:
+            link.is_synced = True
+            self.port.synced()
+
+    def known(self, link: LinkSession, announced: int) -> None:
+        self._grant(self.announcements.known(link.id, announced))
+
+    # Messages.
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what was published before is still being written."""
+        return bool(self.hub.left)
+
+    def call_when_written(self, call: Callable[[], None]) -> None:
+        self.hub.call_when_written(call)
+
+    def delivered(self, link: LinkSession, kind: Kind, names: Collection[bytes]) -> None:
+        """Another worker published these: have them written, and tell it who cannot take more."""
+        hub = self.hub
+        if not hub.channels.is_unwritten:
+            return
+        hub.flush_soon()
+        budget = hub.budget
+        if not budget.stuck or hub.settings.slow_session != "wait":
+            return
+        most = OVER * budget.mailbox_hard
+        if any(budget.stuck[id].bytes > most for id in budget.stuck if id in hub.sessions):
+            hub.flush_with_room()
+        else:
+            hub.flush_for(budget.stuck)  # what is not charged yet would not count
+        for channel in {*names}:
+            for session in hub.channels.hearing(kind, channel, budget.stuck):
+                if session in hub.sessions and budget.is_blocking(session):
+                    self._block(link, session, kind, channel)
+
+    def _block(self, link: LinkSession, session: SessionId, kind: Kind, channel: bytes) -> None:
+        told = self._blocks.setdefault(session, {}).setdefault(link.worker, {})
+        for name in self.hub.channels.heard_by(kind, channel, session):
+            if name not in told:
+                told[name] = None
+                link.port.write(frames.block(session, name))
+
+    def relieved(self) -> None:
+        """Something left a mailbox: tell others who takes more again. Called whenever something
+        did."""
+        if self._blocks:
+            budget, waits = self.hub.budget, self.hub.settings.slow_session == "wait"
+            for session in list(self._blocks):
+                if not waits or not budget.is_blocking(session):
+                    self.unblock(session)
+
+    def unblock(self, session: SessionId) -> None:
+        """Nobody elsewhere has to wait for a session here."""
+        for worker in self._blocks.pop(session, {}):
+            if worker in self.links:
+                self.links[worker].port.write(frames.ease(session))
+
+    def blocked(self, link: LinkSession, session: SessionId, name: Name) -> None:
+        self.peers.block(link.id, session, name, self.hub.budget)
+
+    def eased(self, session: SessionId) -> None:
+        if self.peers.ease(session, self.hub.budget):
+            self.port.relieve(session)
+
+    # What others say.
+
+    def listening(self, link: LinkSession, is_listening: bool) -> None:
+        self.overhearing.listening(link, is_listening)
+
+    def overheard(self, line: bytes) -> None:
+        self.overhearing.heard(line)
+
+    def asked(self, link: LinkSession, question: int, word: bytes, words: list[bytes]) -> None:
+        self.questions.asked(link, question, word, words)
+
+    def answered(self, link: LinkSession, question: int, content: bytes) -> None:
+        self.questions.answered(link, question, content)

@@ -1,0 +1,157 @@
+"""Messages that one reader takes over from another. The numbers are those of the checks in
+docs/design/streams.md."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headgate.core.facts import Claimed, Poisoned
+from headgate.core.model.stream_id import FIRST, StreamId, id_of
+from headgate.core.reader_effects import ClaimDone
+from headgate.errors import NoSuchApp
+from tests.support.readers import Patron
+from tests.support.shared_queues import PRIORITY, Q, Shop
+
+
+def shop_with(count: int) -> tuple[Shop, Patron, Patron]:
+    """One reader that holds so many messages, and another."""
+    shop = Shop()
+    a, b = Patron(shop, b"a"), Patron(shop, b"b")
+    shop.post_many(count)
+    a.fetch()
+    return shop, a, b
+
+
+def test_what_was_held_long_enough_is_handed_over() -> None:
+    """Check 42: with its count, and told."""
+    shop, a, b = shop_with(2)
+    shop.rig.now += 5
+    assert b.claim(a.ids[1], idle=6) == []
+    assert b.claim(a.ids[1], StreamId(1, 1), idle=5) == [1]
+    assert a.held() == [2]
+    assert [(p.reader, p.deliveries, p.idle) for p in b.pending()] == [(b"b", 2, 0), (b"a", 2, 0)]
+    assert len(shop.rig.take_facts(Claimed)) == 1
+    assert b.done(1) == 1
+
+
+def test_ids_alone_do_not_count_as_a_delivery() -> None:
+    """Check 42."""
+    shop, a, b = shop_with(1)
+    [done] = [e for e in shop.do(b.claiming(a.ids[1], only_ids=True)) if isinstance(e, ClaimDone)]
+    assert done.ids == (a.ids[1],)
+    assert [(p.reader, p.deliveries) for p in b.pending()] == [(b"b", 1)]
+
+
+def test_time_and_count_can_be_set() -> None:
+    """Check 42: IDLE, TIME, RETRYCOUNT."""
+    shop, a, b = shop_with(1)
+    b.claim(a.ids[1], since=shop.rig.now - 60, deliveries=9)
+    assert [(p.deliveries, p.idle) for p in b.pending()] == [(9, 60)]
+    b.claim(a.ids[1], since=shop.rig.now + 60)
+    assert [p.idle for p in b.pending()] == [0]
+
+
+def test_what_is_in_line_is_taken_only_by_force() -> None:
+    """Check 42."""
+    shop = Shop()
+    reader, other = Patron(shop), Patron(shop, b"other")
+    reader.fetch()
+    shop.post_many(2)
+    queue = shop.rig.shard.shared.queues[Q]
+    id = id_of(next(iter(queue.entries.values())))
+    assert reader.claim(id) == []
+    assert reader.claim(id, forced=True) == [1]
+    assert other.fetch() == [2]
+    assert [p.deliveries for p in reader.pending()] == [1, 1]
+
+
+def test_a_sweep_goes_through_in_pages() -> None:
+    """Check 43."""
+    _, _, b = shop_with(25)
+    cursor, got, pages = FIRST, [], 0
+    while pages == 0 or cursor != FIRST:
+        some, done = b.sweep(cursor, count=10)
+        got += some
+        cursor = done.next
+        pages += 1
+    assert got == list(range(1, 26))
+    assert pages == 3
+
+
+def test_a_claim_is_an_attempt_and_may_be_the_last() -> None:
+    """Check 44."""
+    shop = Shop(replace(PRIORITY, max_delivery_attempts=2))
+    a, b = Patron(shop, b"a"), Patron(shop, b"b")
+    shop.post_many(1)
+    a.fetch()
+    assert b.sweep()[0] == [1]
+    assert b.sweep()[0] == [1]  # its own: nobody was lost
+    got, done = a.sweep()
+    assert got == []
+    assert done.poisoned == (b.ids[1],)
+    assert len(shop.rig.take_facts(Poisoned)) == 1
+    assert shop.stored() == {}
+
+
+def test_what_another_wire_holds_is_shown_and_not_taken() -> None:
+    """Check 45."""
+    shop = Shop()
+    consumer = shop.consumer()
+    shop.post_many(1)
+    reader = Patron(shop)
+    assert reader.sweep()[0] == []
+    [pending] = reader.pending()
+    assert (pending.reader, pending.session) == (None, consumer.session)
+    assert reader.claim(pending.id) == []
+    assert reader.view().others == ((consumer.session, 1),)
+
+
+def test_a_sweep_with_an_expression_takes_what_matches() -> None:
+    """Check 46."""
+    shop = Shop()
+    a, b = Patron(shop, b"a"), Patron(shop, b"b", where="x == 2")
+    shop.post_each(1, 2, 3)
+    a.fetch()
+    assert b.sweep()[0] == [2]
+
+
+def test_of_two_that_sweep_at_once_one_has_each() -> None:
+    """Check 47: the first takes it, and for the second it was not held long enough."""
+    shop, _, b = shop_with(3)
+    c = Patron(shop, b"c")
+    shop.rig.now += 5
+    first = b.claiming(*b.ids.values(), idle=5)
+    assert b.sweep(idle=5)[0] == [1, 2, 3]
+    assert c.sweep(idle=5)[0] == []
+    assert first is not None
+
+
+def test_claimed_messages_stay_with_a_session_that_is_there() -> None:
+    shop, _, b = shop_with(1)
+    b.sweep()
+    b.leave()
+    shop.pass_time(31)
+    assert Patron(shop, b"c").fetch() == [1]
+
+
+def test_of_no_queue_nothing_is_claimed() -> None:
+    shop = Shop()
+    reader = Patron(shop)
+    assert isinstance(reader.error(reader.claiming(StreamId(1, 1))), NoSuchApp)
+    assert reader.acknowledge(StreamId(1, 1)) == 0
+
+
+def test_pending_messages_are_listed_by_who_and_how_long() -> None:
+    """Check 41, of the core."""
+    shop, a, b = shop_with(2)
+    shop.rig.now += 10
+    shop.post_many(1)
+    b.fetch()
+    assert [p.idle for p in a.pending()] == [10, 10, 0]
+    assert [p.reader for p in a.pending(idle=5)] == [b"a", b"a"]
+    assert [p.reader for p in a.pending(reader=b"b")] == [b"b"]
+    assert len(a.pending(count=2)) == 2
+    assert [p.id for p in a.pending(first=a.ids[2])] == [a.ids[2], b.ids[3]]
+    view = a.view()
+    assert (view.pending, view.first, view.last) == (3, a.ids[1], b.ids[3])
+    assert [(r.name, r.pending) for r in view.readers] == [(b"a", 2), (b"b", 1)]

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from headgate.server.admin.responses import Refusal
+from headgate.server.desk.audits import Audits
+
+CONFIG = Path("/etc/headgate/headgate.toml")
+ROWS = """
+import sys, json
+assert sys.argv[1:] == ["pipeline", "audit", "--all", "--json", "--config", sys.argv[-1]]
+print(json.dumps({"service": "aa", "counted": 7, "told": 7, "hash_equal": True, "drift": "none"}))
+print(json.dumps({"service": "bb", "counted": 7, "told": 8, "hash_equal": False, "drift": "more"}))
+print(json.dumps({"queue": "cc", "facts": "aa", "store": "bb"}))
+sys.exit(3)
+"""
+
+
+def python(code: str) -> Sequence[str]:
+    return (sys.executable, "-c", code)
+
+
+async def finished(command: Sequence[str]) -> tuple[Audits, list[str]]:
+    audits, told = Audits(lambda: 5.0, lambda: CONFIG, command), list[str]()
+    audits.begin(told.append)
+    assert audits._task is not None
+    await audits._task
+    return audits, told
+
+
+async def test_what_the_command_counts_is_kept_and_announced() -> None:
+    audits, told = await finished(python(ROWS))
+    answer = audits.answer
+    assert (answer.state, answer.services, answer.drifting) == ("done", 2, 1)
+    assert [(row.service, row.counted, row.told, row.drift) for row in answer.rows] == [
+        ("bb", 7, 8, "more")
+    ]
+    assert told == ["2 services counted, 1 drifts"]
+
+
+async def test_a_command_that_fails_says_why_in_its_last_line() -> None:
+    code = "import sys; sys.exit('first\\nheadgate: Spark is not installed')"
+    audits, told = await finished(python(code))
+    assert (audits.answer.state, audits.answer.problem) == (
+        "failed",
+        "headgate: Spark is not installed",
+    )
+    assert told == ["failed: headgate: Spark is not installed"]
+
+
+async def test_a_command_that_is_not_there_is_a_failure_too() -> None:
+    audits, _ = await finished(("/nowhere/headgate",))
+    assert audits.answer.state == "failed"
+    assert "/nowhere/headgate" in audits.answer.problem
+
+
+async def test_one_runs_at_a_time_and_is_ended_with_the_desk() -> None:
+    audits = Audits(lambda: 5.0, lambda: None, python("import time; time.sleep(600)"))
+    assert audits.answer.state == "never"
+    audits.begin(print)
+    assert audits.answer.state == "running"
+    with pytest.raises(Refusal) as refused:
+        audits.begin(print)
+    assert (refused.value.status_code, refused.value.code) == (409, "running")
+    await audits.end()
+    assert audits._task is not None
+    assert audits._task.cancelled()

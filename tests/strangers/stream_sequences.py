@@ -1,0 +1,440 @@
+"""Commands on streams, drawn, given to redis-server and to the router, and compared byte by byte.
+
+    python -m tests.strangers.stream_sequences --count 200000 --seed 1
+
+Two connections, one of them of RESP3, say the same to both servers, one command after the other, or
+one waits while the other adds. Only this is not compared as it stands:
+
+* ids, which each server makes: the first that was made is ``#0`` in what both are told and say;
+* how long an entry was held.
+
+What is not drawn, since it is a difference that docs/redis-streams.md tells: what an XACK of an
+entry says that was not delivered, the length of a stream after an entry was acknowledged by all,
+XGROUP DELCONSUMER of a consumer that holds something, whether a consumer is known that read nothing
+(7.0 does not know it, 7.2 does), FORCE, a body that is not the last field, ids
+of the client's own, and whatever needs a history.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, TypeAlias
+
+from tests.strangers.resp_draw import multibulk
+from tests.strangers.resp_frames import Frame, first, parse, shown
+from tests.strangers.resp_sequences import Line
+from tests.support.resp_servers import start_redis
+from tests.support.stream_router import StreamRouter
+
+Word: TypeAlias = bytes | int
+"""A number is that of an id."""
+Command: TypeAlias = tuple[Any, ...]
+"""Words."""
+Move: TypeAlias = tuple[int, Command]
+"""A connection, and what it says."""
+
+STEPS = range(5, 40)
+GROUPS = (b"g", b"h")
+CONSUMERS = (b"c", b"d", b"", b"e\r\n")
+VALUES = (
+    b"",
+    b"v",
+    b"10",
+    b"007",
+    b"-3",
+    b"2.5",
+    b"true",
+    b"\0\r\n\xff",
+    b"long " * 30,
+    "ü".encode(),
+)
+NAMES = (b"a", b"b", b"kind", b"amount", b"with space", "größe".encode())
+WRONG = (
+    (b"XADD", b"KEY", b"*", b"a"),
+    (b"XADD", b"KEY", b"MAXLEN", b"-1", b"*", b"a", b"1"),
+    (b"XADD", b"KEY", b"MAXLEN", b"x", b"*", b"a", b"1"),
+    (b"XADD", b"KEY", b"MAXLEN", b"=", b"5", b"LIMIT", b"1", b"*", b"a", b"1"),
+    (b"XADD", b"KEY", b"LIMIT", b"1", b"*", b"a", b"1"),
+    (b"XADD", b"KEY", b"MINID", b"x", b"*", b"a", b"1"),
+    (b"XADD", b"KEY", b"MINID", b"1", b"MAXLEN", b"1", b"*", b"a", b"1"),
+    (b"XADD", b"KEY", b"nonsense", b"a", b"1"),
+    (b"XADD", b"KEY"),
+    (b"XREADGROUP", b"GROUP", b"g", b"c", b"STREAMS", b"KEY", b"$"),
+    (b"XREADGROUP", b"GROUP", b"g", b"c", b"STREAMS", b"KEY", b"x"),
+    (b"XREADGROUP", b"GROUP", b"nobody", b"c", b"STREAMS", b"KEY", b">"),
+    (b"XREADGROUP", b"GROUP", b"g", b"c", b"BLOCK", b"-1", b"STREAMS", b"KEY", b">"),
+    (b"XREADGROUP", b"GROUP", b"g", b"c", b"BLOCK", b"x", b"STREAMS", b"KEY", b">"),
+    (b"XREADGROUP", b"GROUP", b"g", b"c", b"COUNT", b"x", b"STREAMS", b"KEY", b">"),
+    (b"XREADGROUP", b"GROUP", b"g", b"c", b"STREAMS", b"KEY", b"KEY2", b">"),
+    (b"XREADGROUP", b"COUNT", b"1", b"NOACK", b"STREAMS", b"KEY", b">"),
+    (b"XREADGROUP", b"GROUP", b"g", b"c", b"WHAT", b"STREAMS", b"KEY", b">"),
+    (b"XREADGROUP", b"GROUP", b"g", b"c", b"NOACK", b"COUNT", b"1", b"STREAMS"),
+    (b"XREAD", b"STREAMS", b"KEY", b">"),
+    (b"XREAD", b"GROUP", b"g", b"c", b"STREAMS", b"KEY", b">"),
+    (b"XREAD", b"NOACK", b"STREAMS", b"KEY", b">"),
+    (b"XACK", b"KEY", b"g", b"x"),
+    (b"XACK", b"KEY", b"nobody", b"1-1"),
+    (b"XPENDING", b"KEY", b"nobody"),
+    (b"XPENDING", b"KEY", b"g", b"-", b"+"),
+    (b"XPENDING", b"KEY", b"g", b"x", b"+", b"1"),
+    (b"XPENDING", b"KEY", b"g", b"-", b"+", b"x"),
+    (b"XPENDING", b"KEY", b"g", b"IDLE", b"x", b"-", b"+", b"1"),
+    (b"XPENDING", b"KEY", b"g", b"IDLE", b"1", b"-", b"+"),
+    (b"XPENDING", b"KEY", b"g", b"-", b"+", b"1", b"c", b"d"),
+    (b"XPENDING", b"KEY", b"g", b"(%d-%d" % (2**64 - 1, 2**64 - 1), b"+", b"1"),
+    (b"XCLAIM", b"KEY", b"g", b"c", b"x", b"1-1"),
+    (b"XCLAIM", b"KEY", b"g", b"c", b"0", b"x"),
+    (b"XCLAIM", b"KEY", b"g", b"c", b"0", b"1-1", b"WHAT"),
+    (b"XCLAIM", b"KEY", b"g", b"c", b"0", b"1-1", b"IDLE", b"x"),
+    (b"XCLAIM", b"KEY", b"g", b"c", b"0", b"1-1", b"RETRYCOUNT", b"x"),
+    (b"XCLAIM", b"KEY", b"nobody", b"c", b"0", b"1-1"),
+    (b"XAUTOCLAIM", b"KEY", b"g", b"c", b"x", b"0"),
+    (b"XAUTOCLAIM", b"KEY", b"g", b"c", b"0", b"x"),
+    (b"XAUTOCLAIM", b"KEY", b"g", b"c", b"0", b"0", b"COUNT", b"0"),
+    (b"XAUTOCLAIM", b"KEY", b"g", b"c", b"0", b"0", b"WHAT"),
+    (b"XAUTOCLAIM", b"KEY", b"nobody", b"c", b"0", b"0"),
+    (b"XGROUP", b"CREATE", b"KEY", b"g", b"$"),
+    (b"XGROUP", b"CREATE", b"KEY", b"g", b"0", b"MKSTREAM"),
+    (b"XGROUP", b"CREATECONSUMER", b"KEY", b"nobody", b"c"),
+    (b"XTRIM", b"KEY", b"WHAT", b"1"),
+    (b"XTRIM", b"KEY", b"MAXLEN", b"x"),
+    (b"CLIENT", b"UNBLOCK", b"1", b"WHAT"),
+    (b"CLIENT", b"UNBLOCK", b"x"),
+    (b"CLIENT", b"UNBLOCK", b"999999"),
+)
+HELD = re.compile(rb"(\*4\r\n\$#\d+\r\n\$\d+\r\n[^*]*?\r\n):\d+\r\n:")
+"""Of an entry of XPENDING: how long it was held."""
+
+
+class Drawing:
+    """Draws the commands of one sequence; it follows what was added and delivered."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self.keys = (b"s%d.1" % seed, b"s%d.2" % seed)
+        self.added: dict[bytes, list[int]] = {key: [] for key in self.keys}
+        """The numbers of the ids of each stream."""
+        self.seen: dict[tuple[bytes, bytes], set[int]] = {}
+        """Those that a group was given."""
+        self._is_acknowledged = False
+
+    def steps(self) -> int:
+        return self._random.choice(STEPS)
+
+    def command(self) -> Command:
+        draw = self._random.choices(
+            (
+                self._add, self._read, self._held, self._acknowledge, self._summary, self._listing,
+                self._claim, self._sweep, self._wrong, self._length, self._consumer, self._several,
+            ),
+            weights=(8, 8, 3, 4, 2, 3, 3, 3, 4, 1, 1, 2),
+        )[0]  # fmt: skip
+        return draw()
+
+    def moves(self) -> list[Move]:
+        """What is said next: a command, a transaction, or a read that waits and what it gets."""
+        chance, number = self._random.random(), self._random.randrange(2)
+        if chance < 0.08:
+            key = self._random.choice(self.keys)
+            return [(number, self._block(key)), (1 - number, self._add(key))]
+        if chance < 0.16:
+            inside = [self.command() for _ in range(3)]
+            return [(number, each) for each in ((b"MULTI",), *inside, (b"EXEC",))]
+        return [(number, self.command())]
+
+    def is_waiting(self, moves: list[Move]) -> bool:
+        return len(moves) == 2
+
+    def follow(self, moves: list[Move], answers: list[bytes]) -> None:
+        """Note what was added and delivered."""
+        answered = list(
+            zip([command for _, command in moves], map(_frame_of, answers), strict=True)
+        )
+        if moves[0][1] == (b"MULTI",):
+            _, replies = answered.pop()
+            queued = [command for command, frame in answered[1:] if frame == ("+", b"QUEUED")]
+            values = replies[1] if isinstance(replies[1], list) else []
+            answered = list(zip(queued, values, strict=False))
+        for command, frame in sorted(answered, key=lambda pair: pair[0][0].upper() != b"XADD"):
+            name = command[0].upper()
+            if name == b"XADD" and isinstance(command[1], bytes):
+                self.added[command[1]] += _ids_in(frame)
+            elif name == b"XREADGROUP" and isinstance(command[2], bytes):
+                for number in _ids_in(frame):
+                    for key, numbers in self.added.items():
+                        if number in numbers:
+                            self.seen.setdefault((key, command[2]), set()).add(number)
+
+    def _add(self, key: bytes | None = None) -> Command:
+        random = self._random
+        key = key or random.choice(self.keys)
+        names = random.sample(NAMES, random.randint(1, 4))
+        fields = [word for name in names for word in (name, random.choice(VALUES))]
+        if len(names) > 1 and random.random() < 0.5:
+            fields += [b"data", random.choice([b"body", b"\xff" * 1100])]
+        options: Command = random.choice(
+            [(), (), (b"MAXLEN", b"~", b"1000"), (b"NOMKSTREAM",), (b"MINID", b"0")]
+        )
+        return (random.choice([b"XADD", b"xadd"]), key, *options, b"*", *fields)
+
+    def _block(self, key: bytes) -> Command:
+        """A read that waits, unless there is something."""
+        group = self._random.choice(GROUPS)
+        return (
+            b"XREADGROUP",
+            b"GROUP",
+            group,
+            b"waits",
+            b"COUNT",
+            b"1",
+            b"BLOCK",
+            b"0",
+            b"STREAMS",
+            key,
+            b">",
+        )
+
+    def _read(self) -> Command:
+        random = self._random
+        options: list[Word] = []
+        if random.random() < 0.6:
+            options += [b"COUNT", b"%d" % random.choice([0, 1, 1, 2, 3, -1])]
+        if random.random() < 0.1:
+            options += [b"NOACK"]
+        if random.random() < 0.2:
+            options += [b"BLOCK", b"1"]
+        return (*self._reader(), *options, b"STREAMS", random.choice(self.keys), b">")
+
+    def _several(self) -> Command:
+        ids = [self._random.choice([b">", b">", b"0"]) for _ in self.keys]
+        return (*self._reader(), b"STREAMS", *self.keys, *ids)
+
+    def _held(self) -> Command:
+        key = self._random.choice(self.keys)
+        return (*self._reader(), b"COUNT", b"3", b"STREAMS", key, self._id(key))
+
+    def _reader(self) -> Command:
+        return (b"XREADGROUP", b"GROUP", self._random.choice(GROUPS), self._consumer_name())
+
+    def _consumer_name(self) -> bytes:
+        return self._random.choice(CONSUMERS)
+
+    def _id(self, key: bytes) -> Word:
+        return self._random.choice([b"0", b"0-0", b"5-5", *self.added[key][-5:]])
+
+    def _given(self, key: bytes, group: bytes) -> list[Word]:
+        """Ids that the group was given, or nobody has."""
+        seen = sorted(self.seen.get((key, group), ()))
+        some = [
+            self._random.choice([b"1-1", b"7", *seen]) for _ in range(self._random.randint(1, 3))
+        ]
+        return [word for word in some if word != b"7" or len(some) > 1] or [b"1-1"]
+
+    def _acknowledge(self) -> Command:
+        key, group = self._random.choice(self.keys), self._random.choice(GROUPS)
+        self._is_acknowledged = True
+        return (b"XACK", key, group, *self._given(key, group))
+
+    def _summary(self) -> Command:
+        return (b"XPENDING", self._random.choice(self.keys), self._random.choice(GROUPS))
+
+    def _listing(self) -> Command:
+        random, key = self._random, self._random.choice(self.keys)
+        bounds = [random.choice([b"-", self._id(key)]), random.choice([b"+", self._id(key)])]
+        consumer = [self._consumer_name()] if random.random() < 0.3 else []
+        idle = [b"IDLE", b"0"] if random.random() < 0.2 else []
+        count = b"%d" % random.choice([0, 1, 2, 10, -1])
+        return (b"XPENDING", key, random.choice(GROUPS), *idle, *bounds, count, *consumer)
+
+    def _claim(self) -> Command:
+        random, key, group = (
+            self._random,
+            self._random.choice(self.keys),
+            self._random.choice(GROUPS),
+        )
+        least = random.choice([b"0", b"0", b"3600000", b"-1"])
+        options = random.choice(
+            [(), (b"JUSTID",), (b"RETRYCOUNT", b"7"), (b"IDLE", b"0"), (b"LASTID", b"1")]
+        )
+        ids = self._given(key, group)
+        return (b"XCLAIM", key, group, self._consumer_name(), least, *ids, *options)
+
+    def _sweep(self) -> Command:
+        random, key = self._random, self._random.choice(self.keys)
+        options = random.choice([(), (b"COUNT", b"1"), (b"COUNT", b"2"), (b"JUSTID",)])
+        least = random.choice([b"0", b"0", b"3600000"])
+        group, name = random.choice(GROUPS), self._consumer_name()
+        return (b"XAUTOCLAIM", key, group, name, least, self._id(key), *options)
+
+    def _wrong(self) -> Command:
+        names = {b"KEY": self.keys[0], b"KEY2": self.keys[1]}
+        return tuple(names.get(word, word) for word in self._random.choice(WRONG))
+
+    def _length(self) -> Command:
+        return self._summary() if self._is_acknowledged else (b"XLEN", self.keys[0])
+
+    def _consumer(self) -> Command:
+        key, group = self._random.choice(self.keys), self._random.choice(GROUPS)
+        name = self._random.choice([b"made", b"made too"])
+        return (b"XGROUP", b"CREATECONSUMER", key, group, name)
+
+
+class Side:
+    """One server: two connections, and the ids that it made."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.lines = [Line(address), Line(address)]
+        self.ids: list[bytes] = []
+        self.ask(1, (b"HELLO", b"3"))
+
+    def say(self, connection: int, command: Command) -> None:
+        words = [self.ids[word] if isinstance(word, int) else word for word in command]
+        self.lines[connection].send(multibulk(tuple(words)))
+
+    def hear(self, connection: int) -> bytes:
+        """The next answer, as it stands on the wire."""
+        line = self.lines[connection]
+        while (found := first(bytes(line.data))) is None:
+            line.read()
+        return line.take(found[1])
+
+    def ask(self, connection: int, command: Command) -> bytes:
+        self.say(connection, command)
+        return self.hear(connection)
+
+    def learn(self, answer: bytes) -> None:
+        """Note the ids in an answer: all of them were made by this server."""
+        for id in re.findall(rb"\$\d+\r\n(\d{9,}-\d+)\r\n", answer):
+            if id not in self.ids:
+                self.ids.append(id)
+
+    def plain(self, answer: bytes) -> bytes:
+        """An answer with the numbers of ids, and without the time that entries were held."""
+        for number, id in sorted(enumerate(self.ids), key=lambda item: -len(item[1])):
+            answer = answer.replace(b"$%d\r\n%s\r\n" % (len(id), id), b"$#%d\r\n" % number)
+        return HELD.sub(rb"\1:0\r\n:", answer)
+
+    def close(self) -> None:
+        for line in self.lines:
+            line.close()
+
+
+class StreamArena:
+    """Both servers."""
+
+    def __init__(self, redis: tuple[str, int], router: tuple[str, int]) -> None:
+        self._addresses = (redis, router)
+        self.steps = 0
+
+    def check(self, seed: int) -> str | None:
+        """Play one sequence; what differs, if anything does."""
+        drawing = Drawing(seed)
+        sides = [Side(address) for address in self._addresses]
+        said: list[str] = []
+        try:
+            for key in drawing.keys:
+                for group in GROUPS:
+                    for side in sides:
+                        side.ask(0, (b"XGROUP", b"CREATE", key, group, b"$", b"MKSTREAM"))
+            # Redis gives entries of two streams the same ids; of the second they are larger here.
+            sides[0].ask(0, (b"XSETID", drawing.keys[1], b"9999999999999-0"))
+            for _ in range(drawing.steps()):
+                self.steps += 1
+                moves = drawing.moves()
+                said += [f"{number}> {_shown(command)}" for number, command in moves]
+                heard = [_played(side, drawing, moves) for side in sides]
+                if heard[0] != heard[1]:
+                    told = ["\n".join(map(shown, answers)) for answers in heard]
+                    return "\n".join([f"seed {seed}", *said, "redis:", told[0], "router:", told[1]])
+                drawing.follow(moves, heard[0])
+        finally:
+            for side in sides:
+                side.close()
+        return None
+
+
+def _played(side: Side, drawing: Drawing, moves: list[Move]) -> list[bytes]:
+    """What one server answers to each move, in the order of the moves."""
+    answers = []
+    if drawing.is_waiting(moves):
+        (waiting, wait), (adding, add) = moves
+        side.say(waiting, wait)
+        added = side.ask(adding, add)
+        answers = [side.hear(waiting), added]
+        side.learn(added)
+    else:
+        for move in moves:
+            answers.append(side.ask(*move))
+    for answer in answers:
+        side.learn(answer)
+    return [side.plain(answer) for answer in answers]
+
+
+def _frame_of(answer: bytes) -> Frame:
+    """An answer, with the numbers of its ids as texts."""
+    texts = re.sub(
+        rb"\$(#\d+)\r\n", lambda found: b"$%d\r\n%s\r\n" % (len(found[1]), found[1]), answer
+    )
+    [frame] = parse(texts)
+    return frame
+
+
+def _ids_in(frame: Frame) -> list[int]:
+    """The numbers of the ids in an answer."""
+    _, value = frame
+    if isinstance(value, list):
+        return [id for each in value for id in _ids_in(each)]
+    found = re.fullmatch(rb"#(\d+)", value) if isinstance(value, bytes) else None
+    return [int(found[1])] if found else []
+
+
+def _shown(command: Command) -> str:
+    return " ".join(f"#{w}" if isinstance(w, int) else repr(w)[2:-1] for w in command)
+
+
+@contextlib.contextmanager
+def stream_arena(folder: Path) -> Iterator[StreamArena]:
+    """Fresh servers."""
+    router = StreamRouter(folder, store="memory:")
+    with start_redis(folder) as redis:
+        router.start()
+        try:
+            yield StreamArena(redis.address, router.resp)
+        finally:
+            router.stop()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=1_000, help="sequences to play")
+    parser.add_argument("--seed", type=int, default=1, help="the first of their seeds")
+    parser.add_argument("--most", type=int, default=20, help="differences to tell before the end")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers are stopped
+    troubles = 0
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder, stream_arena(Path(folder)) as both:
+        for done, seed in enumerate(range(options.seed, options.seed + options.count), 1):
+            if trouble := both.check(seed):
+                troubles += 1
+                print(trouble, flush=True)
+                if troubles >= options.most:
+                    break
+            if done % 100 == 0 or done == options.count:
+                rate = done / (time.monotonic() - started)
+                played = f"{done} sequences of {both.steps} steps"
+                print(f"{played}, {troubles} differ, {rate:.1f} a second", flush=True)
+    return 1 if troubles else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

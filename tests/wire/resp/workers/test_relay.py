@@ -1,0 +1,381 @@
+"""Several workers are one Redis server to their clients."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core.model.limits import Limits
+from headgate.wire.resp.codec.replies import bulk
+from headgate.wire.resp.workers import link_frames as frames
+from tests.support.resp_crew import Crew, CrewGuest
+
+# No two patterns match one channel: in which order their copies come is nobody's promise.
+WORDS = (
+    ("SUBSCRIBE", "a"),
+    ("SUBSCRIBE", "a", "b", "a"),
+    ("PSUBSCRIBE", "[ab]"),
+    ("PSUBSCRIBE", "c*", "x"),
+    ("SSUBSCRIBE", "a"),
+    ("UNSUBSCRIBE",),
+    ("UNSUBSCRIBE", "a", "nothing"),
+    ("PUNSUBSCRIBE", "[ab]"),
+    ("SUNSUBSCRIBE",),
+    ("PUBLISH", "a", "1"),
+    ("PUBLISH", "b", "2"),
+    ("PUBLISH", "c", "3"),
+    ("SPUBLISH", "a", "4"),
+    ("PUBSUB", "NUMSUB", "a", "b", "c"),
+    ("PUBSUB", "NUMPAT"),
+    ("PUBSUB", "CHANNELS"),
+    ("PUBSUB", "SHARDNUMSUB", "a"),
+    ("RESET",),
+    ("HELLO", "3"),
+    ("SET", "k", "1"),
+    ("GET", "k"),
+    ("INCR", "k"),
+    ("SELECT", "1"),
+    ("WATCH", "k"),
+    ("MULTI",),
+    ("EXEC",),
+    ("DISCARD",),
+    ("CLIENT", "SETNAME", "me"),
+    ("CLIENT", "GETNAME"),
+    ("CLIENT", "REPLY", "SKIP"),
+    ("CONFIG", "SET", "slow-timeout", "7"),
+    ("CONFIG", "GET", "slow-timeout"),
+    ("ACL", "SETUSER", "u", "on", "nopass", "+@all", "~*", "&*"),
+    ("ACL", "USERS"),
+    ("ACL", "DELUSER", "u"),
+    ("AUTH", "u", ""),
+    ("ACL", "WHOAMI"),
+)
+
+
+def transcript(workers: int, steps: list[tuple[int, int]], places: list[int]) -> list[object]:
+    """What each client hears after each step, with sets where there is no order."""
+    crew = Crew(workers)
+    guests = [crew.guest(place) for place in places]
+    found: list[object] = []
+    for who, what in steps:
+        guest = guests[who % len(guests)]
+        if guest.ended:
+            continue
+        words = WORDS[what]
+        answer: object = guest.raw(*words)
+        if words == ("PUBSUB", "CHANNELS"):
+            answer = sorted(bytes(answer).split(b"\r\n"))  # type: ignore[call-overload]
+        for house in crew.houses:
+            house.pass_time()  # a wrong password is answered late
+        crew.settle()
+        found.append(_without_id(answer))
+        found += [(each.heard(), each.ended) for each in guests]
+    return found
+
+
+def _without_id(answer: object) -> object:
+    """HELLO tells the number of the session."""
+    if isinstance(answer, bytes) and b"$2\r\nid\r\n" in answer:
+        return answer.partition(b"$2\r\nid\r\n")[0]
+    return answer
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, len(WORDS) - 1)), max_size=40),
+    st.lists(st.integers(0, 3), min_size=4, max_size=4),
+)
+def test_drawn_transcripts_are_those_of_one_process(
+    steps: list[tuple[int, int]], places: list[int]
+) -> None:
+    one = transcript(1, steps, places)
+    assert transcript(2, steps, places) == one
+    assert transcript(4, steps, places) == one
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_long_transcripts_are_those_of_one_process(seed: int) -> None:
+    random = Random(seed)
+    steps = [(random.randrange(4), random.randrange(len(WORDS))) for _ in range(200)]
+    places = [random.randrange(4) for _ in range(4)]
+    assert transcript(3, steps, places) == transcript(1, steps, places)
+
+
+# What must hold while it is not quiet.
+
+
+def test_a_subscription_is_confirmed_when_every_worker_knows_it() -> None:
+    crew = Crew(3)
+    subscriber, publisher = crew.guest(1), crew.guest(2)
+    held = crew.links[2, 1]  # what worker 2 says to worker 1
+    subscriber.session.receive(b"SUBSCRIBE news\r\n")
+    confirmed_at = None
+    for step in range(20):
+        publisher.session.receive(b"PUBLISH news %d\r\n" % step)
+        crew.step()
+        if subscriber.received and confirmed_at is None:
+            confirmed_at = step
+        if held.session.is_synced and confirmed_at is not None:
+            break
+    crew.settle()
+    assert confirmed_at is not None
+    assert subscriber.received.startswith(b"*3\r\n$9\r\nsubscribe\r\n")
+    for number in range(confirmed_at + 1, step + 1):
+        assert bulk(b"%d" % number) in subscriber.received
+
+
+@given(st.data())
+def test_nothing_is_missed_after_a_confirmation_however_slow_links_are(data: st.DataObject) -> None:
+    """Links carry over what was sent when they like; a PUBLISH that begins after the confirmation
+    arrives, and the messages of each publisher come in their order."""
+    crew = Crew(3)
+    subscriber = crew.guest(0)
+    publishers = [crew.guest(1), crew.guest(2)]
+    subscriber.session.receive(b"SUBSCRIBE news\r\n")
+    sent: list[bytes] = []
+    due: list[bytes] = []
+    for number in range(data.draw(st.integers(1, 25))):
+        for house in crew.houses:
+            house.end_pass()
+        for link in crew.links.values():
+            if data.draw(st.booleans()):
+                link.carry()
+        which = data.draw(st.integers(0, 1))
+        body = b"%d-%d" % (which, number)
+        if b"subscribe" in subscriber.received:
+            due.append(body)
+        sent.append(body)
+        publishers[which].session.receive(b"PUBLISH news " + body + b"\r\n")
+    crew.settle()
+    heard = [body for body in sent if bulk(body) in subscriber.received]
+    assert set(due) <= set(heard)
+    for which in (b"0", b"1"):
+        mine = [body for body in heard if body.startswith(which)]
+        places = [subscriber.received.index(bulk(body)) for body in mine]
+        assert places == sorted(places)
+        assert all(subscriber.received.count(bulk(body)) == 1 for body in mine)
+
+
+def limits() -> Limits:
+    return Limits(mailbox_bytes_soft=500, mailbox_bytes_hard=1000)
+
+
+def fill(publisher: CrewGuest, channel: str = "news") -> int:
+    """Publish until one has to wait; return how many that were, with the one that waits."""
+    for number in range(1, 10):
+        if publisher.raw("PUBLISH", channel, "x" * 500) == b"":
+            assert publisher.paused
+            return number
+    raise AssertionError("nobody has to wait")
+
+
+def test_a_publisher_waits_for_a_session_of_another_worker() -> None:
+    """S002-58, S002-62: and goes on when that reads, or leaves, or unsubscribes."""
+    for end in ("reads", "leaves", "unsubscribes"):
+        crew = Crew(2, limits())
+        slow, publisher, stranger = crew.guest(1), crew.guest(0), crew.guest(0)
+        slow.ask("SUBSCRIBE", "news")
+        slow.is_stuck = True
+        fill(publisher)
+        assert slow.mailbox.bytes < 2000
+        assert stranger.ask("PUBLISH", "other", "x") == 0
+        if end == "reads":
+            while len(slow.mailbox):
+                slow.take()
+        elif end == "leaves":
+            slow.close("gone")
+        else:
+            slow.session.receive(b"UNSUBSCRIBE\r\n")
+        crew.settle()
+        assert publisher.received == (b":1\r\n" if end == "reads" else b":0\r\n"), end
+        assert not publisher.paused
+
+
+def test_a_pattern_that_blocks_blocks_every_channel_that_it_matches() -> None:
+    crew = Crew(2, limits())
+    slow, publisher = crew.guest(1), crew.guest(0)
+    slow.ask("PSUBSCRIBE", "n*")
+    slow.is_stuck = True
+    fill(publisher, "news")
+    other = crew.guest(0)
+    assert other.raw("PUBLISH", "never before", "x") == b""
+    assert crew.guest(0).ask("PUBLISH", "else", "x") == 0
+    assert slow.mailbox.bytes < 2000
+
+
+def test_a_link_that_is_held_makes_publishers_wait_as_a_session_does() -> None:
+    crew = Crew(2, limits())
+    subscriber, publisher, stranger = crew.guest(1), crew.guest(0), crew.guest(0)
+    subscriber.ask("SUBSCRIBE", "news")
+    link = crew.links[0, 1]
+    link.is_held = True
+    sent = fill(publisher)
+    assert link.mailbox.bytes < 2000
+    assert stranger.ask("PUBLISH", "other", "x") == 0
+    link.release()
+    crew.settle()
+    assert publisher.received == b":1\r\n"
+    assert subscriber.received.count(b"message") == sent
+
+
+def test_what_waits_for_a_worker_goes_on_without_it() -> None:
+    """A SUBSCRIBE, a publisher, a question."""
+    crew = Crew(3, limits())
+    slow, publisher, subscriber = crew.guest(1), crew.guest(0), crew.guest(0)
+    slow.ask("SUBSCRIBE", "news")
+    for link in (crew.links[0, 1], crew.links[2, 1]):
+        link.is_held = True
+    fill(publisher)
+    assert subscriber.raw("SUBSCRIBE", "a") == b""
+    crew.links[0, 1].cut()
+    crew.settle()
+    assert b":0\r\n" in publisher.received
+    assert b"subscribe" in subscriber.received
+
+
+def test_keys_are_missed_while_worker_0_is_gone() -> None:
+    crew = Crew(2)
+    client = crew.guest(1)
+    assert client.ask("SET", "k", "v") == "OK"
+    crew.links[1, 0].is_held = True
+    assert client.raw("GET", "k") == b""
+    crew.links[1, 0].cut()
+    crew.settle()
+    assert client.received.startswith(b"-LOADING")
+    assert client.heard()
+    assert client.ask("GET", "k").startswith("LOADING")
+    assert client.ask("PUBLISH", "news", "x") == 0
+
+
+def test_a_worker_that_says_something_else_is_cut_off() -> None:
+    crew = Crew(2)
+    link = crew.links[0, 1]
+    link.session.receive(frames.frame(b"WHAT"))
+    assert "not the words of a worker" in link.ended
+
+
+def test_a_worker_of_another_version_is_cut_off() -> None:
+    crew = Crew(1)
+    house = crew.houses[0]
+    stranger = CrewLinkless(house)
+    session = house.relay.join(stranger, 1, 1)
+    session.receive(frames.frame(frames.HELLO, b"99", b"1", b"1"))
+    assert "version 99" in stranger.ended
+
+
+class CrewLinkless:
+    """A link whose other end is a test."""
+
+    def __init__(self, house: object) -> None:
+        self.ended = ""
+        self.id = house.hub.broker.sessions.next_id()  # type: ignore[attr-defined]
+
+    def write(self, frame: bytes) -> None:
+        pass
+
+    def deliver(self, blob: bytes, messages: int) -> None:
+        pass
+
+    def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
+
+    def close(self, reason: str) -> None:
+        self.ended = reason
+
+
+# Commands that concern all.
+
+
+def listed(guest: CrewGuest) -> list[str]:
+    text = guest.ask("CLIENT", "LIST")
+    return [line.partition(" ")[0] for line in text.splitlines()]
+
+
+def test_sessions_have_numbers_of_their_own_on_all_workers() -> None:
+    crew = Crew(3)
+    guests = [crew.guest(worker) for worker in (2, 0, 1, 2)]
+    ids = [guest.ask("CLIENT", "ID") for guest in guests]
+    assert len({*ids}) == 4
+    assert [id % 3 for id in ids] == [2, 0, 1, 2]
+    for guest in guests:
+        assert sorted(listed(guest)) == sorted(f"id={id}" for id in ids)
+
+
+def test_a_client_is_ended_by_whoever_asks() -> None:
+    crew = Crew(3)
+    asking, other, third = crew.guest(0), crew.guest(1), crew.guest(2)
+    assert asking.ask("CLIENT", "KILL", "ID", other.id) == 1
+    assert other.ended
+    assert asking.ask("CLIENT", "KILL", third.session.peer) == "OK"
+    assert third.ended
+    assert asking.ask("CLIENT", "KILL", "1.2.3.4:5") == "ERR No such client"
+    assert asking.ask("CLIENT", "KILL", "ID", 999_999) == 0
+
+
+def test_a_monitor_overhears_every_worker() -> None:
+    crew = Crew(2)
+    monitor, other, home = crew.guest(1), crew.guest(1), crew.guest(0)
+    assert monitor.ask("MONITOR") == "OK"
+    home.raw("PUBLISH", "news", "1")
+    home.raw("SET", "k", "1")
+    other.raw("SET", "k", "2")
+    heard = monitor.heard()
+    for words in (b'"PUBLISH" "news" "1"', b'"SET" "k" "1"', b'"SET" "k" "2"'):
+        assert heard.count(words) == 1, words
+    monitor.close("gone")
+    for house in crew.houses:
+        house.relay.settle()
+    crew.settle()
+    assert not crew.houses[0].hub.monitors
+
+
+def test_info_adds_up() -> None:
+    crew = Crew(2)
+    for worker in (0, 0, 1):
+        guest = crew.guest(worker)
+    assert "connected_clients:3\r\n" in guest.ask("INFO", "clients")
+
+
+def test_users_are_the_same_everywhere_when_the_change_is_answered() -> None:
+    crew = Crew(3)
+    admin, other = crew.guest(1), crew.guest(2)
+    assert admin.ask("ACL", "SETUSER", "ann", "on", ">pw", "+@all", "~*", "&*") == "OK"
+    assert other.ask("AUTH", "ann", "pw") == "OK"
+    assert admin.ask("ACL", "DELUSER", "ann") == 1
+    assert other.ended
+    assert "WRONGPASS" in crew.guest(0).ask("AUTH", "ann", "pw")
+
+
+def test_a_worker_that_is_new_is_told_users_and_settings() -> None:
+    crew = Crew(2)
+    admin = crew.guest(0)
+    admin.ask("ACL", "SETUSER", "ann", "on", ">pw", "+@all", "~*", "&*")
+    admin.ask("CONFIG", "SET", "slow-timeout", "7")
+    crew.links[0, 1].cut()
+    new = Crew(2)
+    new.houses[0] = crew.houses[0]
+    # Its life begins with what worker 0 says when they are linked.
+    from tests.support.resp_crew import CrewLink
+
+    house = new.houses[1]
+    ends = CrewLink(crew.houses[0], 1), CrewLink(house, 0)
+    ends[0].other, ends[1].other = ends[1], ends[0]
+    new.links = {(0, 1): ends[0], (1, 0): ends[1]}
+    new.settle()
+    client = new.guest(1)
+    assert client.ask("AUTH", "ann", "pw") == "OK"
+    assert house.hub.settings.slow_timeout == 7.0
+
+
+@pytest.mark.parametrize("command", [("CLIENT", "LIST"), ("CLIENT", "KILL", "ID", "1"), ("INFO",)])
+def test_what_asks_everybody_is_not_for_transactions(command: tuple[str, ...]) -> None:
+    crew = Crew(2)
+    client = crew.guest(1)
+    client.ask("MULTI")
+    assert "not for transactions" in client.ask(*command)
+    assert client.ask("EXEC").startswith("EXECABORT")
