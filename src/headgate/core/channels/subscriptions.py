@@ -1,0 +1,229 @@
+"""Subscriptions to channels and patterns: who has which, by name and by session.
+
+Both directions are kept and always agree: the registries have the roster of each name, and every
+session that has a name has its `SessionChannels`. A request is granted as a whole or, beyond a
+limit, not at all. Before a roster is replaced `Channels` hears of it: what was published so far
+belongs to the roster as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain, islice
+
+from headgate.core.channels.audience import Form, Kind, Named, PeerPort
+from headgate.core.channels.pattern_index import PatternIndex
+from headgate.core.channels.session_channels import NO_CHANNELS, SessionChannels
+from headgate.core.delivery.registry import Registry
+from headgate.core.model.ids import SessionId
+from headgate.core.model.limits import Limits
+from headgate.errors import LimitReached
+
+LEAVING = 500
+"""Names that a session is taken off in a row when it is gone."""
+
+
+class ChannelSubscriptions:
+    """The part of `Channels` that knows who is subscribed to what.
+
+    It is a base and not a part that `Channels` holds: wires ask both under one name, and whether a
+    session subscribes is asked on the way of every publish.
+    """
+
+    def __init__(self, limits: Limits, *, shards: int, before_change: Callable[[], None]) -> None:
+        self._limits = limits
+        # S002-5, S002-6, S002-71, RESP-42: each family has its own names.
+        self._registries: dict[Kind, Registry[bytes, Form]] = {
+            kind: Registry(shards=shards, before_change=before_change) for kind in Kind
+        }
+        self._patterns = PatternIndex()
+        self._by_session: dict[SessionId, SessionChannels] = {}
+        self._leaving: dict[SessionId, None] = {}
+        self._peers: PeerPort | None = None
+        """The other workers of the router, if there are any."""
+
+    def subscribe(
+        self, session: SessionId, kind: Kind, names: Sequence[bytes], form: Form
+    ) -> list[int]:
+        """Add a session to names, all of them or, beyond a limit, none; return how many it has
+        after each."""
+        mine = self._by_session.get(session) or SessionChannels()
+        held = mine.of(kind)
+        # S002-18, RESP-26: a name that comes twice is one subscription.
+        new = [name for name in dict.fromkeys(names) if name not in held]
+        self.check_names(session, kind, new)
+        self._check_room(mine, kind, new)
+        self._registries[kind].change(session, add=[(name, form) for name in new])
+        if new:
+            # S002-10: there is nothing of a session before it subscribes.
+            self._by_session[session] = mine
+            if self._peers is not None:
+                self._peers.changed(session, kind, new)
+        counts = []
+        for name in names:
+            held[name] = None
+            counts.append(mine.count(kind))
+        if kind is Kind.PATTERN:
+            for name in new:
+                self._patterns.add(name)
+                mine.weight += self._patterns.weigh(name)
+        return counts
+
+    def unsubscribe(
+        self, session: SessionId, kind: Kind, names: Sequence[bytes] | None
+    ) -> list[tuple[bytes | None, int]]:
+        """Remove a session from names, or from all; return each with how many it then has. One
+        that has nothing to leave is told so with no name."""
+        mine = self._by_session.get(session) or SessionChannels()
+        held = mine.of(kind)
+        wanted = list(held) if names is None else names
+        registry = self._registries[kind]
+        gone = [name for name in wanted if name in held]
+        registry.change(session, remove=gone)
+        if self._peers is not None:
+            self._peers.changed(session, kind, gone)
+        result: list[tuple[bytes | None, int]] = []
+        for name in wanted:
+            if name in held:
+                del held[name]
+                if kind is Kind.PATTERN:
+                    mine.weight -= self._patterns.weigh(name)
+                    if not registry.count(name):
+                        self._patterns.remove(name)
+            result.append((name, mine.count(kind)))
+        # S002-24: with the last name gone it is no subscriber.
+        if not mine:
+            self._by_session.pop(session, None)
+        # RESP-28, RESP-29, RESP-30: each name with what remains, and no name if there was none.
+        return result if names is not None or result else [(None, mine.count(kind))]
+
+    def disconnect(self, session: SessionId) -> None:
+        """The session is gone. One that had very many names is taken off some of them now, and off
+        the others by `clear_away`, bit by bit; until then it is counted among their receivers."""
+        # S002-26, RESP-37: whatever ended it, it is taken off everything.
+        self._leaving[session] = None
+        self._leave(session, LEAVING)
+
+    def clear_away(self) -> None:
+        """Go on with one of those who are leaving."""
+        for session in self._leaving:
+            self._leave(session, LEAVING)
+            break
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether somebody is."""
+        return bool(self._leaving)
+
+    def _leave(self, session: SessionId, most: int) -> None:
+        """Take a session off so many names."""
+        for kind in Kind:
+            names = list(islice(self.of(session).of(kind), most))
+            if names:
+                self.unsubscribe(session, kind, names)
+                most -= len(names)
+        if not self.has(session):
+            del self._leaving[session]
+
+    def change_form(self, session: SessionId, form: Form) -> None:
+        """The session wants its messages in another form from here on."""
+        mine = self.of(session)
+        for kind, registry in self._registries.items():
+            registry.change(session, add=[(name, form) for name in mine.of(kind)])
+
+    def evict(self, kind: Kind, names: Iterable[bytes]) -> list[tuple[SessionId, bytes, int]]:
+        """Take everybody off these names; return who lost which, and how many it has left."""
+        result = []
+        # S002-74: gone from here before anybody is told.
+        for name, roster in self._registries[kind].clear(list(names)).items():
+            for session in roster:
+                mine = self._by_session[session]
+                del mine.of(kind)[name]
+                result.append((session, name, mine.count(kind)))
+                # S002-75: who lost its last channel is no subscriber any more.
+                if not mine:
+                    del self._by_session[session]
+        return result
+
+    def check_names(self, session: SessionId, kind: Kind, names: Collection[bytes]) -> None:
+        """Refuse names that are too long, or more than a session may have: all of them, before it
+        is added to the first. Who subscribes in parts asks beforehand."""
+        limits = self._limits
+        if max(map(len, names), default=0) > limits.name_bytes:
+            raise LimitReached("name_bytes", limits.name_bytes)
+        name, most = "channels_per_session", limits.channels_per_session
+        if kind is Kind.PATTERN:
+            name, most = "patterns_per_session", limits.patterns_per_session
+        held = self.of(session).of(kind)
+        if len(held) + len(names) > most and len(held.keys() | names) > most:
+            raise LimitReached(name, most)
+
+    def _check_room(self, mine: SessionChannels, kind: Kind, new: list[bytes]) -> None:
+        """Refuse names for which there is no room in all."""
+        limits, registry = self._limits, self._registries[kind]
+        name, most = "channels", limits.channels
+        if kind is Kind.PATTERN:
+            name, most = "patterns", limits.patterns
+        if len(registry) + sum(not registry.count(name) for name in new) > most:
+            raise LimitReached(name, most)
+        if kind is Kind.PATTERN:
+            self._check_weight(mine, new)
+
+    def _check_weight(self, mine: SessionChannels, new: list[bytes]) -> None:
+        limits, patterns = self._limits, self._patterns
+        weights = {name: patterns.weigh(name) for name in new}
+        if mine.weight + sum(weights.values()) > limits.slow_patterns_per_session:
+            raise LimitReached("slow_patterns_per_session", limits.slow_patterns_per_session)
+        added = sum(weight for name, weight in weights.items() if name not in patterns)
+        if added and patterns.weight + added > limits.slow_patterns:
+            raise LimitReached("slow_patterns", limits.slow_patterns)
+
+    # What others ask.
+
+    def of(self, session: SessionId) -> SessionChannels:
+        """What a session is subscribed to."""
+        return self._by_session.get(session, NO_CHANNELS)
+
+    def has(self, session: SessionId) -> bool:
+        """Whether a session is subscribed to anything."""
+        return session in self._by_session
+
+    def subscribers(self, kind: Kind, name: bytes) -> int:
+        """Sessions that are subscribed to a name, on whatever worker."""
+        count = self._registries[kind].count(name)
+        return count if self._peers is None else count + self._peers.count(kind, name)
+
+    def subscribers_here(self, kind: Kind, name: bytes) -> int:
+        """The same of this worker alone."""
+        return self._registries[kind].count(name)
+
+    def names(self, kind: Kind) -> Iterable[bytes]:
+        """The names that somebody is subscribed to, on whatever worker."""
+        here = iter(self._registries[kind])
+        if self._peers is None:
+            return here
+        return iter(dict.fromkeys(chain(here, self._peers.names(kind))))
+
+    def patterns_of(self, channel: bytes) -> tuple[bytes, ...]:
+        """The patterns that match a channel."""
+        return self._patterns.matching(channel, remember=False)
+
+    def count(self, kind: Kind) -> int:
+        """Names that somebody is subscribed to, on whatever worker."""
+        registry = self._registries[kind]
+        if self._peers is None:
+            return len(registry)
+        return len(registry) + sum(not registry.count(name) for name in self._peers.names(kind))
+
+    def _rosters(self, kind: Kind, channel: bytes, *, is_new: bool = False) -> tuple[Named, ...]:
+        """The rosters that hear a channel: its own first, then those of patterns."""
+        # S002-34: one lookup, however many channels there are.
+        roster = self._registries[kind].roster(channel)
+        found: tuple[Named, ...] = ((kind, channel, roster),) if roster else ()
+        if kind is Kind.EXACT and (
+            matching := self._patterns.matching(channel, remember=not is_new)
+        ):
+            patterns = self._registries[Kind.PATTERN].roster
+            # S002-36, RESP-40, RESP-41: its own roster first, then one copy for each pattern.
+            found += tuple([(Kind.PATTERN, pattern, patterns(pattern)) for pattern in matching])
+        return found
