@@ -21,6 +21,12 @@ from random import Random
 from typing import NamedTuple, TypeAlias
 
 import headgate.wire.bmq.codec.control as c
+from headgate.wire.bmq.codec.control_encoding import (
+    decode_control,
+    decode_negotiation,
+    encode_control,
+    encode_negotiation,
+)
 from headgate.wire.bmq.codec.frames import (
     HEARTBEAT_RESPONSE,
     Encoding,
@@ -331,9 +337,9 @@ class BmqLink(Link):
         self._requests = count(1)
         self._numbers: Mapping[int, int] = {}
         hello = c.ClientIdentity(process_name="bench", features="PROTOCOL_ENCODING:BER,JSON")
-        self.socket.sendall(event(EventType.CONTROL, c.encode_negotiation(hello, Encoding.BER)))
+        self.socket.sendall(event(EventType.CONTROL, encode_negotiation(hello, Encoding.BER)))
         answer = self._next()
-        welcome = c.decode_negotiation(answer.body, answer.encoding)
+        welcome = decode_negotiation(answer.body, answer.encoding)
         assert isinstance(welcome, c.BrokerResponse), welcome
         assert welcome.result.category == c.Category.SUCCESS, welcome
         handle = c.HandleParameters(
@@ -360,13 +366,13 @@ class BmqLink(Link):
     def _ask(self, content: c.Content) -> None:
         request = self._tell(content)
         answer = self._next()
-        reply = c.decode_control(answer.body, answer.encoding)
+        reply = decode_control(answer.body, answer.encoding)
         assert reply.request_id == request, reply
         assert not isinstance(reply.content, c.Status), reply.content
 
     def _tell(self, content: c.Content) -> int:
         request = next(self._requests)
-        body = c.encode_control(c.ControlMessage(request, content), Encoding.BER)
+        body = encode_control(c.ControlMessage(request, content), Encoding.BER)
         self.socket.sendall(event(EventType.CONTROL, body))
         return request
 
@@ -396,7 +402,7 @@ class BmqLink(Link):
                 acked += len(acks)
                 assert all(ack.status == AckStatus.SUCCESS for ack in acks), "a refusal"
             elif found.type == EventType.CONTROL:
-                reply = c.decode_control(found.body, found.encoding).content
+                reply = decode_control(found.body, found.encoding).content
                 assert isinstance(reply, c.ConfigureStreamResponse), reply
             else:
                 assert found.type == EventType.HEARTBEAT_REQ, found
