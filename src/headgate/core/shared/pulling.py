@@ -14,7 +14,7 @@ from headgate.core.facts import Confirmed, Interested
 from headgate.core.model.ids import SessionId
 from headgate.core.model.interest import Interest
 from headgate.core.model.stream_id import StreamId, id_of
-from headgate.core.reader_commands import Claim, MakeReader, Pull, Want, Withdraw
+from headgate.core.reader_commands import MakeReader, Pull, TakeOver, Want, Withdraw
 from headgate.core.reader_effects import Counted, Pulled
 from headgate.core.shared.app import App
 from headgate.core.shared.catalog import Catalog
@@ -88,7 +88,7 @@ class Pulling:
         else:
             turn.undo.put(self.readers.pulls, session, pull)
 
-    def predicate(self, command: Pull | Claim, turn: Turn) -> tuple[Predicate | None] | None:
+    def predicate(self, command: Pull | TakeOver, turn: Turn) -> tuple[Predicate | None] | None:
         """What the reader's expression compiles to, if it has one; nothing at all if the turn has
         no room for it. Raise if it is wrong."""
         text = command.interest.expression
@@ -222,7 +222,7 @@ class Pulling:
         if command.count is not None:
             count = min(count, command.count)
         if want.after is not None:
-            self._tell_held(reader, want.after, count, pull, turn)
+            self._repeat_held(reader, want.after, count, pull, turn)
             return
         yield from self._grouping(reader, command.interest, predicate, turn)
         if reader not in pull.readers:
@@ -274,7 +274,7 @@ class Pulling:
             )
         )
 
-    def _tell_held(
+    def _repeat_held(
         self, reader: Reader, after: StreamId, count: int, pull: OpenPull, turn: Turn
     ) -> None:
         """Tell what a reader holds, once more, from the oldest. It counts as a delivery."""
@@ -290,7 +290,7 @@ class Pulling:
             room -= entry.size
             undo.put(reader.gate.outstanding, seq, (entry.size, turn.now))
             app.redelivery.count(seq, undo)
-            self._delivery.tell(queue, app, entry, pull.session, pull.ref, turn)
+            self._delivery.show(queue, app, entry, pull.session, pull.ref, turn)
 
     def _end(self, pull: OpenPull, turn: Turn) -> None:
         """Shut the gates again, and confirm what was given if that was asked for."""
