@@ -85,6 +85,11 @@ class SharedQueues:
         self._reader_upkeep.tick(turn)
         self.sinks.tick(turn)
 
+    @property
+    def has_readers(self) -> bool:
+        """Whether anybody fetches by a name."""
+        return bool(self.pulling.readers.by_number)
+
     def prune(self, command: Prune, turn: Turn) -> None:
         """What is left to be removed is removed in every turn."""
 
