@@ -185,10 +185,20 @@ class Pulling:
     def leave_queue(self, queue: SharedQueue, turn: Turn) -> None:
         """An empty queue is removed: nobody reads it any more."""
         for app in queue.apps.values():
-            for reader in list(self.readers.of_app(queue.id, app.id).values()):
-                for _ in self.ungroup(reader, turn):
-                    pass
-                self.forget(reader, turn)
+            self.leave_app(queue, app, turn)
+
+    def leave_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:
+        """The readers of an app are gone with it. Those who wait are answered that there is none;
+        what they held is nobody's by now."""
+        for reader in list(self.readers.of_app(queue.id, app.id).values()):
+            for _ in self.ungroup(reader, turn):
+                pass
+            pull = reader.pull
+            if pull is not None:
+                turn.undo.pop(self.readers.pulls, pull.session)
+                self._end(pull, turn)
+                turn.fail(pull.session, pull.ref, queue.id, NoSuchApp(app.id))
+            self.forget(reader, turn)
 
     # Inside.
 

@@ -73,7 +73,9 @@ class SharedQueues:
         self.surveying = Surveying(readers, catalog, self.accepting)
         self._reader_upkeep = ReaderUpkeep(self.pulling, self.claiming)
         self.purging = Purging(context, catalog, releasing, self.opening, self.pulling)
-        self.reconfiguring = Reconfiguring(context, self._delivery, catalog, releasing)
+        self.reconfiguring = Reconfiguring(
+            context, self._delivery, catalog, releasing, self.pulling
+        )
         self.upkeep = Upkeep(context, self._delivery, catalog)
         self.sinks = Sinks(context, catalog, expiry, self.accepting)
 

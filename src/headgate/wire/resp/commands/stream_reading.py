@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 table = CommandTable()
 
+GONE = "NOGROUP the consumer group this client was blocked on no longer exists"
 IN_READ = " in XREADGROUP with GROUP option"
 NEW = b">"
 ONLY_NEW = (
@@ -199,7 +200,9 @@ def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
         return Pairs(pairs) if pairs else NoArray()
 
     def refused(error: HeadgateError) -> CommandError | None:
-        return no_group(first, group, IN_READ) if isinstance(error, NoSuchApp) else refusal(error)
+        if isinstance(error, NoSuchApp):
+            return CommandError(GONE) if seconds is not None else no_group(first, group, IN_READ)
+        return refusal(error)
 
     seconds = None
     if is_blocking and reading.block is not None and all(w.after is None for w in wants):
