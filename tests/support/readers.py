@@ -10,12 +10,12 @@ from headgate.core.model.stream_id import FIRST, StreamId, stream_id
 from headgate.core.reader_commands import (
     Acknowledge,
     Add,
-    Claim,
     DropReader,
     ListPending,
     MakeReader,
     Pull,
     Survey,
+    TakeOver,
     Want,
     Withdraw,
 )
@@ -96,7 +96,7 @@ class Patron:
         assert not [e for e in effects if isinstance(e, Pulled)], "it was answered at once"
         return command
 
-    def answer(self, command: Pull | Claim, effects: list[Effect]) -> list[int]:
+    def answer(self, command: Pull | TakeOver, effects: list[Effect]) -> list[int]:
         """The messages that answer a request, which must be over."""
         over = [e for e in effects if getattr(e, "ref", None) == command.ref]
         assert isinstance(over[-1], Pulled | ClaimDone), f"{command} came to {over}"
@@ -106,7 +106,7 @@ class Patron:
             self.ids[number_of(each.message)] = stream_id(each.message.arrived, each.seq)
         return [number_of(each.message) for each in told]
 
-    def error(self, command: Pull | Claim) -> HeadgateError:
+    def error(self, command: Pull | TakeOver) -> HeadgateError:
         [failed] = [e for e in self.shop.do(command) if isinstance(e, Failed)]
         return failed.error
 
@@ -123,8 +123,8 @@ class Patron:
         """Acknowledge messages that it was told."""
         return self.acknowledge(*(self.ids[number] for number in numbers))
 
-    def claiming(self, *ids: StreamId, idle: float = 0.0, **options: object) -> Claim:
-        return Claim(
+    def claiming(self, *ids: StreamId, idle: float = 0.0, **options: object) -> TakeOver:
+        return TakeOver(
             self.session,
             self.shop.ref(),
             Q,
@@ -143,8 +143,8 @@ class Patron:
     def sweep(
         self, start: StreamId = FIRST, *, idle: float = 0.0, count: int = 100
     ) -> tuple[list[int], ClaimDone]:
-        """Claim whatever is found."""
-        command = Claim(
+        """TakeOver whatever is found."""
+        command = TakeOver(
             self.session,
             self.shop.ref(),
             Q,

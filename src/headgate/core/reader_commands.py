@@ -81,7 +81,7 @@ class Acknowledge:
 
 
 @value
-class Claim:
+class TakeOver:
     """Have messages that other readers hold handed over to one: these, or what is found."""
 
     session: SessionId
@@ -178,7 +178,7 @@ class ListPending:
 
 
 OfQueue: TypeAlias = (
-    Add | Acknowledge | Claim | MakeReader | DropReader | MakeQueue | Survey | ListPending
+    Add | Acknowledge | TakeOver | MakeReader | DropReader | MakeQueue | Survey | ListPending
 )
 """Those that name one queue, which has to be in memory."""
 

@@ -63,13 +63,13 @@ from headgate.core.model.message import Message
 from headgate.core.reader_commands import (
     Acknowledge,
     Add,
-    Claim,
     DropReader,
     ListPending,
     MakeQueue,
     MakeReader,
     Pull,
     Survey,
+    TakeOver,
     Withdraw,
 )
 from headgate.core.shared.queues import SharedQueues
@@ -155,7 +155,7 @@ class Shard:
             Withdraw: shared.pulling.withdraw,
             MakeReader: shared.pulling.make_reader,
             Acknowledge: shared.claiming.acknowledge,
-            Claim: shared.claiming.claim,
+            TakeOver: shared.claiming.claim,
             DropReader: shared.claiming.drop,
         }
         self._load_plan = LoadPlan(self.exclusive, self.shared)

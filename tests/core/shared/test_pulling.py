@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.core.commands import Drained, Interest, Purge, Tick
+from headgate.core.commands import Drained, Interest, Purge, Reconfigure, Tick
 from headgate.core.effects import Deliver, Failed
 from headgate.core.facts import Confirmed, Delivered, Interested, Poisoned, ReaderGone, Returned
 from headgate.core.model.ids import MessageId
@@ -483,8 +483,25 @@ def test_a_queue_that_is_removed_has_no_readers() -> None:
     reader = Patron(shop)
     waiting = reader.wait()
     effects = shop.do(Purge(shop.rig.session(), 99, Q, "orders", removes=True, forced=True))
-    assert reader.answer(waiting, effects) == []
+    [failed] = [e for e in effects if isinstance(e, Failed)]
+    assert (failed.ref, type(failed.error)) == (waiting.ref, NoSuchApp)
     assert shop.rig.shard.shared.pulling.readers.by_number == {}
+
+
+def test_an_app_that_the_domain_lost_has_no_readers() -> None:
+    """Check 52: who waited is answered, and what was held is nobody's."""
+    shop = Shop(FANOUT)
+    holding, waiting = Patron(shop, b"h", app="foo"), Patron(shop, b"w", app="foo")
+    shop.post_many(1)
+    holding.fetch()
+    command = waiting.wait()
+    shop.domain = replace(FANOUT, apps=("bar", "baz"))
+    effects = shop.do(Reconfigure(shop.domain))
+    [failed] = [e for e in effects if isinstance(e, Failed)]
+    assert (failed.ref, type(failed.error)) == (command.ref, NoSuchApp)
+    assert shop.rig.shard.shared.pulling.readers.by_number == {}
+    assert isinstance(waiting.error(waiting.pulling()), NoSuchApp)
+    assert Patron(shop, app="bar").fetch() == [1]
 
 
 @pytest.mark.parametrize("count", [1, 3])

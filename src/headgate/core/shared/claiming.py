@@ -9,7 +9,7 @@ from headgate.core.facts import Claimed, Confirmed, ReaderGone
 from headgate.core.model.ids import Seq
 from headgate.core.model.message import MessageEntry
 from headgate.core.model.stream_id import FIRST, StreamId, id_of
-from headgate.core.reader_commands import Acknowledge, Claim, DropReader
+from headgate.core.reader_commands import Acknowledge, DropReader, TakeOver
 from headgate.core.reader_effects import ClaimDone, Counted
 from headgate.core.shared.app import App
 from headgate.core.shared.catalog import Catalog
@@ -29,7 +29,7 @@ LOOKS_PER_CLAIM = 10
 
 
 class Claiming:
-    """Carries out `Acknowledge`, `Claim` and `DropReader`.
+    """Carries out `Acknowledge`, `TakeOver` and `DropReader`.
 
     A message that readers hold is in the hands of one of them; whoever knows its id may confirm it.
     What a session of another wire holds is not taken from it: it is alive, and will confirm.
@@ -84,7 +84,7 @@ class Claiming:
             app.take_out(entry.seq, turn.undo)
         self._releasing.dereference(queue, entry, app, turn)
 
-    def claim(self, command: Claim, turn: Turn) -> Iterator[None]:
+    def claim(self, command: TakeOver, turn: Turn) -> Iterator[None]:
         if self._session_states.take(command.session, turn.undo) is None:
             return
         try:
@@ -177,7 +177,7 @@ class Claiming:
         turn.facts.append(Claimed(turn.now, queue.id, app.id, entry.id, reader.number))
         self._delivery.note(queue, app)
         if not command.only_ids:
-            self._delivery.tell(queue, app, entry, command.session, command.ref, turn)
+            self._delivery.show(queue, app, entry, command.session, command.ref, turn)
 
     def drop(self, command: DropReader, turn: Turn) -> Iterator[None]:
         try:
@@ -208,7 +208,7 @@ class Claiming:
             self._returning.give_back(back, turn)
 
     def _find(
-        self, command: Acknowledge | Claim | DropReader, turn: Turn
+        self, command: Acknowledge | TakeOver | DropReader, turn: Turn
     ) -> tuple[SharedQueue, App] | None:
         """The app, if it is there; raise if it may not be read."""
         domain = self._catalog.of_reader(command, command.client, "read")
@@ -224,7 +224,7 @@ class _Claim:
     __slots__ = ("app", "command", "ids", "next", "poisoned", "predicate", "queue", "reader")
 
     def __init__(
-        self, command: Claim, queue: SharedQueue, app: App, predicate: Predicate | None
+        self, command: TakeOver, queue: SharedQueue, app: App, predicate: Predicate | None
     ) -> None:
         self.command = command
         self.queue = queue

@@ -302,7 +302,7 @@ class SharedDelivery:
             turn.bodiless.append((len(turn.effects), entry.seq))
         return Message(entry.id, body or b"", entry.arrived, entry.properties)
 
-    def tell(
+    def show(
         self,
         queue: SharedQueue,
         app: App,
@@ -347,7 +347,7 @@ class SharedDelivery:
     ) -> None:
         """A reader is given a message, in the answer to whoever fetched."""
         pull = self._readers.give(reader, entry, turn.undo)
-        self.tell(queue, app, entry, pull.session, pull.ref, turn)
+        self.show(queue, app, entry, pull.session, pull.ref, turn)
         if not reader.left:
             app.hold(reader.number, True, turn.undo)
         attempts = app.redelivery.attempts.get(entry.seq, 0)

@@ -14,7 +14,7 @@ from headgate.core.facts import Confirmed, Interested
 from headgate.core.model.ids import SessionId
 from headgate.core.model.interest import Interest
 from headgate.core.model.stream_id import StreamId, id_of
-from headgate.core.reader_commands import Claim, MakeReader, Pull, Want, Withdraw
+from headgate.core.reader_commands import MakeReader, Pull, TakeOver, Want, Withdraw
 from headgate.core.reader_effects import Counted, Pulled
 from headgate.core.shared.app import App
 from headgate.core.shared.catalog import Catalog
@@ -88,7 +88,7 @@ class Pulling:
         else:
             turn.undo.put(self.readers.pulls, session, pull)
 
-    def predicate(self, command: Pull | Claim, turn: Turn) -> tuple[Predicate | None] | None:
+    def predicate(self, command: Pull | TakeOver, turn: Turn) -> tuple[Predicate | None] | None:
         """What the reader's expression compiles to, if it has one; nothing at all if the turn has
         no room for it. Raise if it is wrong."""
         text = command.interest.expression
@@ -185,10 +185,20 @@ class Pulling:
     def leave_queue(self, queue: SharedQueue, turn: Turn) -> None:
         """An empty queue is removed: nobody reads it any more."""
         for app in queue.apps.values():
-            for reader in list(self.readers.of_app(queue.id, app.id).values()):
-                for _ in self.ungroup(reader, turn):
-                    pass
-                self.forget(reader, turn)
+            self.leave_app(queue, app, turn)
+
+    def leave_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:
+        """The readers of an app are gone with it. Those who wait are answered that there is none;
+        what they held is nobody's by now."""
+        for reader in list(self.readers.of_app(queue.id, app.id).values()):
+            for _ in self.ungroup(reader, turn):
+                pass
+            pull = reader.pull
+            if pull is not None:
+                turn.undo.pop(self.readers.pulls, pull.session)
+                self._end(pull, turn)
+                turn.fail(pull.session, pull.ref, queue.id, NoSuchApp(app.id))
+            self.forget(reader, turn)
 
     # Inside.
 
@@ -222,7 +232,7 @@ class Pulling:
         if command.count is not None:
             count = min(count, command.count)
         if want.after is not None:
-            self._tell_held(reader, want.after, count, pull, turn)
+            self._repeat_held(reader, want.after, count, pull, turn)
             return
         yield from self._grouping(reader, command.interest, predicate, turn)
         if reader not in pull.readers:
@@ -274,7 +284,7 @@ class Pulling:
             )
         )
 
-    def _tell_held(
+    def _repeat_held(
         self, reader: Reader, after: StreamId, count: int, pull: OpenPull, turn: Turn
     ) -> None:
         """Tell what a reader holds, once more, from the oldest. It counts as a delivery."""
@@ -290,7 +300,7 @@ class Pulling:
             room -= entry.size
             undo.put(reader.gate.outstanding, seq, (entry.size, turn.now))
             app.redelivery.count(seq, undo)
-            self._delivery.tell(queue, app, entry, pull.session, pull.ref, turn)
+            self._delivery.show(queue, app, entry, pull.session, pull.ref, turn)
 
     def _end(self, pull: OpenPull, turn: Turn) -> None:
         """Shut the gates again, and confirm what was given if that was asked for."""

@@ -73,7 +73,9 @@ class SharedQueues:
         self.surveying = Surveying(readers, catalog, self.accepting)
         self._reader_upkeep = ReaderUpkeep(self.pulling, self.claiming)
         self.purging = Purging(context, catalog, releasing, self.opening, self.pulling)
-        self.reconfiguring = Reconfiguring(context, self._delivery, catalog, releasing)
+        self.reconfiguring = Reconfiguring(
+            context, self._delivery, catalog, releasing, self.pulling
+        )
         self.upkeep = Upkeep(context, self._delivery, catalog)
         self.sinks = Sinks(context, catalog, expiry, self.accepting)
 
@@ -84,6 +86,11 @@ class SharedQueues:
         self.returning.tick(turn)
         self._reader_upkeep.tick(turn)
         self.sinks.tick(turn)
+
+    @property
+    def has_readers(self) -> bool:
+        """Whether anybody fetches by a name."""
+        return bool(self.pulling.readers.by_number)
 
     def prune(self, command: Prune, turn: Turn) -> None:
         """What is left to be removed is removed in every turn."""

@@ -11,6 +11,7 @@ from headgate.core.shared.catalog import Catalog
 from headgate.core.shared.context import SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.mode_check import BY_HAND
+from headgate.core.shared.pulling import Pulling
 from headgate.core.shared.queue import DomainState
 from headgate.core.shared.quota import judge
 from headgate.core.shared.releasing import Releasing
@@ -26,11 +27,13 @@ class Reconfiguring:
         delivery: SharedDelivery,
         catalog: Catalog,
         releasing: Releasing,
+        pulling: Pulling,
     ) -> None:
         self._context = context
         self._delivery = delivery
         self._catalog = catalog
         self._releasing = releasing
+        self._pulling = pulling
 
     def reconfigure(self, command: Reconfigure, turn: Turn) -> None:
         """New settings hold at once, for what is stored too; filters only for new messages."""
@@ -56,6 +59,7 @@ class Reconfiguring:
                     turn.undo.put(queue.apps, name, App(name, turn.now))
             for app in [a for a in queue.apps.values() if a.id not in domain.apps]:
                 self._releasing.drop_app(queue, app, turn)
+                self._pulling.leave_app(queue, app, turn)
             for app in queue.apps.values():
                 if app.redelivery.spared is not None:
                     self._delivery.touch(queue, app)

@@ -13,6 +13,7 @@ from headgate.testing.checkers.base import Checker
 from headgate.testing.checkers.channels import Budgets, Hearing
 from headgate.testing.checkers.exclusive import Exclusive, Tallies
 from headgate.testing.checkers.facts import Facts
+from headgate.testing.checkers.holding import Holding
 from headgate.testing.checkers.ledger import Changes, Ledger
 from headgate.testing.checkers.memory import PASSED_OVER, Memory
 from headgate.testing.checkers.messages import Confirms, Losses, Order
@@ -39,5 +40,6 @@ def all_checkers(world: World) -> list[Checker]:
         Facts,
         Budgets,
         Hearing,
+        Holding,
     )
     return [kind(world) for kind in kinds]

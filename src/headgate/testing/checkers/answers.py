@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headgate.core.commands import Command, GiveBack, Request
+from headgate.core.effects import Deliver
+from headgate.core.reader_commands import Pull
 from headgate.testing.checkers.base import Checker
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ class Answers(Checker):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._asked: dict[object, Link] = {}
+        self._waiting: set[object] = set()
+        """Pulls that wait for messages: they are answered in a later turn."""
 
     def asked(self, link: Link, commands: Sequence[Command]) -> None:
         for command in commands:
@@ -31,7 +35,12 @@ class Answers(Checker):
                 self._asked[ref] = link
 
     def turn(self, taken: Taken) -> None:
-        refs = (getattr(effect, "ref", None) for effect in taken.outcome.effects)
+        # Messages come before the answer that ends a pull or a claim.
+        refs = (
+            getattr(effect, "ref", None)
+            for effect in taken.outcome.effects
+            if not (isinstance(effect, Deliver) and effect.seq)
+        )
         replies = Counter(ref for ref in refs if ref is not None)
         for effect in taken.outcome.effects:
             ref = getattr(effect, "ref", None)
@@ -46,12 +55,21 @@ class Answers(Checker):
                 continue
             if ref in later and not replies[ref]:
                 continue
+            if isinstance(command, Pull) and command.waits and not replies[ref]:
+                self._waiting.add(ref)
+                continue
             count = replies.pop(ref, 0)
             link = self._asked.pop(ref)
             if count > 1 or (count == 0 and not link.closed):
                 self.fail(f"{command} was answered {count} times")
-        if replies:
+        for ref in [ref for ref in replies if ref in self._waiting]:
+            self._waiting.remove(ref)
+            del self._asked[ref]
+            if replies.pop(ref) > 1:
+                self.fail(f"a pull that waited was answered twice: {ref}")
+        if +replies:
             self.fail(f"answers to nobody: {list(replies)}")
 
     def crashed(self) -> None:
         self._asked.clear()
+        self._waiting.clear()

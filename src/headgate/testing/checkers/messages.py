@@ -12,6 +12,7 @@ from headgate.core import facts as f
 from headgate.core.effects import Deliver
 from headgate.core.model.domain import Mode
 from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, SessionId
+from headgate.core.reader_commands import Acknowledge, DropReader, Pull, TakeOver
 from headgate.core.turn.store_requests import Load
 from headgate.testing.checkers.base import Checker, by_ref, is_broadcast, is_exclusive
 from headgate.testing.checkers.ledger import Parcel
@@ -152,12 +153,26 @@ class Losses(Checker):
             for id in command.messages
             if (command.session, command.queue, command.app, id) in self._handed
         }
+        acknowledged = {
+            (command.queue, command.app, id.number)
+            for command in taken.commands
+            if isinstance(command, Acknowledge)
+            for id in command.messages
+        }
         facts = taken.outcome.facts
+        # What is fetched and confirmed in one is confirmed when it is delivered.
+        at_once = {
+            (x.queue, x.app, x.message)
+            for x in facts
+            if isinstance(x, f.Confirmed) and x.session < 0
+        }
         expired = {(x.queue, x.message) for x in facts if isinstance(x, f.Expired)}
         poisoned = {(x.queue, x.app, x.message) for x in facts if isinstance(x, f.Poisoned)}
         for parcel, app in taken.changes.released:
             key = (parcel.queue, app, parcel.id)
-            if key in confirmed or key in poisoned:
+            if key in confirmed or key in poisoned or key in at_once:
+                continue
+            if (parcel.queue, app, parcel.stored.seq) in acknowledged:
                 continue
             if (parcel.queue, parcel.id) in expired and (
                 self._is_old(parcel, taken) or _is_reconfigured(taken)
@@ -236,9 +251,13 @@ class Order(Checker):
         """Queues whose subscriptions change in this turn: all orders begin anew."""
         changed: set[QueueId] = set()
         for command in taken.commands:
-            if isinstance(command, c.Open | c.Configure | c.Close):
+            if isinstance(command, c.Open | c.Configure | c.Close | TakeOver | DropReader):
                 changed.add(command.queue)
-            elif isinstance(command, c.Disconnect | c.Reconfigure):
+            elif isinstance(command, Pull):
+                changed.update(want.queue for want in command.wants)
+            elif isinstance(command, c.Disconnect | c.Reconfigure) or (
+                isinstance(command, c.Tick) and taken.router.broker.shard.shared.has_readers
+            ):
                 changed.update(queue for _, queue, _, _ in self._last)
                 changed.update(p.queue for p in self.world.ledger.parcels.values())
         self._last = {key: n for key, n in self._last.items() if key[1] not in changed}

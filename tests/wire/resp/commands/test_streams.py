@@ -3,11 +3,12 @@ docs/design/streams.md."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from headgate.core.commands import Interest, Open
+from headgate.core.commands import Interest, Open, Reconfigure
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import QueueId
 from headgate.core.model.limits import Limits
@@ -267,6 +268,16 @@ def test_somebody_else_ends_a_wait(house: House, guest: Guest, how: str) -> None
     assert other.ask(*unblock) == 0
     assert other.ask("CLIENT", "UNBLOCK", guest.id, "NOW") == (
         "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"
+    )
+
+
+def test_a_group_that_is_gone_ends_a_wait(house: House, guest: Guest) -> None:
+    """Check 52."""
+    wait(guest)
+    house.submitted.append(Reconfigure(replace(JOBS, apps=("h",))))
+    house.end_pass()
+    assert guest.received == (
+        b"-NOGROUP the consumer group this client was blocked on no longer exists\r\n"
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from headgate.core.effects import Deliver, Effect
 from headgate.core.model.ids import AppId
 from headgate.core.model.stream_id import StreamId
-from headgate.core.reader_commands import Claim, ListPending, Survey
+from headgate.core.reader_commands import ListPending, Survey, TakeOver
 from headgate.core.reader_effects import ClaimDone, PendingListed, Surveyed
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, NoArray, Reply
@@ -17,7 +17,7 @@ from headgate.wire.resp.commands.stream_commands import (
     SYNTAX,
     WRITE_FAST,
     WRITING_FAST,
-    Refused,
+    GroupRefusal,
     app_of,
     client_of,
     entries,
@@ -87,7 +87,7 @@ def xpending(session: RespSession, args: list[bytes]) -> Reply:
             client_of(session),
         )
 
-    return Asked(make, _listed, refusal=Refused(key, group))
+    return Asked(make, _listed, refusal=GroupRefusal(key, group))
 
 
 def _listed(delivered: list[Deliver], effect: Effect) -> Reply:
@@ -134,7 +134,7 @@ def _summary(session: RespSession, key: bytes, group: bytes) -> Reply:
             [[name, b"%d" % pending] for name, pending in holders],
         ]
 
-    return Asked(make, answer, refusal=Refused(key, group))
+    return Asked(make, answer, refusal=GroupRefusal(key, group))
 
 
 # Claiming.
@@ -178,8 +178,8 @@ def xclaim(session: RespSession, args: list[bytes]) -> Reply:
             raise CommandError(f"ERR Unrecognized XCLAIM option '{quoted(arg)}'")
     name, interest = read_name(consumer)
 
-    def make(ref: Slot) -> Claim:
-        return Claim(
+    def make(ref: Slot) -> TakeOver:
+        return TakeOver(
             session.id,
             ref,
             stream.queue,
@@ -200,7 +200,7 @@ def xclaim(session: RespSession, args: list[bytes]) -> Reply:
         assert isinstance(effect, ClaimDone), "it was claimed"
         return list(map(write_id, effect.ids)) if only_ids else entries(delivered)
 
-    return Asked(make, answer, refusal=Refused(key, group))
+    return Asked(make, answer, refusal=GroupRefusal(key, group))
 
 
 @table.command("xautoclaim", -6, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE)
@@ -223,8 +223,8 @@ def xautoclaim(session: RespSession, args: list[bytes]) -> Reply:
     stream, app = _group(session, key, group)
     name, interest = read_name(consumer)
 
-    def make(ref: Slot) -> Claim:
-        return Claim(
+    def make(ref: Slot) -> TakeOver:
+        return TakeOver(
             session.id,
             ref,
             stream.queue,
@@ -245,4 +245,4 @@ def xautoclaim(session: RespSession, args: list[bytes]) -> Reply:
         found = list(map(write_id, effect.ids)) if only_ids else entries(delivered)
         return [write_id(effect.next), found, list(map(write_id, effect.poisoned))]
 
-    return Asked(make, answer, refusal=Refused(key, group))
+    return Asked(make, answer, refusal=GroupRefusal(key, group))

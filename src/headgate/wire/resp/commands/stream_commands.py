@@ -70,7 +70,7 @@ def refusal(error: HeadgateError) -> CommandError | None:
     return None
 
 
-class Refused:
+class GroupRefusal:
     """What the core refused of a group, which may be gone by then."""
 
     __slots__ = ("_group", "_key")

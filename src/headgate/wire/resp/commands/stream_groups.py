@@ -21,7 +21,7 @@ from headgate.wire.resp.commands.stream_commands import (
     READING,
     WRITE,
     WRITING,
-    Refused,
+    GroupRefusal,
     app_of,
     client_of,
     counted,
@@ -115,7 +115,7 @@ def createconsumer(session: RespSession, args: list[bytes]) -> Reply:
             session.id, ref, stream.queue, stream.domain.name, app, name, client_of(session)
         )
 
-    return Asked(make, counted, refusal=Refused(key, group))
+    return Asked(make, counted, refusal=GroupRefusal(key, group))
 
 
 @table.command("xgroup|delconsumer", 5, flags=WRITE, categories=WRITING, keys=SECOND)
@@ -144,17 +144,17 @@ def _no_such_group(key: bytes, group: bytes) -> CommandError:
 # What there is.
 
 
-Told: TypeAlias = Callable[[Surveyed], Reply]
+Shown: TypeAlias = Callable[[Surveyed], Reply]
 """Makes the answer of what there is."""
 
 
-def _survey(session: RespSession, stream: StreamName, told: Told) -> Asked:
+def _survey(session: RespSession, stream: StreamName, shown: Shown) -> Asked:
     def make(ref: Slot) -> Survey:
         return Survey(session.id, ref, stream.queue, stream.domain.name, client_of(session))
 
     def answer(delivered: list[Deliver], effect: Effect) -> Reply:
         assert isinstance(effect, Surveyed), "it was surveyed"
-        return told(effect)
+        return shown(effect)
 
     return Asked(make, answer, refusal=refusal)
 
@@ -165,7 +165,7 @@ def stream_(session: RespSession, args: list[bytes]) -> Reply:
         raise CommandError("ERR XINFO STREAM FULL is not there yet: ask XINFO GROUPS and XPENDING")
     stream = stream_of(session, args[0])
 
-    def told(found: Surveyed) -> Reply:
+    def shown(found: Surveyed) -> Reply:
         if not found.exists:
             return CommandError("ERR no such key")
         last = write_id(found.last or SMALLEST)
@@ -182,22 +182,22 @@ def stream_(session: RespSession, args: list[bytes]) -> Reply:
             "last-entry": None,
         }
 
-    return _survey(session, stream, told)
+    return _survey(session, stream, shown)
 
 
 @table.command("xinfo|groups", 3, flags=READ, categories=READING, keys=SECOND)
 def groups(session: RespSession, args: list[bytes]) -> Reply:
     stream = stream_of(session, args[0])
 
-    def told(found: Surveyed) -> Reply:
+    def shown(found: Surveyed) -> Reply:
         if not found.exists:
             return CommandError("ERR no such key")
-        return [_told_group(stream, view) for view in found.apps]
+        return [_shown_group(stream, view) for view in found.apps]
 
-    return _survey(session, stream, told)
+    return _survey(session, stream, shown)
 
 
-def _told_group(stream: StreamName, view: AppView) -> Reply:
+def _shown_group(stream: StreamName, view: AppView) -> Reply:
     return {
         "name": stream.domain.group_of(view.app).encode(),
         "consumers": len(view.readers),
@@ -216,7 +216,7 @@ def consumers(session: RespSession, args: list[bytes]) -> Reply:
     if app is None:
         raise _no_such_group(key, group)
 
-    def told(found: Surveyed) -> Reply:
+    def shown(found: Surveyed) -> Reply:
         if not found.exists:
             return CommandError("ERR no such key")
         view = next(view for view in found.apps if view.app == app)
@@ -230,7 +230,7 @@ def consumers(session: RespSession, args: list[bytes]) -> Reply:
             for each in view.readers
         ]
 
-    return _survey(session, stream, told)
+    return _survey(session, stream, shown)
 
 
 @table.command(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 table = CommandTable()
 
+GONE = "NOGROUP the consumer group this client was blocked on no longer exists"
 IN_READ = " in XREADGROUP with GROUP option"
 NEW = b">"
 ONLY_NEW = (
@@ -129,9 +130,11 @@ class Reading:
 
     def interest(self) -> tuple[bytes, Interest]:
         """The name of the consumer, and what it wants: words say more than the name does."""
-        name, said = read_name(self.consumer)
-        expression = said.expression if self.expression is None else self.expression
-        return name, Interest(expression, said.priority if self.priority is None else self.priority)
+        name, named = read_name(self.consumer)
+        expression = named.expression if self.expression is None else self.expression
+        return name, Interest(
+            expression, named.priority if self.priority is None else self.priority
+        )
 
 
 def _timeout(text: bytes) -> int:
@@ -188,16 +191,18 @@ def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
         found: dict[QueueId, list[Deliver]] = {queue: [] for queue in keys}
         for each in delivered:
             found[each.queue].append(each)
-        told = {want.queue for want in wants if want.after is not None}
+        repeated = {want.queue for want in wants if want.after is not None}
         pairs = [
             (key, entries(found[queue]))
             for queue, key in keys.items()
-            if found[queue] or queue in told
+            if found[queue] or queue in repeated
         ]
         return Pairs(pairs) if pairs else NoArray()
 
     def refused(error: HeadgateError) -> CommandError | None:
-        return no_group(first, group, IN_READ) if isinstance(error, NoSuchApp) else refusal(error)
+        if isinstance(error, NoSuchApp):
+            return CommandError(GONE) if seconds is not None else no_group(first, group, IN_READ)
+        return refusal(error)
 
     seconds = None
     if is_blocking and reading.block is not None and all(w.after is None for w in wants):
