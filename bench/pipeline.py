@@ -25,6 +25,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from bench.batches import cpu_seconds
 from headgate.core.commands import Confirm, Interest, Open, Send
 from headgate.core.effects import Deliver
 from headgate.core.model.domain import Domain, Mode
@@ -89,17 +90,18 @@ def catch_up(session: SparkSession, folder: Path, facts: int) -> None:
     source = {"path": str(folder / "journal")}
     with keeper.keeping(session, source, f"{folder}/warm", once=True) as query:
         query.awaitTermination()
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), cpu_seconds(session)
     with keeper.keeping(session, source, f"{folder}/tables", once=True) as query:
         query.awaitTermination()
-    took = time.perf_counter() - started
+    took, spent = time.perf_counter() - started, cpu_seconds(session) - cpu
     rate = count / took
     kept = sum(batch.facts for batch in Archive(f"{folder}/tables").state().recent)
     assert kept == count, "every fact is in the tables"
     met = "met" if rate >= GOAL * REAL_TIME else "MISSED"
     print(
         f"into all tables in {took:.1f} s: {rate:,.0f} facts/s,"
-        f" {rate / REAL_TIME:.0f}x real time at {REAL_TIME:,} facts/s; goal {GOAL}x: {met}\n"
+        f" {rate / REAL_TIME:.0f}x real time at {REAL_TIME:,} facts/s; goal {GOAL}x: {met};"
+        f" {spent:.1f} s of CPU, {count / spent:,.0f} facts for a second of it\n"
     )
 
 
@@ -140,9 +142,11 @@ def latency(session: SparkSession, folder: Path, seconds: float) -> None:
     while not list((folder / "journal").glob("*.parquet")):
         time.sleep(0.1)
     root = str(folder / "tables")
+    cpu = cpu_seconds(session)
     with keeper.keeping(session, {"path": str(folder / "journal")}, root, seconds=0.1):
         load.join()
         time.sleep(5)
+    spent = cpu_seconds(session) - cpu
     archive = Archive(root)
     state = archive.state()
     begin = state.recent[0].started + SETTLED
@@ -158,7 +162,8 @@ def latency(session: SparkSession, folder: Path, seconds: float) -> None:
     print(
         f"{len(waits):,} facts at {len(waits) / seconds:,.0f} a second: from a fact to its row"
         f" p50 {cuts[49]:.2f} s, p95 {cuts[94]:.2f} s; {len(batches)} batches,"
-        f" median {statistics.median(batches):.2f} s"
+        f" median {statistics.median(batches):.2f} s; {spent / len(state.recent):.2f} s of CPU for"
+        " each, the first ones included"
     )
 
 

@@ -202,6 +202,8 @@ AGENT_LIFE = 20
 """Rounds after which queues of agents are read to their end."""
 CONNECTION_LIFE = 10
 """Rounds after which agents connect anew."""
+PIPELINE_PATIENCE_SECONDS = 300.0
+"""A soak may run beside others, and a pipeline is to come to the moment that is drawn for it."""
 BMQ_LIFE = 6
 """Kills after which a queue is read to its end."""
 STEPS = 600
@@ -449,7 +451,7 @@ def play_worlds(
 def kill_pipelines(rounds: int, seed: int) -> tuple[str, bool]:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        result = run_pipelines(Path(folder), rounds, seed)
+        result = run_pipelines(Path(folder), rounds, seed, PIPELINE_PATIENCE_SECONDS)
     for line in result.wrong:
         print(line, file=sys.stderr)
     told = PIPELINES.format(

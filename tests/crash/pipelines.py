@@ -40,8 +40,8 @@ PLAYS = 3
 DEADLINE_SECONDS = 300
 LIFE_SECONDS = 15.0
 """A pipeline that has no moment of its own is killed within so long."""
-MOMENT_SECONDS = 60.0
-"""And one that does not come to its moment, after so long."""
+PATIENCE_SECONDS = 60.0
+"""What a pipeline usually takes to its moment is a few seconds."""
 ATTEMPTS = 3
 """To catch up: Spark gives up a Python that does not start within ten seconds."""
 TIMES_MAX = 3
@@ -62,8 +62,9 @@ class Result:
     """What the tables, the store and the queue do not agree on."""
 
 
-def run(folder: Path, rounds: int, seed: int) -> Result:
-    """So many lives of the pipeline, and one in which it catches up; then compare."""
+def run(folder: Path, rounds: int, seed: int, patience: float = PATIENCE_SECONDS) -> Result:
+    """So many lives of the pipeline, and one in which it catches up; then compare. One that does
+    not come to its moment is killed after the patience."""
     draw = random.Random(seed)
     result = Result()
     ledger = Ledger()
@@ -91,9 +92,9 @@ def run(folder: Path, rounds: int, seed: int) -> Result:
                     router.wait()
                     router = start(target)
                     result.kills["router"] += 1
-                result.kills["pipeline"] += first.end(draw)
+                result.kills["pipeline"] += first.end(draw, patience)
                 if second is not None:
-                    result.kills["second pipeline"] += second.end(draw)
+                    result.kills["second pipeline"] += second.end(draw, patience)
                     # Two that write one checkpoint can leave it so that it is refused; the tables
                     # know how to go on without it.
                     shutil.rmtree(folder / "tables" / "_checkpoint", ignore_errors=True)
@@ -178,14 +179,14 @@ class Life:
         with self._process:
             return self._process.wait(DEADLINE_SECONDS) == 0
 
-    def end(self, draw: random.Random) -> bool:
+    def end(self, draw: random.Random, patience: float) -> bool:
         """Wait until it dies at its moment, or kill it if that does not come; whether it was
         killed. One that was overtaken by another, or starved by other programs, ends with a
         failure."""
         with self._process:
             with suppress(subprocess.TimeoutExpired):
                 drawn = draw.uniform(0.0, LIFE_SECONDS)
-                self._process.wait(MOMENT_SECONDS if self._has_moment else drawn)
+                self._process.wait(patience if self._has_moment else drawn)
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)  # and Java, if it is still there
         return self._process.returncode == -signal.SIGKILL

@@ -45,7 +45,7 @@ def follow(
             asked = is_asked()
         before = _batches(query)
         while len(heard) < 2 and _is_at_work(query) and _batches(query) == before:
-            query.awaitTermination(LOOK_SECONDS)  # type: ignore[arg-type]  # it takes parts, too
+            query.awaitTermination(LOOK_SECONDS)  # type: ignore[arg-type]  # parts of it will do
         query.stop()
     each_second()
     if signal.SIGINT in heard:

@@ -31,6 +31,7 @@ from headgate.pipeline.jobs.sink import TOO_LARGE
 from headgate.pipeline.routing.columns import in_map, matches
 from headgate.pipeline.source.feed import feed_of
 from headgate.pipeline.source.format import register
+from headgate.pipeline.source.starting import started
 from headgate.pipeline.tables import transforms as t
 from headgate.pipeline.tables.storage import Storage
 
@@ -253,15 +254,15 @@ def _ran(
         facts = reader.options(maxFacts=str(facts_most), maxBytes=str(bytes_most)).load()
         rows = chosen(facts, wanted, run, earlier)
         rows = rows.where(F.col("body").isNotNull() & ~F.col("before")).drop("before")
-        query = (
+        writer = (
             rows.observe("replay", F.count("*").alias("sent"))
             .writeStream.format("headgate")
             .options(**sink)
             .option("queue", wanted.to)
             .option("checkpointLocation", kept.checkpoint(number))
             .trigger(availableNow=True)
-            .start()
         )
+        query = started(writer.start)
         tally = Tally(query)
         try:
             follow(query, tally)

@@ -25,6 +25,7 @@ from headgate.core.model.limits import MiB
 from headgate.errors import PipelineError
 from headgate.pipeline.source.feed import feed_of
 from headgate.pipeline.source.format import register
+from headgate.pipeline.source.starting import started
 from headgate.pipeline.tables import checkpoint, lease, match_counts, stopping
 from headgate.pipeline.tables import transforms as t
 from headgate.pipeline.tables.archive import Archive, attempt_of
@@ -201,9 +202,10 @@ def keeping(
             .foreachBatch(Keeper(root, journal, time.time()))
         )
         if once:
-            query = writer.trigger(availableNow=True).start()
+            writer = writer.trigger(availableNow=True)
         else:
-            query = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds").start()
+            writer = writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds")
+        query = started(writer.start)
         try:
             yield query
         finally:
