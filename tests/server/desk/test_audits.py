@@ -36,7 +36,7 @@ async def test_what_the_command_counts_is_kept_and_announced() -> None:
     audits, told = await finished(python(ROWS))
     answer = audits.answer
     assert (answer.state, answer.services, answer.drifting) == ("done", 2, 1)
-    assert [(row.service, row.counted, row.told, row.drift) for row in answer.rows] == [
+    assert [(row.service, row.counted, row.in_tally, row.drift) for row in answer.rows] == [
         ("bb", 7, 8, "more")
     ]
     assert told == ["2 services counted, 1 drifts"]

@@ -98,7 +98,7 @@ class Actions:
             raise Refusal(
                 409, "this is not confirmed", "not_confirmed", f"say confirm: {shown(target)}"
             )
-        announce = self.told(request, asked, action, target)
+        announce = self.announcing(request, asked, action, target)
         async with self._one:
             announce(BEGUN)
             await self._journaled()
@@ -113,7 +113,7 @@ class Actions:
             announce(done.outcome)
             return done
 
-    def told(
+    def announcing(
         self, request: Request, asked: ActionQuestion, action: str, target: str
     ) -> Callable[[str], None]:
         """What makes a fact of each outcome of an action."""
@@ -375,7 +375,7 @@ async def audit_now(desk: Desk, request: Request) -> ActionAnswer:
     desk.audits.check_idle()
 
     async def work() -> ActionAnswer:
-        desk.audits.begin(desk.actions.told(request, asked, "audit", "audit"))
+        desk.audits.begin(desk.actions.announcing(request, asked, "audit", "audit"))
         return ActionAnswer(action="audit", target="audit", outcome="started", count=services)
 
     return await desk.actions.act(request, asked, "audit", "audit", work)

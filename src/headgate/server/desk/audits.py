@@ -107,8 +107,9 @@ class Audits:
             with suppress(ProcessLookupError):
                 process.kill()
         if process.returncode not in FOUND:
-            said = error.decode(errors="replace").strip().splitlines()
-            raise ValueError(said[-1] if said else f"it ended with {process.returncode}")
+            text = error.decode(errors="replace").strip()
+            reason = text.splitlines()[-1] if text else f"it ended with {process.returncode}"
+            raise ValueError(reason)
         decode = msgspec.json.Decoder(AuditRow).decode
         lines = out[:ANSWER_BYTES].splitlines()
         return [decode(line) for line in lines if b'"drift"' in line]

@@ -63,7 +63,7 @@ class AuditRow(Answer, frozen=True, kw_only=True):
     service: str
     counted: int
     """Queues, in the store."""
-    told: int
+    in_tally: int = msgspec.field(name="told")
     """Queues, in the router's tally."""
     drift: str
     """none, or how the two differ."""
