@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,3 +70,25 @@ async def test_one_runs_at_a_time_and_is_ended_with_the_desk() -> None:
     await audits.end()
     assert audits._task is not None
     assert audits._task.cancelled()
+
+
+CLEANING = """
+import pathlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+folder = pathlib.Path(sys.argv[-1]).parent / "snapshot"
+folder.mkdir()
+try:
+    time.sleep(600)
+finally:
+    folder.rmdir()
+"""
+
+
+async def test_an_audit_that_is_ended_removes_what_it_made(tmp_path: Path) -> None:
+    audits = Audits(lambda: 5.0, lambda: tmp_path / "headgate.toml", python(CLEANING))
+    audits.begin(print)
+    async with asyncio.timeout(60):
+        while not (tmp_path / "snapshot").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    await audits.end()
+    assert not (tmp_path / "snapshot").exists()

@@ -6,10 +6,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from signal import SIGINT
 
 import msgspec
 
@@ -23,11 +24,26 @@ COMMAND = (sys.executable, "-c", "from headgate.cli import main; main()")
 ARGUMENTS = ("pipeline", "audit", "--all", "--json")
 AUDIT_SECONDS = 3600.0
 """Longer than that it is ended."""
+END_SECONDS = 2.0
 ANSWER_BYTES = 16 * 1024 * 1024
 ROWS_SHOWN = 100
 PROBLEM_CHARS = 500
 FOUND = (0, 3)
 """How the command ends if it has counted: nothing drifts, or something does."""
+
+
+async def _end(process: Process) -> None:
+    """Have a process end that has not: with a signal on which it removes what it made, and if
+    that takes too long without."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        process.send_signal(SIGINT)
+        try:
+            async with asyncio.timeout(END_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
 
 
 class Audits:
@@ -104,8 +120,7 @@ class Audits:
             async with asyncio.timeout(AUDIT_SECONDS):
                 out, error = await process.communicate()
         finally:
-            with suppress(ProcessLookupError):
-                process.kill()
+            await _end(process)
         if process.returncode not in FOUND:
             text = error.decode(errors="replace").strip()
             reason = text.splitlines()[-1] if text else f"it ended with {process.returncode}"
