@@ -10,7 +10,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from signal import SIGINT
+from signal import SIGINT, SIGKILL
 
 import msgspec
 
@@ -33,17 +33,15 @@ FOUND = (0, 3)
 
 
 async def _end(process: Process) -> None:
-    """Have a process end that has not: with a signal on which it removes what it made, and if
-    that takes too long without."""
-    if process.returncode is not None:
-        return
-    with suppress(ProcessLookupError):
-        process.send_signal(SIGINT)
-        try:
+    """Have a process end that has not: with a signal on which it removes what it made. Then
+    whatever is left of it, and of what it started, is ended: Spark would stay."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError, TimeoutError):
+            process.send_signal(SIGINT)
             async with asyncio.timeout(END_SECONDS):
                 await process.wait()
-        except TimeoutError:
-            process.kill()
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, SIGKILL)
 
 
 class Audits:
@@ -115,6 +113,7 @@ class Audits:
             stdout=PIPE,
             stderr=PIPE,
             preexec_fn=lambda: os.nice(10),
+            start_new_session=True,
         )
         try:
             async with asyncio.timeout(AUDIT_SECONDS):
