@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,3 +70,55 @@ async def test_one_runs_at_a_time_and_is_ended_with_the_desk() -> None:
     await audits.end()
     assert audits._task is not None
     assert audits._task.cancelled()
+
+
+CLEANING = """
+import pathlib, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+folder = pathlib.Path(sys.argv[-1]).parent / "snapshot"
+folder.mkdir()
+try:
+    time.sleep(600)
+finally:
+    folder.rmdir()
+"""
+
+
+async def test_an_audit_that_is_ended_removes_what_it_made(tmp_path: Path) -> None:
+    audits = Audits(lambda: 5.0, lambda: tmp_path / "headgate.toml", python(CLEANING))
+    audits.begin(print)
+    async with asyncio.timeout(60):
+        while not (tmp_path / "snapshot").exists():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    await audits.end()
+    assert not (tmp_path / "snapshot").exists()
+
+
+STARTING = """
+import pathlib, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path(sys.argv[-1]).write_text(str(child.pid))
+time.sleep(600)
+"""
+
+
+async def test_what_an_audit_started_is_ended_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "child"
+    audits = Audits(lambda: 5.0, lambda: file, python(STARTING))
+    audits.begin(print)
+    async with asyncio.timeout(60):
+        while not file.exists() or not file.read_text():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    child = int(file.read_text())
+    await audits.end()
+    async with asyncio.timeout(60):
+        while is_running(child):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+def is_running(process: int) -> bool:
+    """Neither gone nor only not asked after."""
+    try:
+        return ") Z " not in Path(f"/proc/{process}/stat").read_text()
+    except FileNotFoundError:
+        return False

@@ -402,4 +402,4 @@ def _fullness(gate: Gate[Seq]) -> str:
 
 def _in_line(reason: str, app: App | None) -> str:
     before = app.in_line() if app is not None else 0
-    return f"{reason}; {before} before it" if before else reason
+    return f"{reason}; {before:,} before it" if before else reason

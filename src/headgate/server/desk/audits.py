@@ -6,10 +6,11 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from signal import SIGINT, SIGKILL
 
 import msgspec
 
@@ -23,11 +24,24 @@ COMMAND = (sys.executable, "-c", "from headgate.cli import main; main()")
 ARGUMENTS = ("pipeline", "audit", "--all", "--json")
 AUDIT_SECONDS = 3600.0
 """Longer than that it is ended."""
+END_SECONDS = 2.0
 ANSWER_BYTES = 16 * 1024 * 1024
 ROWS_SHOWN = 100
 PROBLEM_CHARS = 500
 FOUND = (0, 3)
 """How the command ends if it has counted: nothing drifts, or something does."""
+
+
+async def _end(process: Process) -> None:
+    """Have a process end that has not: with a signal on which it removes what it made. Then
+    whatever is left of it, and of what it started, is ended: Spark would stay."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError, TimeoutError):
+            process.send_signal(SIGINT)
+            async with asyncio.timeout(END_SECONDS):
+                await process.wait()
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, SIGKILL)
 
 
 class Audits:
@@ -99,13 +113,13 @@ class Audits:
             stdout=PIPE,
             stderr=PIPE,
             preexec_fn=lambda: os.nice(10),
+            start_new_session=True,
         )
         try:
             async with asyncio.timeout(AUDIT_SECONDS):
                 out, error = await process.communicate()
         finally:
-            with suppress(ProcessLookupError):
-                process.kill()
+            await _end(process)
         if process.returncode not in FOUND:
             text = error.decode(errors="replace").strip()
             reason = text.splitlines()[-1] if text else f"it ended with {process.returncode}"

@@ -34,6 +34,7 @@ class Playground {
     if (this.aside !== null && !query.has("app")) this.state.app = this.aside;
     this.isGiven = query.has("properties");
     this.isAsked = query.has("expression");
+    this.isRanked = query.has("priority");
     this.number = 0;
     this.parts = Object.fromEntries(["error", "wrong", "read", "fit", "recent", "known", "who", "share"].map((name) => [name, h("div", {})]));
     this.parts.error.className = "caret";
@@ -98,7 +99,7 @@ class Playground {
       h("div", { class: "chips" }, groups.slice(0, CHIPS).map((group) => h("button", {
         type: "button", "data-key": `${group.priority} ${group.expression}`, title: `priority ${group.priority}, matched ${count(group.matched)}`, onclick: () => { take(group); this.#look(); },
       }, h("code", {}, group.expression))), groups.length > CHIPS ? h("span", { class: "quiet" }, `and ${some(groups.length - CHIPS, "more expression")}`) : null)] : null);
-    if (!this.isAsked && groups.length) take(groups[0]);
+    if (!this.isAsked && groups.length) take({ ...groups[0], priority: this.isRanked ? this.state.priority : groups[0].priority });
     this.isAsked = true;
   }
 
