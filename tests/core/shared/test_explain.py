@@ -29,10 +29,10 @@ from headgate.core.shared.explain import (
     Explanation,
     State,
     explain,
-    missing_property,
 )
 from headgate.core.turn.slices import GLANCES, at_once
 from headgate.errors import QuotaReached
+from headgate.expr.explain import missing_property
 from headgate.expr.predicate import Failure, compile_expression
 from headgate.testing.picture import differences, snapshot
 from tests.support.shared_queues import (

@@ -25,6 +25,7 @@ from headgate.core.shared.dispatch import Group, Subscription, by_priority, ever
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.turn.slices import Slices, best
 from headgate.errors import QuotaReached
+from headgate.expr.explain import failure_reason, missing_property
 from headgate.expr.predicate import Failure, Predicate
 
 GROUPS_MAX = 100
@@ -36,15 +37,6 @@ ANSWER_UNITS = 100
 
 MEMBERS_MAX = 50
 """Subscriptions that are told of a group, and receivers of an app."""
-
-UNREADABLE = b""
-"""Bytes, which a message can have and no expression can use."""
-
-FAILED = {
-    Failure.NAME: "the message lacks {missing}",
-    Failure.TYPE: "a value is of a type that does not fit",
-    Failure.ARITHMETIC: "division by zero, or an integer of more than 64 bits",
-}
 
 
 class AppOutcome(StrEnum):
@@ -370,19 +362,8 @@ class _Explainer:
         missing = None
         if result is Failure.NAME:
             missing = missing_property(predicate, self._properties)
-        reason = FAILED[result].format(missing=missing)
+        reason = failure_reason(predicate, self._properties, result)
         return Answer(predicate.text, result, missing, f"{result}: {reason}")
-
-
-def missing_property(predicate: Predicate, properties: Properties) -> str:
-    """The property whose absence ends an evaluation with NAME. A value that cannot be read, in
-    its place and no other, ends it at the same point, with TYPE."""
-    return next(
-        name
-        for name in predicate.properties
-        if name not in properties
-        and predicate.evaluate({**properties, name: UNREADABLE}) is Failure.TYPE
-    )
 
 
 def _rank(group: Group) -> tuple[int, int, int]:
