@@ -107,18 +107,19 @@ def test_a_terminal_has_a_prompt_and_a_history(tmp_path: Path) -> None:
         f"{sys.executable} -c 'from headgate.cli import main; main()' expr repl; echo GONE; cat"
     )
     environ = os.environ | {"XDG_STATE_HOME": str(tmp_path), "INPUTRC": "/dev/null"}
-    for keys in (("a > 1", "Enter"), ("Up", "Enter")):
-        tmux = Tmux(tmp_path, environ, command)
+    for number in range(2):
+        (folder := tmp_path / str(number)).mkdir()
+        tmux = Tmux(folder, environ, command)
         try:
             tmux.screen(lambda text: "expr>" in text)
             tmux.run("send-keys", ":set a=2", "Enter")
             tmux.screen(lambda text: "a message with a=2" in text)
-            if keys[0] == "Up":  # beyond what was typed just now, to what was typed last time
+            if number:  # beyond what was typed just now, to what was typed the last time
                 tmux.run("send-keys", "Up", "Up")
                 tmux.screen(lambda text: "expr> a > 1" in text)
-                tmux.run("send-keys", "Enter")
             else:
-                tmux.run("send-keys", *keys)
+                tmux.run("send-keys", "a > 1")
+            tmux.run("send-keys", "Enter")
             tmux.screen(lambda text: "\nmatch" in text)
             tmux.run("send-keys", "C-c")
             tmux.run("send-keys", "C-d")

@@ -49,7 +49,7 @@ SECTIONS: Mapping[str, Lazy] = {
         "init": ("headgate.cli.init", "Make the router's identity, and print its address."),
         "cert": ("headgate.cli.cert", "Look at certificates, and make new leaves."),
         "config": ("headgate.cli.config", "Look at the configuration."),
-        "store": ("headgate.cli.store", "Copy what the router keeps from one store to another."),
+        "store": ("headgate.cli.store", "Check, tidy and copy what the router keeps."),
         "demo": ("headgate.cli.demo", "Start the router, play a short scene, and go on serving."),
     },
     "To look at one that runs": {
