@@ -14,6 +14,7 @@ from headgate.cli import cli
 from headgate.cli.expr.prompt import HELP, Trials
 from headgate.expr.explain import drawn_values, traced
 from headgate.expr.parser import read
+from headgate.expr.types import Value
 from tests.support.tmux import NO_TMUX, Tmux
 
 
@@ -37,7 +38,7 @@ def test_every_part_is_shown_with_what_it_comes_to() -> None:
 
 
 def test_values_are_written_as_expressions_have_them() -> None:
-    found = {"t": 'a"b', "b": b"\x00\xff"}
+    found: dict[str, Value] = {"t": 'a"b', "b": b"\x00\xff"}
     lines = drawn_values(traced(read('t != "a" && b == 1').tree, found)).splitlines()
     assert [line.split()[-1] for line in lines] == (
         ["TYPE", "true", '"a\\"b"', '"a"', "TYPE", "TYPE", "reached"]

@@ -73,6 +73,10 @@ SECTIONS: Mapping[str, Lazy] = {
             "Say who would get a message, and why the others would not.",
         ),
         "expr": ("headgate.cli.expr", "Check and try subscription expressions."),
+        "request": (
+            "headgate.cli.live.request",
+            "Ask the admin port anything, with the token of the context.",
+        ),
     },
     "To have something done": {
         "drain": (
@@ -106,6 +110,7 @@ SECTIONS: Mapping[str, Lazy] = {
         "context": ("headgate.cli.context", "Give routers names, and choose one."),
         "login": ("headgate.cli.context", "Keep the token of a router in a context."),
         "completion": ("headgate.cli.completion", "Have a shell complete commands and options."),
+        "docs": ("headgate.cli.docs", "Print a page of the docs, or what they say about a word."),
         "cheat": ("headgate.cli.cheat", "Print the commands that are used most, to copy."),
         "version": ("headgate.cli.version", "Print the version, and what it runs on."),
     },
