@@ -39,6 +39,7 @@ from headgate.server.desk.routes.all_paths import PATHS
 from headgate.wire.resp.commands.all_commands import FAMILIES
 from headgate.wire.resp.commands.table import CommandEntry
 from tests.support.repository import DOCS
+from tools.parameters import table
 
 FOLDER = DOCS / "reference"
 NTF_FACTS = """\
@@ -303,6 +304,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "ntf-metrics.md": ntf_metrics,
     "../pipeline.md": tables,
     "../redis.md": redis_commands,
+    "../../src/headgate/cli/parameters.json": lambda: table(root),
 }
 
 if __name__ == "__main__":
