@@ -81,6 +81,7 @@ ASKING = {
     "pattern ls": case(),
     "service ls": case(is_silent=True),
     "service show": case("ab", code=1),
+    "service sweep": case("ab", code=1),
     "domain aside": case("work/jobs"),
     "domain poison": case(is_silent=True),
     "expr compare": case("{folder}/set.jsonl {folder}/set.jsonl --domain work"),

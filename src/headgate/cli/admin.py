@@ -20,6 +20,11 @@ EVENTS = "text/event-stream"
 TOO_MANY, TRIES = 429, 3
 NO_PATH = "no such path"
 """What a router answers that does not know what is asked of it."""
+COMMANDS = {
+    "; see sessions": "; headgate session ls lists those there are",
+    "; see domains": "; headgate domain ls lists what there is",
+}
+"""Where the API names a path of its own, and commands that ask for the same."""
 NO_METHOD = 405
 """What it answers to an action if it has none, and something else has its path."""
 ANSWER_SECONDS = 10.0
@@ -121,7 +126,10 @@ class Admin:
             text = f"the router at {self.url} cannot do that; is it older?"
             return NotARouter(text, error.status)
         if error.why:  # the router says what is wrong with what was asked
-            return RouterError(error.why, error.status, error.why)
+            text = error.why
+            for path, command in COMMANDS.items():
+                text = text.replace(path, command)
+            return RouterError(text, error.status, error.why)
         return error
 
     def _patiently(self, port: AdminPort, method: str, path: str, body: bytes) -> dict[str, Any]:

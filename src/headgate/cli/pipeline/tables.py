@@ -15,6 +15,7 @@ from headgate.cli.frames import frame_options, show
 from headgate.cli.output import emit, json_option
 from headgate.cli.pipeline.following import follow
 from headgate.cli.pipeline.place import Place, Spark, one_line, place_options, spark_options
+from headgate.cli.units import counted
 from headgate.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class Printed:
             if progress.batchId > self.seen and progress.numInputRows:
                 seconds = progress.durationMs.get("triggerExecution", 0) / 1000
                 click.echo(
-                    f"batch {progress.batchId}: {progress.numInputRows} facts in {seconds:.1f} s",
+                    f"batch {progress.batchId}: {counted(progress.numInputRows, 'fact')} in"
+                    f" {seconds:.1f} s",
                     err=True,
                 )
             self.seen = max(self.seen, progress.batchId)
@@ -123,8 +125,8 @@ def tidy(place: Place, spark: Spark, keep_days: int | None) -> None:
     with one_line():
         done = upkeep.tidy(session, Archive(place.tables), keep_days)
     click.echo(
-        f"merged {done.merged} files into {done.made}, let go of {done.expired} that are too old,"
-        f" deleted {done.deleted}"
+        f"merged {counted(done.merged, 'file')} into {done.made}, let go of {done.expired} that"
+        f" are too old, deleted {done.deleted}"
     )
 
 

@@ -27,7 +27,8 @@ from headgate.store.copy import copy as copy_all
 def copy(source: str, target: str, config: Path | None, as_json: bool) -> None:
     """Copy a store to an empty one.
 
-    Queues, messages, services, sinks and unsealed facts are copied. FROM and TO are URLs as in the configuration: "sqlite:FILE", relative to the state directory,
+    Queues, messages, services, sinks and unsealed facts are copied. FROM and TO are URLs as in the
+    configuration: "sqlite:FILE", relative to the state directory,
     or "postgresql://USER@HOST/DATABASE". No router may use either of them meanwhile; afterwards
     name the new one in [store] url. The journal stays where it is and goes on.
     """
