@@ -103,7 +103,7 @@ class Admin:
                     f"the router at {self.url} has no path {path}; headgate docs admin names them"
                 )
                 raise RouterError(text, error.status) from None
-            raise self._told(error) from None
+            raise self._readable(error) from None
 
     def _ask(
         self,
@@ -116,9 +116,9 @@ class Admin:
         try:
             return self._patiently(port, method, path, body)
         except RouterError as error:
-            raise self._told(error) from None
+            raise self._readable(error) from None
 
-    def _told(self, error: RouterError) -> RouterError:
+    def _readable(self, error: RouterError) -> RouterError:
         """The error as a person wants to have it."""
         if isinstance(error, NoRouter | NotAllowed | NotARouter):
             return error

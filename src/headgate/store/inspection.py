@@ -85,16 +85,16 @@ async def _contents(
     except (StoreError, TypeError) as error:  # SQLite takes any type of value in any column
         yield Inspected("contents", False, f"{error}; {REPORT}")
         return
-    said = await store.extent()
-    if read == said:
+    extent = await store.extent()
+    if read == extent:
         text = (
             f"{_counted(read.queues, 'queue')} and {_counted(read.messages, 'message')} were read"
         )
         yield Inspected("contents", True, text)
     else:
         text = (
-            f"{read.queues:,} of {said.queues:,} queues and {read.messages:,} of"
-            f" {said.messages:,} messages can be read; {REPORT}"
+            f"{read.queues:,} of {extent.queues:,} queues and {read.messages:,} of"
+            f" {extent.messages:,} messages can be read; {REPORT}"
         )
         yield Inspected("contents", False, text)
     yield found.compared(kept)

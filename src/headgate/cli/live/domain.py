@@ -199,7 +199,7 @@ def _lines(row: Mapping[str, Any], messages: Sequence[Mapping[str, Any]] | None 
             "arithmetic": why["arithmetic"],
         }
         shown = ", ".join(f"{number} {reason}" for reason, number in reasons.items() if number)
-        told = why_undecided(why["expression"], row["rows"] if messages is None else messages)
-        text = f"{shown or 'none'}" + (f": {told}" if told else "")
+        undecided = why_undecided(why["expression"], row["rows"] if messages is None else messages)
+        text = f"{shown or 'none'}" + (f": {undecided}" if undecided else "")
         lines.append(f"  {why['expression'] or '(no expression)'}: {text}")
     return "\n".join(map(clean, lines))
