@@ -14,7 +14,7 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests man docs site docs-check screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check container clean
+.PHONY: help setup run test check peers style types contracts tests man docs site docs-check screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check unit container clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -77,7 +77,7 @@ tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
 	$(BIN)/pytest -m page --cov --cov-append --cov-report=
 	$(BIN)/pytest -m spark --cov --cov-append --cov-report=term
 
-packages: .venv/.dev peers release-check container ## build and check what is shipped: wheel, container, unit, manifests, rules, board
+packages: .venv/.dev peers release-check unit container ## build and check what is shipped: wheel, container, unit, manifests, rules, board
 	$(BIN)/pytest -q --no-cov tests/packaging
 
 release-check: .venv/.dev ## a release without publishing it: built twice, installed alone, its demo played, its parts listed; in dist/
@@ -85,6 +85,10 @@ release-check: .venv/.dev ## a release without publishing it: built twice, insta
 
 container: .venv/.dev ## the container, built and tried without a registry; needs root, debootstrap and buildah
 	$(BIN)/python -m tools.packages.container dist/container
+
+unit: .venv/.dev ## the unit's command, started as systemd would start it, without systemd; needs root
+	@mkdir -p build
+	$(BIN)/python -m tools.packages.unit_trial
 
 man: .venv/.dev ## write the manual pages, one for each command, to build/man
 	$(BIN)/python -m tools.manual build/man

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import click
 
+from headgate import errors
 from headgate.cli import cli as root
 from headgate.core.facts import CONFIRM_SECONDS, KINDS
 from headgate.core.ntf_facts import NTF_KINDS
@@ -30,6 +31,7 @@ from headgate.server.admin.metrics import (
     full_name,
 )
 from headgate.server.admin.process_metrics import ProcessMetrics
+from headgate.server.admin.responses import CODES
 from headgate.server.config import default_text
 from headgate.server.desk.actions import ACTIONS
 from headgate.server.desk.openapi import document
@@ -37,6 +39,7 @@ from headgate.server.desk.routes.all_paths import PATHS
 from headgate.wire.resp.commands.all_commands import FAMILIES
 from headgate.wire.resp.commands.table import CommandEntry
 from tests.support.repository import DOCS
+from tools.parameters import table
 
 FOLDER = DOCS / "reference"
 NTF_FACTS = """\
@@ -45,6 +48,24 @@ NTF_FACTS = """\
 They are in its own journal. Tokens and notifiers are named by digests; devices, keys and what was
 sealed are in none.
 """
+EXIT_CODES = {
+    0: "Done.",
+    1: "Failed; the line on standard error says what to do.",
+    2: "Misused: an option or an argument is wrong. `--help` has the right ones.",
+    3: "Found something: `check`, `session ls --slow`, `domain aside`; `expr test`: no match.",
+    4: "No router answers. `headgate context show` says which was asked, and why that one.",
+    5: "Not allowed: the token is wrong, or is not the operator's. See `headgate login`.",
+    130: "Interrupted, with Ctrl-C.",
+}
+EXPRESSION_CODES = {
+    "SYNTAX": "It cannot be read. `headgate expr check` points at the place.",
+    "TOO_LONG": "It has more than 128 bytes of UTF-8.",
+    "TOO_COMPLEX": "It has more than 64 operators, or too many parentheses in one another.",
+    "NO_PROPERTIES": "It names no property, so it is the same for every message.",
+    "NAME": "The message lacks a property that was needed; it does not match.",
+    "TYPE": "A value is of a type that does not fit, or no boolean; it does not match.",
+    "ARITHMETIC": "Division by zero, or an integer of more than 64 bits; it does not match.",
+}
 NOTE = "<!-- Written by `python -m tools.reference`; a test compares. -->\n"
 
 
@@ -109,6 +130,42 @@ def metrics() -> str:
     ]
     described = _metrics(gauges, counters, [CONFIRM_SECONDS])
     return _page(head, [*described, "## The process\n", *process])
+
+
+def error_page() -> str:
+    """What goes wrong, by the names that commands, programs and the admin port have for it."""
+    head = """\
+    # Errors
+
+    What commands exit with, what programs catch, what the admin port answers, and what is wrong
+    with an expression. `headgate docs NAME` prints one of these without a network.
+    """
+    exits = [f"### Exit code {code}\n\n{text}\n" for code, text in EXIT_CODES.items()]
+    found = [each for _, each in inspect.getmembers(errors, inspect.isclass)]
+    classes = [
+        f"### `{each.__name__}`\n\n{inspect.cleandoc(each.__doc__ or '')} A kind of"
+        f" `{each.__mro__[1].__name__}`.\n"
+        for each in found
+        if issubclass(each, errors.HeadgateError)
+    ]
+    statuses = "\n".join(f"| {status} | `{code}` |" for status, code in CODES.items())
+    failures = [f"### `{code}`\n\n{text}\n" for code, text in EXPRESSION_CODES.items()]
+    return _page(
+        head,
+        [
+            "## Exit codes\n",
+            *exits,
+            "## Of an expression\n",
+            *failures,
+            "## Of the admin port\n",
+            'An answer that is none has `{"error", "code", "hint"}`: what is wrong, a word for'
+            " programs, and what to do. The word is that of the status, or a better one.\n",
+            f"| status | `code` |\n|---|---|\n{statuses}\n",
+            "## Exceptions\n",
+            "All are in `headgate.errors`.\n",
+            *classes,
+        ],
+    )
 
 
 def ntf_config() -> str:
@@ -241,11 +298,13 @@ PAGES: dict[str, Callable[[], str]] = {
     "config.md": config,
     "metrics.md": metrics,
     "facts.md": facts,
+    "errors.md": error_page,
     "openapi.json": openapi,
     "ntf-config.md": ntf_config,
     "ntf-metrics.md": ntf_metrics,
     "../pipeline.md": tables,
     "../redis.md": redis_commands,
+    "../../src/headgate/cli/parameters.json": lambda: table(root),
 }
 
 if __name__ == "__main__":

@@ -420,7 +420,7 @@ def test_the_history_of_a_message_is_told_in_order(address: str, tmp_path: Path)
                 "sent again                and not stored again",
                 "delivered       shipping  to session 1 (reserve), after 1 lost with it",
                 "confirmed       shipping  by session 1 (reserve) after 0.250 s",
-                "dropped         fraud     3 sessions were lost with it",
+                "dropped         fraud     3 sessions lost with it",
                 "missed                    the mailbox of session 7 had no room",
                 "expired                   after 60 s",
             )

@@ -87,7 +87,7 @@ def test_check_prints_bytes_that_are_not_text() -> None:
     [
         (["x:int32=42", "s:string=a=b:c"], 0, "match\n"),
         (["x:int32=41", "s:string=a=b:c"], 3, "no match: the expression is false\n"),
-        (["x:int64=42"], 3, "no match: NAME (the message lacks a property that was needed)\n"),
+        (["x:int64=42"], 3, "no match: NAME (the message lacks s)\n"),
         (["x:bool=true"], 3, "no match: TYPE (a value is of a type that does not fit)\n"),
         (["x:char=42", "s:binary=00ff"], 3, "no match: TYPE"),
     ],

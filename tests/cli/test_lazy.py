@@ -6,13 +6,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
-from headgate.cli import cli
-from headgate.cli.lazy import LazyGroup
+from headgate.cli import cli, completing
+from headgate.cli.completing import shadow
+from headgate.cli.lazy import COMPLETING, LazyGroup
 
 HELP_MAX = 72
 """Beside a name of eight letters that is a line of a terminal."""
@@ -96,6 +100,63 @@ def test_completing_names_in_a_group_loads_nothing_heavy(path: str) -> None:
         COMP_CWORD=str(len(words.split())),
     )
     assert not found & {"asyncio", "msgspec", "hiredis", "pyarrow", "uvicorn", "cryptography"}
+
+
+def leaves(group: LazyGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name in group.lazy:
+        child = group.get_command(click.Context(group), name)
+        if isinstance(child, LazyGroup):
+            yield from leaves(child, (*path, name))
+        elif not isinstance(child, click.Group):
+            yield (*path, name)
+
+
+def completed(path: tuple[str, ...], start: str) -> list[tuple[str, str, str | None]]:
+    asker = BashComplete(cli, {}, "headgate", COMPLETING)
+    found = asker.get_completions(list(path), start)
+    return [(item.type, item.value, item.help) for item in found]
+
+
+@pytest.mark.parametrize("path", list(leaves(cli)), ids=" ".join)
+def test_a_shell_is_told_what_the_command_itself_would_tell(
+    path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(COMPLETING, raising=False)
+    starts = ("--", "")
+    asked = [completed(path, start) for start in starts]
+    monkeypatch.setenv(COMPLETING, "bash_complete")
+    assert shadow(" ".join(path)) is not None, "python -m tools.reference writes the table anew"
+    assert [completed(path, start) for start in starts] == asked
+    for option in [value for _, value, _ in asked[0] if value.startswith("--")]:
+        told = completed((*path, option), "")
+        monkeypatch.delenv(COMPLETING)
+        assert told == completed((*path, option), ""), option
+        monkeypatch.setenv(COMPLETING, "bash_complete")
+
+
+@pytest.mark.parametrize(
+    "path", ["agent send", "pipeline run", "pipeline dryrun", "ntf serve", "demo", "journal tail"]
+)
+def test_completing_options_imports_no_command(path: str) -> None:
+    words = f"headgate {path} --"
+    found = loaded(
+        "from headgate.cli import main; main()",
+        _HEADGATE_COMPLETE="bash_complete",
+        COMP_WORDS=words,
+        COMP_CWORD=str(len(words.split()) - 1),
+    )
+    group = {f"headgate.cli.{path.split()[0]}"} if " " in path else set()
+    assert found - group == BARE | {"headgate.cli.completing"}
+
+
+def test_without_the_table_the_commands_are_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(completing, "TABLE", tmp_path / "none.json")
+    monkeypatch.setattr(completing, "read", cache(completing.read.__wrapped__))
+    monkeypatch.setenv(COMPLETING, "bash_complete")
+    assert shadow("version") is None
+    assert ("plain", "--json", "Print one JSON object per line.") in completed(("version",), "--")
 
 
 def test_a_wrong_name_is_told_what_is_near() -> None:

@@ -35,6 +35,8 @@ class Case:
     """It may have nothing to print."""
     acts: bool = False
     """It changes something: the token that only looks is refused."""
+    typed: str | None = None
+    """What comes on standard input."""
     away: int = 4
     wrong: int = 5
     """Its exit codes if no router answers, and if the token or password is wrong."""
@@ -79,6 +81,7 @@ ASKING = {
     "pattern ls": case(),
     "service ls": case(is_silent=True),
     "service show": case("ab", code=1),
+    "service sweep": case("ab", code=1),
     "domain aside": case("work/jobs"),
     "domain poison": case(is_silent=True),
     "expr compare": case("{folder}/set.jsonl {folder}/set.jsonl --domain work"),
@@ -86,6 +89,7 @@ ASKING = {
     "undrain": case(acts=True),
     "reload": case(acts=True),
     "log-level": case("debug", acts=True),
+    "request": case("sessions"),
 }
 """Commands that ask a running router, over its admin port."""
 
@@ -107,7 +111,9 @@ ALONE = {
     "context show": case(),
     "context add": case("there --url http://127.0.0.1:1 --yes"),
     "context ls": case(is_silent=True),
+    "docs": case("command-line"),
     "expr check": case('kind=="x"'),
+    "expr repl": case("--property kind=x", typed='kind == "x"\n'),
     "init": case(),
 }
 """Commands that need no router, and have ``--json``."""
@@ -124,6 +130,8 @@ ELSEWHERE = {
     "cert renew": "makes a leaf: tests/cli/test_cert.py",
     "expr test": "reads and prints lines of its own: tests/cli/test_expr.py",
     "store copy": "has no router: tests/store/test_copy.py",
+    "store check": "has no router: tests/store/test_inspection.py",
+    "store vacuum": "has no router: tests/store/test_inspection.py",
     "bench queue": "over another wire: tests/cli/test_bench.py",
     "bench route": "over another wire: tests/cli/test_bench.py",
     "journal": "reads files: tests/cli/test_journal.py",
@@ -256,7 +264,7 @@ def credentials(name: str) -> dict[str, str | None]:
 
 @pytest.mark.parametrize("name", TRIED)
 def test_for_people(router: CliRouter, name: str, words: Words) -> None:
-    done = router.run(*arguments(name, words), **credentials(name))
+    done = router.run(*arguments(name, words), answer=TRIED[name].typed, **credentials(name))
     assert done.exit_code in (TRIED[name].code, TRIED[name].or_else), done.output
     assert done.stdout or TRIED[name].is_silent or TRIED[name].code == 1
     assert "Traceback" not in done.output
@@ -266,7 +274,8 @@ def test_for_people(router: CliRouter, name: str, words: Words) -> None:
 @pytest.mark.parametrize("name", TRIED)
 def test_for_programs(router: CliRouter, name: str, words: Words) -> None:
     """Each line is an object, and nothing else is among them."""
-    done = router.run(*arguments(name, words), "--json", **credentials(name))
+    given = [*arguments(name, words), "--json"]
+    done = router.run(*given, answer=TRIED[name].typed, **credentials(name))
     assert done.exit_code in (TRIED[name].code, TRIED[name].or_else), done.output
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(isinstance(row, dict) for row in rows)

@@ -286,8 +286,6 @@ def test_the_address_of_channels_comes_from_the_environment(router: Server) -> N
         (("pub", "bmq://nowhere/q", "x"), b"nowhere"),
         (("pub", "bmq://orders", "x"), b"names no queue"),
         (("pub", ORDERS, ""), b"has a body"),
-        (("sub", "--where", "n >", ORDERS), b"at offset"),
-        (("sub", "--where", "", ORDERS), b"at offset"),
         (("sub", "bmq://fan/parcels"), b"app"),
     ],
 )
@@ -299,6 +297,30 @@ def test_what_is_refused_is_said_in_a_line(
     assert ended.stderr.startswith(b"headgate: ")
     assert said in ended.stderr
     assert ended.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("expression", "picture"),
+    [("n = 1", b"\nn = 1\n  ^\n"), ("n >", b"\nn >\n  ^\n"), ("", b"\n^\n")],
+)
+def test_a_wrong_expression_is_shown_with_the_place(expression: str, picture: bytes) -> None:
+    ended = run("sub", ORDERS, "--where", expression)
+    assert ended.returncode == 2
+    assert picture in ended.stderr
+
+
+def test_an_expression_that_the_shell_took_apart_is_recognised() -> None:
+    for names in ((ORDERS,), ()):
+        ended = run("sub", *names, "--where", "kind", "==", "express")
+        assert ended.returncode == 2
+        assert b"quote it: --where 'kind == \"express\"'" in ended.stderr
+
+
+def test_a_queue_without_its_scheme_is_a_channel_and_that_is_said(router: Server) -> None:
+    done = run("pub", "orders/incoming", "x", HEADGATE_RESP=address(router))
+    assert done.stdout == b"0\n"
+    assert done.stderr.endswith(b"; the queue would be bmq://orders/incoming\n")
+    assert run("pub", "news", "x", HEADGATE_RESP=address(router)).stderr == b""
 
 
 @pytest.mark.parametrize(

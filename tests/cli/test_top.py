@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import pytest
 from headgate.cli.live.top_view import CHARTED, History, drawn, overview
 from headgate.server.desk.answers import Point
 from tests.support.cli_router import CliRouter, cli_router
+from tests.support.tmux import NO_TMUX, Tmux
 
 SESSION = {
     "session": 1,
@@ -111,37 +110,7 @@ def test_the_sessions_are_those_that_are_asked_for(router: CliRouter) -> None:
     assert " ticker" not in done.stdout
 
 
-class Tmux:
-    """A terminal of 110 columns and 32 lines."""
-
-    def __init__(self, folder: Path, environ: dict[str, str], command: str) -> None:
-        self._base = ["tmux", "-S", str(folder / "tmux.sock"), "-f", "/dev/null"]
-        self._environ = environ
-        self.run("new-session", "-d", "-x", "110", "-y", "32", command)
-
-    def run(self, *words: str) -> str:
-        done = subprocess.run(
-            [*self._base, *words],
-            env=self._environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return done.stdout
-
-    def screen(self, until: Callable[[str], bool]) -> str:
-        """What is on the screen, as soon as it is what is waited for."""
-        deadline = time.monotonic() + 60
-        while True:
-            shown = self.run("capture-pane", "-p")
-            if until(shown):
-                return shown
-            assert time.monotonic() < deadline, shown
-            time.sleep(0.1)
-
-
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="make peers installs tmux")
+@NO_TMUX
 def test_it_is_live_in_a_terminal(router: CliRouter, tmp_path: Path) -> None:
     """Numbers come, keys are obeyed, and the terminal is given back."""
     environ = {name: text for name, text in router.environ.items() if text is not None}

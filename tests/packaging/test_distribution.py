@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hatch_build import PAGES
 from tests.support.repository import ROOT, SOURCE
 from tools.packages.distribution import build, epoch
 
@@ -34,7 +35,10 @@ def test_the_wheel_has_every_file_of_the_package(made: list[Path]) -> None:
     assert {"headgate/py.typed"} <= expected
     assert any(name.endswith(".sql") for name in expected)
     packed = {name for name in names if ".dist-info/" not in name}
-    assert packed == expected
+    pages = {name for name in packed if name.startswith("headgate/docs/")}
+    assert packed - pages == expected
+    docs = {name for pattern in PAGES for name in map(str, (ROOT / "docs").glob(pattern))}
+    assert {str(ROOT / name.removeprefix("headgate/")) for name in pages} == docs
 
 
 def test_the_wheel_has_its_licence_and_its_command(made: list[Path]) -> None:

@@ -211,7 +211,7 @@ def test_an_audit_finds_nothing_until_something_is_wrong(tmp_path: Path) -> None
     for options in ((), ("--from", "facts"), ("--incremental",)):
         done = run(tmp_path, "audit", "--all", *options)
         assert "3 queues counted, 3 in its tally, drift: none" in done.stdout
-        assert "1 services, 0 of them drift" in done.stderr
+        assert "1 service, 0 of them drift" in done.stderr
     with sqlite3.connect(tmp_path / "var" / "queues.db") as db:
         db.execute("UPDATE queues SET service = NULL WHERE id = ?", (QUEUES[1],))
     db.close()

@@ -49,7 +49,7 @@ SECTIONS: Mapping[str, Lazy] = {
         "init": ("headgate.cli.init", "Make the router's identity, and print its address."),
         "cert": ("headgate.cli.cert", "Look at certificates, and make new leaves."),
         "config": ("headgate.cli.config", "Look at the configuration."),
-        "store": ("headgate.cli.store", "Copy what the router keeps from one store to another."),
+        "store": ("headgate.cli.store", "Check, tidy and copy what the router keeps."),
         "demo": ("headgate.cli.demo", "Start the router, play a short scene, and go on serving."),
     },
     "To look at one that runs": {
@@ -73,6 +73,10 @@ SECTIONS: Mapping[str, Lazy] = {
             "Say who would get a message, and why the others would not.",
         ),
         "expr": ("headgate.cli.expr", "Check and try subscription expressions."),
+        "request": (
+            "headgate.cli.live.request",
+            "Ask the admin port anything, with the token of the context.",
+        ),
     },
     "To have something done": {
         "drain": (
@@ -106,6 +110,7 @@ SECTIONS: Mapping[str, Lazy] = {
         "context": ("headgate.cli.context", "Give routers names, and choose one."),
         "login": ("headgate.cli.context", "Keep the token of a router in a context."),
         "completion": ("headgate.cli.completion", "Have a shell complete commands and options."),
+        "docs": ("headgate.cli.docs", "Print a page of the docs, or what they say about a word."),
         "cheat": ("headgate.cli.cheat", "Print the commands that are used most, to copy."),
         "version": ("headgate.cli.version", "Print the version, and what it runs on."),
     },

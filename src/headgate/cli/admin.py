@@ -6,21 +6,37 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from headgate.client.admin import AdminPort, Event, Tls
+from headgate.client.admin import JSON, AdminPort, Event, Tls
 from headgate.errors import NoRouter, NotAllowed, NotARouter, RouterError
 
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
 API = "/api/v1"
+EVENTS = "text/event-stream"
 TOO_MANY, TRIES = 429, 3
 NO_PATH = "no such path"
 """What a router answers that does not know what is asked of it."""
+COMMANDS = {
+    "; see sessions": "; headgate session ls lists those there are",
+    "; see domains": "; headgate domain ls lists what there is",
+}
+"""Where the API names a path of its own, and commands that ask for the same."""
 NO_METHOD = 405
 """What it answers to an action if it has none, and something else has its path."""
 ANSWER_SECONDS = 10.0
 ACTION_SECONDS = 600.0
 """A large queue is emptied a part at a time."""
+
+
+class Answer(NamedTuple):
+    """What the admin port answered, as it is."""
+
+    body: bytes
+    is_json: bool
 
 
 class Admin:
@@ -64,7 +80,30 @@ class Admin:
 
     def events(self, path: str, **query: object) -> Iterator[Event]:
         """What the API sends for as long as somebody listens."""
-        return self._asking.events(API + path + _query(query))
+        return self.stream(API + path + _query(query))
+
+    def stream(self, path: str) -> Iterator[Event]:
+        """What comes on a stream of the admin port."""
+        return self._asking.events(path)
+
+    def raw(self, method: str, path: str, body: bytes) -> Answer:
+        """Whatever the admin port answers."""
+
+        def take(reply: HTTPResponse) -> Answer:
+            kind = reply.headers.get_content_type()
+            if kind == EVENTS:
+                raise NotARouter(f"{path} is a stream; say --stream")
+            return Answer(reply.read(), kind == JSON)
+
+        try:
+            return self._acting.take(method, path, take, body, patience=0)
+        except RouterError as error:
+            if error.why == NO_PATH:
+                text = (
+                    f"the router at {self.url} has no path {path}; headgate docs admin names them"
+                )
+                raise RouterError(text, error.status) from None
+            raise self._readable(error) from None
 
     def _ask(
         self,
@@ -76,15 +115,22 @@ class Admin:
         body = b"" if content is None else json.dumps(content).encode()
         try:
             return self._patiently(port, method, path, body)
-        except (NoRouter, NotAllowed, NotARouter):
-            raise
         except RouterError as error:
-            if error.why == NO_PATH:
-                text = f"the router at {self.url} cannot do that; is it older?"
-                raise NotARouter(text, error.status) from None
-            if error.why:  # the router says what is wrong with what was asked
-                raise RouterError(error.why, error.status, error.why) from None
-            raise
+            raise self._readable(error) from None
+
+    def _readable(self, error: RouterError) -> RouterError:
+        """The error as a person wants to have it."""
+        if isinstance(error, NoRouter | NotAllowed | NotARouter):
+            return error
+        if error.why == NO_PATH:
+            text = f"the router at {self.url} cannot do that; is it older?"
+            return NotARouter(text, error.status)
+        if error.why:  # the router says what is wrong with what was asked
+            text = error.why
+            for path, command in COMMANDS.items():
+                text = text.replace(path, command)
+            return RouterError(text, error.status, error.why)
+        return error
 
     def _patiently(self, port: AdminPort, method: str, path: str, body: bytes) -> dict[str, Any]:
         """Ask again if others have asked so much that there is no room in this second."""

@@ -22,6 +22,8 @@ SHEETS = {
         ("headgate domain aside shop.orders/incoming", "what nobody wants, and why"),
         ("headgate explain shop.orders/incoming --property kind=express", "who would get it"),
         ("headgate session ls --watch --columns name,mailbox_bytes", "a list, again and again"),
+        ("headgate expr repl --property kind=express", "try expressions, one after another"),
+        ("headgate request sessions --field limit=1", "anything else of the API"),
     ),
     "pubsub": (
         ("headgate pub news hello", "publish on a channel"),
@@ -51,6 +53,8 @@ SHEETS = {
         ("headgate support --out support.tar.gz", "what to send with a question"),
         ("headgate cert ls", "certificates that end soon"),
         ("headgate journal verify", "is the journal whole?"),
+        ("headgate store check", "is the store sound? (while no router uses it)"),
+        ("headgate docs HeadgatePutAside", "what the docs say about an alert, an error, a command"),
         ("headgate bench rtt", "how long a message takes"),
     ),
 }

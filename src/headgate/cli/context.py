@@ -12,12 +12,15 @@ from urllib.parse import urlsplit
 import click
 
 from headgate.cli.admin import Admin
+from headgate.cli.config_file import config_option, load
 from headgate.cli.confirming import yes_option
 from headgate.cli.contexts import Context, Contexts
 from headgate.cli.output import emit, json_option, print_fields
 from headgate.cli.table import Column, Listing, list_options
-from headgate.cli.which_router import Asked, full_url, router_options
+from headgate.cli.which_router import URL, Asked, configured_url, full_url, router_options
 from headgate.errors import ConfigError
+
+DEFAULT_NAME, DEFAULT_URL = "default", "http://127.0.0.1:8222"
 
 
 @click.group()
@@ -132,30 +135,56 @@ def rm(name: str) -> None:
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--url", help="The admin port, if there is no such context yet.")
+@click.option("--url", help="The admin port. With NAME, such a context is made if there is none.")
+@config_option
 @json_option
-def login(name: str | None, url: str | None, as_json: bool) -> None:
+def login(name: str | None, url: str | None, config: Path | None, as_json: bool) -> None:
     """Keep the token of a router in a context.
 
-    NAME is the context, or else the one in use, or else "default". The token is asked for, or read
-    from standard input if that is no terminal; the router is asked whether it is right, and then it
-    is kept in a file that only you can read.
+    NAME is the context, or else the one in use, or else "default". Without NAME and --url, in a
+    folder with a configuration, the router is that of the configuration. The token is asked for, or
+    read from standard input if that is no terminal; the router is asked whether it is right, and
+    then it is kept in a file that only you can read.
     """
     contexts = _contexts()
-    name = name or contexts.current or "default"
-    found = contexts.get(name) if name in contexts.names() else Context()
-    url = full_url(url or found.url or "http://127.0.0.1:8222")
+    name, found = _logged_in(contexts, name, url, config)
+    url = full_url(url or found.url or DEFAULT_URL)
     _warn_of_listeners(url)
     if sys.stdin.isatty():
         token = click.prompt(f"Token of {url}", hide_input=True, err=True).strip()
     else:
         token = sys.stdin.readline().strip()
+    if not token:
+        raise click.UsageError("there is no token on standard input; it is one line of text")
     Admin(url, token, None if found.ca is None else Path(found.ca)).plain("GET", "/sinks?limit=1")
     kept = contexts.put_token(name, token)
     contexts.put(name, replace(found, url=url, token=f"file:{kept}"))
     if contexts.current is None:
         contexts.use(name)
     emit([{"context": name, "url": url}], lambda row: f"{row['context']}: {row['url']}", as_json)
+
+
+def _logged_in(
+    contexts: Contexts, name: str | None, url: str | None, config: Path | None
+) -> tuple[str, Context]:
+    """The context that a token is kept in, and what it says already."""
+    if name is not None:
+        if url is not None and name not in contexts.names():
+            return name, Context()
+        return name, contexts.get(name)  # of one that is not there, it says which there are
+    current = contexts.current or DEFAULT_NAME
+    found = contexts.get(current) if current in contexts.names() else Context()
+    if url is not None or os.environ.get(URL) is not None:
+        return current, replace(found, url=url or os.environ[URL])
+    if config is None:
+        return current, found
+    here = configured_url(load(config))
+    if found.url is not None and found.url != here:
+        raise ConfigError(
+            f"the configuration {config} is of {here}, and the context {current} of {found.url}:"
+            f" say which is meant, headgate login {current} or headgate login NAME --url {here}"
+        )
+    return current, replace(found, url=here)
 
 
 def _warn_of_listeners(url: str) -> None:

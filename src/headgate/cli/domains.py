@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from headgate.cli.address import QUEUES, Identity, Where, place_of, trusted
 from headgate.cli.config_file import load
+from headgate.cli.live.known import Known, app_problem, domain_problem, domains_wherever
 from headgate.cli.output import emit
+from headgate.cli.which_router import Asked
 from headgate.client.bmq import Change, Client, Delivery, Lost, Subscription
 from headgate.core.model.message import Properties, PropertyValue
+from headgate.core.model.queue_uri import parse_uri
+from headgate.errors import ExpressionError, Refused
+from headgate.expr.explain import caret, explain
 from headgate.server.config.sections import ListenBmq
 
+APPS_SHOWN = 5
 SECONDS = 10.0
 """For an answer of the router."""
 
@@ -28,7 +35,8 @@ async def post(
 ) -> str:
     """Post a message and return its id."""
     async with await connect(config, where, identity, patience=SECONDS) as client:
-        queue = await client.open(uri, write=True)
+        with _named(config, where, uri):
+            queue = await client.open(uri, write=True)
         return (await queue.post(body, properties)).hex()
 
 
@@ -42,8 +50,11 @@ async def follow(
     as_json: bool,
 ) -> None:
     """Print messages and confirm each when it is printed."""
+    warn_of_expressions(subscriptions)
     async with await connect(config, where, identity) as client:
-        queue = await client.open(uri, read=True, subscriptions=subscriptions)
+        with _named(config, where, uri):
+            queue = await client.open(uri, read=True, subscriptions=subscriptions)
+        _warn_of_app(config, where, uri)
         click.echo(f"subscribed to {uri}", err=True)
         printed = 0
         async for delivery in queue:
@@ -61,6 +72,50 @@ def wanted(expressions: Sequence[str], priority: int, count: int | None) -> list
         window = min(window, count)
     texts: Sequence[str | None] = expressions or (None,)
     return [Subscription(text, priority, max_unconfirmed_messages=window) for text in texts]
+
+
+def warn_of_expressions(subscriptions: Sequence[Subscription]) -> None:
+    """Refuse an expression that is wrong, with a picture of where; say what looks wrong in one."""
+    for text in (each.expression for each in subscriptions if each.expression is not None):
+        try:
+            explained = explain(text)
+        except ExpressionError as error:
+            raise click.UsageError(f"the expression is wrong\n{caret(error)}") from None
+        for warning in explained.warnings:
+            click.echo(f"warning: {warning}", err=True)
+
+
+def _warn_of_app(config: Path | None, where: Where, uri: str) -> None:
+    """An app that the domain does not have gets nothing, and nobody is told, as it may be added to
+    the domain later."""
+    parts = parse_uri(uri)
+    if not parts.app:
+        return
+    known = _known(config, where)
+    if parts.domain in known and (problem := app_problem(parts.domain, parts.app, known)):
+        click.echo(f"warning: {problem}. Nothing will come", err=True)
+
+
+@contextmanager
+def _named(config: Path | None, where: Where, uri: str) -> Iterator[None]:
+    """If the router refuses a queue, say which domains and apps there are."""
+    try:
+        yield
+    except Refused as error:
+        parts, known = parse_uri(uri), _known(config, where)
+        problem = domain_problem(parts.domain, known) if known else None
+        if problem is None and (apps := known.get(parts.domain)) and not parts.app:
+            problem = f"{error}: {', '.join(f'{uri}?id={app}' for app in apps[:APPS_SHOWN])}"
+        if problem is None:
+            raise
+        raise Refused(problem) from None
+
+
+def _known(config: Path | None, where: Where) -> Known:
+    """The domains and apps of the router, as far as it is known where to ask."""
+    if where.address is not None:
+        return {}  # it may be another router
+    return domains_wherever(Asked(context=where.context, config=config), load(config))
 
 
 async def connect(

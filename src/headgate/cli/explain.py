@@ -17,6 +17,7 @@ from headgate.cli.output import emit, json_option, readable
 from headgate.cli.properties import property_option
 from headgate.cli.queue_name import path_of, queue_argument
 from headgate.cli.terminal import clean
+from headgate.cli.units import counted
 from headgate.cli.which_router import Asked, router_options
 from headgate.errors import ConfigError, HeadgateError, NotARouter, RouterError
 
@@ -244,7 +245,7 @@ def _app_lines(app: Mapping[str, Any]) -> Iterator[str]:
         if group["left_out"]:
             yield f"    and {group['left_out']} more"
     if app["left_out"]:
-        yield f"  and {app['left_out']} more expressions"
+        yield f"  and {counted(app['left_out'], 'expression')} more"
 
 
 def _verdict(app: Mapping[str, Any]) -> str:
@@ -312,7 +313,7 @@ def _happened(fact: Mapping[str, Any]) -> tuple[str, str, str]:
         case "Missed":
             return "missed", app, f"the mailbox of {who} had no room"
         case "Poisoned":
-            return "dropped", app, f"{fact['attempts']} sessions were lost with it"
+            return "dropped", app, f"{counted(fact['attempts'], 'session')} lost with it"
         case "Expired":
             return "expired", app, f"after {fact['seconds']:.0f} s"
         case "Repeated":

@@ -1,11 +1,12 @@
 """A group of commands that are imported when they are called.
 
 Their names and short helps are in a map, so that ``--help`` and the TAB of a shell import none of
-them. A test compares the map with the commands.
+them; their options, for a TAB, in a table (`completing`). Tests compare both with the commands.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
@@ -15,6 +16,9 @@ import click
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+COMPLETING = "_HEADGATE_COMPLETE"
+"""What is set in the environment when a shell asks."""
 
 Lazy = Mapping[str, tuple[str, str]]
 """Names of commands; of each, the module that has it under this name (or MODULE:NAME), and its
@@ -51,6 +55,8 @@ class LazyGroup(click.Group):
         name = self.hidden_names.get(cmd_name, cmd_name)
         if name not in self.lazy:
             return None
+        if COMPLETING in os.environ and (found := _shadow(ctx, name)) is not None:
+            return found
         module, _, attribute = self.lazy[name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute or name.replace("-", "_"))
         return command
@@ -83,3 +89,10 @@ class LazyGroup(click.Group):
             if name.startswith(incomplete)
         ]
         return names + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def _shadow(ctx: click.Context, name: str) -> click.Command | None:
+    """A command of the group as a shell completes it, without importing it."""
+    from headgate.cli.completing import shadow
+
+    return shadow(" ".join([*ctx.command_path.split()[1:], name]))

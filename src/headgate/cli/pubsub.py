@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from headgate.client.resp import Published, RespClient
     from headgate.core.model.message import Declared
 
+OPERATORS = frozenset(["==", "!=", "<", "<=", ">", ">=", "&&", "||", "=", "+", "-", "*", "/", "%"])
+"""Words that are no names: an expression was not quoted."""
+QUOTE = "the shell took the expression apart; quote it: --where 'kind == \"express\"'"
 AGENT = "smp://"
 """What the address of an agent's queue begins with."""
 
@@ -77,7 +80,16 @@ def pub(
         return
     with connect(config, where) as client:
         count = client.publish(name.encode(), content)
+    if not count:
+        hint_queue(name, "published on")
     emit([{"channel": name, "receivers": count}], lambda row: f"{row['receivers']}", as_json)
+
+
+def hint_queue(name: str, done: str) -> None:
+    """A queue that is named without its scheme is taken for a channel: say so."""
+    domain, slash, queue = name.partition("/")
+    if domain and slash and queue:
+        click.echo(f"{done} the channel {name}; the queue would be {QUEUE}{name}", err=True)
 
 
 def _content(body: str | None) -> bytes:
@@ -134,6 +146,8 @@ def sub(
     so are gone.
     """
     if not any(name.startswith(QUEUE) for name in names):
+        if expressions and OPERATORS.intersection(names):
+            raise click.UsageError(QUOTE)
         if expressions or priority is not None:
             option = "--where" if expressions else "--priority"
             raise click.UsageError(f"{option} is for queues, which are named {FORM}")
@@ -142,6 +156,8 @@ def sub(
     if are_patterns:
         raise click.UsageError("--pattern is for channels")
     if len(names) > 1:
+        if expressions and OPERATORS.intersection(names):
+            raise click.UsageError(QUOTE)
         raise click.UsageError("a queue is read alone, without other queues or channels")
     import asyncio
 
@@ -163,6 +179,8 @@ def _listen(
     with connect(config, where) as client:
         client.subscribe([name.encode() for name in channels], are_patterns=are_patterns)
         click.echo(f"subscribed to {' '.join(channels)}", err=True)
+        for name in () if are_patterns else channels:
+            hint_queue(name, "that is")
         emit(islice(_rows(client), count), _line, as_json)
 
 

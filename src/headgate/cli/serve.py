@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,9 @@ from headgate.errors import ConfigError
 if TYPE_CHECKING:
     from headgate.server.config import Config
     from headgate.server.wires.wire import Finding
+
+WARNING = "warning: "
+"""What a text begins with that is nothing but one."""
 
 
 @click.command()
@@ -88,9 +91,10 @@ def print_findings(look: Callable[[], Iterator[Finding]], as_json: bool) -> int:
     for finding in found():
         if not finding.ok:
             failed.append(finding)
-        emit(
-            [asdict(finding)],
-            lambda row: f"{'ok  ' if row['ok'] else 'FAIL'}  {row['name']:<11}  {row['text']}",
-            as_json,
-        )
+        emit([asdict(finding) | {"warns": finding.warns}], _finding_line, as_json)
     return 3 if failed else 0
+
+
+def _finding_line(row: Mapping[str, object]) -> str:
+    mark = "FAIL" if not row["ok"] else "warn" if row["warns"] else "ok  "
+    return f"{mark}  {row['name']:<11}  {str(row['text']).removeprefix(WARNING)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -25,6 +26,11 @@ def count(number: float) -> str:
 def counted(number: int, what: str) -> str:
     """So many of something."""
     return f"{count(number)} {what}" + ("" if number == 1 else "s")
+
+
+def limited(text: str, most: float | None, show: Callable[[float], str]) -> str:
+    """An amount, and of how much at most."""
+    return text if most is None else f"{text} of {show(most)}"
 
 
 def rate(number: float) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from headgate.cli.admin import Admin
+from headgate.cli.completing import complete_context
 from headgate.cli.config_file import config_option, load
 from headgate.cli.contexts import Context, Contexts
 from headgate.client.admin import TOKEN_FILE, read_token
@@ -148,9 +149,7 @@ def context_option(command: F) -> F:
     return click.option(
         "--context",
         metavar="NAME",
-        shell_complete=lambda ctx, param, start: [
-            name for name in Contexts.of(os.environ).names() if name.startswith(start)
-        ],
+        shell_complete=complete_context,
         help=f"The router, by the name that `headgate context add` gave it. [env: {CONTEXT}]",
     )(command)
 

@@ -15,6 +15,7 @@ from headgate.expr.nodes import (
     ORDER,
     Binary,
     Property,
+    Text,
     Tree,
     Unary,
     kind_of,
@@ -117,9 +118,36 @@ class _TracingWriter(Writer):
         return text, kind
 
 
+def literal(value: object) -> str:
+    """A value as an expression would have it; bytes in hex, and a failure by its name."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case bytes():
+            return f"0x{value.hex()}"
+        case str() if type(value) is str:
+            return text_of(Text(value))
+    return str(value)
+
+
 def drawn(tree: Tree) -> str:
     """The tree, one line per node."""
     return "\n".join(_lines(tree, "", ""))
+
+
+def drawn_values(root: Traced) -> str:
+    """The tree, one line per node, and beside each node what it came to."""
+    lines = list(_lines(root.tree, "", ""))
+    width = max(map(len, lines))
+    values = (literal(each.value) if each.is_reached else "not reached" for each in _walk(root))
+    pairs = zip(lines, values, strict=True)
+    return "\n".join(f"{line:<{width}}  {value}" for line, value in pairs)
+
+
+def _walk(part: Traced) -> Iterator[Traced]:
+    yield part
+    for each in part.parts:
+        yield from _walk(each)
 
 
 def _lines(tree: Tree, first: str, rest: str) -> Iterator[str]:

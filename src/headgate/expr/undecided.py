@@ -35,3 +35,9 @@ def missing_of(predicate: Predicate, properties: Properties, failure: Failure) -
 def undecided_reason(failure: Failure, missing: str | None) -> str:
     """A failure in words."""
     return f"{failure}: {REASONS[failure].format(missing=missing or 'a property')}"
+
+
+def failure_reason(predicate: Predicate, properties: Properties, failure: Failure) -> str:
+    """The same without the name of the failure, of an evaluation that ended with it."""
+    missing = missing_of(predicate, properties, failure)
+    return REASONS[failure].format(missing=missing)

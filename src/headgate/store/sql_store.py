@@ -117,6 +117,27 @@ class SqlStore(ABC):
     async def close(self) -> None:
         await self._worker.close()
 
+    # What is done to a store that no router uses.
+
+    async def damage(self) -> list[str]:
+        """What the database itself finds wrong with its files, however long it looks."""
+        return await self._run(lambda: self._unhurried(self._damage))
+
+    async def numbers(self, questions: Iterable[str]) -> list[int]:
+        """The answers to questions whose answer is a number, however long they take."""
+        asked = list(questions)
+        return await self._run(
+            lambda: self._unhurried(lambda: [self._all(each)[0][0] for each in asked])
+        )
+
+    async def vacuum(self) -> None:
+        """Give back the room of what was deleted, however long that takes."""
+        await self._run(lambda: self._unhurried(self._vacuum))
+
+    async def disk_bytes(self) -> int:
+        """How much room it takes."""
+        return await self._run(self._disk_bytes)
+
     async def _run(self, job: Callable[[], T]) -> T:
         return await self._worker.run(lambda: self._do(job))
 
@@ -144,6 +165,19 @@ class SqlStore(ABC):
     @abstractmethod
     def _apply(self, batch: Batch) -> None:
         """Do a batch in one transaction."""
+
+    @abstractmethod
+    def _damage(self) -> list[str]: ...
+
+    @abstractmethod
+    def _vacuum(self) -> None: ...
+
+    @abstractmethod
+    def _disk_bytes(self) -> int: ...
+
+    def _unhurried(self, job: Callable[[], T]) -> T:
+        """Do something that reads everything, without the limits that a turn has."""
+        return job()
 
     def _encode(self, text: str) -> Any:  # noqa: ANN401
         """A text as the database has it."""

@@ -15,6 +15,7 @@ from headgate.cli.lazy import LazyGroup
             "Show how an expression is read, and what looks wrong.",
         ),
         "test": ("headgate.cli.expr.trying", "Evaluate an expression for a message."),
+        "repl": ("headgate.cli.expr.prompt", "Try expressions one after another."),
         "impact": ("headgate.cli.expr.asking", "Say what an expression would take from whom."),
         "compare": ("headgate.cli.expr.asking", "Say what another set of subscriptions changes."),
     },

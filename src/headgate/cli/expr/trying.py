@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 import click
@@ -15,17 +15,12 @@ from headgate.core.model.message import Declared
 from headgate.errors import ExpressionError
 from headgate.expr.explain import Explanation, caret, drawn, explain, hint
 from headgate.expr.nodes import Binary, Tree, Unary, text_of
-from headgate.expr.predicate import Failure, compile_expression
+from headgate.expr.predicate import Failure, Predicate, compile_expression
 from headgate.expr.types import Value
+from headgate.expr.undecided import failure_reason
 
 BATCH_LINE_BYTES = 1024 * 1024
 """A longer line of ``--batch`` is an error; it is skipped without being kept."""
-
-EXPLAINED = {
-    Failure.NAME: "the message lacks a property that was needed",
-    Failure.TYPE: "a value is of a type that does not fit",
-    Failure.ARITHMETIC: "division by zero, or an integer of more than 64 bits",
-}
 
 
 @click.command()
@@ -40,11 +35,11 @@ def check(expression: str, as_json: bool) -> None:
         explanation = explain(expression)
     except ExpressionError as error:
         if as_json:
-            _print(json.dumps(_error_object(error)))
+            print_text(json.dumps(error_object(error)))
         else:
             click.echo(caret(error), err=True)
         sys.exit(1)
-    _print(json.dumps(_object(explanation)) if as_json else _report(explanation))
+    print_text(json.dumps(_object(explanation)) if as_json else report(explanation))
 
 
 @click.command()
@@ -68,15 +63,20 @@ def test(expression: str | None, properties: Declared, batch: bool) -> None:
     if expression is None:
         raise click.UsageError("give an expression, or --batch")
     try:
-        result = compile_expression(expression).evaluate(properties)
+        predicate = compile_expression(expression)
     except ExpressionError as error:
         click.echo(caret(error), err=True)
         sys.exit(2)
-    if isinstance(result, Failure):
-        _print(f"no match: {result} ({EXPLAINED[result]})")
-    else:
-        _print("match" if result else "no match: the expression is false")
+    result = predicate.evaluate(properties)
+    print_text(verdict(predicate, properties, result))
     sys.exit(0 if result is True else 3)
+
+
+def verdict(predicate: Predicate, properties: Mapping[str, Value], result: bool | Failure) -> str:
+    """What an evaluation came to, in a line."""
+    if isinstance(result, Failure):
+        return f"no match: {result} ({failure_reason(predicate, properties, result)})"
+    return "match" if result else "no match: the expression is false"
 
 
 def _run_batch(stream: BinaryIO) -> int:
@@ -87,7 +87,7 @@ def _run_batch(stream: BinaryIO) -> int:
         except ValueError as error:
             answer = {"error": str(error)}
             code = 1
-        _print(json.dumps(answer))
+        print_text(json.dumps(answer))
     return code
 
 
@@ -135,7 +135,8 @@ def _message(properties: object) -> dict[str, Value]:
     return message
 
 
-def _report(explanation: Explanation) -> str:
+def report(explanation: Explanation) -> str:
+    """How an expression is read, for people."""
     lines = [drawn(explanation.tree), "", "a message matches only if:"]
     if explanation.keys is None:
         lines.append("  (nothing is known before evaluation)")
@@ -169,7 +170,8 @@ def _nested(tree: Tree) -> object:
             return text_of(tree)
 
 
-def _error_object(error: ExpressionError) -> dict[str, object]:
+def error_object(error: ExpressionError) -> dict[str, object]:
+    """What is wrong with an expression, for programs."""
     return {
         "ok": False,
         "code": error.code,
@@ -179,6 +181,6 @@ def _error_object(error: ExpressionError) -> dict[str, object]:
     }
 
 
-def _print(text: str) -> None:
+def print_text(text: str) -> None:
     """Print, also what came from the command line and is not UTF-8."""
     click.echo(text.encode("utf-8", "backslashreplace").decode())

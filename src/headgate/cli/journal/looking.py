@@ -14,7 +14,8 @@ import click
 
 from headgate.cli.config_file import config_option
 from headgate.cli.output import emit, json_option, readable
-from headgate.errors import ConfigError
+from headgate.cli.units import counted, size
+from headgate.errors import ConfigError, HeadgateError
 from headgate.journal import reader
 from headgate.journal.segments import last_number, segments
 from headgate.server.config import load_config
@@ -60,6 +61,7 @@ def tail(
 ) -> None:
     """Print facts, oldest first: the last 20, or from a number on."""
     directory = _directory(config, folder)
+    _expect(directory, follow)
     if start is not None:
         emit(_facts(directory, start - 1, count, follow), _line, as_json)
         return
@@ -74,6 +76,7 @@ def tail(
 def stats(config: Path | None, folder: Path | None, as_json: bool) -> None:
     """Count the facts by kind, and say how much the journal takes."""
     directory = _directory(config, folder)
+    _expect(directory)
     kinds = Counter(fact["kind"] for fact in reader.facts(directory))
     found = segments(directory)
     emit(
@@ -81,12 +84,9 @@ def stats(config: Path | None, folder: Path | None, as_json: bool) -> None:
         lambda row: f"{row['facts']:>12}  {row['kind']}",
         as_json,
     )
-    size = sum(segment.bytes for segment in found)
-    click.echo(
-        f"{kinds.total()} facts in {len(found)} segments, {size} bytes, up to number"
-        f" {found[-1].last if found else 0}",
-        err=True,
-    )
+    taken = sum(segment.bytes for segment in found)
+    facts, files = counted(kinds.total(), "fact"), counted(len(found), "segment")
+    click.echo(f"{facts} in {files}, {size(taken)}, up to number {found[-1].last}", err=True)
 
 
 @click.command()
@@ -97,10 +97,12 @@ def stats(config: Path | None, folder: Path | None, as_json: bool) -> None:
 def verify(ctx: click.Context, config: Path | None, folder: Path | None, as_json: bool) -> None:
     """Read every segment and see whether it is what its name says. Exits with 3 if one is not."""
     wrong = 0
+    directory = _directory(config, folder)
+    _expect(directory)
 
     def rows() -> Iterator[Mapping[str, object]]:
         nonlocal wrong
-        for finding in reader.verify(_directory(config, folder)):
+        for finding in reader.verify(directory):
             wrong += finding.problem is not None
             yield {
                 "segment": finding.segment.path.name,
@@ -112,7 +114,7 @@ def verify(ctx: click.Context, config: Path | None, folder: Path | None, as_json
     emit(
         rows(),
         lambda row: (
-            f"{'ok  ' if row['ok'] else 'FAIL'}  {row['segment']}  {row['facts']} facts"
+            f"{'ok  ' if row['ok'] else 'FAIL'}  {row['segment']}  {_facts_text(row['facts'])}"
             + ("" if row["ok"] else f"  {row['problem']}; move it away, the others go on")
         ),
         as_json,
@@ -127,6 +129,25 @@ def _directory(config: Path | None, folder: Path | None) -> Path:
     if settings is None:
         raise ConfigError("this configuration keeps no journal; see [journal] and [store]")
     return settings.directory
+
+
+def _expect(directory: Path, follow: bool = False) -> None:
+    """Say that there is no journal, instead of printing nothing; who follows waits for it."""
+    if segments(directory):
+        return
+    if follow:
+        click.echo(f"there is nothing in {directory} yet; waiting for it", err=True)
+        return
+    why = "has no segment yet" if directory.is_dir() else "is not there"
+    raise HeadgateError(
+        f"there is no journal: {directory} {why}. A router writes it a second after something"
+        " happened; --config or --journal names another, and tail --follow waits for it"
+    )
+
+
+def _facts_text(facts: object) -> str:
+    assert isinstance(facts, int), "what verify counts"
+    return counted(facts, "fact")
 
 
 def _before_last(directory: Path, count: int) -> int:

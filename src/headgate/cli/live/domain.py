@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
 
 from headgate.cli.admin import Admin, part
 from headgate.cli.lazy import LazyGroup
+from headgate.cli.live.known import naming
 from headgate.cli.live.pages import paged
+from headgate.cli.live.reasons import MESSAGES, why_undecided
 from headgate.cli.output import emit, json_option, print_page
 from headgate.cli.queue_name import path_of, queue_argument
 from headgate.cli.table import Column, Listing, list_options
 from headgate.cli.terminal import clean
-from headgate.cli.units import count, counted, moment, size
+from headgate.cli.units import count, counted, limited, moment, size
 from headgate.cli.which_router import Asked, router_options
+from headgate.errors import RouterError
 
 HERE = "headgate.cli.live.domain"
 
@@ -64,16 +68,58 @@ def show(name: str, asked: Asked, as_json: bool) -> None:
 
     The fullest come first.
     """
-    found = asked.admin().get(f"/domains/{part(name)}", limit=100)
+    admin = asked.admin()
+    with naming(admin, name):
+        found = admin.get(f"/domains/{part(name)}", limit=100)
     if as_json:
         print_page(found, as_json=True)
         return
-    queues = [
-        f"{row['name']}: {counted(row['messages'], 'message')} ({size(row['bytes'])}),"
-        f" {counted(row['consumers'], 'consumer')}, {counted(row['producers'], 'producer')}"
-        for row in found["rows"]
+    print_page(_fields(found["row"]))
+    if found["rows"]:
+        click.echo()
+        for line in Listing(QUEUES).lines(found["rows"]):
+            click.echo(line)
+    for row in [row for row in found["rows"] if row["undelivered"]][:EXPLAINED_QUEUES]:
+        for text in _nobody_wants(admin, row["queue"]):
+            click.echo(f"\n{text}")
+
+
+def _fields(row: Mapping[str, Any]) -> dict[str, object]:
+    messages = limited(counted(row["messages"], "message"), row["domain_max_messages"], count)
+    per_queue = [
+        show(row[name]) + what
+        for name, show, what in (("max_messages", count, " messages"), ("max_bytes", size, ""))
+        if row[name] is not None
     ]
-    print_page(found["row"], {"queues": queues})
+    return {
+        "domain": row["domain"],
+        "mode": row["mode"],
+        "apps": row["apps"] or None,
+        "queues": f"{count(row['queues'])}, {count(row['opened'])} of them in memory",
+        "holds": f"{messages}, {limited(size(row['bytes']), row['domain_max_bytes'], size)}",
+        "capacity": row["capacity"],
+        "per queue": f"at most {', '.join(per_queue)}" if per_queue else None,
+    }
+
+
+QUEUES = (
+    Column("name", "queue"),
+    Column("messages", show=count, is_number=True),
+    Column("bytes", "size", size, is_number=True),
+    Column("undelivered", show=count, is_number=True),
+    Column("consumers", show=count, is_number=True),
+    Column("producers", show=count, is_number=True),
+)
+EXPLAINED_QUEUES = 3
+"""Of so many it is said why messages wait."""
+
+
+def _nobody_wants(admin: Admin, queue: str) -> Iterator[str]:
+    """Of each app that put messages aside, why."""
+    with suppress(RouterError):  # it went meanwhile
+        for row in _found(admin, queue, None, MESSAGES):
+            if row["total"]:
+                yield _lines(row | {"rows": []}, row["rows"])
 
 
 @click.command()
@@ -120,19 +166,25 @@ def aside(
 
     They were put aside: no subscription is true for them now. Exits with 3 if there are some.
     """
-    found = list(_found(asked.admin(), queue, app, limit))
+    admin = asked.admin()
+    with naming(admin, queue, app):
+        found = list(_found(admin, queue, app, limit))
     emit(found, _lines, as_json)
     ctx.exit(3 if any(each["total"] for each in found) else 0)
 
 
 def _found(admin: Admin, queue: str, app: str | None, limit: int) -> Iterator[dict[str, Any]]:
     path = path_of(queue)
-    apps = [app] if app is not None else [each["app"] for each in admin.get(path)["apps"]]
+    page = admin.get(path)
+    if not page["opened"]:  # so there is nothing to look at
+        click.echo(f"nobody has opened {queue} since the router started", err=True)
+        return
+    apps = [each["app"] for each in page["apps"]] if app is None else [app]
     for each in apps:
         yield {"queue": queue, "app": each, **admin.get(f"{path}/aside", app=each, limit=limit)}
 
 
-def _lines(row: Mapping[str, Any]) -> str:
+def _lines(row: Mapping[str, Any], messages: Sequence[Mapping[str, Any]] | None = None) -> str:
     name = f"{row['queue']} {row['app']}".strip()
     verb = "matches" if row["total"] == 1 else "match"
     lines = [f"{name}: {counted(row['total'], 'message')} {verb} nobody"]
@@ -147,5 +199,7 @@ def _lines(row: Mapping[str, Any]) -> str:
             "arithmetic": why["arithmetic"],
         }
         shown = ", ".join(f"{number} {reason}" for reason, number in reasons.items() if number)
-        lines.append(f"  {why['expression'] or '(no expression)'}: {shown or 'none'}")
+        undecided = why_undecided(why["expression"], row["rows"] if messages is None else messages)
+        text = f"{shown or 'none'}" + (f": {undecided}" if undecided else "")
+        lines.append(f"  {why['expression'] or '(no expression)'}: {text}")
     return "\n".join(map(clean, lines))

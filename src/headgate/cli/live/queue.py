@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,12 +12,14 @@ from headgate.cli.admin import Admin, part
 from headgate.cli.confirming import confirm_by_name, reason_option, yes_option
 from headgate.cli.lazy import LazyGroup
 from headgate.cli.live.actions import print_action
+from headgate.cli.live.known import naming
 from headgate.cli.live.pages import paged
+from headgate.cli.live.reasons import sampled, why_undecided
 from headgate.cli.output import json_option, print_page
 from headgate.cli.queue_name import QueueName, path_of, queue_argument
 from headgate.cli.table import Column, Listing, list_options
 from headgate.cli.terminal import clean
-from headgate.cli.units import count, counted, moment, since, size
+from headgate.cli.units import count, counted, limited, moment, since, size
 from headgate.cli.which_router import Asked, router_options
 
 HERE = "headgate.cli.live.queue"
@@ -64,7 +66,11 @@ def ls(domain: str | None, listing: Listing, asked: Asked) -> None:
     Of each, what it holds and how many have it open. With DOMAIN, only the queues of one.
     """
     admin = asked.admin()
-    listing.show(lambda: _all(admin) if domain is None else listed(admin, domain))
+    if domain is None:
+        listing.show(lambda: _all(admin))
+        return
+    with naming(admin, domain):
+        listing.show(lambda: listed(admin, domain))
 
 
 def _all(admin: Admin) -> Iterator[dict[str, Any]]:
@@ -86,26 +92,36 @@ def show(queue: str, asked: Asked, as_json: bool) -> None:
     if "/" not in queue:
         print_page(admin.get(f"/queues/{part(queue)}"), as_json=as_json)
         return
-    found = admin.get(path_of(QueueName().convert(queue, None, None)))
+    with naming(admin, queue):
+        found = admin.get(path_of(QueueName().convert(queue, None, None)))
     if as_json:
         print_page(found, as_json=True)
         return
-    shown = ("queue", "mode", "capacity", "max_messages", "producers")
-    fields = {name: found[name] for name in shown}
-    fields |= {"holds": f"{counted(found['messages'], 'message')}, {size(found['bytes'])}"}
-    if not found["opened"]:
-        fields |= {"state": "nobody has opened it since the router started"}
-    print_page(fields)
+    print_page(_fields(found))
     for app in found["apps"]:
         click.echo(f"\n{clean(_app(app))}")
-        for group in app["groups"]:
-            click.echo(f"  {clean(_group(group))}")
+        if app["groups"]:
+            messages = sampled(admin, found["queue"], app) if _is_undecided(app) else ()
+            for line in Listing(GROUPS).lines([_group(each, messages) for each in app["groups"]]):
+                click.echo(f"  {line}")
+
+
+def _fields(found: Mapping[str, Any]) -> dict[str, object]:
+    holds = limited(counted(found["messages"], "message"), found["max_messages"], count)
+    fields = {name: found[name] for name in ("queue", "mode", "capacity")}
+    fields |= {
+        "holds": f"{holds}, {limited(size(found['bytes']), found['max_bytes'], size)}",
+        "producers": count(found["producers"]),
+    }
+    if not found["opened"]:
+        fields |= {"state": "nobody has opened it since the router started"}
+    return fields
 
 
 def _app(app: Mapping[str, Any]) -> str:
     numbers = {
         "in line": app["in_line"],
-        "waiting": app["waiting"],
+        "waiting for room": app["waiting"],
         "aside": app["aside"],
         "unconfirmed": app["unconfirmed"],
         "to redeliver": app["to_redeliver"],
@@ -113,19 +129,42 @@ def _app(app: Mapping[str, Any]) -> str:
     shown = ", ".join(f"{count(number)} {name}" for name, number in numbers.items() if number)
     oldest = "" if app["oldest_at"] is None else f", the oldest for {since(app['oldest_at'])}"
     stuck = "; stuck" if app["stuck"] else ""
-    name = f"app {app['app']}" if app["app"] else "consumers"
-    return f"{name} ({app['consumers']}): {shown or 'nothing waits'}{oldest}{stuck}"
+    name = f"app {app['app']}, " if app["app"] else ""
+    consumers = counted(app["consumers"], "consumer")
+    return f"{name}{consumers}: {shown or 'nothing waits'}{oldest}{stuck}"
 
 
-def _group(group: Mapping[str, Any]) -> str:
-    undecided = group["undecided"]
-    missing = sum(undecided[kind] for kind in ("name", "type", "arithmetic"))
-    return (
-        f"priority {group['priority']}  {group['expression'] or '(no expression)'}  matched"
-        f" {count(group['matched'])}, not {count(group['missed'])}"
-        + (f", undecided {missing} of {undecided['sampled']}" if missing else "")
-        + f"; {group['in_flight']} of {group['window']} in flight"
-    )
+GROUPS = (
+    Column("priority", is_number=True),
+    Column("expression"),
+    Column("matched", show=count, is_number=True),
+    Column("missed", "not", count, is_number=True),
+    Column("in_flight", "in flight"),
+    Column("undecided"),
+)
+
+
+def _is_undecided(app: Mapping[str, Any]) -> bool:
+    return any(_failed(group) for group in app["groups"])
+
+
+def _failed(group: Mapping[str, Any]) -> int:
+    """For how many of the messages that it was tried on an expression had no value."""
+    return sum(group["undecided"][kind] for kind in ("name", "type", "arithmetic"))
+
+
+def _group(group: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    undecided = None
+    if failed := _failed(group):
+        why = why_undecided(group["expression"], messages)
+        undecided = f"{count(failed)} of {count(group['undecided']['sampled'])} tried"
+        undecided += f": {why}" if why else ""
+    return {
+        **group,
+        "expression": group["expression"] or "(no expression)",
+        "in_flight": f"{count(group['in_flight'])} of {count(group['window'])}",
+        "undecided": undecided,
+    }
 
 
 @click.command()
@@ -143,7 +182,9 @@ def peek(queue: str, listing: Listing, asked: Asked) -> None:
     The newest come first. Nothing is taken out, and bodies are not shown: "headgate sub" reads.
     """
     admin, most = asked.admin(), min(listing.limit or PEEKED, 100)
-    listing.show(lambda: admin.get("/recent", queue=queue, limit=most)["rows"])
+    with naming(admin, queue):
+        admin.get(path_of(queue))  # of a queue that cannot be, nothing came lately either
+        listing.show(lambda: admin.get("/recent", queue=queue, limit=most)["rows"])
 
 
 @click.command()
@@ -167,6 +208,8 @@ def purge(queue: str, reason: str, yes: bool, asked: Asked, as_json: bool) -> No
 def _planned(admin: Admin, action: str, queue: str) -> int | None:
     """How many messages an action is about, if the router knows."""
     found = admin.act(f"/queues/{action}", {"queue": queue, "dry_run": True})
+    with naming(admin, queue):
+        admin.get(path_of(queue))  # before anybody is asked whether that is meant
     messages: int | None = found["count"]
     return messages
 
@@ -209,7 +252,10 @@ def look_again(queue: str, app: str, reason: str, asked: Asked, as_json: bool) -
     The router does so by itself whenever a subscription changes; this is harmless.
     """
     wanted = {"queue": queue, "app": app, "confirm": queue, "reason": reason}
-    print_action(asked.operator().act("/apps/look-again", wanted), as_json)
+    admin = asked.operator()
+    with naming(admin, queue, app):
+        done = admin.act("/apps/look-again", wanted)
+    print_action(done, as_json)
 
 
 def listed(admin: Admin, domain: str) -> Iterator[dict[str, Any]]:
@@ -222,8 +268,3 @@ def listed(admin: Admin, domain: str) -> Iterator[dict[str, Any]]:
         if not rows:
             return
         after = rows[-1]["queue"]
-
-
-def _done(row: Mapping[str, object]) -> str:
-    what = "removed" if row["removed"] else "purged"
-    return f"{row['queue']}: {what}, {row['messages']} messages"

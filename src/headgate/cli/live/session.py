@@ -11,10 +11,11 @@ from headgate.cli.admin import Admin
 from headgate.cli.confirming import confirm_by_name, reason_option, yes_option
 from headgate.cli.lazy import LazyGroup
 from headgate.cli.live.actions import print_action
+from headgate.cli.live.known import session_number
 from headgate.cli.live.pages import paged
 from headgate.cli.output import json_option, print_page
 from headgate.cli.table import Column, Listing, list_options
-from headgate.cli.units import count, duration, moment, since, size
+from headgate.cli.units import count, counted, duration, moment, since, size
 from headgate.cli.which_router import Asked, router_options
 
 HERE = "headgate.cli.live.session"
@@ -51,6 +52,10 @@ COLUMNS = (
     Column("unconfirmed", show=count, is_number=True, is_wide=True),
     Column("idle", show=duration, is_number=True, is_wide=True),
 )
+SLOW = tuple(
+    column._replace(is_wide=False) if column.name == "peer" else column for column in COLUMNS
+)
+"""Whoever looks for those in trouble wants to find their programs."""
 CLOSED = (
     Column("session", is_number=True),
     Column("name"),
@@ -90,7 +95,7 @@ def ls(
         found = paged(admin, "/sessions", listing, wire=wire, q=search, slow=slow or None)
         return (row | {"state": state(row)} for row in found)
 
-    found = listing.show(rows)
+    found = (listing.of(SLOW) if slow else listing).show(rows)
     ctx.exit(3 if slow and found else 0)
 
 
@@ -107,12 +112,16 @@ def state(row: Mapping[str, Any]) -> str:
 
 
 @click.command()
-@click.argument("number", metavar="SESSION", type=click.IntRange(1))
+@click.argument("who", metavar="SESSION")
 @router_options
 @json_option
-def show(number: int, asked: Asked, as_json: bool) -> None:
-    """Print one session, with what it hears and holds."""
-    found = asked.admin().get(f"/sessions/{number}")
+def show(who: str, asked: Asked, as_json: bool) -> None:
+    """Print one session, with what it hears and holds.
+
+    SESSION is its number, or its name if no other has it.
+    """
+    admin = asked.admin()
+    found = admin.get(f"/sessions/{session_number(admin, who)}")
     if as_json:
         print_page(found, as_json=True)
         return
@@ -157,38 +166,40 @@ def _subscription(row: Mapping[str, Any]) -> str:
 
 
 @click.command()
-@click.argument("number", metavar="SESSION", type=click.IntRange(1))
+@click.argument("who", metavar="SESSION")
 @reason_option
 @yes_option
 @router_options
 @json_option
-def close(number: int, reason: str, yes: bool, asked: Asked, as_json: bool) -> None:
+def close(who: str, reason: str, yes: bool, asked: Asked, as_json: bool) -> None:
     """Close a session.
 
     What it has not confirmed is given to others. It may connect again.
     """
     admin = asked.operator()
+    number = session_number(admin, who, acts=True)
     name, held = _planned(admin, number, "close")
     confirm_by_name(
-        yes, f"Close session {number}, with {held} messages that it has not confirmed?", name
+        yes, f"Close session {number}, with {counted(held, 'message')} not confirmed?", name
     )
     wanted = {"confirm": str(number), "reason": reason}
     print_action(admin.act(f"/sessions/{number}/close", wanted), as_json)
 
 
 @click.command()
-@click.argument("number", metavar="SESSION", type=click.IntRange(1))
+@click.argument("who", metavar="SESSION")
 @reason_option
 @yes_option
 @router_options
 @json_option
-def trim(number: int, reason: str, yes: bool, asked: Asked, as_json: bool) -> None:
+def trim(who: str, reason: str, yes: bool, asked: Asked, as_json: bool) -> None:
     """Drop the oldest of what waits for a session.
 
     Only messages of channels can be dropped: the session loses them, and whoever waits for it goes
     on.
     """
     admin = asked.operator()
+    number = session_number(admin, who, acts=True)
     name, waiting = _planned(admin, number, "trim")
     confirm_by_name(yes, f"Drop {size(waiting)} that wait for session {number}?", name)
     wanted = {"confirm": str(number), "reason": reason}

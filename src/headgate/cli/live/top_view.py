@@ -11,7 +11,7 @@ from typing import Any
 
 from headgate.cli.live.session import state
 from headgate.cli.terminal import cells, clean, cut, padded, styled
-from headgate.cli.units import count, duration, rate, share, size
+from headgate.cli.units import count, counted, duration, rate, share, size
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 SPARK = 16
@@ -76,7 +76,7 @@ def _head(tick: Mapping[str, Any], url: str) -> Iterator[Line]:
         url,
         f"up {duration(tick['uptime'])}",
         tick["store"],
-        f"{count(point['sessions'])} sessions",
+        counted(int(point["sessions"]), "session"),
         f"CPU {share(point['cpu'])}",
         size(point["memory"]),
     ]
@@ -106,8 +106,9 @@ def _numbers(point: Mapping[str, float], history: History) -> Iterator[Line]:
             )
         ]
     late, lag = duration(point["loop_lag"]), count(point["journal_lag"])
-    held, waiting = size(point["mailbox_bytes"]), count(point["publishers_waiting"])
-    yield [(f"mailboxes {held}, {waiting} publishers wait, loop late {late}, journal {lag}", DIM)]
+    waiting = counted(int(point["publishers_waiting"]), "publisher") + " waiting"
+    held = size(point["mailbox_bytes"])
+    yield [(f"mailboxes {held}, {waiting}, loop late {late}, journal {lag}", DIM)]
 
 
 def _sentences(sentences: Sequence[Mapping[str, Any]]) -> Iterator[Line]:

@@ -12,6 +12,7 @@ import click
 
 from headgate.cli.ntf.place import ntf_config_option
 from headgate.cli.output import emit, json_option
+from headgate.cli.units import counted
 from headgate.ntf_server.config import load_ntf_config
 from headgate.ntf_server.records import Tables, subscriptions
 from headgate.ntf_server.records import audit as auditing
@@ -42,15 +43,15 @@ def tokens(config: Path | None, as_json: bool) -> None:
     pushed to, and INVALID were given up by their provider. Nothing tells whose they are.
     """
     with _viewed(config) as tables:
-        counted = counting.counts_by_provider(tables)
+        known = counting.counts_by_provider(tables)
         held = subscriptions.counts(tables)
     rows = [
         {"provider": provider.name.lower(), "status": status.value, "tokens": count}
-        for (provider, status), count in sorted(counted.items(), key=_place)
+        for (provider, status), count in sorted(known.items(), key=_place)
     ]
     emit(rows, lambda row: f"{row['tokens']:>10}  {row['provider']}  {row['status']}", as_json)
-    total = sum(counted.values())
-    click.echo(f"{total} tokens, {sum(held.values())} subscriptions", err=True)
+    total, watched = sum(known.values()), sum(held.values())
+    click.echo(f"{counted(total, 'token')}, {counted(watched, 'subscription')}", err=True)
 
 
 def _place(item: tuple[tuple[Provider, TokenStatus], int]) -> tuple[str, int]:

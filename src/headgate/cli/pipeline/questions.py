@@ -20,6 +20,7 @@ from headgate.cli.pipeline.place import (
     since_option,
     spark_options,
 )
+from headgate.cli.units import counted
 from headgate.core.model.drift import Drift
 from headgate.errors import PipelineError
 from headgate.journal.snapshot import take
@@ -124,7 +125,7 @@ def audit(
     with TemporaryDirectory(prefix="headgate-audit-") as folder:
         snapshot = Path(folder) / "snapshot"
         taken = take(store, snapshot, journal=journal, progress=_progress)
-        click.echo(f"{taken.queues} queues of services are in the store", err=True)
+        click.echo(f"{counted(taken.queues, 'queue')} of services in the store", err=True)
         session = spark()
         with one_line():
             rows = list(_audited(session, place, str(snapshot), origin, incremental))
@@ -132,13 +133,14 @@ def audit(
     emit(rows if everything else drifting, _drift_text, as_json)
     services = sum("drift" in row for row in rows)
     click.echo(
-        f"{services} services, {sum('drift' in row for row in drifting)} of them drift", err=True
+        f"{counted(services, 'service')}, {sum('drift' in row for row in drifting)} of them drift",
+        err=True,
     )
     ctx.exit(3 if drifting else 0)
 
 
 def _progress(rows: int) -> None:
-    click.echo(f"copied {rows} queues", err=True)
+    click.echo(f"copied {counted(rows, 'queue')}", err=True)
 
 
 def _audited(
@@ -213,6 +215,6 @@ def _drift_text(row: Mapping[str, Any]) -> str:
         )
     suspect = f"; it may be queue {row['suspect']}" if "suspect" in row else ""
     return (
-        f"service {row['service']}: {row['counted']} queues counted, {row['told']} in its tally,"
-        f" drift: {row['drift']}{suspect}"
+        f"service {row['service']}: {counted(row['counted'], 'queue')} counted,"
+        f" {row['told']} in its tally, drift: {row['drift']}{suspect}"
     )

@@ -20,6 +20,7 @@ from headgate.cli.pipeline.place import (
     since_option,
     spark_options,
 )
+from headgate.cli.units import counted
 from headgate.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -62,16 +63,18 @@ def replay(
             session, place.source, place.sink, place.tables, wanted, _followed, job
         )
     name, found = job or wanted.job, done.found
+    messages = counted(found.messages, "message")
     if done.resumed:
-        click.echo(f"sent {done.resumed} messages that an interrupted run had left", err=True)
+        left = counted(done.resumed, "message")
+        click.echo(f"sent {left} that an interrupted run had left", err=True)
     if found.before:
-        click.echo(f"{found.before} of {found.messages} messages were sent before", err=True)
+        click.echo(f"{found.before} of {messages} sent before", err=True)
     if found.bodiless:
-        click.echo(f"{found.bodiless} of {found.messages} messages lack a body", err=True)
-    click.echo(f"sent {done.sent} of {found.messages} messages to {to} as {name}")
+        click.echo(f"{found.bodiless} of {messages} without a body", err=True)
+    click.echo(f"sent {done.sent} of {messages} to {to} as {name}")
     if done.missing:
         raise PipelineError(
-            f"{done.missing} messages were found and not sent: see whether the journal lost"
+            f"{counted(done.missing, 'message')} found and not sent: see whether the journal lost"
             " segments meanwhile, and send them with --job and another name"
         )
 
@@ -83,7 +86,7 @@ def _followed(query: StreamingQuery, tally: Tally) -> None:
     def go_on() -> None:
         nonlocal printed
         if (sent := tally.total()) > printed:
-            click.echo(f"sent {sent} messages so far", err=True)
+            click.echo(f"sent {counted(sent, 'message')} so far", err=True)
             printed = sent
 
     if not follow(query, go_on):

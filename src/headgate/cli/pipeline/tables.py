@@ -15,6 +15,7 @@ from headgate.cli.frames import frame_options, show
 from headgate.cli.output import emit, json_option
 from headgate.cli.pipeline.following import follow
 from headgate.cli.pipeline.place import Place, Spark, one_line, place_options, spark_options
+from headgate.cli.units import count, counted, duration, size
 from headgate.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class Printed:
             if progress.batchId > self.seen and progress.numInputRows:
                 seconds = progress.durationMs.get("triggerExecution", 0) / 1000
                 click.echo(
-                    f"batch {progress.batchId}: {progress.numInputRows} facts in {seconds:.1f} s",
+                    f"batch {progress.batchId}: {counted(progress.numInputRows, 'fact')} in"
+                    f" {seconds:.1f} s",
                     err=True,
                 )
             self.seen = max(self.seen, progress.batchId)
@@ -130,8 +132,8 @@ def tidy(place: Place, spark: Spark, keep_days: int | None) -> None:
     with one_line():
         done = upkeep.tidy(session, Archive(place.tables), keep_days)
     click.echo(
-        f"merged {done.merged} files into {done.made}, let go of {done.expired} that are too old,"
-        f" deleted {done.deleted}"
+        f"merged {counted(done.merged, 'file')} into {done.made}, let go of {done.expired} that"
+        f" are too old, deleted {done.deleted}"
     )
 
 
@@ -262,16 +264,33 @@ FOUND = 3
 def status(place: Place, as_json: bool) -> None:
     """Say how far the tables are behind the journal.
 
-    It also says how long batches take.
+    It also says how long batches take. Spark need not be installed for this.
     """
     from headgate.pipeline.tables.status import status as status_of
 
     emit([status_of(place.source, place.tables)], _status_text, as_json)
 
 
-def _status_text(row: Mapping[str, object]) -> str:
-    width = max(map(len, row))
-    return "\n".join(f"{name.replace('_', ' '):<{width}}  {value}" for name, value in row.items())
+def _status_text(row: Mapping[str, Any]) -> str:
+    shown = {
+        "tables": row["tables"],
+        "journal": counted(row["facts_in_journal"], "fact"),
+        "in the tables": counted(row["facts_in_tables"], "fact"),
+        "behind": counted(row["lag_facts"], "fact")
+        + (f", for {duration(row['lag_seconds'])}" if row["lag_seconds"] else ""),
+        "batches": "none yet: headgate pipeline run makes the tables",
+        "files": f"{count(row['files'])}, {size(row['bytes'])}",
+    }
+    if row["batch"] is not None:
+        took, most = duration(row["batch_seconds"]), duration(row["batch_seconds_max"])
+        facts = counted(int(row["batch_facts"]), "fact")
+        shown["batches"] = f"the last is {row['batch']}; lately {took} for {facts}, at most {most}"
+    if row["segments_corrupt"]:
+        shown["unreadable"] = (
+            f"{counted(row['segments_corrupt'], 'segment')}: headgate journal verify"
+        )
+    width = max(map(len, shown))
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in shown.items())
 
 
 @click.command()

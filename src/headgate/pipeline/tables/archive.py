@@ -6,6 +6,8 @@
 
 Whoever writes rows writes them into a folder of their own and then commits a manifest that names
 the files (`manifests`); until then they are nowhere. See docs/design/tables.md.
+
+Whoever only looks which files there are needs no Spark, so that is imported where rows are.
 """
 
 from __future__ import annotations
@@ -16,12 +18,11 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from headgate.errors import PipelineError
 from headgate.pipeline.tables.manifests import (
@@ -35,9 +36,13 @@ from headgate.pipeline.tables.manifests import (
     decode_state,
     encode,
 )
-from headgate.pipeline.tables.match_counts import WANTED
 from headgate.pipeline.tables.storage import Storage
-from headgate.pipeline.tables.tables import Table
+from headgate.pipeline.tables.wanted import WANTED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headgate.pipeline.tables.tables import Table
 
 LOG, DATA = "_log", "_data"
 """Names with a line in front: who reads a folder by its name would count rows twice."""
@@ -67,6 +72,8 @@ class Archive:
 
     def write(self, table: Table, attempt: str, rows: DataFrame) -> None:
         """Write rows that count from the manifest on that names them."""
+        from pyspark.sql import functions as F
+
         path = self.storage.uri(folder_of(table, attempt))
         # The name of a folder is not in its files, and everybody else wants the day there.
         rows = rows.withColumn("on", F.col("day"))
@@ -145,7 +152,7 @@ class Archive:
             parts.append(reader.option("basePath", base).parquet(*old).drop("batches"))
         if not parts:
             return session.createDataFrame([], table.stored_schema)
-        return reduce(DataFrame.unionByName, parts)
+        return reduce(lambda rows, more: rows.unionByName(more), parts)
 
     def wishes(self, path: str | None) -> pa.Table:
         """Who wanted what, by the file that says so."""

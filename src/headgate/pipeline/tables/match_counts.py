@@ -35,6 +35,7 @@ from headgate.pipeline.routing.shapes import (
     slot_kind,
 )
 from headgate.pipeline.tables import transforms as t
+from headgate.pipeline.tables.wanted import WANTED
 
 EXPRESSIONS_MAX = 1_000
 """Expressions of one queue that every message is evaluated against; the first ones told."""
@@ -76,16 +77,6 @@ CODE_OF: Mapping[str, int] = {
     for answer, name in COLUMN_OF.items()
 }
 """An answer as a number: 0 and 1, or the first letter of why there is none."""
-
-WANTED = pa.schema(
-    [
-        ("queue", pa.binary()),
-        ("app", pa.string()),
-        ("session", pa.int64()),
-        ("expressions", pa.list_(pa.string())),
-    ]
-)
-"""What is kept of who wants what, from batch to batch."""
 
 COUNTED = pa.schema(
     [

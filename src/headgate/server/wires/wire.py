@@ -22,6 +22,11 @@ class Finding:
     ok: bool
     text: str
 
+    @property
+    def warns(self) -> bool:
+        """Whether it is fine, but somebody should look at it."""
+        return self.ok and "warning: " in self.text
+
 
 class Listening(ABC):
     """The open listener of a wire, with its sessions. Each wire has its own."""

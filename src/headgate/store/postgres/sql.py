@@ -306,3 +306,39 @@ TALLIES = "SELECT service, count, hash FROM tallies"
 ALL_IDENTITIES = "SELECT fingerprint, service, role FROM identities"
 
 OUTBOX = "SELECT first, facts FROM outbox WHERE first > %b ORDER BY first LIMIT 1"
+
+# What is done to a store that no router uses.
+
+UNHURRIED = """
+SET statement_timeout = 0;
+SET enable_seqscan = on;
+SET enable_bitmapscan = on;
+SET enable_hashjoin = on;
+SET enable_mergejoin = on
+"""
+"""The limits and the plans of turns are not for questions about everything."""
+
+_INDEXES = """
+FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE relnamespace = current_schema()::regnamespace
+"""
+
+INVALID_INDEXES = f"SELECT relname::text {_INDEXES} AND NOT indisvalid"
+
+INDEXES = f"SELECT indexrelid::int8, relname::text {_INDEXES} ORDER BY relname"
+
+AMCHECK = """
+SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace AS n ON n.oid = extnamespace
+WHERE extname = 'amcheck'
+"""
+"""Where the extension is that compares indexes with what they are of, if it is installed."""
+
+TABLES = """
+SELECT quote_ident(relname) FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname
+"""
+
+DISK_BYTES = """
+SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::int8 FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+"""

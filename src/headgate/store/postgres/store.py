@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import msgspec
+import psycopg
 
 from headgate.core.model.ids import WHOLE, QueueId, Seq, ServiceId
 from headgate.core.model.parties import Address
@@ -132,6 +133,28 @@ class PostgresStore(SqlStore):
 
     def _probe(self) -> None:
         self._database.probe()
+
+    def _damage(self) -> list[str]:
+        found = [f"the index {name} is not valid" for (name,) in self._all(sql.INVALID_INDEXES)]
+        for (schema,) in self._all(sql.AMCHECK):
+            for name, text in self._all(sql.INDEXES):
+                try:
+                    self._all(f"SELECT {schema}.bt_index_check({name}::regclass)::text")
+                except psycopg.Error as error:
+                    found.append(f"the index {text}: {' '.join(str(error).split())}")
+        return found
+
+    def _vacuum(self) -> None:
+        for table in (name for (name,) in self._all(sql.TABLES)):
+            self._database.change(f"VACUUM (ANALYZE) {table}")
+
+    def _disk_bytes(self) -> int:
+        size: int = self._all(sql.DISK_BYTES)[0][0]
+        return size
+
+    def _unhurried(self, job: Callable[[], T]) -> T:
+        self._database.change(sql.UNHURRIED)
+        return job()
 
     def _all(self, question: str, *values: object) -> list[Row]:
         return self._database.ask(question, *values)

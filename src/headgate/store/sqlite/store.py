@@ -40,6 +40,9 @@ from headgate.store.sqlite.rows import Row
 
 T = TypeVar("T")
 
+DAMAGE_MAX = 20
+"""What is told of a damaged file."""
+
 
 class SqliteStore(SqlStore):
     """Keeps batches in a file. What `apply` returned from is on the disk: the write-ahead log
@@ -75,6 +78,19 @@ class SqliteStore(SqlStore):
 
     def _probe(self) -> None:
         self._file.probe()
+
+    def _damage(self) -> list[str]:
+        found = [text for (text,) in self._file.all(f"PRAGMA integrity_check({DAMAGE_MAX})")]
+        return [] if found == ["ok"] else found
+
+    def _vacuum(self) -> None:
+        self._file.all("VACUUM")
+        self._file.all("PRAGMA optimize")
+        self._file.all("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _disk_bytes(self) -> int:
+        files = (self.path.with_name(self.path.name + end) for end in ("", "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
 
     def _all(self, question: str, *values: object) -> list[Row]:
         return self._file.all(question, values)

@@ -1,4 +1,4 @@
-"""``headgate store``: what is done to a store while no router uses it."""
+"""``headgate store copy``: what the router keeps, in another store."""
 
 from __future__ import annotations
 
@@ -11,35 +11,29 @@ import click
 
 from headgate.cli.config_file import config_option
 from headgate.cli.output import emit, json_option
-from headgate.errors import StoreError
+from headgate.cli.store.place import existing
+from headgate.cli.units import counted
 from headgate.server.config import load_config
-from headgate.store.backends import backend_of, masked, open_store
+from headgate.store.backends import masked, open_store
 from headgate.store.base import Extent, Store
-from headgate.store.copy import copy
+from headgate.store.copy import copy as copy_all
 
 
-@click.group()
-def store() -> None:
-    """Copy what the router keeps from one store to another."""
-
-
-@store.command("copy")
+@click.command()
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
 @config_option
 @json_option
-def copy_store(source: str, target: str, config: Path | None, as_json: bool) -> None:
-    """Copy a store to an empty one: queues, messages, services, sinks and unsealed facts.
+def copy(source: str, target: str, config: Path | None, as_json: bool) -> None:
+    """Copy a store to an empty one.
 
-    FROM and TO are URLs as in the configuration: "sqlite:FILE", relative to the state directory,
+    Queues, messages, services, sinks and unsealed facts are copied. FROM and TO are URLs as in the
+    configuration: "sqlite:FILE", relative to the state directory,
     or "postgresql://USER@HOST/DATABASE". No router may use either of them meanwhile; afterwards
     name the new one in [store] url. The journal stays where it is and goes on.
     """
     directory = load_config(config, os.environ).directory
-    file = backend_of(source).file(source, directory)
-    if file is not None and not file.exists():
-        raise StoreError(f"{file}: there is no such file; FROM is relative to the state directory")
-    stores = open_store(source, directory), open_store(target, directory)
+    stores = existing(source, directory), open_store(target, directory)
     copied = asyncio.run(_copy(*stores))
     row = {
         "from": masked(source),
@@ -50,14 +44,10 @@ def copy_store(source: str, target: str, config: Path | None, as_json: bool) -> 
     emit(
         [row],
         lambda shown: (
-            f"{_counted(copied.queues, 'queue')} and {_counted(copied.messages, 'message')} copied"
+            f"{counted(copied.queues, 'queue')} and {counted(copied.messages, 'message')} copied"
         ),
         as_json,
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 async def _copy(source: Store, target: Store) -> Extent:
@@ -68,7 +58,9 @@ async def _copy(source: Store, target: Store) -> Extent:
         with click.progressbar(
             length=extent.queues + extent.messages, label="copying", file=sys.stderr
         ) as bar:
-            return await copy(source, target, lambda more: bar.update(more.queues + more.messages))
+            return await copy_all(
+                source, target, lambda more: bar.update(more.queues + more.messages)
+            )
     finally:
         await source.close()
         await target.close()

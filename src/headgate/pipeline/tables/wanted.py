@@ -1,0 +1,15 @@
+"""Expressions that somebody wants counted: how they are kept between batches."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+WANTED = pa.schema(
+    [
+        ("queue", pa.binary()),
+        ("app", pa.string()),
+        ("session", pa.int64()),
+        ("expressions", pa.list_(pa.string())),
+    ]
+)
+"""What is kept of who wants what, from batch to batch."""
