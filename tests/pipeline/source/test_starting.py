@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headgate.pipeline.source import starting
-from headgate.pipeline.source.starting import INITIALIZING, SLOW, STARTS, started
+from headgate.pipeline.source.starting import SLOW, STARTS, started
 
 
 class Query:
@@ -24,7 +24,7 @@ class Query:
     @property
     def status(self) -> dict[str, str]:
         self._looks -= 1
-        return {"message": INITIALIZING if self._looks >= 0 else "Processing new data"}
+        return {"message": "Initializing sources" if self._looks >= 0 else "Processing new data"}
 
     def exception(self) -> Exception | None:
         return None if self._error is None or self.isActive else RuntimeError(self._error)

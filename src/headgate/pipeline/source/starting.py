@@ -16,8 +16,8 @@ STARTS = 5
 """How often it is tried."""
 SLOW = "Python worker failed to connect back"
 """What Spark says then."""
-INITIALIZING = "Initializing sources"
-"""The status of a query before its source is there."""
+INITIALIZING = "Initializing"
+"""How the status of a query begins before its source is there."""
 LOOK_SECONDS = 0.05
 
 
@@ -25,7 +25,7 @@ def started(start: Callable[[], StreamingQuery]) -> StreamingQuery:
     """A query that has its source, or that failed for another reason, which following it tells."""
     query = start()
     for _ in range(STARTS - 1):
-        while query.isActive and query.status["message"] == INITIALIZING:
+        while query.isActive and query.status["message"].startswith(INITIALIZING):
             time.sleep(LOOK_SECONDS)
         if SLOW not in str(query.exception()) or query.recentProgress:
             break
