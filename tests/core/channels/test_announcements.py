@@ -134,8 +134,8 @@ def test_when_all_is_quiet_what_was_told_is_what_is(
     elsewhere: dict[Name, int] = {}
 
     def take() -> None:
-        for kind, name, count in told.take():
-            elsewhere[kind, name] = count
+        for kind, named, count in told.take():
+            elsewhere[kind, named] = count
         for session in told.known(ONE, told.number):
             for name, change in wishes.pop(session, {}).items():
                 (here.subscribe if change > 0 else here.leave)(session, name)

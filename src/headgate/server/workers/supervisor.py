@@ -237,7 +237,7 @@ class Supervisor(Service):
     def _take(self, worker: WorkerProcess, message: Message, passed: socket.socket | None) -> None:
         match message:
             case control.Ready():
-                worker.is_ready = True
+                worker.is_ready, worker.unanswered = True, 0
                 logger.debug("worker ready", extra={"fields": {"worker": worker.number}})
                 self._go()
             case control.Load():
