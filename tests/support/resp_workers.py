@@ -85,6 +85,10 @@ class Workers:
         found: dict[str, Any] = json.loads(self.ask("/status.json")[1])
         return found
 
+    def are_all_ready(self) -> bool:
+        ready = [each["is_ready"] for each in self.status().get("workers", [])]
+        return ready == [True] * self.count
+
     def is_ready(self) -> bool:
         with suppress(OSError, json.JSONDecodeError, KeyError):
             return self.ask("/readyz")[0] == 200
@@ -143,7 +147,7 @@ port = 0
             assert time.monotonic() < end, workers.log
             time.sleep(0.02)
         if count > 1:
-            eventually(lambda: len(workers.status().get("workers", [])) == count, "all are known")
+            eventually(workers.are_all_ready, "worker 0 is told that all are ready")
         yield workers
     finally:
         if process.poll() is None:

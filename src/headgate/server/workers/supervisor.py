@@ -240,6 +240,7 @@ class Supervisor(Service):
                 worker.is_ready, worker.unanswered = True, 0
                 logger.debug("worker ready", extra={"fields": {"worker": worker.number}})
                 self._go()
+                self._tell_home()
             case control.Load():
                 worker.unanswered = 0
                 worker.clients, worker.taken = message.clients, message.given
