@@ -93,8 +93,8 @@ class Connect:
 
 
 @contextlib.contextmanager
-def start_headgate(tmp_path: Path, **settings: Setting) -> Iterator[Server]:
-    """The router, with these settings in ``[listen.resp]``."""
+def start_headgate(tmp_path: Path, *, workers: int = 1, **settings: Setting) -> Iterator[Server]:
+    """The router, with these settings in ``[listen.resp]``, and so many workers."""
     folder = _folder(tmp_path)
     config = folder / "headgate.toml"
     listen = {"port": 0, **settings}
@@ -102,6 +102,7 @@ def start_headgate(tmp_path: Path, **settings: Setting) -> Iterator[Server]:
         'directory = "state"',
         '[store]\nurl = "memory:"',
         "[admin]\nport = 0",
+        *([f"[workers]\ncount = {workers}"] if workers > 1 else []),
         "[listen.resp]",
         *(f"{key} = {json.dumps(value)}" for key, value in listen.items()),
     ]
