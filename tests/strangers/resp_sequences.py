@@ -48,7 +48,7 @@ from tests.strangers.resp_draw import (
     multibulk,
 )
 from tests.strangers.resp_frames import Frame, agree, complete, first, shown
-from tests.support.resp_servers import Server, start_headgate, start_redis
+from tests.support.resp_servers import Server, start_redis, start_workers
 
 TIMEOUT_SECONDS = 60.0
 TRIES_OF_A_SHRINK = 300
@@ -467,7 +467,7 @@ def shrunk(arena: Arena, found: Difference) -> Difference:
 @contextlib.contextmanager
 def arena(folder: Path, workers: int = 1) -> Iterator[Arena]:
     """Fresh servers."""
-    with start_redis(folder) as redis, start_headgate(folder, workers=workers) as headgate:
+    with start_redis(folder) as redis, start_workers(folder, workers) as headgate:
         both = Arena(redis, headgate, workers)
         try:
             yield both

@@ -55,7 +55,7 @@ class Workers:
 
     def client_on(self, worker: int, **options: Any) -> redis.Redis:  # noqa: ANN401
         """A client of one worker: connections go to the one with the fewest."""
-        spare = []
+        spare: list[redis.Redis] = []
         for _ in range(50):
             client = self.client(**options)
             if worker_of(client, self.count) == worker:

@@ -48,7 +48,7 @@ class Subscriber:
 
     def subscribe(self, *channels: str) -> None:
         """Return when all are confirmed."""
-        self.connection.send_command("SUBSCRIBE", *channels)
+        self.connection.send_command("SUBSCRIBE", *channels)  # type: ignore[no-untyped-call]
         assert [self.next()[0] for _ in channels] == [b"subscribe"] * len(channels)
 
     def next(self) -> list[bytes]:
@@ -62,7 +62,7 @@ class Subscriber:
         return [each[2] for each in found]
 
     def close(self) -> None:
-        self.connection.disconnect()
+        self.connection.disconnect()  # type: ignore[no-untyped-call]
 
 
 def test_clients_are_spread_evenly(two: Workers) -> None:
@@ -126,7 +126,7 @@ def test_keys_settings_and_users_are_the_same_for_all(two: Workers) -> None:
     assert zero.set("k", "v")
     assert one.get("k") == b"v"
     with one.pipeline() as pipe:
-        pipe.watch("k")
+        pipe.watch("k")  # type: ignore[no-untyped-call]
         zero.set("k", "other")
         pipe.multi()
         pipe.set("k", "mine")

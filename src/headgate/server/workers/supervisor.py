@@ -34,7 +34,7 @@ STOP_SECONDS = 20.0
 """From the signal to the end, whatever hangs; a worker has 15 of them."""
 TICK_SECONDS = 0.25
 HANDED_MOST = 256
-"""Clients that a worker was handed and did not take yet. Beyond it, it is given no more."""
+"""Clients that wait to be handed to a worker that takes none. Beyond it, it is given no more."""
 HOME = 0
 START_FAILED = 1
 """What a worker that could not start ends with."""
@@ -290,7 +290,7 @@ class Supervisor(Service):
         able = [
             worker
             for worker in self._all()
-            if worker.is_ready and worker.given - worker.taken < HANDED_MOST
+            if worker.is_ready and worker.control is not None and len(worker.control) < HANDED_MOST
         ]
         if not able or self._is_draining:
             connected.close()
