@@ -48,7 +48,7 @@ from tests.strangers.resp_draw import (
     multibulk,
 )
 from tests.strangers.resp_frames import Frame, agree, complete, first, shown
-from tests.support.resp_servers import Server, start_headgate, start_redis
+from tests.support.resp_servers import Server, start_redis, start_workers
 
 TIMEOUT_SECONDS = 60.0
 TRIES_OF_A_SHRINK = 300
@@ -213,8 +213,9 @@ class Difference:
 class Arena:
     """Two servers, and one connection to each that outlives all sequences."""
 
-    def __init__(self, redis: Server, headgate: Server) -> None:
+    def __init__(self, redis: Server, headgate: Server, workers: int = 1) -> None:
         self.servers = [redis, headgate]
+        self.workers = workers
         self.controls = [Line(server.address) for server in self.servers]
         self.avoid = True
         """Whether steps are left out whose end is unclear."""
@@ -243,6 +244,8 @@ class Arena:
                     wires[step.connection] = Wire(self.servers)
                 wire = wires[step.connection]
                 if self.avoid and _is_out_of_reach(step, wire):
+                    continue
+                if self.workers > 1 and _asks_everybody(step, wire):
                     continue
                 done.append(step)
                 self.steps += 1
@@ -369,6 +372,15 @@ def _is_out_of_reach(step: Step, wire: Wire) -> bool:
     return any(len(c) == 1 and c[0].upper().endswith(b"UNSUBSCRIBE") for c in step.commands)
 
 
+def _asks_everybody(step: Step, wire: Wire) -> bool:
+    """Whether a transaction asks what several workers are not asked in the midst of one."""
+    if not wire.queueing and not step.says(b"MULTI"):
+        return False
+    asking = (b"CLIENT", b"LIST"), (b"CLIENT", b"KILL")
+    said = [tuple(word.upper() for word in command[:2]) for command in step.commands]
+    return step.says(b"INFO") or any(words in asking for words in said)
+
+
 def _concerns_others(step: Step) -> bool:
     """Whether other connections may be told of it, or end by it."""
     return (
@@ -453,10 +465,10 @@ def shrunk(arena: Arena, found: Difference) -> Difference:
 
 
 @contextlib.contextmanager
-def arena(folder: Path) -> Iterator[Arena]:
+def arena(folder: Path, workers: int = 1) -> Iterator[Arena]:
     """Fresh servers."""
-    with start_redis(folder) as redis, start_headgate(folder) as headgate:
-        both = Arena(redis, headgate)
+    with start_redis(folder) as redis, start_workers(folder, workers) as headgate:
+        both = Arena(redis, headgate, workers)
         try:
             yield both
         finally:
@@ -476,12 +488,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=1_000, help="sequences to play")
     parser.add_argument("--seed", type=int, default=1, help="the first of their seeds")
+    parser.add_argument("--workers", type=int, default=1, help="processes of the router")
     parser.add_argument("--most", type=int, default=20, help="differences to tell before the end")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers are stopped
     troubles = 0
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder, arena(Path(folder)) as both:
+    with tempfile.TemporaryDirectory() as folder, arena(Path(folder), options.workers) as both:
         for done, seed in enumerate(range(options.seed, options.seed + options.count), 1):
             if trouble := check(both, seed):
                 troubles += 1

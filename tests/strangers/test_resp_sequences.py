@@ -15,6 +15,8 @@ from tests.support.resp_servers import Server, Setting, start_headgate
 
 PARTS = 10
 IN_A_PART = 200
+OVER_WORKERS = 60
+"""Sequences for a router of several workers, which takes longer to answer each."""
 WARM_UP = 10
 """Sequences before memory is first looked at."""
 SCENES = 3
@@ -40,6 +42,14 @@ def test_drawn_sessions_have_the_answers_of_redis(both: Arena, part: int) -> Non
         assert trouble is None, trouble
     assert sessions(router) == 1
     assert router.resident_bytes() < resident + GROWTH_BYTES
+
+
+def test_drawn_sessions_have_the_answers_of_redis_from_several_workers(tmp_path: Path) -> None:
+    """Connections are spread over three of them."""
+    with arena(tmp_path, workers=3) as both:
+        for seed in range(OVER_WORKERS):
+            trouble = check(both, seed)
+            assert trouble is None, trouble
 
 
 @pytest.mark.parametrize("policy", PLAYS)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 
 from tests.support.resp_client import TIMEOUT_SECONDS, Client, Frame, Pairs, Verbatim
@@ -95,6 +96,15 @@ class Connect:
 @contextlib.contextmanager
 def start_headgate(tmp_path: Path, **settings: Setting) -> Iterator[Server]:
     """The router, with these settings in ``[listen.resp]``."""
+    with start_workers(tmp_path, 1, settings) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def start_workers(
+    tmp_path: Path, workers: int, settings: Mapping[str, Setting] = MappingProxyType({})
+) -> Iterator[Server]:
+    """The same with so many workers."""
     folder = _folder(tmp_path)
     config = folder / "headgate.toml"
     listen = {"port": 0, **settings}
@@ -102,6 +112,7 @@ def start_headgate(tmp_path: Path, **settings: Setting) -> Iterator[Server]:
         'directory = "state"',
         '[store]\nurl = "memory:"',
         "[admin]\nport = 0",
+        *([f"[workers]\ncount = {workers}"] if workers > 1 else []),
         "[listen.resp]",
         *(f"{key} = {json.dumps(value)}" for key, value in listen.items()),
     ]

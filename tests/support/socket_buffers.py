@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 
+from headgate.server.net.listener import Listener
 from headgate.server.wires.bmq import BmqServer
 from headgate.server.wires.resp import RespServer
 
@@ -31,4 +32,6 @@ def narrow_sender(sender: socket.socket) -> None:
 def narrow_door(server: BmqServer | RespServer) -> None:
     """Have what a server accepts from now on hold little: sockets inherit it from their
     listener."""
-    narrow_sender(server._endpoint._listener._socket)
+    listener = server._endpoint._listener
+    assert isinstance(listener, Listener), "it accepts by itself"
+    narrow_sender(listener._socket)

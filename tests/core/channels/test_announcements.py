@@ -36,7 +36,7 @@ def test_a_wish_is_announced_before_it_is_granted() -> None:
     told = here.announcements
     told.join(ONE)
     told.join(TWO)
-    told.wish(A, [NEWS], 1)
+    told.wish(A, {NEWS: 1})
     assert told.is_due
     assert told.take() == [InterestChange(*NEWS, 1)]
     assert told.free() == []
@@ -54,7 +54,7 @@ def test_who_leaves_is_gone_for_others_first() -> None:
     here.subscribe(A, NEWS)
     here.subscribe(B, NEWS)
     assert told.take() == [InterestChange(*NEWS, 2)]
-    told.wish(A, [NEWS], -1)
+    told.wish(A, {NEWS: -1})
     assert told.take() == [InterestChange(*NEWS, 1)]
     assert told.known(ONE, told.number) == [A]
     here.leave(A, NEWS)
@@ -68,7 +68,7 @@ def test_a_wish_that_is_not_granted_is_taken_back() -> None:
     here = Subscribed()
     told = here.announcements
     told.join(ONE)
-    told.wish(A, [NEWS], 1)
+    told.wish(A, {NEWS: 1})
     told.take()
     told.forget(A)
     assert told.take() == [InterestChange(*NEWS, 0)]
@@ -79,7 +79,7 @@ def test_nobody_waits_for_a_worker_that_is_gone() -> None:
     told = Subscribed().announcements
     told.join(ONE)
     told.join(TWO)
-    told.wish(A, [NEWS], 1)
+    told.wish(A, {NEWS: 1})
     told.take()
     assert told.known(TWO, told.number) == []
     told.leave(ONE)
@@ -88,7 +88,7 @@ def test_nobody_waits_for_a_worker_that_is_gone() -> None:
 
 def test_nobody_waits_where_there_are_no_others() -> None:
     told = Subscribed().announcements
-    told.wish(A, [], 1)
+    told.wish(A, {})
     assert told.take() == []
     assert told.free() == [A]
 
@@ -97,7 +97,7 @@ def test_a_new_worker_is_told_everything_and_not_waited_for() -> None:
     """It has no clients before it knows."""
     told = Subscribed().announcements
     told.join(ONE)
-    told.wish(A, [NEWS], 1)
+    told.wish(A, {NEWS: 1})
     told.take()
     told.join(TWO)
     assert told.everything() == [InterestChange(*NEWS, 1)]
@@ -108,7 +108,7 @@ def test_an_announcement_without_changes_is_waited_for_all_the_same() -> None:
     """So what others published before is here when it is known."""
     told = Subscribed().announcements
     told.join(ONE)
-    told.wish(A, [], -1)
+    told.wish(A, {})
     assert told.is_due
     assert told.take() == []
     assert told.is_waiting(A)
@@ -134,8 +134,8 @@ def test_when_all_is_quiet_what_was_told_is_what_is(
     elsewhere: dict[Name, int] = {}
 
     def take() -> None:
-        for kind, name, count in told.take():
-            elsewhere[kind, name] = count
+        for kind, named, count in told.take():
+            elsewhere[kind, named] = count
         for session in told.known(ONE, told.number):
             for name, change in wishes.pop(session, {}).items():
                 (here.subscribe if change > 0 else here.leave)(session, name)
@@ -146,10 +146,10 @@ def test_when_all_is_quiet_what_was_told_is_what_is(
         holds = session in here.of.get(name, ())
         if step == "wish" and not holds and session not in wishes:
             wishes[session] = {name: 1}
-            told.wish(session, [name], 1)
+            told.wish(session, {name: 1})
         elif step == "leave" and holds and session not in wishes:
             wishes[session] = {name: -1}
-            told.wish(session, [name], -1)
+            told.wish(session, {name: -1})
         elif step == "forget":
             wishes.pop(session, None)
             told.forget(session)

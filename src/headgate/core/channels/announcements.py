@@ -11,7 +11,7 @@ All changes of one pass are one announcement with a number. Each link says which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from headgate.core.channels.audience import Kind
 from headgate.core.channels.peers import InterestChange, Name
@@ -45,10 +45,10 @@ class Announcements:
 
     # Sessions.
 
-    def wish(self, session: SessionId, names: Iterable[Name], change: int) -> None:
+    def wish(self, session: SessionId, changes: Mapping[Name, int]) -> None:
         """A session is about to subscribe (1) or to leave (-1); it waits until everybody knows."""
         mine = self._wishes.setdefault(session, {})
-        for name in names:
+        for name, change in changes.items():
             if name not in mine:
                 mine[name] = change
                 self._add(name, change)
@@ -69,6 +69,10 @@ class Announcements:
             self._add(name, -change)
         self._asking.pop(session, None)
         self._waiting.pop(session, None)
+
+    def asking(self) -> Iterator[SessionId]:
+        """Who waits for the next announcement."""
+        return iter([*self._asking])
 
     def is_waiting(self, session: SessionId) -> bool:
         return session in self._asking or session in self._waiting

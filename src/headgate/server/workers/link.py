@@ -11,7 +11,8 @@ import logging
 import socket
 from collections.abc import Callable
 
-from headgate.core.delivery.mailbox import Mailbox, Pressure
+from headgate.core.delivery.mailbox import PART, Mailbox, Pressure
+from headgate.core.facts import MessagesDiscarded
 from headgate.server.net.connection import Connection, SocketPipe
 from headgate.server.net.poller import poller_of
 from headgate.server.router_port import ChannelRouterPort
@@ -21,8 +22,8 @@ from headgate.wire.resp.workers.relay import Relay
 QUOTA = 1000
 """Items of its mailbox that are written in a row."""
 OVER = 4
-"""A link that holds so many times what a mailbox may, holds what nobody can be made to wait for:
-the worker at its other end takes nothing."""
+"""A link that holds so many times what a mailbox and all answers may, holds what nobody can be made
+to wait for: the worker at its other end takes nothing."""
 NO_LIMIT = 2**62
 
 logger = logging.getLogger("headgate")
@@ -93,13 +94,22 @@ class Link:
     def _let_go(self) -> None:
         if self._held:
             held, self._held = b"".join(self._held), []
-            self._connection.deliver(held, 1)
+            self._connection.deliver(held, PART)  # which is never dropped
 
     # What the connection says.
 
     def pressed(self, connection: Connection) -> None:
-        most = OVER * self._mailbox.budget.mailbox_hard
-        if self._mailbox.bytes > most and not self._is_reported:
+        hub, mailbox = self._relay.hub, self._mailbox
+        hard = mailbox.budget.mailbox_hard
+        if mailbox.bytes > hard and hub.settings.slow_session != "wait":
+            # RESP-64: nobody waits, so the oldest messages go.
+            dropped = mailbox.drop_oldest(hard)
+            if dropped:
+                name = f"worker {self.worker}"
+                fact = MessagesDiscarded(self._router.clock(), self.id, name, dropped)
+                self._router.announce([fact])
+        most = OVER * (hard + self._router.limits.answers_bytes)
+        if mailbox.bytes > most and not self._is_reported:
             self._is_reported = True
             self._lost(self, f"holds more than {most} bytes")
 

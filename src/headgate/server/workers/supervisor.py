@@ -34,7 +34,7 @@ STOP_SECONDS = 20.0
 """From the signal to the end, whatever hangs; a worker has 15 of them."""
 TICK_SECONDS = 0.25
 HANDED_MOST = 256
-"""Clients that a worker was handed and did not take yet. Beyond it, it is given no more."""
+"""Clients that wait to be handed to a worker that takes none. Beyond it, it is given no more."""
 HOME = 0
 START_FAILED = 1
 """What a worker that could not start ends with."""
@@ -237,9 +237,10 @@ class Supervisor(Service):
     def _take(self, worker: WorkerProcess, message: Message, passed: socket.socket | None) -> None:
         match message:
             case control.Ready():
-                worker.is_ready = True
+                worker.is_ready, worker.unanswered = True, 0
                 logger.debug("worker ready", extra={"fields": {"worker": worker.number}})
                 self._go()
+                self._tell_home()
             case control.Load():
                 worker.unanswered = 0
                 worker.clients, worker.taken = message.clients, message.given
@@ -289,7 +290,7 @@ class Supervisor(Service):
         able = [
             worker
             for worker in self._all()
-            if worker.is_ready and worker.given - worker.taken < HANDED_MOST
+            if worker.is_ready and worker.control is not None and len(worker.control) < HANDED_MOST
         ]
         if not able or self._is_draining:
             connected.close()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headgate.core.model.limits import Limits
 from headgate.wire.resp.codec.replies import bulk
 from headgate.wire.resp.workers import link_frames as frames
-from tests.support.resp_crew import Crew, CrewGuest
+from tests.support.resp_crew import Crew, CrewGuest, CrewHouse, CrewLink
 
 # No two patterns match one channel: in which order their copies come is nobody's promise.
 WORDS = (
@@ -151,11 +151,48 @@ def test_nothing_is_missed_after_a_confirmation_however_slow_links_are(data: st.
     crew.settle()
     heard = [body for body in sent if bulk(body) in subscriber.received]
     assert set(due) <= set(heard)
-    for which in (b"0", b"1"):
-        mine = [body for body in heard if body.startswith(which)]
+    for publisher in (b"0", b"1"):
+        mine = [body for body in heard if body.startswith(publisher)]
         places = [subscriber.received.index(bulk(body)) for body in mine]
         assert places == sorted(places)
         assert all(subscriber.received.count(bulk(body)) == 1 for body in mine)
+
+
+def test_who_subscribes_in_a_pipeline_waits_once() -> None:
+    crew = Crew(2)
+    client = crew.guest(1)
+    before = crew.houses[1].relay.announcements.number
+    client.session.receive(b"".join(b"SUBSCRIBE c%d\r\n" % n for n in range(200)))
+    crew.settle()
+    assert client.received.count(b"subscribe") == 200
+    assert crew.houses[1].relay.announcements.number - before <= 3
+    assert crew.guest(0).ask("PUBSUB", "NUMSUB", "c0", "c199") == ["c0", 1, "c199", 1]
+
+
+@pytest.mark.parametrize(
+    ("commands", "counts"),
+    [
+        (b"SUBSCRIBE a\r\nPSUBSCRIBE a\r\nUNSUBSCRIBE a\r\n", 1),
+        (b"SUBSCRIBE a\r\nUNSUBSCRIBE\r\nSUBSCRIBE a\r\n", 1),
+        (b"SSUBSCRIBE a\r\n", 0),
+        (b"SUBSCRIBE a a\r\nPSUBSCRIBE [a]\r\n", 2),
+    ],
+)
+def test_counts_are_right_when_a_transaction_is_answered(commands: bytes, counts: int) -> None:
+    """And not only a moment later."""
+    crew = Crew(2)
+    client, other = crew.guest(1), crew.guest(0)
+    client.ask("MULTI")
+    client.session.receive(commands)
+    client.heard()
+    client.session.receive(b"EXEC\r\n")
+    for _ in range(20):
+        if client.received:
+            break
+        crew.step()
+    other.session.receive(b"PUBLISH a x\r\n")
+    other.house.end_pass()
+    assert other.received == b":%d\r\n" % counts
 
 
 def limits() -> Limits:
@@ -268,9 +305,9 @@ def test_a_worker_of_another_version_is_cut_off() -> None:
 class CrewLinkless:
     """A link whose other end is a test."""
 
-    def __init__(self, house: object) -> None:
+    def __init__(self, house: CrewHouse) -> None:
         self.ended = ""
-        self.id = house.hub.broker.sessions.next_id()  # type: ignore[attr-defined]
+        self.id = house.hub.broker.sessions.next_id()
 
     def write(self, frame: bytes) -> None:
         pass
@@ -360,8 +397,6 @@ def test_a_worker_that_is_new_is_told_users_and_settings() -> None:
     new = Crew(2)
     new.houses[0] = crew.houses[0]
     # Its life begins with what worker 0 says when they are linked.
-    from tests.support.resp_crew import CrewLink
-
     house = new.houses[1]
     ends = CrewLink(crew.houses[0], 1), CrewLink(house, 0)
     ends[0].other, ends[1].other = ends[1], ends[0]

@@ -9,7 +9,7 @@ Each worker has users and settings of its own to look at, which are always those
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -135,7 +135,9 @@ class Placing:
             if name not in CHANGES:
                 return HERE
             charge(session, entry, command)
-            return self._replicate(session, session.attempt(entry, command), [command])
+            with self._spared(session):
+                reply = session.attempt(entry, command)
+            return self._replicate(session, reply, [command])
         if name == "watch":
             return self._watch(session, entry, command[1:])
         call = Call(caller_of(session), [command])
@@ -246,9 +248,6 @@ class Placing:
         if type(reply) is CommandError:
             return reply
         words = _change_words(session.id, changes)
-        if session.is_closing:  # its own rules changed: there is no later for it
-            self._tell_changes(session.id, reply, changes, _ignore)
-            return reply
         return self._ask(
             session, self._others(), words, lambda answers: self._resolve(session, lambda: reply)
         )
@@ -438,20 +437,26 @@ class Placing:
         """Do what worker 0 did to settings or users. Who asked for it is answered before it is
         closed, if that is what comes of it."""
         hub = self._hub
-        asker = hub.sessions.get(SessionId(int(words[0])))
-        user = None if asker is None else asker.user
-        if asker is not None:
-            asker.user = None
         changer = stand_in(hub, Caller(0, "", "", "default", 0, 2, b"", "on", 0))
-        for command in msgspec.msgpack.decode(words[1], type=list[list[bytes]]):
-            changer.attempt(hub.table.find(command), command)
-        if asker is not None:
-            asker.user = user
-            if user is not None and (
-                hub.access.get(user.name.encode()) is not user or not may_keep(user, asker)
-            ):
-                self._ending.add(asker.id)
+        with self._spared(hub.sessions.get(SessionId(int(words[0])))):
+            for command in msgspec.msgpack.decode(words[1], type=list[list[bytes]]):
+                changer.attempt(hub.table.find(command), command)
         reply(b"")
+
+    @contextmanager
+    def _spared(self, asker: RespSession | None) -> Iterator[None]:
+        """A block that may change the users. Who asked for it and lost its own is not closed
+        before it is answered."""
+        if asker is None or asker.user is None:
+            yield
+            return
+        user, asker.user = asker.user, None
+        try:
+            yield
+        finally:
+            asker.user = user
+        if self._hub.access.get(user.name.encode()) is not user or not may_keep(user, asker):
+            self._ending.add(asker.id)
 
     def _stamps(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
         db, hub = int(words[0]), self._hub

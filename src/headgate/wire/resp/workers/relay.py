@@ -7,13 +7,14 @@ is told, too. All decisions are those of the core: `Peers`, `Announcements` and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.core.channels.announcements import Announcements
 from headgate.core.channels.audience import Kind
 from headgate.core.channels.peers import InterestChange, Name, Peers
 from headgate.core.model.ids import SessionId
+from headgate.wire.resp.codec.replies import CommandError
 from headgate.wire.resp.port import HERE, WAIT, Elsewhere
 from headgate.wire.resp.workers import link_frames as frames
 from headgate.wire.resp.workers.link_session import LinkPort, LinkSession
@@ -40,6 +41,36 @@ SUBSCRIBING = {
     "sunsubscribe": (Kind.SHARDED, -1),
 }
 """The commands that every worker has to know of first."""
+
+
+RUN = 1000
+"""Commands of a pipeline that are looked at for more subscriptions."""
+
+
+def wishes_of(
+    session: RespSession, commands: Iterable[tuple[CommandEntry, list[bytes]]]
+) -> dict[Name, int]:
+    """The names that a session will be subscribed to after these commands and was not before (1),
+    or no longer (-1)."""
+    named: dict[Name, bool] = {}
+    """Whether it is subscribed to a name that these commands have named."""
+    left: set[Kind] = set()
+    for entry, command in commands:
+        kind, change = SUBSCRIBING.get(entry.name, (Kind.EXACT, 0))
+        if not change or (session.queued is not None and entry.name == "ssubscribe"):
+            continue  # in a transaction it is refused
+        if len(command) == 1:
+            left.add(kind)
+            named = {name: is_held and name[0] is not kind for name, is_held in named.items()}
+        named.update(dict.fromkeys([(kind, name) for name in command[1:]], change > 0))
+    mine = session.interests
+    for kind in left:
+        named = dict.fromkeys([(kind, name) for name in mine.of(kind)], False) | named
+    return {
+        (kind, name): 1 if is_held else -1
+        for (kind, name), is_held in named.items()
+        if is_held != (name in mine.of(kind))
+    }
 
 
 class RelayPort(Protocol):
@@ -71,8 +102,11 @@ class Relay(Elsewhere):
         self.placing = Placing(self)
         self.overhearing = Overhearing(self)
         self._is_announcing = False
-        self._granted: set[SessionId] = set()
-        """Of whom everybody knows what they wish, and that are about to get it."""
+        self._granted: dict[SessionId, int] = {}
+        """Of whom everybody knows what they wish, and that are about to get it: how many of their
+        commands that are."""
+        self._running: dict[SessionId, int] = {}
+        """How many commands of a session its wish is for, if it is more than one."""
         self._settling: dict[SessionId, None] = {}
         """Who got it, as far as it could be."""
         self._blocks: dict[SessionId, dict[int, dict[Name, None]]] = {}
@@ -129,19 +163,20 @@ class Relay(Elsewhere):
     def step(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> Reply:
         """What is to be done about a command of a session here: its answer, if it was carried out
         elsewhere; or `HERE`, or `WAIT`."""
-        changing = SUBSCRIBING.get(entry.name)
-        if changing is not None:
-            kind, change = changing
-            return self._change(session, kind, command[1:], change)
+        if entry.name in SUBSCRIBING:
+            kind, change = SUBSCRIBING[entry.name]
+            if change > 0:
+                self.hub.channels.check_names(session.id, kind, command[1:])
+            return self._agree(session, [(entry, command)])
         if entry.name == "reset":
-            names = [(kind, name) for kind in Kind for name in session.interests.of(kind)]
-            return self._agree(session, names, -1)
+            held = {(kind, name): -1 for kind in Kind for name in session.interests.of(kind)}
+            return self._agree(session, (), held)
         if entry.name == "monitor":
             self.overhearing.begin(session.id)
-            return self._agree(session, (), 1)
+            return self._agree(session, ())
         if entry.name == "exec" and session.queued and not session.broken:
-            wanted = self._subscribed_in(session)
-            if wanted and self._agree(session, wanted, 1) is WAIT:
+            wanted = wishes_of(session, session.queued)
+            if wanted and self._agree(session, (), wanted) is WAIT:
                 return WAIT
         return self.placing.step(session, entry, command)
 
@@ -154,46 +189,53 @@ class Relay(Elsewhere):
     def disconnect(self, session: SessionId) -> None:
         """A session here is gone."""
         self.announcements.forget(session)
-        self._granted.discard(session)
+        self._granted.pop(session, None)
+        self._running.pop(session, None)
         self._settling.pop(session, None)
         self.placing.disconnect(session)
         self.unblock(session)
         if self.announcements.is_due:
             self._announce_soon()
 
-    def _change(
-        self, session: RespSession, kind: Kind, names: Sequence[bytes], change: int
+    def _agree(
+        self,
+        session: RespSession,
+        commands: Iterable[tuple[CommandEntry, list[bytes]]],
+        wishes: Mapping[Name, int] | None = None,
     ) -> Reply:
-        held = session.interests.of(kind)
-        if change > 0:
-            self.hub.channels.check_names(session.id, kind, names)
-            return self._agree(session, [(kind, name) for name in names if name not in held], 1)
-        left = names or list(held)
-        return self._agree(session, [(kind, name) for name in left if name in held], -1)
-
-    def _agree(self, session: RespSession, names: Iterable[Name], change: int) -> Reply:
         """Have a session wait until every worker knows what it is about to do."""
-        if session.id in self._granted:
-            self._granted.discard(session.id)
+        left = self._granted.pop(session.id, 0)
+        if left:
+            if left > 1:
+                self._granted[session.id] = left - 1
             self._settling[session.id] = None
             return HERE
         if not self.announcements.is_waiting(session.id):
             self.announcements.forget(session.id)
             self._settling.pop(session.id, None)
-            self.announcements.wish(session.id, names, change)
+            self._running.pop(session.id, None)
+            known = wishes_of(session, commands) if wishes is None else wishes
+            self.announcements.wish(session.id, known)
             self._announce_soon()
         session.outlet.pause(may_leave=False)
         return WAIT
 
-    def _subscribed_in(self, session: RespSession) -> list[Name]:
-        """The names that a transaction subscribes to."""
-        found = []
-        for entry, command in session.queued or ():
-            kind, change = SUBSCRIBING.get(entry.name, (Kind.EXACT, 0))
-            if change > 0:
-                held = session.interests.of(kind)
-                found += [(kind, name) for name in command[1:] if name not in held]
-        return found
+    def _look_ahead(self, session: RespSession) -> None:
+        """Who subscribes in a pipeline waits once for all of its commands that follow one
+        another, not once for each."""
+        run: list[tuple[CommandEntry, list[bytes]]] = []
+        for command in session.pending[:RUN]:
+            try:
+                entry = self.hub.table.find(command)
+            except CommandError:
+                break
+            if entry.name not in SUBSCRIBING:
+                break
+            run.append((entry, command))
+        if len(run) > 1:
+            self.announcements.forget(session.id)
+            self.announcements.wish(session.id, wishes_of(session, run))
+            self._running[session.id] = len(run)
 
     def settle(self) -> None:
         """Forget wishes that were not granted after all. Called now and then."""
@@ -224,6 +266,10 @@ class Relay(Elsewhere):
         self._is_announcing = False
         if not self.announcements.is_due:
             return
+        for id in self.announcements.asking():
+            session = self.hub.sessions.get(id)
+            if session is not None and len(session.pending) > 1 and session.queued is None:
+                self._look_ahead(session)
         changes = self.announcements.take()
         for link in self.links.values():
             for blob in frames.hear(self.announcements.number, changes):
@@ -232,7 +278,7 @@ class Relay(Elsewhere):
 
     def _grant(self, sessions: Iterable[SessionId]) -> None:
         for session in sessions:
-            self._granted.add(session)
+            self._granted[session] = self._running.pop(session, 1)
             self.hub.go_on_soon(session)
 
     def heard(
