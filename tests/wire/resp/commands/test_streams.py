@@ -553,6 +553,22 @@ def test_what_is_refused_says_why(guest: Guest, command: str, text: str) -> None
     assert text in guest.ask(*command.split())
 
 
+def test_other_commands_know_streams_and_leave_them(guest: Guest) -> None:
+    """Check 67."""
+    assert (guest.ask("TYPE", "s"), guest.ask("EXISTS", "s")) == ("none", 0)
+    assert guest.ask("DEL", "s") == 0
+    add(guest)
+    guest.ask("SET", "k", "v")
+    assert (guest.ask("TYPE", "s"), guest.ask("EXISTS", "s", "k", "x")) == ("stream", 2)
+    for command in ("DEL k s", "UNLINK s", "EXPIRE s 5", "PERSIST s", "RENAME s t"):
+        assert "a stream is durable" in guest.ask(*command.split())
+    assert "cannot be watched" in guest.ask("WATCH", "s")
+    guest.ask("FLUSHALL")
+    assert guest.ask("XLEN", "s") == 1
+    guest.ask("SELECT", "1")
+    assert guest.ask("XLEN", "s") == 1
+
+
 def test_a_string_is_no_stream(guest: Guest) -> None:
     guest.ask("SET", "s", "x")
     assert guest.ask("XADD", "s", "*", "a", "1").startswith("WRONGTYPE")
