@@ -288,8 +288,8 @@ class SharedDelivery:
             self.unstick(queue, app, turn)
         if taker.session < 0:
             self._give(queue, app, entry, self._readers.by_number[taker.session], turn)
-        else:
-            self._write(queue, app, entry, taker, self._body(entry, turn), turn)
+            return
+        self._write(queue, app, entry, taker, self._body(entry, turn), turn)
 
     def _body(self, entry: MessageEntry, turn: Turn) -> bytes:
         """The body for the next effect; an empty one that is filled in later if it has to be

@@ -258,7 +258,8 @@ def test_what_is_behind_one_that_waits_waits(house: House, guest: Guest) -> None
 def test_somebody_else_ends_a_wait(house: House, guest: Guest, how: str) -> None:
     """Check 51."""
     other = house.guest()
-    unblock = ("CLIENT", "UNBLOCK", guest.id, *([how] if how else []))
+    words = [how] if how else []
+    unblock: list[str | int] = ["CLIENT", "UNBLOCK", guest.id, *words]
     assert other.ask(*unblock) == 0
     wait(guest)
     assert "flags=b" in other.ask("CLIENT", "LIST", "ID", guest.id)
