@@ -88,6 +88,13 @@ class SharedDelivery:
                 (begun if is_begun else turn.again).append(left)
         turn.again += begun
 
+    def put_off(self, turn: Turn) -> None:
+        """Have what was touched since everything was looked at looked at in the next turn."""
+        for queue, app, roomy in self._touched.values():
+            if app.open and (roomy or app.in_line()):
+                turn.again.append(Look(queue.id, app.id, tuple(group.text for group in roomy)))
+        self._touched.clear()
+
     def leave_out(self, queues: Container[QueueId]) -> list[QueueId]:
         """Do not look at these queues in this turn; return those that were to be looked at."""
         left_out = [key for key in self._touched if key[0] in queues]
