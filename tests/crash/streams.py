@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import redis
 
@@ -78,7 +79,7 @@ class Crew:
             self._is_over.wait(PAUSE_SECONDS)
 
     def _take(self, client: redis.Redis, name: str) -> None:
-        found = client.xreadgroup("team", name, {"w": ">"}, count=5, block=100)
+        found: Any = client.xreadgroup("team", name, {"w": ">"}, count=5, block=100)
         for _, entries in found or ():
             for id, fields in entries:
                 number = fields["n"]

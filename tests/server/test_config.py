@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.limits import KiB, Limits, MiB
+from headgate.core.model.property_type import PropertyType
 from headgate.errors import ConfigError
 from headgate.server.config import (
     Config,
@@ -26,6 +27,17 @@ from headgate.server.config.kinds import Duration, Size
 from headgate.server.config.reading import FILE_BYTES
 from headgate.server.config.sections import DOMAIN_KINDS, KNOWN
 from headgate.server.config.tree import Group
+
+STREAMS = """
+[domains.jobs]
+mode = "fanout"
+apps = ["g"]
+streams = ["taskiq", "mail.*"]
+groups = "fixed"
+consumer_grace = "never"
+body_field = "payload"
+fields = { zip = "string", amount = "int64" }
+"""
 
 Load: TypeAlias = Callable[..., Config]
 
@@ -645,3 +657,34 @@ def test_a_list_of_a_domain_names_clients_or_all(load: Load) -> None:
     assert config.warnings == ()
     [warning] = load(clients + '[domains.x]\nreaders = ["ship"]').warnings
     assert warning == 'domains.x.readers: no client is named "ship"; did you mean shop?'
+
+
+def test_streams_of_a_domain(load: Load) -> None:
+    jobs = load(STREAMS).domains["jobs"]
+    assert jobs.streams == ("taskiq", "mail.*")
+    assert jobs.consumer_grace is None
+    assert jobs.body_field == "payload"
+    assert jobs.fields == {"zip": PropertyType.STRING, "amount": PropertyType.INT64}
+    assert load("[domains.d]").domains["d"].consumer_grace == 30.0
+    assert load('[domains.d]\ngroup = "team"').domains["d"].app_of("team") == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ('groups = "open"', 'groups: "open" is not one of "fixed"'),
+        ('fields = { zip = "text" }', "is not a table of types by name"),
+        ("fields = 5", "is not a table of types by name"),
+        ('consumer_grace = "soon"', "is not a duration"),
+        ('group = ""', "is not the name of a group"),
+    ],
+)
+def test_wrong_settings_of_streams(load: Load, line: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        load(f"[domains.d]\n{line}")
+
+
+def test_a_stream_of_two_domains_is_warned_of(load: Load) -> None:
+    """Check 17: the first in the file has it."""
+    config = load('[domains.a]\nstreams = ["x"]\n[domains.b]\nstreams = ["x"]')
+    assert config.warnings == ('domains.b.streams: "x" is a stream of the domain a already',)

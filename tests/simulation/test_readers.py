@@ -15,6 +15,7 @@ from headgate.core.shared.claiming import Claiming
 from headgate.core.shared.reader import Readers
 from headgate.core.turn.turn import Turn
 from headgate.core.turn.undo import Undo
+from headgate.testing.actors import Ticker
 from headgate.testing.clients.reading import populate_with_readers
 from headgate.testing.trace import Violation
 from headgate.testing.world import DOMAINS, World, play
@@ -29,11 +30,14 @@ EVERYTHING = {"Claimed", "Confirmed", "Delivered", "Poisoned", "ReaderGone", "Re
 
 
 def played(seed: int) -> World:
-    """A world in which readers are soon believed to be lost, and messages have few attempts."""
+    """A world in which readers are soon believed to be lost, and messages have few attempts. In
+    every other one messages stay until somebody takes them: no operator gives them a time."""
     domains = [
-        replace(domain, consumer_grace=0.5, max_delivery_attempts=seed % 3) for domain in DOMAINS
+        replace(domain, consumer_grace=0.5, max_delivery_attempts=seed % 3, message_ttl=None)
+        for domain in DOMAINS
     ]
-    return play(seed, people=populate_with_readers, watch=WATCHING, domains=domains)
+    actors = [Ticker()] if seed % 2 else None
+    return play(seed, people=populate_with_readers, watch=WATCHING, domains=domains, actors=actors)
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))

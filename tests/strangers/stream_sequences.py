@@ -229,14 +229,14 @@ class Drawing:
         return self._random.choice(CONSUMERS)
 
     def _id(self, key: bytes) -> Word:
-        return self._random.choice([b"0", b"0-0", b"5-5", *self.added[key][-5:]])
+        words: list[Word] = [b"0", b"0-0", b"5-5", *self.added[key][-5:]]
+        return self._random.choice(words)
 
     def _given(self, key: bytes, group: bytes) -> list[Word]:
         """Ids that the group was given, or nobody has."""
         seen = sorted(self.seen.get((key, group), ()))
-        some = [
-            self._random.choice([b"1-1", b"7", *seen]) for _ in range(self._random.randint(1, 3))
-        ]
+        words: list[Word] = [b"1-1", b"7", *seen]
+        some = [self._random.choice(words) for _ in range(self._random.randint(1, 3))]
         return [word for word in some if word != b"7" or len(some) > 1] or [b"1-1"]
 
     def _acknowledge(self) -> Command:

@@ -440,6 +440,8 @@ def _words(effect: e.Effect) -> str:
             return "* GO ON"
         case e.Revoked(domain=domain):
             return f"* REVOKED {domain}"
+        case _:
+            raise AssertionError(f"{effect} is for readers of shared queues")
 
 
 def desk_with(*messages: str, limits: Limits | None = None) -> tuple[Desk, list[SessionId]]:

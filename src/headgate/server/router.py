@@ -405,7 +405,8 @@ class Router:
             raise Refused(f"no domain {uri.domain} has shared queues; the router has {known}")
         check(Message(MessageId(b""), b"", 0.0, properties), self.limits)
         found = shard.shared.queues.get(QueueId(uri.canonical.encode()))
-        return explain(shared[uri.domain], found, properties, self.broker.sessions)
+        readers = shard.shared.pulling.readers
+        return explain(shared[uri.domain], found, properties, self.broker.sessions, readers)
 
     # Inside.
 

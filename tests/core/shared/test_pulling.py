@@ -429,13 +429,30 @@ def test_a_session_waits_for_one_thing() -> None:
     assert isinstance(reader.error(reader.pulling()), Prohibited)
 
 
-def test_who_fetches_by_the_name_of_one_that_waits_ends_its_wait() -> None:
+def test_several_wait_by_one_name_and_are_served_in_their_order() -> None:
+    """And nobody who waits is answered because another one asks."""
     shop = Shop()
-    reader = Patron(shop)
-    waiting = reader.wait()
-    second = reader.again()
-    effects = shop.do(second.pulling())
-    assert reader.answer(waiting, effects) == []
+    first, second, third = (Patron(shop) for _ in range(3))
+    waiting = [first.wait(1), second.wait(1)]
+    assert third.fetch() == []
+    sent = [shop.sending(shop.number()) for _ in range(3)]
+    effects = shop.do(*sent)
+    assert first.answer(waiting[0], effects) == [1]
+    assert second.answer(waiting[1], effects) == [2]
+    assert third.fetch() == [3]
+    assert third.held() == [1, 2, 3]
+
+
+def test_of_those_who_wait_by_one_name_any_may_leave() -> None:
+    shop = Shop()
+    first, second, third = (Patron(shop) for _ in range(3))
+    first.wait()
+    withdrawn = second.wait()
+    waiting = third.wait()
+    assert second.answer(withdrawn, second.withdraw(withdrawn)) == []
+    first.leave()
+    assert third.answer(waiting, shop.do(shop.sending(shop.number()))) == [1]
+    assert shop.rig.shard.shared.pulling.readers.pulls == {}
 
 
 def test_added_by_name_arrives_in_order() -> None:

@@ -31,7 +31,8 @@ def fetch(
     client: redis.Redis, key: str = "s", consumer: str = "c", group: str = "g", **options: int
 ) -> list[tuple[str, dict[str, str]]]:
     """New entries of one stream, whichever version of the protocol it is."""
-    found: Any = client.xreadgroup(group, consumer, {key: ">"}, **options)
+    asked: Any = client
+    found = asked.xreadgroup(group, consumer, {key: ">"}, **options)
     if not found:
         return []
     some = found[key][0] if isinstance(found, dict) else found[0][1]
@@ -90,7 +91,7 @@ def test_killed_routers_lose_nothing_and_forget_no_ack(router: StreamRouter) -> 
     assert client.xack("s", "g", *ids[1::2]) == ADDED // 2
     later = client.xadd("s", {"n": "last"})
     assert [id for id, _ in fetch(client)] == [later]
-    pairs = [tuple(map(int, id.split("-"))) for id in (*ids, later)]
+    pairs = [tuple(map(int, str(id).split("-"))) for id in (*ids, later)]
     assert pairs == sorted(set(pairs))
 
 
@@ -186,7 +187,7 @@ def test_two_wires_share_one_app(router: StreamRouter) -> None:
                 {"kind": "slow", "n": "8", "ok": "true", "body": "to redis"}
             ]
             last = await ask(client.xadd, "jobs:mail", {"kind": "slow"})
-            ids = [tuple(map(int, id.split("-"))) for id in (first, got[0][0], last)]
+            ids = [tuple(map(int, str(id).split("-"))) for id in (first, got[0][0], last)]
             assert ids == sorted(ids)
 
     asyncio.run(run())
@@ -194,7 +195,7 @@ def test_two_wires_share_one_app(router: StreamRouter) -> None:
 
 def test_values_survive(router: StreamRouter) -> None:
     """Check 10: any bytes, and a large body."""
-    client = redis.Redis(*router.resp)
+    client: Any = redis.Redis(*router.resp)
     large = bytes(range(256)) * (4 << 12)
     fields = {b"raw": b"\0\r\n\xff", b"n": b"007", b"data": large}
     id = client.xadd("s", fields)

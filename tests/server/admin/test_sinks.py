@@ -21,13 +21,14 @@ import pytest
 from headgate.client.admin import JSON, ROWS
 from headgate.client.resp import Published, RespClient
 from headgate.core.channels.audience import BARE, Kind
-from headgate.core.commands import Confirm, Interest, Open
+from headgate.core.commands import Command, Confirm, Interest, Open
 from headgate.core.facts import Fact, PublisherWaited, SessionOpened, SinkCommitted
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import MessageId, QueueId, SessionId
 from headgate.core.model.limits import KiB, Limits, MiB
 from headgate.core.model.window import Window
+from headgate.core.reader_commands import Block
 from headgate.core.redis.acl import AccessControl
 from headgate.core.redis.cluster import Cluster, Node
 from headgate.server.admin import app as admin_app
@@ -42,6 +43,7 @@ from headgate.store.sqlite import SqliteStore
 from headgate.wire.resp.hub import Hub
 from headgate.wire.resp.settings import Settings
 from tests.server.test_serve import Served as Process
+from tests.support.resp_hub import Later
 
 TOKEN = "open sesame"
 ORDERS = Domain("orders", Mode.PRIORITY)
@@ -554,8 +556,11 @@ class Quiet:
     def suspect(self, session: SessionId) -> None:
         pass
 
-    def later(self, seconds: float, call: Callable[[], None]) -> None:
-        pass
+    def later(self, seconds: float, call: Callable[[], None]) -> Later:
+        return Later([], (seconds, call))
+
+    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
+        raise AssertionError("nobody uses a stream here")
 
     def draw(self, length: int) -> bytes:
         return bytes(length)

@@ -91,6 +91,13 @@ class SharedDelivery:
                 (begun if is_begun else turn.again).append(left)
         turn.again += begun
 
+    def put_off(self, turn: Turn) -> None:
+        """Have what was touched since everything was looked at looked at in the next turn."""
+        for queue, app, roomy in self._touched.values():
+            if app.open and (roomy or app.in_line()):
+                turn.again.append(Look(queue.id, app.id, tuple(group.text for group in roomy)))
+        self._touched.clear()
+
     def leave_out(self, queues: Container[QueueId]) -> list[QueueId]:
         """Do not look at these queues in this turn; return those that were to be looked at."""
         left_out = [app for app, (queue, _) in self._touched.items() if queue.id in queues]
@@ -289,8 +296,8 @@ class SharedDelivery:
             self.unstick(queue, app, turn)
         if taker.session < 0:
             self._give(queue, app, entry, self._readers.by_number[taker.session], turn)
-        else:
-            self._write(queue, app, entry, taker, self._message(entry, turn), turn)
+            return
+        self._write(queue, app, entry, taker, self._message(entry, turn), turn)
 
     def _message(self, entry: MessageEntry, turn: Turn) -> Message:
         """The message for the next effect; its body is filled in later if it has to be read."""

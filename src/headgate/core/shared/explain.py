@@ -24,6 +24,7 @@ from headgate.core.shared.accepting import wanting
 from headgate.core.shared.app import App
 from headgate.core.shared.dispatch import Group, Subscription, by_priority, everybody
 from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.reader import Readers
 from headgate.core.turn.slices import Slices, best
 from headgate.errors import QuotaReached
 from headgate.expr.predicate import Failure, Predicate
@@ -163,12 +164,16 @@ class _Choice:
 
 
 def explain(
-    domain: Domain, queue: SharedQueue | None, properties: Properties, sessions: Sessions
+    domain: Domain,
+    queue: SharedQueue | None,
+    properties: Properties,
+    sessions: Sessions,
+    readers: Readers | None = None,
 ) -> Slices[Explanation]:
     """What would become of a message that came to a queue now. Others may have their turn between
     one app and the next, and one group and the next."""
     apps = dict(queue.apps) if queue is not None else {}
-    explainer = _Explainer(domain, properties, sessions)
+    explainer = _Explainer(domain, properties, sessions, readers or Readers())
     refusal = _refusal(domain, queue, properties) if queue is not None else None
     explained = []
     for name in domain.apps:
@@ -196,7 +201,10 @@ def _refusal(domain: Domain, queue: SharedQueue, properties: Properties) -> str 
 class _Explainer:
     """Goes through the dispatch of one message without giving it to anybody."""
 
-    def __init__(self, domain: Domain, properties: Properties, sessions: Sessions) -> None:
+    def __init__(
+        self, domain: Domain, properties: Properties, sessions: Sessions, readers: Readers
+    ) -> None:
+        self._readers = readers
         self._domain = domain
         self._properties = properties
         self._sessions = sessions
@@ -360,6 +368,9 @@ class _Explainer:
         return tuple(Receiver(session, self._name(session)) for session in found)
 
     def _name(self, session: SessionId) -> str:
+        reader = self._readers.by_number.get(session)
+        if reader is not None:
+            return reader.name.decode(errors="backslashreplace")
         found = self._sessions.get(session)
         return found.name if found is not None else ""
 

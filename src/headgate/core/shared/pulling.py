@@ -56,7 +56,7 @@ class Pulling:
         self._compiler = SubscriptionCompiler(context.limits)
 
     def pull(self, command: Pull, turn: Turn) -> Iterator[None]:
-        session = command.session
+        session, most = command.session, self._context.limits.pull_messages
         if self._context.session_states.take(session, turn.undo) is None:
             return
         try:
@@ -70,7 +70,8 @@ class Pulling:
                 return
             # What came before is given to those who waited before.
             yield from self._expiry.offering_now(turn)
-            pull = OpenPull(session, command.ref, confirms=command.confirms)
+            count = min(command.count or most, most)
+            pull = OpenPull(session, command.ref, count, confirms=command.confirms)
             for want in command.wants:
                 yield from self._pulling(want, command, predicate[0], pull, turn)
         except HeadgateError as error:
@@ -116,6 +117,7 @@ class Pulling:
             if turn.undo.pop(self.readers.pulls, session) is not None:
                 self._end(pull, turn)
                 turn.effects.append(Pulled(session, pull.ref))
+        self._delivery.put_off(turn)
 
     def disconnect(self, session: SessionId, turn: Turn) -> None:
         """A session is gone. What its readers hold stays theirs for a while."""
@@ -129,7 +131,8 @@ class Pulling:
         """There is room for an answer again."""
         pull = self.readers.pulls.get(session)
         for reader in pull.readers if pull is not None else ():
-            self._delivery.hold_reader(reader, held=False, turn=turn)
+            if reader.pull is pull:
+                self._delivery.hold_reader(reader, held=False, turn=turn)
 
     def make_reader(self, command: MakeReader, turn: Turn) -> None:
         try:
@@ -173,9 +176,8 @@ class Pulling:
             self._delivery.touch(reader.queue, reader.app)
 
     def forget(self, reader: Reader, turn: Turn) -> None:
-        """A reader that is in no group is gone."""
-        if reader.pull is not None:
-            pull = reader.pull
+        """A reader that is in no group is gone. Who waits by its name gets nothing."""
+        for pull in list(reader.pulls):
             turn.undo.pop(self.readers.pulls, pull.session)
             self._end(pull, turn)
             turn.effects.append(Pulled(pull.session, pull.ref))
@@ -193,8 +195,7 @@ class Pulling:
         for reader in list(self.readers.of_app(queue.id, app.id).values()):
             for _ in self.ungroup(reader, turn):
                 pass
-            pull = reader.pull
-            if pull is not None:
+            for pull in list(reader.pulls):
                 turn.undo.pop(self.readers.pulls, pull.session)
                 self._end(pull, turn)
                 turn.fail(pull.session, pull.ref, queue.id, NoSuchApp(app.id))
@@ -223,33 +224,26 @@ class Pulling:
         """Let a reader be given what it wants of one queue."""
         queue, app = self.find(want, command.client, turn)
         reader = self.ensure(command.reader, queue, app, turn)
-        if reader.pull is not None and reader.pull is not pull:
-            self._take_over(reader, turn)
         undo = turn.undo
         self.readers.speak(command.session, reader, undo)
         undo.assign(reader, "pulled", turn.now)
-        count = self._context.limits.pull_messages
-        if command.count is not None:
-            count = min(count, command.count)
         if want.after is not None:
-            self._repeat_held(reader, want.after, count, pull, turn)
+            self._repeat_held(reader, want.after, pull.count, pull, turn)
             return
         yield from self._grouping(reader, command.interest, predicate, turn)
-        if reader not in pull.readers:
+        if pull not in reader.pulls:
             pull.readers.append(reader)
-        undo.assign(reader, "pull", pull)
-        undo.assign(reader, "left", count)
-        undo.assign(reader, "bytes_left", self._context.limits.pull_bytes)
+            reader.pulls.append(pull)
+            undo.note(reader.pulls.remove, pull)
         undo.pop(self.readers.idle, reader.number)
-        self._delivery.hold_reader(reader, held=False, turn=turn)
+        if reader.pull is pull:
+            self._open(reader, pull, turn)
 
-    def _take_over(self, reader: Reader, turn: Turn) -> None:
-        """Another session fetches by the same name: who waited has waited for nothing."""
-        pull = reader.pull
-        assert pull is not None, "somebody waits"
-        turn.undo.pop(self.readers.pulls, pull.session)
-        self._end(pull, turn)
-        turn.effects.append(Pulled(pull.session, pull.ref))
+    def _open(self, reader: Reader, pull: OpenPull, turn: Turn) -> None:
+        """Let a reader be given messages by a pull."""
+        turn.undo.assign(reader, "left", pull.count)
+        turn.undo.assign(reader, "bytes_left", self._context.limits.pull_bytes)
+        self._delivery.hold_reader(reader, held=False, turn=turn)
 
     def _grouping(
         self, reader: Reader, interest: Interest, predicate: Predicate | None, turn: Turn
@@ -306,10 +300,16 @@ class Pulling:
         """Shut the gates again, and confirm what was given if that was asked for."""
         undo = turn.undo
         for reader in pull.readers:
+            place = reader.pulls.index(pull)
+            del reader.pulls[place]
+            undo.note(reader.pulls.insert, place, pull)
+            if place:
+                continue  # others by the same name came first
             self._delivery.hold_reader(reader, held=True, turn=turn)
-            undo.assign(reader, "pull", None)
             undo.assign(reader, "left", 0)
-            if reader.is_grouped:
+            if reader.pull is not None:
+                self._open(reader, reader.pull, turn)
+            elif reader.is_grouped:
                 undo.put(self.readers.idle, reader.number, turn.now)
         for reader, seq in pull.gave:
             queue, app = reader.queue, reader.app

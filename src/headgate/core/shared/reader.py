@@ -26,11 +26,13 @@ EVERYTHING = Window(1 << 40)
 class OpenPull:
     """A pull under way: whom it answers, and the readers that it lets be given something."""
 
-    __slots__ = ("confirms", "gave", "given", "readers", "ref", "session")
+    __slots__ = ("confirms", "count", "gave", "given", "readers", "ref", "session")
 
-    def __init__(self, session: SessionId, ref: Ref, *, confirms: bool) -> None:
+    def __init__(self, session: SessionId, ref: Ref, count: int, *, confirms: bool) -> None:
         self.session = session
         self.ref = ref
+        self.count = count
+        """Messages that each of its readers may be given at most."""
         self.readers: list[Reader] = []
         self.given = 0
         """Messages so far."""
@@ -55,8 +57,8 @@ class Reader:
         "left",
         "name",
         "number",
-        "pull",
         "pulled",
+        "pulls",
         "queue",
         "sessions",
         "subscription",
@@ -77,12 +79,19 @@ class Reader:
         """Whether messages are sought a consumer among it: it fetched something lately."""
         self.sessions: set[SessionId] = set()
         """Those that speak for it."""
-        self.pull: OpenPull | None = None
+        self.pulls: list[OpenPull] = []
+        """Those by its name that are not over, the first that came first: it is given something,
+        and the others wait for that."""
         self.left = 0
         """Messages that it may still be given by its pull."""
         self.bytes_left = 0
         self.pulled = now
         """When it last fetched."""
+
+    @property
+    def pull(self) -> OpenPull | None:
+        """The pull that it is given messages by."""
+        return self.pulls[0] if self.pulls else None
 
     @property
     def held(self) -> list[Seq]:

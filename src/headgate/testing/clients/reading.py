@@ -60,7 +60,7 @@ class Patron(Client):
             self._pull(waits=random.random() < 0.5)
         elif kind < 0.5:
             self._pull(after=random.choice([FIRST, *self.known]))
-        elif kind < 0.6:
+        elif kind < 0.65:
             self._add()
         elif kind < 0.7:
             self._take_over()
@@ -93,6 +93,7 @@ class Patron(Client):
 
     def _take_over(self) -> None:
         random = self.world.random
+        ids = (*self.known, *self.added[-5:])
         self.ask(
             TakeOver(
                 self.session,
@@ -102,9 +103,9 @@ class Patron(Client):
                 self.app,
                 self.reader,
                 random.choice((0.0, 0.5)),
-                random.choice((None, (*self.known, *self.added[-3:]))) or None,
+                random.choice((None, ids, ids)) or None,
                 count=random.choice((1, 5)),
-                forced=random.random() < 0.3,
+                forced=random.random() < 0.6,
                 only_ids=random.random() < 0.3,
             )
         )

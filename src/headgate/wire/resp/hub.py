@@ -434,6 +434,19 @@ class Hub:
 
     # Keys.
 
+    def streams_among(self, db: int, keys: Sequence[bytes]) -> int:
+        """How many of these keys are streams that somebody used since the router started."""
+        now, queues = self.shell.clock(), self.broker.shard.shared.queues
+        found = 0
+        for key in keys:
+            try:
+                stream = self.stream_keys.get(key)
+            except errors.Refused:
+                continue  # a name that no queue can have
+            if stream is not None and stream.queue in queues and not self.keys.has(db, key, now):
+                found += 1
+        return found
+
     def sweep(self) -> None:
         """Let keys die whose time is over, and tell who wants to know. While there is more of
         them than one sweep handles, it goes on as soon as others had their turn."""

@@ -258,7 +258,8 @@ def test_what_is_behind_one_that_waits_waits(house: House, guest: Guest) -> None
 def test_somebody_else_ends_a_wait(house: House, guest: Guest, how: str) -> None:
     """Check 51."""
     other = house.guest()
-    unblock = ("CLIENT", "UNBLOCK", guest.id, *([how] if how else []))
+    words = [how] if how else []
+    unblock: list[str | int] = ["CLIENT", "UNBLOCK", guest.id, *words]
     assert other.ask(*unblock) == 0
     wait(guest)
     assert "flags=b" in other.ask("CLIENT", "LIST", "ID", guest.id)
@@ -551,6 +552,22 @@ def test_a_wrong_expression_is_told_with_its_place(guest: Guest) -> None:
 )
 def test_what_is_refused_says_why(guest: Guest, command: str, text: str) -> None:
     assert text in guest.ask(*command.split())
+
+
+def test_other_commands_know_streams_and_leave_them(guest: Guest) -> None:
+    """Check 67."""
+    assert (guest.ask("TYPE", "s"), guest.ask("EXISTS", "s")) == ("none", 0)
+    assert guest.ask("DEL", "s") == 0
+    add(guest)
+    guest.ask("SET", "k", "v")
+    assert (guest.ask("TYPE", "s"), guest.ask("EXISTS", "s", "k", "x")) == ("stream", 2)
+    for command in ("DEL k s", "UNLINK s", "EXPIRE s 5", "PERSIST s", "RENAME s t"):
+        assert "a stream is durable" in guest.ask(*command.split())
+    assert "cannot be watched" in guest.ask("WATCH", "s")
+    guest.ask("FLUSHALL")
+    assert guest.ask("XLEN", "s") == 1
+    guest.ask("SELECT", "1")
+    assert guest.ask("XLEN", "s") == 1
 
 
 def test_a_string_is_no_stream(guest: Guest) -> None:

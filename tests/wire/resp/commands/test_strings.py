@@ -11,6 +11,7 @@ from headgate.core.redis.keyspace import Keyspace
 from headgate.wire.resp.codec.replies import CommandError, encode
 from headgate.wire.resp.commands import generic, strings
 from headgate.wire.resp.commands.table import CommandTable
+from headgate.wire.resp.streams.keys import StreamKeys
 
 if TYPE_CHECKING:
     from headgate.wire.resp.session import RespSession
@@ -30,6 +31,7 @@ class Desk:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self.keys = Keyspace(self.limits)
+        self.stream_keys = StreamKeys({})
         self.hub = self.broker = self
         self.shell = self
         self.db = 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from headgate.core.redis.keyspace import Keyspace, milliseconds
 from headgate.errors import LimitReached
 from headgate.wire.resp.codec.integers import INT64, integer
-from headgate.wire.resp.codec.replies import CommandError, Reply
+from headgate.wire.resp.codec.replies import CommandError, Reply, Simple
 from headgate.wire.resp.command_cost import NAME_BYTES
 from headgate.wire.resp.commands.table import CommandTable, Weigh
 from headgate.wire.resp.commands.table import Keys as Positions
@@ -38,6 +38,20 @@ ROOM = frozenset(("keys", "keys_bytes"))
 """The limits that this is about."""
 SYNTAX = "ERR syntax error"
 
+DURABLE = frozenset(
+    (
+        *("del", "unlink", "rename", "renamenx", "persist"),
+        *("expire", "pexpire", "expireat", "pexpireat"),
+    )
+)
+"""What cannot be done to a stream."""
+DURABLE_ERROR = (
+    "ERR a stream is durable and is not deleted here; acknowledge its entries, or change the"
+    " configuration"
+)
+KNOWING = frozenset(("type", "exists"))
+"""What knows streams as well as strings."""
+
 UNITS = {b"EX": (1000, True), b"PX": (1, True), b"EXAT": (1000, False), b"PXAT": (1, False)}
 """Milliseconds in one, and whether it counts from now."""
 LIFETIMES = frozenset((*UNITS, b"KEEPTTL", b"PERSIST"))
@@ -58,10 +72,17 @@ def keyed(
     categories = tuple(each for each in CATEGORIES if each in (*families, access, speed))
 
     def register(work: Work) -> Work:
+        has_care = name in DURABLE or name in KNOWING
+
         def run(session: RespSession, args: list[bytes]) -> Reply:
             hub = session.hub
+            streams = 0
+            if has_care and hub.stream_keys.is_used:
+                streams = hub.streams_among(session.db, args[:1] if keys == ONE else args)
+            if streams and name in DURABLE:
+                raise CommandError(DURABLE_ERROR)
             try:
-                return work(hub.keys, session.db, hub.shell.clock(), args)
+                reply = work(hub.keys, session.db, hub.shell.clock(), args)
             except LimitReached as reached:
                 if reached.name in ROOM:
                     raise CommandError(FULL) from None
@@ -70,6 +91,7 @@ def keyed(
                 raise
             finally:
                 hub.publish_expired()
+            return reply if not streams else _with_streams(reply, streams)
 
         table.command(name, arity, flags=flags, categories=categories, keys=keys, answer=answer)(
             run
@@ -77,6 +99,11 @@ def keyed(
         return work
 
     return register
+
+
+def _with_streams(reply: Reply, streams: int) -> Reply:
+    """What TYPE or EXISTS answers if there are so many streams besides."""
+    return streams + reply if isinstance(reply, int) else Simple("stream")
 
 
 def value_bytes(session: RespSession, args: list[bytes]) -> int:

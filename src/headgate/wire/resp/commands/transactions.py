@@ -200,6 +200,8 @@ def watch(session: RespSession, args: list[bytes]) -> Reply:
         raise LimitReached("name_bytes", longest)
     if len(session.watched) + len(args) > most:
         raise LimitReached("watched_keys", most)
+    if session.hub.stream_keys.is_used and session.hub.streams_among(session.db, args):
+        raise CommandError("ERR a stream cannot be watched: its entries are read by groups")
     for key in args:
         session.watched.setdefault((session.db, key), _stamp(session, session.db, key))
     return OK
