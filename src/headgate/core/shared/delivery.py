@@ -93,7 +93,7 @@ class SharedDelivery:
 
     def put_off(self, turn: Turn) -> None:
         """Have what was touched since everything was looked at looked at in the next turn."""
-        for queue, app, roomy in self._touched.values():
+        for app, (queue, roomy) in self._touched.items():
             if app.open and (roomy or app.in_line()):
                 turn.again.append(Look(queue.id, app.id, tuple(group.text for group in roomy)))
         self._touched.clear()
