@@ -12,6 +12,7 @@ from headgate.core.model.limits import Limits, MiB
 from headgate.server.admin.app import EXPLAIN_BYTES
 from headgate.server.admin.sinks import COMMIT_BYTES
 from headgate.server.admin.staging import FRAME
+from headgate.wire.bmq.requests import READ
 from tests.hold import bmq
 from tests.hold.case import Case, Play, Stage
 from tests.hold.clients import admin_request
@@ -38,7 +39,7 @@ async def many_subscriptions(stage: Stage) -> None:
 
 async def many_aside(stage: Stage) -> None:
     """Messages that lack what every one of many expressions asks for, and many names besides."""
-    reader = await bmq.opened(stage, flags=bmq.READ)
+    reader = await bmq.opened(stage, flags=READ)
     await bmq._as_many(reader, 1000, lambda number: f"{LACKING} == {number}")
     await bmq.fill(stage, 200, {"x": 1})
     await asyncio.sleep(2)  # until they were looked at
