@@ -15,6 +15,7 @@ from headgate.expr.nodes import (
     ORDER,
     Binary,
     Property,
+    Text,
     Tree,
     Unary,
     kind_of,
@@ -22,13 +23,20 @@ from headgate.expr.nodes import (
     walk,
 )
 from headgate.expr.parser import DEFAULT_LIMITS, ExpressionLimits, Reading, read
-from headgate.expr.predicate import Operand, Writer, run
+from headgate.expr.predicate import Failure, Operand, Predicate, Writer, run
 from headgate.expr.types import Kind, Properties
 
 WORDS = {b"and": "&&", b"or": "||", b"not": "!", b"AND": "&&", b"OR": "||", b"NOT": "!"}
 WORD = re.compile(rb"[a-zA-Z][a-zA-Z0-9_.]*")
 LAST_WORD = re.compile(rb"([a-zA-Z][a-zA-Z0-9_.]*)[ \t\n]*\Z")
 BOOLEANS = ("true", "false")
+UNREADABLE = b""
+"""Bytes, which a message can have and no expression can use."""
+FAILED = {
+    Failure.NAME: "the message lacks {missing}",
+    Failure.TYPE: "a value is of a type that does not fit",
+    Failure.ARITHMETIC: "division by zero, or an integer of more than 64 bits",
+}
 HINT_BYTES = 16
 """Looked at before the place of an error; a longer text would make the search quadratic."""
 
@@ -117,9 +125,53 @@ class _TracingWriter(Writer):
         return text, kind
 
 
+def missing_property(predicate: Predicate, properties: Properties) -> str:
+    """The property whose absence ends an evaluation with NAME. A value that cannot be read, in
+    its place and no other, ends it at the same point, with TYPE."""
+    return next(
+        name
+        for name in predicate.properties
+        if name not in properties
+        and predicate.evaluate({**properties, name: UNREADABLE}) is Failure.TYPE
+    )
+
+
+def failure_reason(predicate: Predicate, properties: Properties, failure: Failure) -> str:
+    """Why an evaluation had no value, in words; of an absence, with the name of what is absent."""
+    missing = missing_property(predicate, properties) if failure is Failure.NAME else None
+    return FAILED[failure].format(missing=missing)
+
+
+def literal(value: object) -> str:
+    """A value as an expression would have it; bytes in hex, and a failure by its name."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case bytes():
+            return f"0x{value.hex()}"
+        case str() if type(value) is str:
+            return text_of(Text(value))
+    return str(value)
+
+
 def drawn(tree: Tree) -> str:
     """The tree, one line per node."""
     return "\n".join(_lines(tree, "", ""))
+
+
+def drawn_values(root: Traced) -> str:
+    """The tree, one line per node, and beside each node what it came to."""
+    lines = list(_lines(root.tree, "", ""))
+    width = max(map(len, lines))
+    values = (literal(each.value) if each.is_reached else "not reached" for each in _walk(root))
+    pairs = zip(lines, values, strict=True)
+    return "\n".join(f"{line:<{width}}  {value}" for line, value in pairs)
+
+
+def _walk(part: Traced) -> Iterator[Traced]:
+    yield part
+    for each in part.parts:
+        yield from _walk(each)
 
 
 def _lines(tree: Tree, first: str, rest: str) -> Iterator[str]:

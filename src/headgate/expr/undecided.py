@@ -1,30 +1,10 @@
-"""Why an expression has no value for a message, in the words that everybody is told: `explain`,
-the page, and whoever asks the API."""
+"""Why an expression has no value for a message, counted and in the words that everybody is told."""
 
 from __future__ import annotations
 
+from headgate.expr.explain import FAILED, missing_property
 from headgate.expr.predicate import Failure, Predicate
 from headgate.expr.types import Properties
-
-UNREADABLE = b""
-"""Bytes, which a message can have and no expression can use."""
-
-REASONS = {
-    Failure.NAME: "the message lacks {missing}",
-    Failure.TYPE: "a value is of a type that does not fit",
-    Failure.ARITHMETIC: "division by zero, or an integer of more than 64 bits",
-}
-
-
-def missing_property(predicate: Predicate, properties: Properties) -> str:
-    """The property whose absence ends an evaluation with NAME. A value that cannot be read, in
-    its place and no other, ends it at the same point, with TYPE."""
-    return next(
-        name
-        for name in predicate.properties
-        if name not in properties
-        and predicate.evaluate({**properties, name: UNREADABLE}) is Failure.TYPE
-    )
 
 
 def missing_of(predicate: Predicate, properties: Properties, failure: Failure) -> str | None:
@@ -33,5 +13,5 @@ def missing_of(predicate: Predicate, properties: Properties, failure: Failure) -
 
 
 def undecided_reason(failure: Failure, missing: str | None) -> str:
-    """A failure in words."""
-    return f"{failure}: {REASONS[failure].format(missing=missing or 'a property')}"
+    """A failure in words, as `headgate explain` has it."""
+    return f"{failure}: {FAILED[failure].format(missing=missing or 'a property')}"
