@@ -193,6 +193,11 @@ def _refusal(domain: Domain, queue: SharedQueue, properties: Properties) -> str 
     return None
 
 
+def unknown_reason(domain: Domain, app: AppId) -> str:
+    """Why an app that the domain does not have gets nothing."""
+    return f"{domain.name} has no app {app}, so nothing comes; its apps are {domain.known_apps()}"
+
+
 class _Explainer:
     """Goes through the dispatch of one message without giving it to anybody."""
 
@@ -367,11 +372,6 @@ class _Explainer:
             missing = missing_property(predicate, self._properties)
         reason = failure_reason(predicate, self._properties, result)
         return Answer(predicate.text, result, missing, f"{result}: {reason}")
-
-
-def unknown_reason(domain: Domain, app: AppId) -> str:
-    """Why an app that the domain does not have gets nothing."""
-    return f"{domain.name} has no app {app}, so nothing comes; its apps are {domain.known_apps()}"
 
 
 def _rank(group: Group) -> tuple[int, int, int]:
