@@ -54,10 +54,11 @@ def test_what_is_packed_can_be_asked_for() -> None:
 
 
 def test_every_action_has_a_command() -> None:
-    """And what the router says it did is told in the right words."""
+    """And what the router says it did is told in the right words. An audit needs no router: who is
+    on its machine asks `headgate pipeline audit` for one."""
     from headgate.cli.live.actions import ABOUT_THE_ROUTER, COUNTED
 
-    assert len(ACTIONS) == len({*COUNTED, *ABOUT_THE_ROUTER})
+    assert len(ACTIONS) == len({*COUNTED, *ABOUT_THE_ROUTER, "audit"})
 
 
 def test_kinds_are_those_of_the_nouns() -> None:

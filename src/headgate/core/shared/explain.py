@@ -27,8 +27,8 @@ from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.reader import Readers
 from headgate.core.turn.slices import Slices, best
 from headgate.errors import QuotaReached
+from headgate.expr.explain import failure_reason, missing_property
 from headgate.expr.predicate import Failure, Predicate
-from headgate.expr.undecided import missing_of, undecided_reason
 
 GROUPS_MAX = 100
 """Groups that an explanation tells of, shared by its apps, and as many again if they match. To
@@ -196,6 +196,11 @@ def _refusal(domain: Domain, queue: SharedQueue, properties: Properties) -> str 
         most = in_bytes(error.limit) if error.unit == "bytes" else f"{error.limit:,} {noun}"
         return f"the {error.scope} holds its limit of {most}"
     return None
+
+
+def unknown_reason(domain: Domain, app: AppId) -> str:
+    """Why an app that the domain does not have gets nothing."""
+    return f"{domain.name} has no app {app}, so nothing comes; its apps are {domain.known_apps()}"
 
 
 class _Explainer:
@@ -380,13 +385,11 @@ class _Explainer:
         result = predicate.evaluate(self._properties)
         if not isinstance(result, Failure):
             return Answer(predicate.text, result, None, "true" if result else "false")
-        missing = missing_of(predicate, self._properties, result)
-        return Answer(predicate.text, result, missing, undecided_reason(result, missing))
-
-
-def unknown_reason(domain: Domain, app: AppId) -> str:
-    """Why an app that the domain does not have gets nothing."""
-    return f"{domain.name} has no app {app}, so nothing comes; its apps are {domain.known_apps()}"
+        missing = None
+        if result is Failure.NAME:
+            missing = missing_property(predicate, self._properties)
+        reason = failure_reason(predicate, self._properties, result)
+        return Answer(predicate.text, result, missing, f"{result}: {reason}")
 
 
 def _rank(group: Group) -> tuple[int, int, int]:
