@@ -67,7 +67,7 @@ def test_where_a_page_is() -> None:
 
 def test_a_page_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(docs.click, "launch", opened.append)
+    monkeypatch.setattr("click.launch", opened.append)
     assert run("glossary", "--open").exit_code == 0
     assert opened == [str(DOCS / "glossary.md")]
 

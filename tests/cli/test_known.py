@@ -87,7 +87,7 @@ def test_whoever_misspells_an_app_is_told_which_there_are(router: CliRouter) -> 
 
 
 def test_the_texts_about_domains_and_apps() -> None:
-    many = {f"d{n}": [] for n in range(20)}
+    many: dict[str, list[str]] = {f"d{n}": [] for n in range(20)}
     assert str(domain_problem("x", many)).endswith("d8, d9 and 10 more")
     assert str(domain_problem("x", {})).endswith("known are none")
     assert domain_problem("d1", many) is None

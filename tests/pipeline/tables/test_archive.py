@@ -28,9 +28,9 @@ from headgate.pipeline.tables.manifests import (
     State,
     encode,
 )
-from headgate.pipeline.tables.match_counts import WANTED
 from headgate.pipeline.tables.tables import TABLES
 from headgate.pipeline.tables.transforms import messages
+from headgate.pipeline.tables.wanted import WANTED
 from tests.support.spark_frames import frame, rows
 
 MESSAGES = TABLES["messages"]
