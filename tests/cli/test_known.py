@@ -58,6 +58,7 @@ UNKNOWN = "there is no domain wrok with shared queues (did you mean work?); know
         ("queue", "peek", "wrok/x"),
         ("queue", "purge", "wrok/x", "--yes"),
         ("domain", "aside", "wrok/x"),
+        ("expr", "impact", "n > 1", "--queue", "wrok/x"),
         ("sub", "bmq://wrok/x"),
         ("pub", "bmq://wrok/x", "body"),
     ],
