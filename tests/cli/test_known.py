@@ -156,14 +156,9 @@ def test_a_queue_of_one_recipient_is_shown_for_people() -> None:
     assert shown["subscriber"] == "3 phone"
     assert shown["holds"] == "1 message, 16.0 KiB"
     assert str(shown["oldest"]).endswith(" d, since 1970-01-01 00:00:00")
-    nobody = exclusive_fields(
-        found | {"subscriber": None, "backlog_bytes": None, "oldest_at": None}
-    )
-    assert (nobody["subscriber"], nobody["holds"], nobody["oldest"]) == (
-        "nobody",
-        "1 message",
-        None,
-    )
+    unknown = dict.fromkeys(("subscriber", "backlog_bytes", "oldest_at"))
+    shown = exclusive_fields(found | unknown)
+    assert (shown["subscriber"], shown["holds"], shown["oldest"]) == ("nobody", "1 message", None)
 
 
 def test_the_commonest_reason_comes_first() -> None:
