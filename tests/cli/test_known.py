@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from headgate.cli.live.known import app_problem, domain_problem
+from headgate.cli.live.queue import exclusive_fields
 from headgate.cli.live.reasons import why_undecided
 from tests.support.cli_router import CliRouter, cli_router
 
@@ -58,6 +59,7 @@ UNKNOWN = "there is no domain wrok with shared queues (did you mean work?); know
         ("queue", "peek", "wrok/x"),
         ("queue", "purge", "wrok/x", "--yes"),
         ("domain", "aside", "wrok/x"),
+        ("expr", "impact", "n > 1", "--queue", "wrok/x"),
         ("sub", "bmq://wrok/x"),
         ("pub", "bmq://wrok/x", "body"),
     ],
@@ -134,6 +136,29 @@ def test_sizes_are_for_people_and_exact_for_programs(router: CliRouter) -> None:
     assert " B of 1.0 GiB\n" in shown
     row = json.loads(router.run("domain", "show", "work", "--json").stdout)["row"]
     assert row["domain_max_bytes"] == 1024**3
+
+
+def test_a_queue_of_one_recipient_is_shown_for_people() -> None:
+    found = {
+        "queue": "abcd",
+        "kind": "exclusive",
+        "domain": "smp",
+        "service": None,
+        "subscriber": {"session": 3, "name": "phone"},
+        "backlog_messages": 1,
+        "backlog_bytes": 16_384,
+        "oldest_at": 0.0,
+        "unconfirmed": 1,
+        "notifier": False,
+        "in_memory": True,
+    }
+    shown = exclusive_fields(found)
+    assert shown["subscriber"] == "3 phone"
+    assert shown["holds"] == "1 message, 16.0 KiB"
+    assert str(shown["oldest"]).endswith(" d, since 1970-01-01 00:00:00")
+    unknown = dict.fromkeys(("subscriber", "backlog_bytes", "oldest_at"))
+    shown = exclusive_fields(found | unknown)
+    assert (shown["subscriber"], shown["holds"], shown["oldest"]) == ("nobody", "1 message", None)
 
 
 def test_the_commonest_reason_comes_first() -> None:

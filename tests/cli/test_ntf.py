@@ -132,7 +132,7 @@ def test_init_where_nothing_can_be_written(folder: Folder) -> None:
 def test_tokens_are_counted_by_provider_and_status(filled: Folder) -> None:
     assert filled.printed("tokens") == "         1  apns_test  ACTIVE\n"
     assert filled.rows("tokens") == [{"provider": "apns_test", "status": "ACTIVE", "tokens": 1}]
-    assert filled.run("tokens").stderr == "1 tokens, 1 subscriptions\n"
+    assert filled.run("tokens").stderr == "1 token, 1 subscription\n"
 
 
 def test_routers_are_shown_with_their_service(filled: Folder) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,10 +47,26 @@ def test_any_path_of_the_admin_port_is_asked_with_a_slash(router: CliRouter) -> 
     assert found["text"].startswith("# HELP headgate_")
 
 
-def test_a_stream_is_printed_as_it_comes_and_only_if_it_is_meant(router: CliRouter) -> None:
+def test_a_stream_is_not_read_unless_that_is_meant(router: CliRouter) -> None:
     done = router.run("request", "live")
     assert done.exit_code == 1
     assert "/api/v1/live is a stream; say --stream" in done.stderr
+
+
+def test_the_events_of_a_stream_are_objects(router: CliRouter) -> None:
+    environ = {name: text for name, text in router.environ.items() if text is not None}
+    program = [sys.executable, "-c", "from headgate.cli import main; main()"]
+    with subprocess.Popen(
+        [*program, "request", "live", "--stream"],
+        env={k: v for k, v in os.environ.items() if k != "HEADGATE_TOKEN"} | environ,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        event = json.loads(process.stdout.readline())
+        process.terminate()
+    assert event["event"] == "tick"
+    assert "point" in event["data"]
 
 
 def test_an_action_goes_with_the_token_of_the_operator(router: CliRouter) -> None:

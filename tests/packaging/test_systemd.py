@@ -12,6 +12,7 @@ import pytest
 from headgate.server.config import load_config
 from headgate.server.wires.all_wires import WIRES
 from tests.support.packages import PACKAGING, program, run
+from tools.packages.unit_trial import command, settings
 
 FOLDER = PACKAGING / "systemd"
 SOCKETS = sorted(FOLDER.glob("*.socket"))
@@ -74,3 +75,14 @@ def test_the_drop_in_takes_the_place_of_what_older_systemd_does_not_know() -> No
     drop_in = (FOLDER / "headgate.service.d" / "before-253.conf").read_text()
     assert "\nType=notify\n" in drop_in
     assert "\nExecReload=/bin/kill -HUP $MAINPID\n" in drop_in
+
+
+def test_the_trial_starts_the_very_command_of_the_unit() -> None:
+    """`make unit` reads the unit, so what it shows is about what is shipped."""
+    unit = settings((FOLDER / "headgate.service").read_text())
+    words = command(unit)
+    assert " ".join(words[-4:]) == unit["ExecStart"][0]
+    assert "HEADGATE_DIRECTORY=/var/lib/headgate" in words
+    assert "HEADGATE_ADMIN__TOKEN=file:/run/credentials/headgate.service/admin-token" in words
+    assert "WATCHDOG_USEC=20000000" in words
+    assert words.index("setpriv") < words.index("env")

@@ -119,11 +119,12 @@ def _addresses(process: subprocess.Popen[bytes], ready: Path) -> dict[str, dict[
 @contextmanager
 def _busy(router: CliRouter) -> Iterator[None]:
     """Somebody subscribes and somebody publishes, all the time."""
-    done = Event()
+    done, named = Event(), Event()
 
     def publish() -> None:
         with router.client() as client:
             client.ask("CLIENT", "SETNAME", "ticker")
+            named.set()
             while not done.wait(0.1):
                 client.publish(b"ticks.AAPL", b"500")
 
@@ -135,6 +136,7 @@ def _busy(router: CliRouter) -> Iterator[None]:
         reader.start()
         thread = Thread(target=publish, daemon=True)
         thread.start()
+        assert named.wait(READY_SECONDS)  # so that sessions have the same numbers each time
         for kind in ("express", "bulk"):
             posted = router.run(
                 "pub", "bmq://work/jobs", "a body", "--property", f"kind={kind}", "--property=n=1"

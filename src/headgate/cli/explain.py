@@ -245,7 +245,7 @@ def _app_lines(app: Mapping[str, Any]) -> Iterator[str]:
         if group["left_out"]:
             yield f"    and {group['left_out']} more"
     if app["left_out"]:
-        yield f"  and {counted(app['left_out'], 'expression')} more"
+        yield f"  and {counted(app['left_out'], 'more expression')}"
 
 
 def _verdict(app: Mapping[str, Any]) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
+from headgate.cli.live.known import naming
 from headgate.cli.output import emit, json_option
-from headgate.cli.queue_name import QueueName
+from headgate.cli.queue_name import QueueName, path_of
 from headgate.cli.terminal import clean
 from headgate.cli.units import count
 from headgate.cli.which_router import Asked, router_options
@@ -41,7 +42,10 @@ def impact(
         "app": app,
         "priority": priority,
     }
-    found = asked.admin().post("/expression", question)
+    admin = asked.admin()
+    with naming(admin, queue, app):
+        admin.get(path_of(queue))  # of a domain that is not there, no messages came lately either
+    found = admin.post("/expression", question)
     if not found["ok"]:
         raise HeadgateError(found["message"])
     emit([{**question, **found}], _impact_text, as_json)

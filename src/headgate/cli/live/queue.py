@@ -90,7 +90,8 @@ def show(queue: str, asked: Asked, as_json: bool) -> None:
     """
     admin = asked.admin()
     if "/" not in queue:
-        print_page(admin.get(f"/queues/{part(queue)}"), as_json=as_json)
+        found = admin.get(f"/queues/{part(queue)}")
+        print_page(found if as_json else exclusive_fields(found), as_json=as_json)
         return
     with naming(admin, queue):
         found = admin.get(path_of(QueueName().convert(queue, None, None)))
@@ -104,6 +105,21 @@ def show(queue: str, asked: Asked, as_json: bool) -> None:
             messages = sampled(admin, found["queue"], app) if _is_undecided(app) else ()
             for line in Listing(GROUPS).lines([_group(each, messages) for each in app["groups"]]):
                 click.echo(f"  {line}")
+
+
+def exclusive_fields(found: Mapping[str, Any]) -> dict[str, object]:
+    """A queue of one recipient, for people."""
+    oldest, whose, taken = found["oldest_at"], found["subscriber"], found["backlog_bytes"]
+    holds = counted(found["backlog_messages"], "message")
+    return {
+        **{name: found[name] or None for name in ("queue", "kind", "domain", "service")},
+        "subscriber": "nobody" if whose is None else f"{whose['session']} {whose['name']}",
+        "holds": holds if taken is None else f"{holds}, {size(taken)}",
+        "oldest": None if oldest is None else f"{since(oldest)}, since {moment(oldest)}",
+        "unconfirmed": count(found["unconfirmed"]),
+        "notifier": found["notifier"],
+        "in memory": found["in_memory"],
+    }
 
 
 def _fields(found: Mapping[str, Any]) -> dict[str, object]:
