@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from headgate.cli.pipeline.following import follow
+from headgate.cli.pipeline.following import follow, heeding_signals
 
 
 class Query:
@@ -106,3 +106,11 @@ def test_a_second_signal_ends_it_at_once() -> None:
     query = Busy(5, 2)
     assert not follow(query, nothing)  # type: ignore[arg-type]
     assert not query.done
+
+
+def test_a_signal_from_before_the_query_was_there_is_heeded() -> None:
+    query = Query(1000)
+    with heeding_signals() as noted:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert not follow(query, nothing, noted=noted)  # type: ignore[arg-type]
+    assert not query.isActive

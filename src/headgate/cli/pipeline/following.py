@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,12 +33,14 @@ def follow(
     query: StreamingQuery,
     each_second: Callable[[], None],
     is_asked: Callable[[], bool] = lambda: False,
+    noted: list[int] | None = None,
 ) -> bool:
     """Wait until a query ends, and raise what ended it; whether it ended by itself. A signal has it
     end after the batch that is at work, a second one at once, and so does whoever asks for it. What
-    is not committed is repeated by the next run. Ctrl-C is also an interruption of the caller."""
+    is not committed is repeated by the next run. Ctrl-C is also an interruption of the caller, who
+    may have noted signals since before the query was started."""
     asked = False
-    with heeding_signals() as heard:
+    with heeding_signals() if noted is None else nullcontext(noted) as heard:
         while query.isActive and not heard and not asked:
             query.awaitTermination(1)
             each_second()

@@ -13,7 +13,7 @@ import click
 
 from headgate.cli.frames import frame_options, show
 from headgate.cli.output import emit, json_option
-from headgate.cli.pipeline.following import follow
+from headgate.cli.pipeline.following import follow, heeding_signals
 from headgate.cli.pipeline.place import Place, Spark, one_line, place_options, spark_options
 from headgate.cli.units import count, counted, duration, size
 from headgate.errors import PipelineError
@@ -69,6 +69,7 @@ def run(
     source = {**place.source, **{name: str(it) for name, it in given.items() if it is not None}}
     with one_line():
         with (
+            heeding_signals() as noted,
             served(metrics, metrics_at) if metrics_at else nullcontext() as url,
             keeper.keeping(session, source, place.tables, once=once) as query,
         ):
@@ -83,7 +84,7 @@ def run(
                 else upkeep.beside(session, archive, keep_days, failed=metrics.failed),
             ):
                 is_asked = partial(stopping.is_asked, archive.storage, started)
-                if not follow(query, printed.go_on, is_asked):
+                if not follow(query, printed.go_on, is_asked, noted):
                     if once:
                         raise KeyboardInterrupt
                     return
