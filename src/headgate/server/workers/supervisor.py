@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 
 from headgate.errors import ConfigError, HeadgateError
-from headgate.server import log
+from headgate.server import log, systemd
 from headgate.server.config import Config
 from headgate.server.net.listener import Listener, bind
 from headgate.server.net.passed_sockets import passed_sockets
@@ -304,9 +304,10 @@ class Supervisor(Service):
 
     def reload(self) -> None:
         """Each worker reads the file again."""
-        for worker in self._all():
-            with suppress(ProcessLookupError):
-                worker.process.send_signal(signal.SIGHUP)
+        with systemd.reloading():
+            for worker in self._all():
+                with suppress(ProcessLookupError):
+                    worker.process.send_signal(signal.SIGHUP)
 
     async def _stop_all(self) -> None:
         """Accept nobody, then end the workers, worker 0 last: what the others still have to tell
