@@ -80,7 +80,7 @@ class Supervisor(Service):
         self._is_draining = False
         self._has_started = False
         self._is_stopping = False
-        self._told: control.State | None = None
+        self._reported: control.State | None = None
         self._failed: str = ""
         """Why the router cannot start."""
 
@@ -175,7 +175,7 @@ class Supervisor(Service):
         if number % 4 == 0:
             self._ping()
             self.watchdog.feed(has_moved=True)
-        self._tell_home()
+        self._report_home()
 
     def _look_at(self, worker: WorkerProcess, now: float) -> None:
         code = worker.process.poll()
@@ -204,7 +204,7 @@ class Supervisor(Service):
             elif worker.control is not None:
                 worker.control.send(control.Ping(0))
 
-    def _tell_home(self) -> None:
+    def _report_home(self) -> None:
         """Let worker 0 say how all are, if that changed."""
         home = self._workers.get(HOME)
         if home is None or home.control is None:
@@ -214,8 +214,8 @@ class Supervisor(Service):
             for w in sorted(self._all(), key=lambda w: w.number)
         ]
         state = control.State(rows, self.problems())
-        if state != self._told:
-            self._told = state
+        if state != self._reported:
+            self._reported = state
             home.control.send(state)
 
     def problems(self) -> list[str]:
@@ -240,7 +240,7 @@ class Supervisor(Service):
                 worker.is_ready, worker.unanswered = True, 0
                 logger.debug("worker ready", extra={"fields": {"worker": worker.number}})
                 self._go()
-                self._tell_home()
+                self._report_home()
             case control.Load():
                 worker.unanswered = 0
                 worker.clients, worker.taken = message.clients, message.given
