@@ -26,7 +26,7 @@ class Announcements:
     def __init__(self, subscribers: Callable[[Kind, bytes], int]) -> None:
         self._subscribers = subscribers
         """How many sessions of this worker are subscribed to a name."""
-        self._told: dict[Name, int] = {}
+        self._announced: dict[Name, int] = {}
         """What was announced of each name, where it is not 0."""
         self._wishes: dict[SessionId, dict[Name, int]] = {}
         """Of each session, the names that it is about to subscribe to (1) or to leave (-1)."""
@@ -96,12 +96,12 @@ class Announcements:
         changes = []
         for name in self._changed:
             count = self._subscribers(*name) + self._wished.get(name, 0)
-            if count != self._told.get(name, 0):
+            if count != self._announced.get(name, 0):
                 changes.append(InterestChange(*name, count))
                 if count:
-                    self._told[name] = count
+                    self._announced[name] = count
                 else:
-                    del self._told[name]
+                    del self._announced[name]
         self._changed.clear()
         self.number += 1
         self._waiting.update(dict.fromkeys(self._asking, self.number))
@@ -110,7 +110,7 @@ class Announcements:
 
     def everything(self) -> list[InterestChange]:
         """What a new worker is told first."""
-        return [InterestChange(*name, count) for name, count in self._told.items()]
+        return [InterestChange(*name, count) for name, count in self._announced.items()]
 
     def join(self, link: SessionId) -> None:
         """A worker is told everything before anything else, and has no clients before that."""

@@ -53,7 +53,7 @@ Named: TypeAlias = tuple[Kind, bytes, Roster[Form]]
 """A roster and the name it is found by."""
 
 
-class Elsewhere(NamedTuple):
+class PeerAudience(NamedTuple):
     """The other workers that hear a channel."""
 
     links: tuple[SessionId, ...]
@@ -66,7 +66,7 @@ class Elsewhere(NamedTuple):
 class PeerPort(Protocol):
     """What channels ask about the sessions of other workers. A router of one process has none."""
 
-    def hearing(self, kind: Kind, channel: bytes) -> Elsewhere | None:
+    def hearing(self, kind: Kind, channel: bytes) -> PeerAudience | None:
         """The other workers that hear a channel."""
         ...
 
@@ -130,7 +130,7 @@ class Audience:
     )
 
     def __init__(
-        self, rosters: Sequence[Named], channel: bytes, elsewhere: Elsewhere | None = None
+        self, rosters: Sequence[Named], channel: bytes, elsewhere: PeerAudience | None = None
     ) -> None:
         self.rosters = rosters
         self.elsewhere = elsewhere
@@ -149,7 +149,7 @@ class Audience:
             group = FrameGroup(elsewhere.framing, elsewhere.links)
             self.frame_groups = [*self.frame_groups, group]
 
-    def is_of(self, rosters: Sequence[Named], elsewhere: Elsewhere | None = None) -> bool:
+    def is_of(self, rosters: Sequence[Named], elsewhere: PeerAudience | None = None) -> bool:
         """Whether these are the very moments it was made of."""
         return (
             len(rosters) == len(self.rosters)
@@ -160,7 +160,7 @@ class Audience:
         )
 
 
-def _is_same(one: Elsewhere | None, other: Elsewhere | None) -> bool:
+def _is_same(one: PeerAudience | None, other: PeerAudience | None) -> bool:
     """Whether the same workers hear a channel as often. Their framing is the channel's."""
     return (one and one[:2]) == (other and other[:2])
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from headgate.core.channels.audience import Elsewhere, Form, Kind
+from headgate.core.channels.audience import Form, Kind, PeerAudience
 from headgate.core.channels.pattern_index import PatternIndex
 from headgate.core.delivery.mailbox import Budget, Mailbox
 from headgate.core.model.glob import Glob
@@ -102,7 +102,7 @@ class Peers:
 
     # What channels ask.
 
-    def hearing(self, kind: Kind, channel: bytes) -> Elsewhere | None:
+    def hearing(self, kind: Kind, channel: bytes) -> PeerAudience | None:
         """The links that hear a channel, how many subscriptions that are, and the form of what
         they are told."""
         found = dict(self._counts[kind].get(channel, {}))
@@ -113,7 +113,7 @@ class Peers:
         if not found:
             return None
         framing = self._form.framing(kind, channel, channel)
-        return Elsewhere(tuple(found), sum(found.values()), framing)
+        return PeerAudience(tuple(found), sum(found.values()), framing)
 
     def count(self, kind: Kind, name: bytes) -> int:
         """Subscriptions of other workers' sessions to a name."""

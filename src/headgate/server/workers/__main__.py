@@ -16,7 +16,7 @@ from headgate.server.serve import GC_THRESHOLDS
 from headgate.server.service import Service, run_service
 from headgate.server.workers.front_service import FrontService
 from headgate.server.workers.home_service import HomeService
-from headgate.wire.resp.workers.placing import HOME
+from headgate.wire.resp.workers.places import HOME
 
 logger = logging.getLogger("headgate")
 

@@ -24,8 +24,9 @@ from headgate.server.wires.resp import RespServer
 from headgate.server.workers import control
 from headgate.server.workers.control import Control, Message
 from headgate.server.workers.link import Link
-from headgate.wire.resp.workers.placing import HOME, ForwardedAclLog
+from headgate.wire.resp.workers.places import HOME
 from headgate.wire.resp.workers.relay import Relay
+from headgate.wire.resp.workers.serving_others import ForwardedAclLog
 
 BEAT_SECONDS = 1.0
 SETTLE_SECONDS = 0.1
@@ -111,7 +112,7 @@ class Membership:
         questions = self.relay.questions
         questions.handlers[FACTS] = self._take_facts
         if self.number != HOME:
-            server.hub.denials = ForwardedAclLog(self.relay.placing)
+            server.hub.denials = ForwardedAclLog(self.relay.serving)
             router.watch(self._forward)
             router.watch_channels(self._forward)
         for link, connected in self._early:
@@ -247,15 +248,15 @@ class Membership:
     def _take_facts(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
         """Facts of another worker."""
         assert self._router is not None, "attached"
-        told: list[Fact] = []
+        others: list[Fact] = []
         counted: list[ChannelCounted] = []
         for name, *values in msgspec.msgpack.decode(words[0]):
             fact = KINDS[name](*values)
             if isinstance(fact, ChannelCounted):
                 counted.append(fact)
             else:
-                told.append(fact)
-        self._router.announce(told)
+                others.append(fact)
+        self._router.announce(others)
         self._router.count_channels(counted)
         reply(b"")
 

@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 
 from headgate.errors import ConfigError, HeadgateError
-from headgate.server import log
+from headgate.server import log, systemd
 from headgate.server.config import Config
 from headgate.server.net.listener import Listener, bind
 from headgate.server.net.passed_sockets import passed_sockets
@@ -80,7 +80,7 @@ class Supervisor(Service):
         self._is_draining = False
         self._has_started = False
         self._is_stopping = False
-        self._told: control.State | None = None
+        self._reported: control.State | None = None
         self._failed: str = ""
         """Why the router cannot start."""
 
@@ -175,7 +175,7 @@ class Supervisor(Service):
         if number % 4 == 0:
             self._ping()
             self.watchdog.feed(has_moved=True)
-        self._tell_home()
+        self._report_home()
 
     def _look_at(self, worker: WorkerProcess, now: float) -> None:
         code = worker.process.poll()
@@ -204,7 +204,7 @@ class Supervisor(Service):
             elif worker.control is not None:
                 worker.control.send(control.Ping(0))
 
-    def _tell_home(self) -> None:
+    def _report_home(self) -> None:
         """Let worker 0 say how all are, if that changed."""
         home = self._workers.get(HOME)
         if home is None or home.control is None:
@@ -214,8 +214,8 @@ class Supervisor(Service):
             for w in sorted(self._all(), key=lambda w: w.number)
         ]
         state = control.State(rows, self.problems())
-        if state != self._told:
-            self._told = state
+        if state != self._reported:
+            self._reported = state
             home.control.send(state)
 
     def problems(self) -> list[str]:
@@ -240,7 +240,7 @@ class Supervisor(Service):
                 worker.is_ready, worker.unanswered = True, 0
                 logger.debug("worker ready", extra={"fields": {"worker": worker.number}})
                 self._go()
-                self._tell_home()
+                self._report_home()
             case control.Load():
                 worker.unanswered = 0
                 worker.clients, worker.taken = message.clients, message.given
@@ -304,9 +304,10 @@ class Supervisor(Service):
 
     def reload(self) -> None:
         """Each worker reads the file again."""
-        for worker in self._all():
-            with suppress(ProcessLookupError):
-                worker.process.send_signal(signal.SIGHUP)
+        with systemd.reloading():
+            for worker in self._all():
+                with suppress(ProcessLookupError):
+                    worker.process.send_signal(signal.SIGHUP)
 
     async def _stop_all(self) -> None:
         """Accept nobody, then end the workers, worker 0 last: what the others still have to tell

@@ -126,12 +126,12 @@ class LinkSession:
             handle(self, words)
 
     def _greet(self, words: list[bytes]) -> None:
-        said = frames.read_hello(words)
-        if said != (frames.VERSION, self.worker, self.start):
+        hello = frames.read_hello(words)
+        if hello != (frames.VERSION, self.worker, self.start):
             raise ProtocolError(
                 f"worker {self.worker} of start {self.start} and version {frames.VERSION} was"
-                f" expected, and this is worker {said.worker} of start {said.start} and version"
-                f" {said.version}"
+                f" expected, and this is worker {hello.worker} of start {hello.start} and version"
+                f" {hello.version}"
             )
         self.is_known = True
 

@@ -29,7 +29,7 @@ class Overhearing:
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
-        self._is_told = False
+        self._is_announced = False
         """Whether the others know that somebody listens here."""
         self._beginning: set[SessionId] = set()
         """Who is about to listen, when everybody knows."""
@@ -37,7 +37,7 @@ class Overhearing:
     def begin(self, session: SessionId) -> None:
         """Somebody here is about to listen."""
         self._beginning.add(session)
-        self._tell(True)
+        self._announce(True)
 
     def settle(self) -> None:
         """Tell others that nobody listens any more, if that is so."""
@@ -46,17 +46,17 @@ class Overhearing:
         self._beginning = {
             id for id in self._beginning if id in hub.sessions and hub.sessions[id].pending
         }
-        if self._is_told and not here and not self._beginning:
-            self._tell(False)
+        if self._is_announced and not here and not self._beginning:
+            self._announce(False)
 
-    def _tell(self, is_listening: bool) -> None:
-        if self._is_told != is_listening:
-            self._is_told = is_listening
+    def _announce(self, is_listening: bool) -> None:
+        if self._is_announced != is_listening:
+            self._is_announced = is_listening
             for link in self._relay.links.values():
                 link.port.write(frames.listen(is_listening))
 
     def join(self, link: LinkSession) -> None:
-        if self._is_told:
+        if self._is_announced:
             link.port.write(frames.listen(True))
 
     def leave(self, link: LinkSession) -> None:

@@ -9,8 +9,6 @@ Each worker has users and settings of its own to look at, which are always those
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,7 +16,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from headgate.core.model.ids import SessionId
-from headgate.core.redis.acl_log import AclLog
 from headgate.errors import HeadgateError, LimitReached
 from headgate.wire.resp.codec.replies import (
     OK,
@@ -32,8 +29,7 @@ from headgate.wire.resp.codec.replies import (
     text_of,
 )
 from headgate.wire.resp.command_cost import charge
-from headgate.wire.resp.commands.acl import REASON, known_rules, may_keep
-from headgate.wire.resp.commands.config import SETTINGS
+from headgate.wire.resp.commands.acl import REASON
 from headgate.wire.resp.commands.info import fields_of, report
 from headgate.wire.resp.commands.monitor import send_to_monitors
 from headgate.wire.resp.commands.table import CommandEntry
@@ -42,15 +38,20 @@ from headgate.wire.resp.publishing import may_run
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.workers.caller import (
     Call,
-    Caller,
     Outcome,
-    bulk_text,
     caller_of,
-    mark,
     marked,
-    stand_in,
     take_over,
 )
+from headgate.wire.resp.workers.places import (
+    BLOCKING,
+    CHANGES,
+    EVERYWHERE,
+    HOME,
+    NO_HOME,
+    is_at_home,
+)
+from headgate.wire.resp.workers.serving_others import change_words, ignore
 
 if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
@@ -58,57 +59,18 @@ if TYPE_CHECKING:
     from headgate.wire.resp.workers.questions import Answers
     from headgate.wire.resp.workers.relay import Relay
 
-HOME = 0
-"""The worker that has what is single."""
-SLICE_SECONDS = 0.005
-"""How long an answer in parts is made before others get their turn."""
-
-KEY_FLAGS = frozenset(("readonly", "write"))
-CHANGES = frozenset(("config|set", "config|resetstat", "acl|setuser", "acl|deluser", "acl|load"))
-"""Carried out by all workers, worker 0 first."""
-AT_HOME = CHANGES | frozenset(
-    ("config|get", "acl|list", "acl|users", "acl|getuser", "acl|log", "acl|save")
-)
-EVERYWHERE = frozenset(("client|list", "client|kill", "info"))
-OF_THE_SESSION = EVERYWHERE | frozenset(("client|info", "client|setinfo", "monitor", "ping"))
-"""Carried out by the session's own worker, also in a transaction with keys."""
-BLOCKING = "ERR commands that wait for a key need a router of one process: set workers.count = 1"
-NO_HOME = "LOADING the worker that has keys and users is being started again"
-
 Answer: TypeAlias = Callable[[], Reply]
 """Makes the answer of a command, when the session is there to be given it."""
 
 
-def is_of_keys(entry: CommandEntry) -> bool:
-    """Whether a command is about keys, and not about channels."""
-    return bool(KEY_FLAGS & {*entry.flags}) or entry.name == "watch"
-
-
-def is_at_home(entry: CommandEntry) -> bool:
-    return is_of_keys(entry) or entry.name in AT_HOME
-
-
 class Placing:
-    """Where the commands of this worker's sessions go, and what others ask of it. The relay owns
-    it."""
+    """Where the commands of this worker's sessions go, and what came of them. The relay owns it."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
         self._answers: dict[SessionId, Answer | None] = {}
         """Of sessions whose command is elsewhere: the answer, once it is there."""
-        self._ending: set[SessionId] = set()
-        """Those that are closed after their answer: their own rules changed."""
-        relay.questions.handlers.update(
-            {
-                b"run": self._run,
-                b"apply": self._apply,
-                b"adopt": self._adopt,
-                b"stamps": self._stamps,
-                b"info": self._info,
-                b"list": self._list,
-                b"denied": self._denied,
-            }
-        )
+        self._serving = relay.serving
 
     @property
     def _hub(self) -> Hub:
@@ -135,7 +97,7 @@ class Placing:
             if name not in CHANGES:
                 return HERE
             charge(session, entry, command)
-            with self._spared(session):
+            with self._serving.spared(session):
                 reply = session.attempt(entry, command)
             return self._replicate(session, reply, [command])
         if name == "watch":
@@ -155,7 +117,7 @@ class Placing:
 
     def disconnect(self, session: SessionId) -> None:
         self._answers.pop(session, None)
-        self._ending.discard(session)
+        self._serving.ending.discard(session)
 
     def _execute(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> Reply:
         queued = session.queued
@@ -171,7 +133,7 @@ class Placing:
             reply = session.attempt(entry, command)
             # It may have subscribed and published: what it hears comes after the answer, which
             # therefore cannot wait.
-            self._tell_changes(session.id, reply, changes, _ignore)
+            self._serving.pass_on(session.id, reply, changes, ignore)
             return reply
         if not needs_home:
             return HERE
@@ -216,7 +178,9 @@ class Placing:
                 outcome = msgspec.msgpack.decode(answers[HOME], type=Outcome)
                 self._resolve(session, lambda: reply_of(outcome))
 
-        return self._ask(session, self._home_links(), (b"run", msgspec.msgpack.encode(call)), done)
+        return self._ask(
+            session, self._relay.home_links(), (b"run", msgspec.msgpack.encode(call)), done
+        )
 
     def _overhear(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> None:
         if self._hub.monitors:
@@ -241,15 +205,18 @@ class Placing:
                 session.watched.setdefault((db, key), stamp)
             self._resolve(session, lambda: OK)
 
-        return self._ask(session, self._home_links(), (b"stamps", b"%d" % db, *keys), done)
+        return self._ask(session, self._relay.home_links(), (b"stamps", b"%d" % db, *keys), done)
 
     def _replicate(self, session: RespSession, reply: Reply, changes: list[list[bytes]]) -> Reply:
         """Have all others do what was done here; then it is answered."""
         if type(reply) is CommandError:
             return reply
-        words = _change_words(session.id, changes)
+        words = change_words(session.id, changes)
         return self._ask(
-            session, self._others(), words, lambda answers: self._resolve(session, lambda: reply)
+            session,
+            self._relay.others(),
+            words,
+            lambda answers: self._resolve(session, lambda: reply),
         )
 
     def _ask_all(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> Reply:
@@ -265,7 +232,7 @@ class Placing:
         charge(session, entry, command)
         return self._ask(
             session,
-            self._others(),
+            self._relay.others(),
             words,
             lambda found: self._resolve(session, partial(merge, found)),
         )
@@ -275,26 +242,13 @@ class Placing:
     ) -> Reply:
         """In the order in which they connected."""
         try:
-            rows = self._rows(session, session.attempt(entry, command))
+            rows = self._serving.rows_of(session, session.attempt(entry, command))
         except HeadgateError as failed:
             return session.failure(failed)
         for content in answers.values():
             rows += msgspec.msgpack.decode(content, type=list[tuple[float, bytes]])
         lines = [text_of(line) for _, line in sorted(rows, key=itemgetter(0))]
         return Verbatim("".join(lines))
-
-    def _rows(self, session: RespSession, reply: Reply) -> list[tuple[float, bytes]]:
-        """The lines of a list of sessions here, each with the time since when it is here."""
-        if isinstance(reply, HeadgateError):
-            raise reply
-        sessions = self._hub.sessions
-        lines = (bulk_text(encode(reply, 2)) or "").splitlines(keepends=True)
-        ids = [SessionId(int(line.partition(" ")[0].removeprefix("id="))) for line in lines]
-        return [
-            (sessions[id].since, line.encode(errors="surrogateescape"))
-            for id, line in zip(ids, lines, strict=True)
-            if id in sessions
-        ]
 
     def _killed(
         self, session: RespSession, entry: CommandEntry, command: list[bytes], answers: Answers
@@ -316,13 +270,6 @@ class Placing:
 
     # Asking.
 
-    def _home_links(self) -> list[LinkSession]:
-        links = self._relay.links
-        return [links[HOME]] if HOME in links else []
-
-    def _others(self) -> list[LinkSession]:
-        return list(self._relay.links.values())
-
     def _ask(
         self,
         session: RespSession,
@@ -340,8 +287,8 @@ class Placing:
             session.outlet.pause(may_leave=False)
             return WAIT
         del self._answers[session.id]
-        if session.id in self._ending:
-            self._ending.discard(session.id)
+        if session.id in self._serving.ending:
+            self._serving.ending.discard(session.id)
             self._end(session)
         return answer()
 
@@ -359,199 +306,7 @@ class Placing:
             self._answers[session.id] = answer
             self._hub.go_on_soon(session.id)
 
-    # What others ask.
-
-    def _run(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
-        """Carry out a command, or a transaction, for a session of another worker."""
-        call = msgspec.msgpack.decode(words[0], type=Call)
-        hub, session = self._hub, stand_in(self._hub, call.caller)
-        if call.watched is None:
-            [command] = call.commands
-            entry = hub.table.find(command)
-            changes = [command] if entry.name in CHANGES else []
-        else:
-            subscribes = any(hub.table.find(each).is_confirmed for each in call.commands)
-            queued = [
-                (_placed(hub.table.find(each), place, subscribes), each)
-                for place, each in enumerate(call.commands)
-            ]
-            session.queued = queued
-            session.watched = {(db, key): stamp for db, key, stamp in call.watched}
-            command = [b"EXEC"]
-            entry = hub.table.find(command)
-            changes = [words for each, words in queued if each.name in CHANGES]
-        hub.sessions[session.id] = session  # for the time that its own user may be looked for
-        try:
-            if call.watched is None:
-                charge(session, entry, command)
-            result = session.attempt(entry, command)
-        except HeadgateError as failed:
-            result = session.failure(failed)
-        del hub.sessions[session.id]
-
-        def finish(blobs: list[bytes]) -> None:
-            is_decided = type(result) is Decided
-            outcome = Outcome(blobs, caller_of(session), is_decided, session.is_closing)
-            content = msgspec.msgpack.encode(outcome)
-            self._tell_changes(session.id, result, changes, lambda answers: reply(content))
-
-        if type(result) is Parts:
-            self._make(session, iter(result), [], finish)
-        elif type(result) is Decided:
-            finish([*map(bytes, result)])
-        else:
-            finish([encode(result, session.protocol)])
-
-    def _tell_changes(
-        self,
-        session: SessionId,
-        reply: Reply,
-        changes: list[list[bytes]],
-        done: Callable[[Answers], None],
-    ) -> None:
-        """Have others do what was done here, unless it was refused."""
-        others = self._others() if changes and type(reply) is not CommandError else []
-        self._relay.questions.ask(others, _change_words(session, changes), done)
-
-    def _make(
-        self,
-        session: RespSession,
-        parts: Iterator[Reply],
-        blobs: list[bytes],
-        done: Callable[[list[bytes]], None],
-    ) -> None:
-        """Make an answer in parts; others get their turn in between."""
-        clock = self._hub.shell.clock
-        end = clock() + SLICE_SECONDS
-        try:
-            for part in parts:
-                blobs.append(encode(part, session.protocol))
-                if clock() > end:
-                    self._hub.shell.next_pass(partial(self._make, session, parts, blobs, done))
-                    return
-        except HeadgateError as failed:
-            blobs.append(encode(session.failure(failed), session.protocol))
-        done(blobs)
-
-    def _apply(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
-        """Do what worker 0 did to settings or users. Who asked for it is answered before it is
-        closed, if that is what comes of it."""
-        hub = self._hub
-        changer = stand_in(hub, Caller(0, "", "", "default", 0, 2, b"", "on", 0))
-        with self._spared(hub.sessions.get(SessionId(int(words[0])))):
-            for command in msgspec.msgpack.decode(words[1], type=list[list[bytes]]):
-                changer.attempt(hub.table.find(command), command)
-        reply(b"")
-
-    @contextmanager
-    def _spared(self, asker: RespSession | None) -> Iterator[None]:
-        """A block that may change the users. Who asked for it and lost its own is not closed
-        before it is answered."""
-        if asker is None or asker.user is None:
-            yield
-            return
-        user, asker.user = asker.user, None
-        try:
-            yield
-        finally:
-            asker.user = user
-        if self._hub.access.get(user.name.encode()) is not user or not may_keep(user, asker):
-            self._ending.add(asker.id)
-
-    def _stamps(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
-        db, hub = int(words[0]), self._hub
-        now = hub.shell.clock()
-        for key in words[1:]:
-            hub.keys.has(db, key, now)
-        hub.publish_expired()
-        reply(msgspec.msgpack.encode([hub.keys.stamp(db, key) for key in words[1:]]))
-
-    def _list(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
-        call = msgspec.msgpack.decode(words[0], type=Call)
-        [command] = call.commands
-        session = stand_in(self._hub, call.caller)
-        rows: list[tuple[float, bytes]] = []
-        with suppress(HeadgateError):  # which the worker that asks finds, too
-            rows = self._rows(session, session.attempt(self._hub.table.find(command), command))
-        reply(msgspec.msgpack.encode(rows))
-
-    def _info(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
-        reply(msgspec.msgpack.encode(fields_of(self._hub)))
-
-    # Users and settings of a worker that is new.
-
-    def join(self, link: LinkSession) -> None:
-        """Worker 0 tells who it is linked to which users there are, and how it is set."""
-        if not self._is_home:
-            return
-        hub = self._hub
-        settings = {name: known.read(hub) for name, known in SETTINGS.items()}
-        words = (b"adopt", bytes(hub.access), msgspec.msgpack.encode(settings))
-        self._relay.questions.ask([link], words, _ignore)
-
-    def _adopt(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
-        hub = self._hub
-        settings = msgspec.msgpack.decode(words[1], type=dict[str, str])
-        settings.pop("requirepass", None)  # that of a user
-        for name, text in settings.items():
-            with suppress(ValueError, KeyError):  # of those that cannot change
-                SETTINGS[name].prepare(hub, text)()
-        gone = set(hub.access.load(words[0], "worker 0", known_rules(hub.table)))
-        for other in list(hub.sessions.values()):
-            user = other.user
-            if user is not None and (user in gone or not may_keep(user, other)):
-                other.close(REASON)
-        hub.wake_all()
-        reply(b"")
-
-    def deny(
-        self, reason: str, context: str, object: bytes, user: str, client: str, now: float
-    ) -> None:
-        """Have worker 0 note that something was denied here."""
-        told = msgspec.msgpack.encode(
-            (reason, context, object, user, client.encode(errors="replace"), now)
-        )
-        self._relay.questions.ask(self._home_links(), (b"denied", told), _ignore)
-
-    def _denied(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
-        reason, context, object, user, client, now = msgspec.msgpack.decode(
-            words[0], type=tuple[str, str, bytes, str, bytes, float]
-        )
-        self._hub.denials.add(reason, context, object, user, client.decode(), now)
-        reply(b"")
-
-
-class ForwardedAclLog(AclLog):
-    """What was denied by a worker, in the log of worker 0."""
-
-    def __init__(self, placing: Placing) -> None:
-        super().__init__()
-        self._placing = placing
-
-    def add(
-        self, reason: str, context: str, object: bytes, user: str, client: str, now: float
-    ) -> None:
-        self._placing.deny(reason, context, object, user, client, now)
-
-
-def _ignore(answers: Answers) -> None:
-    """That it was done is all."""
-
-
-def _change_words(asker: SessionId, changes: list[list[bytes]]) -> tuple[bytes, ...]:
-    return b"apply", b"%d" % asker, msgspec.msgpack.encode(changes)
-
 
 def _added(parts: Parts, more: int) -> Iterator[Reply]:
     for part in parts:
         yield part + more if type(part) is int else part
-
-
-def _placed(entry: CommandEntry, place: int, subscribes: bool) -> CommandEntry:
-    """A command of a transaction, as worker 0 carries it out: what is the affair of the session's
-    own worker, as a subscription, only marks its place. Who subscribes may hear what it publishes
-    after that, so it is published there, too."""
-    is_own = entry.is_confirmed or entry.name in OF_THE_SESSION
-    if not is_own and not (subscribes and entry.publishes is not None):
-        return entry
-    return replace(entry, run=lambda session, args: Encoded(mark(place, session.protocol)))

@@ -19,8 +19,10 @@ from headgate.wire.resp.port import HERE, WAIT, Elsewhere
 from headgate.wire.resp.workers import link_frames as frames
 from headgate.wire.resp.workers.link_session import LinkPort, LinkSession
 from headgate.wire.resp.workers.overhearing import Overhearing
+from headgate.wire.resp.workers.places import HOME
 from headgate.wire.resp.workers.placing import Placing
 from headgate.wire.resp.workers.questions import Questions
+from headgate.wire.resp.workers.serving_others import ServingOthers
 
 if TYPE_CHECKING:
     from headgate.wire.resp.codec.replies import Reply
@@ -99,6 +101,7 @@ class Relay(Elsewhere):
         self.announcements = Announcements(hub.channels.subscribers_here)
         self.peers = Peers(frames.PUBLISH_FORM, self._changed)
         self.questions = Questions(self)
+        self.serving = ServingOthers(self)
         self.placing = Placing(self)
         self.overhearing = Overhearing(self)
         self._is_announcing = False
@@ -132,7 +135,7 @@ class Relay(Elsewhere):
         for blob in frames.hear(announced, everything):
             port.write(blob)
         self.overhearing.join(link)
-        self.placing.join(link)
+        self.serving.join(link)
         return link
 
     def leave(self, link: LinkSession) -> None:
@@ -145,13 +148,21 @@ class Relay(Elsewhere):
         self.overhearing.leave(link)
         for session in self.peers.blocking_of(link.id):
             self.eased(session)
-        for told in self._blocks.values():
-            told.pop(link.worker, None)
+        for workers in self._blocks.values():
+            workers.pop(link.worker, None)
         self.announcements.leave(link.id)
         self._grant(self.announcements.free())
         self.questions.leave(link)
         self.port.relieve(link.id)
         self.port.synced()
+
+    def others(self) -> list[LinkSession]:
+        """The links to all other workers."""
+        return list(self.links.values())
+
+    def home_links(self) -> list[LinkSession]:
+        """The link to worker 0, if that is there."""
+        return [self.links[HOME]] if HOME in self.links else []
 
     def beat(self) -> None:
         """Tell everybody that this worker lives. Called once a second."""
@@ -332,10 +343,10 @@ class Relay(Elsewhere):
                     self._block(link, session, kind, channel)
 
     def _block(self, link: LinkSession, session: SessionId, kind: Kind, channel: bytes) -> None:
-        told = self._blocks.setdefault(session, {}).setdefault(link.worker, {})
+        sent = self._blocks.setdefault(session, {}).setdefault(link.worker, {})
         for name in self.hub.channels.heard_by(kind, channel, session):
-            if name not in told:
-                told[name] = None
+            if name not in sent:
+                sent[name] = None
                 link.port.write(frames.block(session, name))
 
     def relieved(self) -> None:

@@ -1,0 +1,29 @@
+"""Which commands belong where: to the session's own worker, to worker 0, or to all."""
+
+from __future__ import annotations
+
+from headgate.wire.resp.commands.table import CommandEntry
+
+HOME = 0
+"""The worker that has what is single."""
+
+KEY_FLAGS = frozenset(("readonly", "write"))
+CHANGES = frozenset(("config|set", "config|resetstat", "acl|setuser", "acl|deluser", "acl|load"))
+"""Carried out by all workers, worker 0 first."""
+AT_HOME = CHANGES | frozenset(
+    ("config|get", "acl|list", "acl|users", "acl|getuser", "acl|log", "acl|save")
+)
+EVERYWHERE = frozenset(("client|list", "client|kill", "info"))
+OF_THE_SESSION = EVERYWHERE | frozenset(("client|info", "client|setinfo", "monitor", "ping"))
+"""Carried out by the session's own worker, also in a transaction with keys."""
+BLOCKING = "ERR commands that wait for a key need a router of one process: set workers.count = 1"
+NO_HOME = "LOADING the worker that has keys and users is being started again"
+
+
+def is_of_keys(entry: CommandEntry) -> bool:
+    """Whether a command is about keys, and not about channels."""
+    return bool(KEY_FLAGS & {*entry.flags}) or entry.name == "watch"
+
+
+def is_at_home(entry: CommandEntry) -> bool:
+    return is_of_keys(entry) or entry.name in AT_HOME

@@ -1,0 +1,272 @@
+"""What a worker does for the others: commands of their sessions, changes of settings and users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headgate.core.model.ids import SessionId
+from headgate.core.redis.acl_log import AclLog
+from headgate.errors import HeadgateError
+from headgate.wire.resp.codec.replies import CommandError, Decided, Encoded, Parts, Reply, encode
+from headgate.wire.resp.command_cost import charge
+from headgate.wire.resp.commands.acl import REASON, known_rules, may_keep
+from headgate.wire.resp.commands.config import SETTINGS
+from headgate.wire.resp.commands.info import fields_of
+from headgate.wire.resp.commands.table import CommandEntry
+from headgate.wire.resp.session import RespSession
+from headgate.wire.resp.workers.caller import (
+    Call,
+    Caller,
+    Outcome,
+    bulk_text,
+    caller_of,
+    mark,
+    stand_in,
+)
+from headgate.wire.resp.workers.places import CHANGES, HOME, OF_THE_SESSION
+
+if TYPE_CHECKING:
+    from headgate.wire.resp.hub import Hub
+    from headgate.wire.resp.workers.link_session import LinkSession
+    from headgate.wire.resp.workers.questions import Answers
+    from headgate.wire.resp.workers.relay import Relay
+
+SLICE_SECONDS = 0.005
+"""How long an answer in parts is made before others get their turn."""
+
+
+class ServingOthers:
+    """Answers what other workers ask. The relay owns it."""
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+        self.ending: set[SessionId] = set()
+        """Sessions that are closed after their answer: their own rules changed."""
+        relay.questions.handlers.update(
+            {
+                b"run": self._run,
+                b"apply": self._apply,
+                b"adopt": self._adopt,
+                b"stamps": self._stamps,
+                b"info": self._info,
+                b"list": self._list,
+                b"denied": self._denied,
+            }
+        )
+
+    @property
+    def _hub(self) -> Hub:
+        return self._relay.hub
+
+    # Commands.
+
+    def _run(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
+        """Carry out a command, or a transaction, for a session of another worker."""
+        call = msgspec.msgpack.decode(words[0], type=Call)
+        hub, session = self._hub, stand_in(self._hub, call.caller)
+        if call.watched is None:
+            [command] = call.commands
+            entry = hub.table.find(command)
+            changes = [command] if entry.name in CHANGES else []
+        else:
+            subscribes = any(hub.table.find(each).is_confirmed for each in call.commands)
+            queued = [
+                (_placed(hub.table.find(each), place, subscribes), each)
+                for place, each in enumerate(call.commands)
+            ]
+            session.queued = queued
+            session.watched = {(db, key): stamp for db, key, stamp in call.watched}
+            command = [b"EXEC"]
+            entry = hub.table.find(command)
+            changes = [words for each, words in queued if each.name in CHANGES]
+        hub.sessions[session.id] = session  # for the time that its own user may be looked for
+        try:
+            if call.watched is None:
+                charge(session, entry, command)
+            result = session.attempt(entry, command)
+        except HeadgateError as failed:
+            result = session.failure(failed)
+        del hub.sessions[session.id]
+
+        def finish(blobs: list[bytes]) -> None:
+            is_decided = type(result) is Decided
+            outcome = Outcome(blobs, caller_of(session), is_decided, session.is_closing)
+            content = msgspec.msgpack.encode(outcome)
+            self.pass_on(session.id, result, changes, lambda answers: reply(content))
+
+        if type(result) is Parts:
+            self._make(session, iter(result), [], finish)
+        elif type(result) is Decided:
+            finish([*map(bytes, result)])
+        else:
+            finish([encode(result, session.protocol)])
+
+    def _make(
+        self,
+        session: RespSession,
+        parts: Iterator[Reply],
+        blobs: list[bytes],
+        done: Callable[[list[bytes]], None],
+    ) -> None:
+        """Make an answer in parts; others get their turn in between."""
+        clock = self._hub.shell.clock
+        end = clock() + SLICE_SECONDS
+        try:
+            for part in parts:
+                blobs.append(encode(part, session.protocol))
+                if clock() > end:
+                    self._hub.shell.next_pass(partial(self._make, session, parts, blobs, done))
+                    return
+        except HeadgateError as failed:
+            blobs.append(encode(session.failure(failed), session.protocol))
+        done(blobs)
+
+    def _stamps(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
+        db, hub = int(words[0]), self._hub
+        now = hub.shell.clock()
+        for key in words[1:]:
+            hub.keys.has(db, key, now)
+        hub.publish_expired()
+        reply(msgspec.msgpack.encode([hub.keys.stamp(db, key) for key in words[1:]]))
+
+    def _list(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
+        call = msgspec.msgpack.decode(words[0], type=Call)
+        [command] = call.commands
+        session = stand_in(self._hub, call.caller)
+        rows: list[tuple[float, bytes]] = []
+        with suppress(HeadgateError):  # which the worker that asks finds, too
+            rows = self.rows_of(session, session.attempt(self._hub.table.find(command), command))
+        reply(msgspec.msgpack.encode(rows))
+
+    def _info(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
+        reply(msgspec.msgpack.encode(fields_of(self._hub)))
+
+    def rows_of(self, session: RespSession, reply: Reply) -> list[tuple[float, bytes]]:
+        """The lines of a list of sessions here, each with the time since when it is here."""
+        if isinstance(reply, HeadgateError):
+            raise reply
+        sessions = self._hub.sessions
+        lines = (bulk_text(encode(reply, 2)) or "").splitlines(keepends=True)
+        ids = [SessionId(int(line.partition(" ")[0].removeprefix("id="))) for line in lines]
+        return [
+            (sessions[id].since, line.encode(errors="surrogateescape"))
+            for id, line in zip(ids, lines, strict=True)
+            if id in sessions
+        ]
+
+    # Changes of settings and users.
+
+    def pass_on(
+        self,
+        session: SessionId,
+        reply: Reply,
+        changes: list[list[bytes]],
+        done: Callable[[Answers], None],
+    ) -> None:
+        """Have others do what was done here, unless it was refused."""
+        others = self._relay.others() if changes and type(reply) is not CommandError else []
+        self._relay.questions.ask(others, change_words(session, changes), done)
+
+    def _apply(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
+        """Do what worker 0 did to settings or users. Who asked for it is answered before it is
+        closed, if that is what comes of it."""
+        hub = self._hub
+        changer = stand_in(hub, Caller(0, "", "", "default", 0, 2, b"", "on", 0))
+        with self.spared(hub.sessions.get(SessionId(int(words[0])))):
+            for command in msgspec.msgpack.decode(words[1], type=list[list[bytes]]):
+                changer.attempt(hub.table.find(command), command)
+        reply(b"")
+
+    @contextmanager
+    def spared(self, asker: RespSession | None) -> Iterator[None]:
+        """A block that may change the users. Who asked for it and lost its own is not closed
+        before it is answered."""
+        if asker is None or asker.user is None:
+            yield
+            return
+        user, asker.user = asker.user, None
+        try:
+            yield
+        finally:
+            asker.user = user
+        if self._hub.access.get(user.name.encode()) is not user or not may_keep(user, asker):
+            self.ending.add(asker.id)
+
+    # Users and settings of a worker that is new.
+
+    def join(self, link: LinkSession) -> None:
+        """Worker 0 tells who it is linked to which users there are, and how it is set."""
+        if self._relay.number != HOME:
+            return
+        hub = self._hub
+        settings = {name: known.read(hub) for name, known in SETTINGS.items()}
+        words = (b"adopt", bytes(hub.access), msgspec.msgpack.encode(settings))
+        self._relay.questions.ask([link], words, ignore)
+
+    def _adopt(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
+        hub = self._hub
+        settings = msgspec.msgpack.decode(words[1], type=dict[str, str])
+        settings.pop("requirepass", None)  # that of a user
+        for name, text in settings.items():
+            with suppress(ValueError, KeyError):  # of those that cannot change
+                SETTINGS[name].prepare(hub, text)()
+        gone = set(hub.access.load(words[0], "worker 0", known_rules(hub.table)))
+        for other in list(hub.sessions.values()):
+            user = other.user
+            if user is not None and (user in gone or not may_keep(user, other)):
+                other.close(REASON)
+        hub.wake_all()
+        reply(b"")
+
+    def deny(
+        self, reason: str, context: str, object: bytes, user: str, client: str, now: float
+    ) -> None:
+        """Have worker 0 note that something was denied here."""
+        content = msgspec.msgpack.encode(
+            (reason, context, object, user, client.encode(errors="replace"), now)
+        )
+        self._relay.questions.ask(self._relay.home_links(), (b"denied", content), ignore)
+
+    def _denied(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
+        reason, context, object, user, client, now = msgspec.msgpack.decode(
+            words[0], type=tuple[str, str, bytes, str, bytes, float]
+        )
+        self._hub.denials.add(reason, context, object, user, client.decode(), now)
+        reply(b"")
+
+
+class ForwardedAclLog(AclLog):
+    """What was denied by a worker, in the log of worker 0."""
+
+    def __init__(self, serving: ServingOthers) -> None:
+        super().__init__()
+        self._serving = serving
+
+    def add(
+        self, reason: str, context: str, object: bytes, user: str, client: str, now: float
+    ) -> None:
+        self._serving.deny(reason, context, object, user, client, now)
+
+
+def ignore(answers: Answers) -> None:
+    """That it was done is all."""
+
+
+def change_words(asker: SessionId, changes: list[list[bytes]]) -> tuple[bytes, ...]:
+    return b"apply", b"%d" % asker, msgspec.msgpack.encode(changes)
+
+
+def _placed(entry: CommandEntry, place: int, subscribes: bool) -> CommandEntry:
+    """A command of a transaction, as worker 0 carries it out: what is the affair of the session's
+    own worker, as a subscription, only marks its place. Who subscribes may hear what it publishes
+    after that, so it is published there, too."""
+    is_own = entry.is_confirmed or entry.name in OF_THE_SESSION
+    if not is_own and not (subscribes and entry.publishes is not None):
+        return entry
+    return replace(entry, run=lambda session, args: Encoded(mark(place, session.protocol)))
