@@ -25,7 +25,7 @@ from headgate.wire.resp.commands.stream_commands import (
     stream_of,
 )
 from headgate.wire.resp.commands.table import CommandTable
-from headgate.wire.resp.streams.awaited import Asked, Slot
+from headgate.wire.resp.streams.awaited import Asked, PendingAnswer
 from headgate.wire.resp.streams.fields import read_fields
 from headgate.wire.resp.streams.ids import read_id, write_id
 
@@ -123,7 +123,7 @@ def xadd(session: RespSession, args: list[bytes]) -> Reply:
     message = read_fields(stream.domain, session.hub.shell.draw(ID_BYTES), fields)
     client = client_of(session)
 
-    def make(ref: Slot) -> Add:
+    def make(ref: PendingAnswer) -> Add:
         return Add(
             session.id, ref, stream.queue, stream.domain.name, message, options.makes, client
         )
@@ -140,7 +140,7 @@ def _added(delivered: list[Deliver], effect: Effect) -> Reply:
 def xlen(session: RespSession, args: list[bytes]) -> Reply:
     stream = stream_of(session, args[0])
 
-    def make(ref: Slot) -> Survey:
+    def make(ref: PendingAnswer) -> Survey:
         return Survey(session.id, ref, stream.queue, stream.domain.name, client_of(session))
 
     return Asked(make, _length, refusal=refusal)
@@ -160,7 +160,7 @@ def xack(session: RespSession, args: list[bytes]) -> Reply:
         return 0
     ids = tuple(map(read_id, texts))
 
-    def make(ref: Slot) -> Acknowledge:
+    def make(ref: PendingAnswer) -> Acknowledge:
         return Acknowledge(
             session.id, ref, stream.queue, stream.domain.name, app, ids, client_of(session)
         )
