@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from headgate.core.commands import Command, Confirm, Send
 from headgate.core.model.limits import Limits
-from headgate.core.reader_commands import Acknowledge, Add, Block
+from headgate.core.reader_commands import Acknowledge, Add, Block, RemoveMessages
 from headgate.core.turn.store_requests import TurnOutcome
 from headgate.errors import LimitReached
 
@@ -102,7 +102,9 @@ def _proofs(command: Command | Block) -> int:
 
 
 def _confirms(command: Command | Block) -> int:
-    return len(command.messages) if isinstance(command, Confirm | Acknowledge) else 0
+    return (
+        len(command.messages) if isinstance(command, Confirm | Acknowledge | RemoveMessages) else 0
+    )
 
 
 def _size(command: Command | Block) -> int:

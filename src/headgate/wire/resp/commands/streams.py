@@ -1,11 +1,11 @@
-"""Streams: XADD, XLEN, XACK, XTRIM, and what is not there yet."""
+"""Streams: XADD, XLEN, XACK, XDEL, XTRIM, and what is not there yet."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from headgate.core.effects import Deliver, Effect
-from headgate.core.reader_commands import Acknowledge, Add, Survey
+from headgate.core.reader_commands import Acknowledge, Add, RemoveMessages, Survey
 from headgate.core.reader_effects import Added, Surveyed
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, Reply
@@ -168,6 +168,18 @@ def xack(session: RespSession, args: list[bytes]) -> Reply:
     return Asked(make, counted, refusal=refusal)
 
 
+@table.command("xdel", -3, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE)
+def xdel(session: RespSession, args: list[bytes]) -> Reply:
+    stream = stream_of(session, args[0])
+    ids = tuple(map(read_id, args[1:]))
+
+    def make(ref: PendingAnswer) -> RemoveMessages:
+        name = stream.domain.name
+        return RemoveMessages(session.id, ref, stream.queue, name, ids, client_of(session))
+
+    return Asked(make, counted, refusal=refusal)
+
+
 @table.command("xtrim", -4, flags=WRITE, categories=WRITING, keys=ONE)
 def xtrim(session: RespSession, args: list[bytes]) -> Reply:
     """What every group has acknowledged is gone already, and nothing else may go."""
@@ -191,12 +203,6 @@ def _refused(name: str, arity: int, why: str, *, writes: bool) -> None:
 NO_HISTORY = "keeps nothing that was acknowledged: read by a group, with XREADGROUP"
 _refused("xrange", -4, f"a stream here {NO_HISTORY}", writes=False)
 _refused("xrevrange", -4, f"a stream here {NO_HISTORY}", writes=False)
-_refused(
-    "xdel",
-    -3,
-    "an entry is not deleted here: acknowledge it in every group, or let it expire",
-    writes=True,
-)
 _refused(
     "xsetid",
     -3,
