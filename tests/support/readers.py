@@ -14,6 +14,7 @@ from headgate.core.reader_commands import (
     ListPending,
     MakeReader,
     Pull,
+    RemoveMessages,
     Survey,
     TakeOver,
     Want,
@@ -122,6 +123,10 @@ class Patron:
     def done(self, *numbers: int) -> int:
         """Acknowledge messages that it was told."""
         return self.acknowledge(*(self.ids[number] for number in numbers))
+
+    def remove(self, *ids: StreamId) -> int:
+        command = RemoveMessages(self.session, self.shop.ref(), Q, self.shop.domain.name, ids)
+        return self._count(self.shop.do(command))
 
     def claiming(self, *ids: StreamId, idle: float = 0.0, **options: object) -> TakeOver:
         return TakeOver(

@@ -81,6 +81,18 @@ class Acknowledge:
 
 
 @value
+class RemoveMessages:
+    """Have messages gone for every app, whoever holds them."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    messages: tuple[StreamId, ...]
+    client: str = ""
+
+
+@value
 class TakeOver:
     """Have messages that other readers hold handed over to one: these, or what is found."""
 
@@ -178,7 +190,15 @@ class ListPending:
 
 
 OfQueue: TypeAlias = (
-    Add | Acknowledge | TakeOver | MakeReader | DropReader | MakeQueue | Survey | ListPending
+    Add
+    | Acknowledge
+    | RemoveMessages
+    | TakeOver
+    | MakeReader
+    | DropReader
+    | MakeQueue
+    | Survey
+    | ListPending
 )
 """Those that name one queue, which has to be in memory."""
 

@@ -68,6 +68,7 @@ from headgate.core.reader_commands import (
     MakeQueue,
     MakeReader,
     Pull,
+    RemoveMessages,
     Survey,
     TakeOver,
     Withdraw,
@@ -156,6 +157,7 @@ class Shard:
             MakeReader: shared.pulling.make_reader,
             Acknowledge: shared.claiming.acknowledge,
             TakeOver: shared.claiming.claim,
+            RemoveMessages: shared.claiming.remove,
             DropReader: shared.claiming.drop,
         }
         self._load_plan = LoadPlan(self.exclusive, self.shared)

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headgate.core.facts import Claimed, Poisoned
+from headgate.core.effects import Failed
+from headgate.core.facts import Claimed, Poisoned, Purged
 from headgate.core.model.stream_id import FIRST, StreamId, id_of
+from headgate.core.reader_commands import RemoveMessages
 from headgate.core.reader_effects import ClaimDone
 from headgate.errors import NoSuchApp
 from tests.support.readers import Patron
-from tests.support.shared_queues import PRIORITY, Q, Shop
+from tests.support.shared_queues import FANOUT, PRIORITY, Q, Shop
 
 
 def shop_with(count: int) -> tuple[Shop, Patron, Patron]:
@@ -155,3 +157,29 @@ def test_pending_messages_are_listed_by_who_and_how_long() -> None:
     view = a.view()
     assert (view.pending, view.first, view.last) == (3, a.ids[1], b.ids[3])
     assert [(r.name, r.pending) for r in view.readers] == [(b"a", 2), (b"b", 1)]
+
+
+def test_removed_messages_are_gone_for_every_app() -> None:
+    """Held, in line or put aside: nobody has them any more, and the store neither."""
+    shop = Shop(FANOUT)
+    foo, bar = Patron(shop, b"f", app="foo"), Patron(shop, b"b", app="bar", where="x == 1")
+    shop.post_each(1, 2, 3)
+    foo.fetch(1)
+    bar.fetch()
+    entries = shop.rig.shard.shared.queues[Q].entries
+    first, second, third = (id_of(entry) for entry in entries.values())
+    assert foo.remove(first, second, StreamId(1, 1)) == 2
+    assert foo.remove(first) == 0
+    assert list(shop.stored()) == [3]
+    assert foo.pending() == bar.pending() == []
+    assert foo.fetch() == [3]
+    assert foo.ids[3] == third
+    assert len(shop.rig.take_facts(Purged)) == 2
+
+
+def test_who_may_not_write_removes_nothing() -> None:
+    shop = Shop(replace(PRIORITY, writers=("alice",)))
+    reader = Patron(shop)
+    reader.fetch()
+    command = RemoveMessages(reader.session, 1, Q, "orders", (StreamId(1, 1),))
+    assert [type(e) for e in shop.do(command)] == [Failed]

@@ -32,8 +32,8 @@ from headgate.core.shared.explain import (
 )
 from headgate.core.turn.slices import GLANCES, at_once
 from headgate.errors import QuotaReached
-from headgate.expr.explain import missing_property
 from headgate.expr.predicate import Failure, compile_expression
+from headgate.expr.undecided import missing_property
 from headgate.testing.picture import differences, snapshot
 from tests.support.shared_queues import (
     BROADCAST,

@@ -1,15 +1,15 @@
-"""Confirming, claiming and giving back what readers hold."""
+"""Confirming, claiming, removing and giving back what readers hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from headgate.core.commands import GiveBack
-from headgate.core.facts import Claimed, Confirmed, ReaderGone
+from headgate.core.facts import Claimed, Confirmed, Purged, ReaderGone
 from headgate.core.model.ids import Seq
 from headgate.core.model.message import MessageEntry
 from headgate.core.model.stream_id import FIRST, StreamId, id_of
-from headgate.core.reader_commands import Acknowledge, DropReader, TakeOver
+from headgate.core.reader_commands import Acknowledge, DropReader, RemoveMessages, TakeOver
 from headgate.core.reader_effects import ClaimDone, Counted
 from headgate.core.shared.app import App
 from headgate.core.shared.catalog import Catalog
@@ -29,7 +29,7 @@ LOOKS_PER_CLAIM = 10
 
 
 class Claiming:
-    """Carries out `Acknowledge`, `TakeOver` and `DropReader`.
+    """Carries out `Acknowledge`, `RemoveMessages`, `TakeOver` and `DropReader`.
 
     A message that readers hold is in the hands of one of them; whoever knows its id may confirm it.
     What a session of another wire holds is not taken from it: it is alive, and will confirm.
@@ -83,6 +83,29 @@ class Claiming:
         else:
             app.take_out(entry.seq, turn.undo)
         self._releasing.dereference(queue, entry, app, turn)
+
+    def remove(self, command: RemoveMessages, turn: Turn) -> Iterator[None]:
+        """Nothing of it stays pending, whoever was given it."""
+        try:
+            self._catalog.of_reader(command, command.client, "write")
+            queue = self._catalog.find(command, turn)
+        except HeadgateError as error:
+            turn.fail(command.session, command.ref, command.queue, error)
+            return
+        count = 0
+        for id in command.messages if queue is not None else ():
+            turn.work += 1
+            if turn.take_breath():
+                yield
+            assert queue is not None, "it is there"
+            entry = queue.entries.get(Seq(id.number))
+            if entry is not None and id_of(entry) == id:
+                for name in entry.apps:
+                    queue.apps[name].take_out(entry.seq, turn.undo)
+                self._releasing.let_go(queue, entry, turn)
+                turn.facts.append(Purged(turn.now, queue.id, entry.id))
+                count += 1
+        turn.effects.append(Counted(command.session, command.ref, count))
 
     def claim(self, command: TakeOver, turn: Turn) -> Iterator[None]:
         if self._session_states.take(command.session, turn.undo) is None:

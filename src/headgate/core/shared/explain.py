@@ -27,8 +27,8 @@ from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.reader import Readers
 from headgate.core.turn.slices import Slices, best
 from headgate.errors import QuotaReached
-from headgate.expr.explain import failure_reason, missing_property
 from headgate.expr.predicate import Failure, Predicate
+from headgate.expr.undecided import missing_of, undecided_reason
 
 GROUPS_MAX = 100
 """Groups that an explanation tells of, shared by its apps, and as many again if they match. To
@@ -385,11 +385,8 @@ class _Explainer:
         result = predicate.evaluate(self._properties)
         if not isinstance(result, Failure):
             return Answer(predicate.text, result, None, "true" if result else "false")
-        missing = None
-        if result is Failure.NAME:
-            missing = missing_property(predicate, self._properties)
-        reason = failure_reason(predicate, self._properties, result)
-        return Answer(predicate.text, result, missing, f"{result}: {reason}")
+        missing = missing_of(predicate, self._properties, result)
+        return Answer(predicate.text, result, missing, undecided_reason(result, missing))
 
 
 def _rank(group: Group) -> tuple[int, int, int]:

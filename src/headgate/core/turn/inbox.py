@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from headgate.core.commands import Command, Confirm, Send
 from headgate.core.model.limits import Limits
-from headgate.core.reader_commands import Acknowledge, Add, Block
+from headgate.core.reader_commands import Acknowledge, Add, Block, RemoveMessages
 from headgate.core.turn.store_requests import TurnOutcome
 from headgate.errors import LimitReached
 
@@ -24,7 +24,7 @@ NEAR_COMMANDS = 512
 processor when it is written and handed out. Turns of 2,000 take 6 % more for each command."""
 
 SENDS = (Send, Add)
-CONFIRMS = (Confirm, Acknowledge)
+CONFIRMS = (Confirm, Acknowledge, RemoveMessages)
 
 
 class Inbox:

@@ -119,6 +119,17 @@ def test_a_full_stream_takes_one_more_after_an_ack() -> None:
     add(guest)
 
 
+def test_deleted_entries_are_gone_for_every_group(guest: Guest) -> None:
+    """And nothing of them is pending, whoever had them."""
+    pending, line, kept = add(guest), add(guest), add(guest)
+    assert new(guest, count=1) == [pending]
+    assert guest.ask("XDEL", "s", pending, line, "1-1") == 2
+    assert guest.ask("XDEL", "s", pending) == 0
+    assert guest.ask("XPENDING", "s", "g")[0] == 0
+    assert (new(guest), new(guest, group="h")) == ([kept], [kept])
+    assert guest.ask("XDEL", "s2", "1-1") == 0
+
+
 def test_trimming_takes_nothing_that_was_not_read(guest: Guest) -> None:
     """Check 15."""
     for _ in range(3):
@@ -534,7 +545,7 @@ def test_a_wrong_expression_is_told_with_its_place(guest: Guest) -> None:
         ("XREVRANGE s + -", "read by a group, with XREADGROUP"),
         ("XREAD STREAMS s 0", "the domain 'jobs' keeps nothing: read by a group"),
         ("XREAD STREAMS s >", "The > ID can be specified only when calling XREADGROUP"),
-        ("XDEL s 1-1", "is not deleted here"),
+        ("XDEL s x", "Invalid stream ID"),
         ("XSETID s 1-1", "cannot be set"),
         ("XREADGROUP GROUP g c STREAMS n >", "NOGROUP"),
         ("XREADGROUP GROUP default c STREAMS n >", "a broadcast queue keeps nothing"),

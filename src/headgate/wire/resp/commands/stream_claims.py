@@ -25,7 +25,7 @@ from headgate.wire.resp.commands.stream_commands import (
     stream_of,
 )
 from headgate.wire.resp.commands.table import CommandTable, quoted
-from headgate.wire.resp.streams.awaited import Asked, Slot
+from headgate.wire.resp.streams.awaited import Asked, PendingAnswer
 from headgate.wire.resp.streams.ids import read_bound, read_id, write_id
 from headgate.wire.resp.streams.keys import StreamName
 from headgate.wire.resp.streams.reader_names import read_name
@@ -72,7 +72,7 @@ def xpending(session: RespSession, args: list[bytes]) -> Reply:
     reader = read_name(rest[3])[0] if len(rest) > 3 else None
     stream, app = _group(session, key, group)
 
-    def make(ref: Slot) -> ListPending:
+    def make(ref: PendingAnswer) -> ListPending:
         return ListPending(
             session.id,
             ref,
@@ -115,7 +115,7 @@ def _milliseconds(seconds: float) -> int:
 def _summary(session: RespSession, key: bytes, group: bytes) -> Reply:
     stream, app = _group(session, key, group)
 
-    def make(ref: Slot) -> Survey:
+    def make(ref: PendingAnswer) -> Survey:
         return Survey(session.id, ref, stream.queue, stream.domain.name, client_of(session))
 
     def answer(delivered: list[Deliver], effect: Effect) -> Reply:
@@ -178,7 +178,7 @@ def xclaim(session: RespSession, args: list[bytes]) -> Reply:
             raise CommandError(f"ERR Unrecognized XCLAIM option '{quoted(arg)}'")
     name, interest = read_name(consumer)
 
-    def make(ref: Slot) -> TakeOver:
+    def make(ref: PendingAnswer) -> TakeOver:
         return TakeOver(
             session.id,
             ref,
@@ -223,7 +223,7 @@ def xautoclaim(session: RespSession, args: list[bytes]) -> Reply:
     stream, app = _group(session, key, group)
     name, interest = read_name(consumer)
 
-    def make(ref: Slot) -> TakeOver:
+    def make(ref: PendingAnswer) -> TakeOver:
         return TakeOver(
             session.id,
             ref,

@@ -29,7 +29,7 @@ from headgate.wire.resp.commands.stream_commands import (
     stream_of,
 )
 from headgate.wire.resp.commands.table import CommandTable, quoted
-from headgate.wire.resp.streams.awaited import Asked, Slot
+from headgate.wire.resp.streams.awaited import Asked, PendingAnswer
 from headgate.wire.resp.streams.ids import SMALLEST, read_id, write_id
 from headgate.wire.resp.streams.keys import StreamName
 from headgate.wire.resp.streams.reader_names import read_name
@@ -75,7 +75,7 @@ def create(session: RespSession, args: list[bytes]) -> Reply:
             session, stream, lambda found: CommandError(EXISTS if found.exists else NO_KEY)
         )
 
-    def make(ref: Slot) -> MakeQueue:
+    def make(ref: PendingAnswer) -> MakeQueue:
         return MakeQueue(session.id, ref, stream.queue, stream.domain.name, client_of(session))
 
     def answer(delivered: list[Deliver], effect: Effect) -> Reply:
@@ -110,7 +110,7 @@ def createconsumer(session: RespSession, args: list[bytes]) -> Reply:
         raise _no_such_group(key, group)
     name, _ = read_name(consumer)
 
-    def make(ref: Slot) -> MakeReader:
+    def make(ref: PendingAnswer) -> MakeReader:
         return MakeReader(
             session.id, ref, stream.queue, stream.domain.name, app, name, client_of(session)
         )
@@ -127,7 +127,7 @@ def delconsumer(session: RespSession, args: list[bytes]) -> Reply:
         raise _no_such_group(key, group)
     name, _ = read_name(consumer)
 
-    def make(ref: Slot) -> DropReader:
+    def make(ref: PendingAnswer) -> DropReader:
         return DropReader(
             session.id, ref, stream.queue, stream.domain.name, app, name, client_of(session)
         )
@@ -149,7 +149,7 @@ Shown: TypeAlias = Callable[[Surveyed], Reply]
 
 
 def _survey(session: RespSession, stream: StreamName, shown: Shown) -> Asked:
-    def make(ref: Slot) -> Survey:
+    def make(ref: PendingAnswer) -> Survey:
         return Survey(session.id, ref, stream.queue, stream.domain.name, client_of(session))
 
     def answer(delivered: list[Deliver], effect: Effect) -> Reply:

@@ -23,7 +23,7 @@ from headgate.wire.resp.commands.stream_commands import (
     stream_of,
 )
 from headgate.wire.resp.commands.table import CommandTable, quoted
-from headgate.wire.resp.streams.awaited import Asked, Slot
+from headgate.wire.resp.streams.awaited import Asked, PendingAnswer
 from headgate.wire.resp.streams.ids import read_id
 from headgate.wire.resp.streams.reader_names import read_expression, read_name, read_priority
 
@@ -173,7 +173,7 @@ def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
     client = client_of(session)
     first = reading.keys[0]
 
-    def make(ref: Slot) -> Pull:
+    def make(ref: PendingAnswer) -> Pull:
         return Pull(
             session.id,
             ref,

@@ -1,11 +1,11 @@
-"""Streams: XADD, XLEN, XACK, XTRIM, and what is not there yet."""
+"""Streams: XADD, XLEN, XACK, XDEL, XTRIM, and what is not there yet."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from headgate.core.effects import Deliver, Effect
-from headgate.core.reader_commands import Acknowledge, Add, Survey
+from headgate.core.reader_commands import Acknowledge, Add, RemoveMessages, Survey
 from headgate.core.reader_effects import Added, Surveyed
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, Reply
@@ -25,7 +25,7 @@ from headgate.wire.resp.commands.stream_commands import (
     stream_of,
 )
 from headgate.wire.resp.commands.table import CommandTable
-from headgate.wire.resp.streams.awaited import Asked, Slot
+from headgate.wire.resp.streams.awaited import Asked, PendingAnswer
 from headgate.wire.resp.streams.fields import read_fields
 from headgate.wire.resp.streams.ids import read_id, write_id
 
@@ -123,7 +123,7 @@ def xadd(session: RespSession, args: list[bytes]) -> Reply:
     message = read_fields(stream.domain, session.hub.shell.draw(ID_BYTES), fields)
     client = client_of(session)
 
-    def make(ref: Slot) -> Add:
+    def make(ref: PendingAnswer) -> Add:
         return Add(
             session.id, ref, stream.queue, stream.domain.name, message, options.makes, client
         )
@@ -140,7 +140,7 @@ def _added(delivered: list[Deliver], effect: Effect) -> Reply:
 def xlen(session: RespSession, args: list[bytes]) -> Reply:
     stream = stream_of(session, args[0])
 
-    def make(ref: Slot) -> Survey:
+    def make(ref: PendingAnswer) -> Survey:
         return Survey(session.id, ref, stream.queue, stream.domain.name, client_of(session))
 
     return Asked(make, _length, refusal=refusal)
@@ -160,10 +160,22 @@ def xack(session: RespSession, args: list[bytes]) -> Reply:
         return 0
     ids = tuple(map(read_id, texts))
 
-    def make(ref: Slot) -> Acknowledge:
+    def make(ref: PendingAnswer) -> Acknowledge:
         return Acknowledge(
             session.id, ref, stream.queue, stream.domain.name, app, ids, client_of(session)
         )
+
+    return Asked(make, counted, refusal=refusal)
+
+
+@table.command("xdel", -3, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE)
+def xdel(session: RespSession, args: list[bytes]) -> Reply:
+    stream = stream_of(session, args[0])
+    ids = tuple(map(read_id, args[1:]))
+
+    def make(ref: PendingAnswer) -> RemoveMessages:
+        name = stream.domain.name
+        return RemoveMessages(session.id, ref, stream.queue, name, ids, client_of(session))
 
     return Asked(make, counted, refusal=refusal)
 
@@ -191,12 +203,6 @@ def _refused(name: str, arity: int, why: str, *, writes: bool) -> None:
 NO_HISTORY = "keeps nothing that was acknowledged: read by a group, with XREADGROUP"
 _refused("xrange", -4, f"a stream here {NO_HISTORY}", writes=False)
 _refused("xrevrange", -4, f"a stream here {NO_HISTORY}", writes=False)
-_refused(
-    "xdel",
-    -3,
-    "an entry is not deleted here: acknowledge it in every group, or let it expire",
-    writes=True,
-)
 _refused(
     "xsetid",
     -3,

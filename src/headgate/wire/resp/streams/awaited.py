@@ -48,7 +48,7 @@ class Asked(Deferred):
 
     def __init__(
         self,
-        make: Callable[[Slot], ReaderRequest],
+        make: Callable[[PendingAnswer], ReaderRequest],
         answer: Answer,
         *,
         refusal: Refusal | None = None,
@@ -76,7 +76,7 @@ class AskedTogether(Deferred):
         self.finish = finish
 
 
-class Slot:
+class PendingAnswer:
     """The place of an answer among those of its session. It is the `ref` of its command."""
 
     __slots__ = ("asked", "delivered", "is_done", "is_wanted", "reply", "timer", "unblocked")
@@ -120,14 +120,14 @@ class Slot:
             self.timer()
 
 
-class Whole(Slot):
+class PendingTransaction(PendingAnswer):
     """The place of the answer of a transaction, which is made when all of its parts are."""
 
     __slots__ = ("finish", "parts")
 
     def __init__(self, asked: AskedTogether, *, is_wanted: bool) -> None:
         super().__init__(None, is_wanted=is_wanted)
-        self.parts = {place: Slot(each) for place, each in asked.parts.items()}
+        self.parts = {place: PendingAnswer(each) for place, each in asked.parts.items()}
         self.finish = asked.finish
 
     def look(self) -> None:
@@ -142,18 +142,18 @@ class Awaited:
     Owned by the session; the hub gives it what the core has for it.
     """
 
-    __slots__ = ("_bytes", "_session", "_slots", "_unsent")
+    __slots__ = ("_bytes", "_pending", "_session", "_unsent")
 
     def __init__(self, session: RespSession) -> None:
         self._session = session
-        self._slots: deque[Slot] = deque()
+        self._pending: deque[PendingAnswer] = deque()
         self._unsent: list[Command | Block] = []
         self._bytes = 0
 
     @property
-    def waiting(self) -> Slot | None:
+    def waiting(self) -> PendingAnswer | None:
         """The read that waits for messages, if one does. It is the last that was asked."""
-        last = self._slots[-1] if self._slots else None
+        last = self._pending[-1] if self._pending else None
         return last if last is not None and last.waits else None
 
     def may_follow(self, name: bytes, size: int) -> bool:
@@ -161,21 +161,21 @@ class Awaited:
         if not name.upper().startswith(b"X") or self.waiting is not None:
             return False
         self._bytes += size
-        return len(self._slots) < UNDER_WAY_MAX and self._bytes < UNDER_WAY_BYTES
+        return len(self._pending) < UNDER_WAY_MAX and self._bytes < UNDER_WAY_BYTES
 
     def add(self, reply: Reply, *, is_wanted: bool) -> None:
         """One more command, asked or answered."""
         if isinstance(reply, Asked):
-            slot = Slot(reply, is_wanted=is_wanted)
-            self._unsent.append(reply.make(slot))
+            pending = PendingAnswer(reply, is_wanted=is_wanted)
+            self._unsent.append(reply.make(pending))
         elif isinstance(reply, AskedTogether):
-            slot = whole = Whole(reply, is_wanted=is_wanted)
+            pending = whole = PendingTransaction(reply, is_wanted=is_wanted)
             block = [reply.parts[place].make(part) for place, part in whole.parts.items()]
             self._unsent.append(Block(tuple(block)))
         else:
-            slot = Slot(None, is_wanted=is_wanted)
-            slot.settle(reply)
-        self._slots.append(slot)
+            pending = PendingAnswer(None, is_wanted=is_wanted)
+            pending.settle(reply)
+        self._pending.append(pending)
 
     def begin(self) -> None:
         """Have what was asked carried out. If there is no room for it in line, it waits."""
@@ -198,21 +198,21 @@ class Awaited:
     def take(self, effects: Sequence[Effect]) -> None:
         """What the core has for commands of this session."""
         for effect in effects:
-            slot = getattr(effect, "ref", None)
-            if isinstance(slot, Slot):
-                slot.take(effect)
+            pending = getattr(effect, "ref", None)
+            if isinstance(pending, PendingAnswer):
+                pending.take(effect)
 
     def answers(self) -> list[tuple[Reply, bool]]:
         """Those that may leave, each with whether it is wanted. Its order is that of the
         commands."""
         found = []
-        while self._slots:
-            first = self._slots[0]
-            if isinstance(first, Whole):
+        while self._pending:
+            first = self._pending[0]
+            if isinstance(first, PendingTransaction):
                 first.look()
             if not first.is_done:
                 break
-            self._slots.popleft()
+            self._pending.popleft()
             found.append((first.reply, first.is_wanted or type(first.reply) is Decided))
         return found
 
@@ -233,9 +233,9 @@ class Awaited:
 
     @property
     def is_over(self) -> bool:
-        return not self._slots
+        return not self._pending
 
-    def _give_up(self, waiting: Slot) -> None:
+    def _give_up(self, waiting: PendingAnswer) -> None:
         """Ask for the end of a wait. A message that came first wins: a turn decides."""
         if not waiting.is_done:
             self._unsent.append(Withdraw(self._session.id, waiting))
