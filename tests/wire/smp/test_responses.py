@@ -9,6 +9,7 @@ import pytest
 from headgate.client.smp.recipient import Request
 from headgate.core import effects as e
 from headgate.core.model.ids import MessageId, QueueId
+from headgate.core.reader_effects import ReaderEffect
 from headgate.errors import Malformed
 from headgate.wire.smp.codec import commands as c
 from headgate.wire.smp.codec import replies as r
@@ -27,7 +28,7 @@ from tests.support.smp_parties import NOW
 from tests.support.smp_session import digest
 from tests.support.smp_transcript import SmpTranscript
 
-OTHER_WIRES = {e.PurgeDone, e.Removed, e.GoOn, e.Revoked}
+OTHER_WIRES = {e.PurgeDone, e.Removed, e.GoOn, e.Revoked, *get_args(ReaderEffect)}
 """Effects that only sessions of other wires have."""
 
 
