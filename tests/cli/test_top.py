@@ -44,6 +44,7 @@ TICK: dict[str, Any] = {
             "title": "report-builder does not keep up",
             "text": "session 1 (resp) is over its hard limit",
             "command": "headgate session show 1",
+            "ended": None,
         }
     ],
     "slow": [SESSION, WAITS],
@@ -91,6 +92,14 @@ def test_the_overview_begins_with_what_needs_attention() -> None:
 def test_names_are_text_and_lines_fit() -> None:
     assert "\x1b" not in "\n".join(lines())
     assert max(map(len, lines(width=40))) <= 40
+
+
+def test_what_was_is_no_alarm() -> None:
+    [sentence] = TICK["attention"]
+    over = sentence | {"title": "report-builder did not keep up", "ended": 5.0}
+    shown = lines(TICK | {"attention": [over]})
+    assert " ✓ nothing needs attention" in shown
+    assert "   report-builder did not keep up  session 1 (resp) is over its hard limit" in shown
 
 
 def test_calm_is_said() -> None:

@@ -26,12 +26,13 @@ def print_state(asked: Asked, as_json: bool) -> int:
 def _state(asked: Asked) -> dict[str, Any]:
     try:
         admin = asked.admin()
-        sentences = admin.get("/attention")["rows"]
+        rows = admin.get("/attention")["rows"]
         series = admin.get("/series", names=",".join(NUMBERS), span=5)
     except NoRouter as error:
         return {"state": "CRITICAL", "text": str(error), "numbers": {}}
     except HeadgateError as error:
         return {"state": "UNKNOWN", "text": str(error), "numbers": {}}
+    sentences = [row for row in rows if row["ended"] is None]  # what was is no alarm
     levels = {each["level"] for each in sentences}
     state = "CRITICAL" if "error" in levels else "WARNING" if levels else "OK"
     return {

@@ -112,10 +112,13 @@ def _numbers(point: Mapping[str, float], history: History) -> Iterator[Line]:
 
 
 def _sentences(sentences: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
-    if not sentences:
+    if all(each["ended"] is not None for each in sentences):
         yield [(" ✓ ", {"fg": "green"}), ("nothing needs attention", PLAIN)]
     for each in sentences[:ROWS]:
         text = f"  {each['text']}"
+        if each["ended"] is not None:
+            yield [("   ", PLAIN), (f"{each['title']}{text}", DIM)]
+            continue
         yield [MARKS[each["level"]], (each["title"], BOLD), (text, PLAIN)]
         yield [(f"   {each['command']}", DIM)]
     if len(sentences) > ROWS:
