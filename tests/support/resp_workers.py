@@ -66,7 +66,16 @@ class Workers:
         raise AssertionError(f"no client gets to worker {worker}")
 
     def process_of(self, worker: int) -> int:
-        return int(self.status()["workers"][worker]["process"])
+        [found] = [each for each in self.status()["workers"] if each["number"] == worker]
+        return int(found["process"])
+
+    def start_of(self, worker: int) -> int:
+        """How often a worker was started; 0 while it is not there."""
+        with suppress(OSError, json.JSONDecodeError, KeyError):
+            rows = self.status()["workers"]
+            found = [int(each["start"]) for each in rows if each["number"] == worker]
+            return found[0] if found and self.is_ready() else 0
+        return 0
 
     def ask(self, path: str) -> tuple[int, bytes]:
         admin = self.ready["admin"]

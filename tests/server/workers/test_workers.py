@@ -190,7 +190,7 @@ def test_a_worker_that_is_killed_is_started_again_and_others_go_on(tmp_path: Pat
         eventually(lambda: publisher.publish("only there", "x") == 0, "it is known to be gone")
         assert publisher.publish("news", "after") == 1
         assert stays.take(2) == [b"before", b"after"]
-        eventually(workers.is_ready, "it is there again")
+        eventually(lambda: workers.start_of(1) == 2, "it is there again")
         assert workers.process_of(1) != before
         again = Subscriber(workers.client_on(1), "news")
         assert publisher.publish("news", "again") == 2
@@ -214,7 +214,7 @@ def test_worker_0_is_killed_and_channels_of_others_go_on(tmp_path: Path) -> None
                 return False
 
         eventually(has_keys, "worker 0 is there again")
-        eventually(workers.is_ready, "all are")
+        eventually(lambda: workers.start_of(0) == 2, "all are")
         assert workers.client_on(0).publish("news", "x") == 1
 
 
@@ -224,7 +224,7 @@ def test_a_worker_that_is_stopped_is_ended_and_those_who_waited_go_on(tmp_path: 
         os.kill(workers.process_of(1), signal.SIGSTOP)
         waits.subscribe("anything")  # confirmed when worker 1 knows, or is gone
         assert workers.events("a worker does not answer, and is ended")
-        eventually(workers.is_ready, "it is there again")
+        eventually(lambda: workers.start_of(1) == 2, "it is there again")
 
 
 def test_workers_stop_when_the_supervisor_is_killed(tmp_path: Path) -> None:
@@ -237,23 +237,21 @@ def test_workers_stop_when_the_supervisor_is_killed(tmp_path: Path) -> None:
         assert workers.events("the supervisor is gone")
 
 
-def lives(workers: Workers, start: int) -> bool:
-    """Whether worker 1 is in this of its lives."""
-    found = [each["start"] for each in workers.status()["workers"] if each["number"] == 1]
-    return found == [start]
+def has_started(workers: Workers, times: int) -> bool:
+    return workers.start_of(1) == times
 
 
 def test_a_worker_that_keeps_dying_is_told(tmp_path: Path) -> None:
     """Each time after a longer pause; /readyz says so, and all is well after a while."""
     with started(tmp_path, 2) as workers:
         for life in (1, 2):
-            eventually(partial(lives, workers, life), "it lives")
+            eventually(partial(has_started, workers, life), "it lives")
             os.kill(workers.process_of(1), signal.SIGKILL)
             eventually(lambda: not workers.is_ready(), "that is told")
         eventually(lambda: b"died 2 times" in workers.ask("/readyz")[1], "how often, too")
         pauses = [event["pause"] for event in workers.events("a worker died")]
         assert pauses == [0.1, 0.5]
-        eventually(workers.is_ready, "it is there again")
+        eventually(lambda: workers.start_of(1) == 3, "it is there again")
 
 
 def test_workers_stop_in_order_and_leave_nothing(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 PAUSES = (0.1, 0.5, 1.0, 5.0)
 """Seconds before it is started again, by how often it died in a row."""
 STEADY_SECONDS = 10.0
-"""Who lived for so long did not die in a row."""
+"""Who took clients for so long did not die in a row."""
 FAILING = 2
 """So many deaths in a row are a problem to tell of."""
 
@@ -17,27 +17,30 @@ class Restarts:
         self.starts = 0
         self.deaths = 0
         """In a row."""
-        self._since = 0.0
+        self._ready_since: float | None = None
         self._due = 0.0
 
-    def started(self, now: float) -> int:
+    def started(self) -> int:
         """It is started; return how often it was."""
         self.starts += 1
-        self._since = now
+        self._ready_since = None
         return self.starts
+
+    def ready(self, now: float) -> None:
+        """It takes clients."""
+        self._ready_since = now
 
     def died(self, now: float) -> float:
         """It is dead; return after which pause it is to be started again."""
-        if now - self._since >= STEADY_SECONDS:
-            self.deaths = 0
+        self.lives(now)
         self.deaths += 1
         pause = PAUSES[min(self.deaths, len(PAUSES)) - 1]
         self._due = now + pause
         return pause
 
     def lives(self, now: float) -> None:
-        """It answers. After a while that it did, all is well."""
-        if now - self._since >= STEADY_SECONDS:
+        """It is there. When it took clients for a while, all is well."""
+        if self._ready_since is not None and now - self._ready_since >= STEADY_SECONDS:
             self.deaths = 0
 
     def is_due(self, now: float) -> bool:

@@ -122,7 +122,7 @@ class Supervisor(Service):
     def _start(self, number: int) -> None:
         """Start a worker, and link it to all that run."""
         restarts = self._restarts[number]
-        start = restarts.started(self._loop_time())
+        start = restarts.started()
         ours, theirs = control.pair()
         worker = WorkerProcess(number, start, self._spawn(number, start, theirs))
         theirs.close()
@@ -238,6 +238,7 @@ class Supervisor(Service):
         match message:
             case control.Ready():
                 worker.is_ready, worker.unanswered = True, 0
+                self._restarts[worker.number].ready(self._loop_time())
                 logger.debug("worker ready", extra={"fields": {"worker": worker.number}})
                 self._go()
                 self._report_home()
@@ -284,6 +285,7 @@ class Supervisor(Service):
     def _ended(self, worker: WorkerProcess) -> None:
         """Its control socket is closed: it is dead, or about to be."""
         worker.is_ready = False
+        self._report_home()
 
     def _welcome(self, wire: str, connected: socket.socket, peer: str) -> None:
         """Hand a client to the worker with the fewest."""
