@@ -37,7 +37,7 @@ from headgate.wire.resp.command_cost import portions
 from headgate.wire.resp.commands.acl import UserFile
 from headgate.wire.resp.commands.all_commands import COMMANDS
 from headgate.wire.resp.commands.client import line
-from headgate.wire.resp.port import Elsewhere, Monitor, RespPort
+from headgate.wire.resp.port import Monitor, OtherWorkers, RespPort
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.settings import Settings
 from headgate.wire.resp.streams.keys import StreamKeys
@@ -151,7 +151,7 @@ class Hub:
         self._held: dict[SessionId, None] = {}
         """Who waits for that."""
         self._when_written: list[Callable[[], None]] = []
-        self.elsewhere: Elsewhere | None = None
+        self.elsewhere: OtherWorkers | None = None
         """The other workers of the router, if there are any."""
         self._sweeping = self._clearing = False
         self.began = shell.clock()

@@ -58,7 +58,7 @@ class Monitor(Protocol):
     def outlet(self) -> MessagePort: ...
 
 
-class Elsewhere(Protocol):
+class OtherWorkers(Protocol):
     """The other workers of a router, as sessions see them. A router of one process has none."""
 
     def step(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> Reply:

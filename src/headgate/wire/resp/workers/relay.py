@@ -15,7 +15,7 @@ from headgate.core.channels.audience import Kind
 from headgate.core.channels.peers import InterestChange, Name, Peers
 from headgate.core.model.ids import SessionId
 from headgate.wire.resp.codec.replies import CommandError
-from headgate.wire.resp.port import HERE, WAIT, Elsewhere
+from headgate.wire.resp.port import HERE, WAIT, OtherWorkers
 from headgate.wire.resp.workers import link_frames as frames
 from headgate.wire.resp.workers.link_session import LinkPort, LinkSession
 from headgate.wire.resp.workers.overhearing import Overhearing
@@ -87,7 +87,7 @@ class RelayPort(Protocol):
         ...
 
 
-class Relay(Elsewhere):
+class Relay(OtherWorkers):
     """The other workers, as the hub of one sees them. The worker makes one for its hub."""
 
     def __init__(self, hub: Hub, port: RelayPort, number: int, start: int) -> None:
