@@ -104,10 +104,16 @@ class Workers:
         """How many that are."""
         return self.count if isinstance(self.count, int) else len(os.sched_getaffinity(0))
 
-    def conflicts(self, store: Store, listen: Listen) -> Iterator[Conflict]:
+    def conflicts(
+        self, store: Store, listen: Listen, domains: Mapping[str, Domain]
+    ) -> Iterator[Conflict]:
         """What several workers cannot do yet is refused, with what to do instead."""
         if self.number == 1:
             return
+        for name, domain in domains.items():
+            if domain.streams:
+                text = f"streams of the domain {name} need one process: remove them, or set it to 1"
+                yield Conflict("count", text)
         if listen.resp is None:
             text = "only Redis clients are spread over workers: add [listen.resp], or set it to 1"
             yield Conflict("count", text)

@@ -16,7 +16,7 @@ AT_HOME = CHANGES | frozenset(
 EVERYWHERE = frozenset(("client|list", "client|kill", "info"))
 OF_THE_SESSION = EVERYWHERE | frozenset(("client|info", "client|setinfo", "monitor", "ping"))
 """Carried out by the session's own worker, also in a transaction with keys."""
-BLOCKING = "ERR commands that wait for a key need a router of one process: set workers.count = 1"
+STREAMS = "ERR streams need a router of one process: set workers.count = 1"
 NO_HOME = "LOADING the worker that has keys and users is being started again"
 
 

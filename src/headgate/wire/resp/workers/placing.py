@@ -44,11 +44,11 @@ from headgate.wire.resp.workers.caller import (
     take_over,
 )
 from headgate.wire.resp.workers.places import (
-    BLOCKING,
     CHANGES,
     EVERYWHERE,
     HOME,
     NO_HOME,
+    STREAMS,
     is_at_home,
 )
 from headgate.wire.resp.workers.serving_others import change_words, ignore
@@ -85,8 +85,8 @@ class Placing:
     def step(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> Reply:
         """The answer of a command, or `WAIT` for it, or `HERE`."""
         name = entry.name
-        if "blocking" in entry.flags or "blocking" in entry.categories:
-            raise CommandError(BLOCKING)
+        if entry.takes_turns:
+            raise CommandError(STREAMS)
         if name == "exec":
             return self._execute(session, entry, command)
         if name in EVERYWHERE:
@@ -107,6 +107,8 @@ class Placing:
 
     def check_queued(self, entry: CommandEntry) -> None:
         """Refuse what cannot be asked of all in the midst of a transaction."""
+        if entry.takes_turns:
+            raise CommandError(STREAMS)
         if entry.name in EVERYWHERE:
             name = entry.name.replace("|", " ").upper()
             raise CommandError(f"ERR {name} is not for transactions where a router has workers")
