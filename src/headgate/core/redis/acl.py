@@ -94,6 +94,10 @@ class Patterns:
         # RESP-77: patterns match literally.
         return self.is_all or pattern in self.globs
 
+    def cover(self, others: Patterns) -> bool:
+        """Whether all that the others allow is allowed in the same words."""
+        return self.is_all or (not others.is_all and others.globs.keys() <= self.globs.keys())
+
     def __bytes__(self) -> bytes:
         patterns = [ALL] if self.is_all else self.globs
         return b" ".join([self.mark + pattern for pattern in patterns])
@@ -219,14 +223,18 @@ class Rules:
 class User:
     """Somebody who may connect. The same object for as long as the user exists."""
 
-    __slots__ = ("is_unrestricted", "name", "rules")
+    __slots__ = ("has_lost_channels", "is_unrestricted", "name", "rules")
 
     def __init__(self, name: str, rules: Rules) -> None:
         self.name = name
+        self.rules = rules
         self.take(rules)
 
     def take(self, rules: Rules) -> None:
         """Be under these rules from here on."""
+        self.has_lost_channels = not rules.channels.cover(self.rules.channels)
+        """Whether they allow less than those before. Otherwise nobody is looked at: a session that
+        was subscribed before it became this user keeps what it has, as in Redis."""
         self.rules = rules
         self.is_unrestricted = rules.allow_everything
         """Worked out beforehand: a run of messages asks for it each time."""

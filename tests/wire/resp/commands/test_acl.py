@@ -186,6 +186,21 @@ def test_who_is_subscribed_to_what_was_taken_away_is_cut_off(
     assert elsewhere.closed is None
 
 
+def test_who_was_subscribed_before_it_became_a_user_stays_while_nothing_is_taken_away(
+    admin: Client,
+) -> None:
+    """RESP-78: rules that allow no less than before cut nobody off."""
+    admin.ask("ACL", "SETUSER", "eve", "on", ">pw", "+@all", "~*", "resetchannels", "&other")
+    client = Client(admin.world)
+    assert client.ask("HELLO", "3")
+    client.ask("SUBSCRIBE", "news")
+    assert client.ask("AUTH", "eve", "pw") == "OK"
+    admin.ask("ACL", "SETUSER", "eve", "-get", "&more")
+    assert client.closed is None
+    admin.ask("ACL", "SETUSER", "eve", "resetchannels", "&other")
+    assert client.closed == "access rules changed"
+
+
 def test_without_the_command_a_subscription_stays(admin: Client) -> None:
     client = bob(admin, "+@pubsub", "&news")
     client.ask("SUBSCRIBE", "news")

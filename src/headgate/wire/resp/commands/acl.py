@@ -391,7 +391,9 @@ def _runnable(table: CommandTable) -> list[CommandEntry]:
 
 
 def may_keep(user: User, session: RespSession) -> bool:
-    """Whether the user's rules allow what a session is subscribed to."""
+    """Whether the user's rules, which just changed, leave a session what it is subscribed to."""
+    if not user.has_lost_channels:
+        return True
     mine = session.interests
     return all(map(user.may_use_channel, (*mine.exact, *mine.sharded))) and all(
         map(user.may_use_pattern, mine.pattern)
