@@ -657,6 +657,8 @@ def test_a_list_of_a_domain_names_clients_or_all(load: Load) -> None:
     assert config.warnings == ()
     [warning] = load(clients + '[domains.x]\nreaders = ["ship"]').warnings
     assert warning == 'domains.x.readers: no client is named "ship"; did you mean shop?'
+    users = '[listen.resp]\nport = 0\n[listen.resp.users]\nann = "on >pw"\n'
+    assert load(clients + users + '[domains.x]\nreaders = ["ann", "default"]').warnings == ()
 
 
 def test_streams_of_a_domain(load: Load) -> None:

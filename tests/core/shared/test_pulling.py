@@ -12,7 +12,7 @@ import pytest
 from headgate.core.commands import Drained, Interest, Purge, Reconfigure, Tick
 from headgate.core.effects import Deliver, Failed
 from headgate.core.facts import Confirmed, Delivered, Interested, Poisoned, ReaderGone, Returned
-from headgate.core.model.ids import MessageId
+from headgate.core.model.ids import MessageId, QueueId
 from headgate.core.model.limits import Limits
 from headgate.core.model.message import Message
 from headgate.core.model.stream_id import StreamId
@@ -420,6 +420,18 @@ def test_there_are_only_so_many_names() -> None:
     Patron(shop, b"a").fetch()
     other = Patron(shop, b"b")
     assert isinstance(other.error(other.pulling()), LimitReached)
+
+
+def test_a_read_of_several_queues_that_fails_leaves_nothing_pending() -> None:
+    shop = Shop(replace(PRIORITY, max_queues=1))
+    shop.post_many(1)
+    reader = Patron(shop)
+    command = reader.pulling()
+    [want] = command.wants
+    both = replace(command, wants=(want, replace(want, queue=QueueId(b"bmq://orders/new"))))
+    assert isinstance(reader.error(both), LimitReached)
+    assert reader.held() == []
+    assert reader.fetch() == [1]
 
 
 def test_a_session_waits_for_one_thing() -> None:

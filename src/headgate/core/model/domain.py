@@ -105,7 +105,7 @@ class Domain:
     """What the only group is called, in a domain without apps."""
     consumer_grace: float | None = 30.0
     """Seconds after its last connection is gone until what a named consumer holds goes to others;
-    None is never."""
+    "never" as in Redis."""
     body_field: str = ""
     """The field of a stream that is the body of the message; empty to find it by rule."""
     fields: Mapping[str, PropertyType] = EMPTY

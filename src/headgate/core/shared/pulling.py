@@ -68,12 +68,14 @@ class Pulling:
             if predicate is None:
                 turn.again.append(command)
                 return
+            # All of them before anything is given: what an error is about leaves nothing pending.
+            readers = [self._reader(want, command, turn) for want in command.wants]
             # What came before is given to those who waited before.
             yield from self._expiry.offering_now(turn)
             count = min(command.count or most, most)
             pull = OpenPull(session, command.ref, count, confirms=command.confirms)
-            for want in command.wants:
-                yield from self._pulling(want, command, predicate[0], pull, turn)
+            for want, reader in zip(command.wants, readers, strict=True):
+                yield from self._pulling(want, reader, command, predicate[0], pull, turn)
         except HeadgateError as error:
             turn.fail(session, command.ref, command.wants[0].queue, error)
             return
@@ -213,17 +215,20 @@ class Pulling:
         if app is not None and self.readers.find(want.queue, want.app, command.reader) is None:
             self._compiler.check(app, SessionId(0), (command.interest,))
 
+    def _reader(self, want: Want, command: Pull, turn: Turn) -> Reader:
+        queue, app = self.find(want, command.client, turn)
+        return self.ensure(command.reader, queue, app, turn)
+
     def _pulling(
         self,
         want: Want,
+        reader: Reader,
         command: Pull,
         predicate: Predicate | None,
         pull: OpenPull,
         turn: Turn,
     ) -> Iterator[None]:
         """Let a reader be given what it wants of one queue."""
-        queue, app = self.find(want, command.client, turn)
-        reader = self.ensure(command.reader, queue, app, turn)
         undo = turn.undo
         self.readers.speak(command.session, reader, undo)
         undo.assign(reader, "pulled", turn.now)

@@ -143,11 +143,13 @@ def guarded(
             return problem(Refusal(404, "no such path", "no_such_path"), paths=listed)
         return problem(error)
 
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=[Middleware(Guard, tokens=tokens, names=names, visitors=visitors)],
         exception_handlers={HTTPException: refuse, Exception: _fail},
     )
+    app.router.redirect_slashes = False  # a path that is not there is not another one
+    return app
 
 
 async def _fail(request: Request, error: Exception) -> Response:

@@ -13,6 +13,7 @@ from typing import Any
 from headgate.core.model.domain import SMP_DOMAIN, Domain, Mode
 from headgate.core.model.ids import WHOLE, AppId
 from headgate.core.model.limits import Limits
+from headgate.core.redis.acl import DEFAULT
 from headgate.errors import ConfigError, ExpressionError
 from headgate.expr.explain import caret, explain
 from headgate.expr.parser import ExpressionLimits
@@ -105,16 +106,21 @@ class _Reader(Reading):
 
     def check_rights(self, config: Config) -> None:
         """A name on a list that no client can have is probably a mistake."""
-        bmq = config.listen.bmq
+        bmq, resp = config.listen.bmq, config.listen.resp
         if bmq is None or (bmq.tls is not None and bmq.tls.client_ca is not None):
             return
+        known = {*bmq.clients}
+        if resp is not None:
+            if resp.acl_file is not None:
+                return  # whose users may change at any time
+            known |= {DEFAULT.decode(), *resp.users}
         for domain in config.domains.values():
             for key in ("readers", "writers", "creators"):
                 for name in getattr(domain, key) or ():
-                    if name not in bmq.clients:
+                    if name not in known:
                         self.warn(
                             (DOMAINS, domain.name, key),
-                            f"no client is named {quoted(cut(name))}{near(name, bmq.clients)}",
+                            f"no client is named {quoted(cut(name))}{near(name, known)}",
                         )
 
     def domains(self, raw: object, limits: Limits) -> dict[str, Domain]:

@@ -44,6 +44,8 @@ MEANINGLESS = (
     " consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just"
     " return an empty result set."
 )
+STREAMS_MOST = 50
+"""In one read. Each that nobody read before is opened, which takes up to a millisecond."""
 TIMEOUT_MAX = 2**63 // 1_000_000 - 1
 
 
@@ -127,6 +129,10 @@ class Reading:
                 " specified."
             )
         self.keys, self.ids = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+        if len(self.keys) > STREAMS_MOST:
+            raise CommandError(
+                f"ERR at most {STREAMS_MOST} streams in one read: ask for the others in another"
+            )
 
     def interest(self) -> tuple[bytes, Interest]:
         """The name of the consumer, and what it wants: words say more than the name does."""
@@ -227,6 +233,6 @@ def xread(session: RespSession, args: list[bytes]) -> Reply:
         if id not in (b"$", b"+"):
             read_id(id)
     raise CommandError(
-        f"ERR the domain '{quoted(stream.domain.name.encode())}' keeps nothing: read by a group,"
+        f"ERR the domain '{quoted(stream.domain.name.encode())}' keeps no history: read by a group,"
         " with XREADGROUP"
     )

@@ -16,15 +16,15 @@ def read_name(text: bytes) -> tuple[bytes, Interest]:
     the expression is never lost; nothing else of it could be."""
     if len(text) > NAME_BYTES:
         raise CommandError(f"ERR the name of a consumer has at most {NAME_BYTES} bytes")
-    name, _, rest = text.partition(b"?")
-    if not rest.startswith((WHERE, PRIORITY)):
+    name, mark, rest = text.partition(b"?")
+    if not mark:
         return text, Interest()
     priority = 0
     if rest.startswith(PRIORITY):
         number, _, rest = rest.removeprefix(PRIORITY).partition(b"&")
         priority = read_priority(number)
-    if not rest:
-        return name, Interest(None, priority)
+        if not rest:
+            return name, Interest(None, priority)
     if not rest.startswith(WHERE):
         raise CommandError("ERR a consumer is NAME, NAME?where=EXPR or NAME?priority=N&where=EXPR")
     return name, Interest(read_expression(rest.removeprefix(WHERE)), priority)
