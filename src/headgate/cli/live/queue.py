@@ -130,7 +130,10 @@ def _fields(found: Mapping[str, Any]) -> dict[str, object]:
         "producers": count(found["producers"]),
     }
     if not found["opened"]:
-        fields |= {"state": "nobody has opened it since the router started"}
+        fields |= {
+            "holds": "not counted; headgate queue ls asks the store",
+            "state": "nobody has opened it since the router started",
+        }
     return fields
 
 

@@ -119,7 +119,7 @@ function whole(found, again) {
     h("h2", {}, "The queue", pill(found.mode), pill(found.capacity, CAPACITY[found.capacity]),
       found.opened ? null : h("span", { class: "quiet" }, "nobody has opened it since the router started")),
     numbers(
-      ["messages", quota(found.messages, found.max_messages, count)], ["size", quota(found.bytes, found.max_bytes, bytes)],
+      ["messages", found.opened ? quota(found.messages, found.max_messages, count) : "—"], ["size", found.opened ? quota(found.bytes, found.max_bytes, bytes) : "—"],
       ["producers", count(found.producers)], ...Object.entries(counted).map(([kind, n]) => [kind.replaceAll("_", " "), count(n)])),
     isOperator() ? h("p", { class: "filters" },
       h("button", { type: "button", onclick: () => act("queues/purge", { title: `Empty ${found.queue}?`, confirm: found.queue, fields: { queue: found.queue, count: found.messages }, text: `Its ${some(found.messages, "message")} ${verb(found.messages, "is", "are")} gone for all apps, for ever.`, verb: "Empty it", level: "danger", then: again }) }, "Purge…")) : null);
