@@ -13,7 +13,7 @@ from headgate.cli import cli
 from headgate.cli.cheat import SHEETS
 from tests.support.repository import SOURCE
 
-SENTENCES = (SOURCE / "server" / "desk" / "attention.py").read_text()
+SENTENCES = (SOURCE / "server" / "desk" / "findings.py").read_text()
 RECOMMENDED = [
     *(
         command.partition(";")[0].partition(">")[0]

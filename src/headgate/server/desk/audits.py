@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from signal import SIGINT, SIGKILL
@@ -36,12 +36,20 @@ async def _end(process: Process) -> None:
     """Have a process end that has not: with a signal on which it removes what it made. Then
     whatever is left of it, and of what it started, is ended: Spark would stay."""
     if process.returncode is None:
-        with suppress(ProcessLookupError, TimeoutError):
+        with suppress(ProcessLookupError):
             process.send_signal(SIGINT)
-            async with asyncio.timeout(END_SECONDS):
-                await process.wait()
+        await _shortly(process.wait())
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, SIGKILL)
+    await _shortly(process.communicate())  # so that its pipes are closed
+
+
+async def _shortly(end: Coroutine[object, object, object]) -> None:
+    """Wait for an end, and not for long. `asyncio.timeout` is no way to do it where the task is
+    cancelled already: before Python 3.11.3 it takes one for the other."""
+    waiting = asyncio.ensure_future(end)
+    await asyncio.wait([waiting], timeout=END_SECONDS)
+    waiting.cancel()
 
 
 class Audits:
