@@ -142,6 +142,10 @@ def _busy(router: CliRouter) -> Iterator[None]:
                 "pub", "bmq://work/jobs", "a body", "--property", f"kind={kind}", "--property=n=1"
             )
             assert posted.exit_code == 0, posted.stderr
+        deadline = time.monotonic() + READY_SECONDS
+        while not router.run("channel", "ls", "--json").stdout:  # they are counted by the second
+            assert time.monotonic() < deadline, "nothing is counted"
+            time.sleep(0.05)
         try:
             yield
         finally:
