@@ -141,8 +141,10 @@ class Onlooker:
 
     def __exit__(self, *exc: object) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._reading.join()
+        self._process.stdout.close()
         assert self._process.wait(DEADLINE_SECONDS) == 0, "all of it can be read all the time"
 
     def _read(self) -> None:
