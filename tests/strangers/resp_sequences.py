@@ -25,10 +25,8 @@ replies (7.0 forgets to close them), NULs where an error quotes them, data types
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
-import signal
 import socket
 import sys
 import tempfile
@@ -48,6 +46,7 @@ from tests.strangers.resp_draw import (
     multibulk,
 )
 from tests.strangers.resp_frames import Frame, agree, complete, first, shown
+from tests.strangers.seeds import play_seeds, seed_options
 from tests.support.resp_servers import Server, start_redis, start_workers
 
 TIMEOUT_SECONDS = 60.0
@@ -485,27 +484,11 @@ def check(both: Arena, seed: int) -> str | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=1_000, help="sequences to play")
-    parser.add_argument("--seed", type=int, default=1, help="the first of their seeds")
+    parser = seed_options(__doc__)
     parser.add_argument("--workers", type=int, default=1, help="processes of the router")
-    parser.add_argument("--most", type=int, default=20, help="differences to tell before the end")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers are stopped
-    troubles = 0
-    started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, arena(Path(folder), options.workers) as both:
-        for done, seed in enumerate(range(options.seed, options.seed + options.count), 1):
-            if trouble := check(both, seed):
-                troubles += 1
-                print(trouble, flush=True)
-                if troubles >= options.most:
-                    break
-            if done % 100 == 0 or done == options.count:
-                rate = done / (time.monotonic() - started)
-                played = f"{done} sequences of {both.steps} steps"
-                print(f"{played}, {troubles} differ, {rate:.1f} a second", flush=True)
-    return 1 if troubles else 0
+        return play_seeds(options, lambda seed: check(both, seed), lambda: both.steps)
 
 
 if __name__ == "__main__":

@@ -17,13 +17,10 @@ of the client's own, and whatever needs a history.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import re
-import signal
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -32,6 +29,7 @@ from typing import Any, TypeAlias
 from tests.strangers.resp_draw import multibulk
 from tests.strangers.resp_frames import Frame, first, parse, shown
 from tests.strangers.resp_sequences import Line
+from tests.strangers.seeds import play_seeds, seed_options
 from tests.support.resp_servers import start_redis
 from tests.support.stream_router import StreamRouter
 
@@ -414,26 +412,9 @@ def stream_arena(folder: Path) -> Iterator[StreamArena]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=1_000, help="sequences to play")
-    parser.add_argument("--seed", type=int, default=1, help="the first of their seeds")
-    parser.add_argument("--most", type=int, default=20, help="differences to tell before the end")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the servers are stopped
-    troubles = 0
-    started = time.monotonic()
+    options = seed_options(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as folder, stream_arena(Path(folder)) as both:
-        for done, seed in enumerate(range(options.seed, options.seed + options.count), 1):
-            if trouble := both.check(seed):
-                troubles += 1
-                print(trouble, flush=True)
-                if troubles >= options.most:
-                    break
-            if done % 100 == 0 or done == options.count:
-                rate = done / (time.monotonic() - started)
-                played = f"{done} sequences of {both.steps} steps"
-                print(f"{played}, {troubles} differ, {rate:.1f} a second", flush=True)
-    return 1 if troubles else 0
+        return play_seeds(options, both.check, lambda: both.steps)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.core.effects import Deliver, Effect
 from headgate.core.model.domain import Mode
+from headgate.core.model.ids import AppId
 from headgate.core.reader_commands import DropReader, MakeQueue, MakeReader, Survey
 from headgate.core.reader_effects import AppView, Counted, Surveyed
 from headgate.wire.resp.codec.integers import integer
@@ -103,12 +104,8 @@ def refuse(session: RespSession, args: list[bytes]) -> Reply:
 
 @table.command("xgroup|createconsumer", 5, flags=WRITE, categories=WRITING, keys=SECOND)
 def createconsumer(session: RespSession, args: list[bytes]) -> Reply:
-    key, group, consumer = args
-    stream = stream_of(session, key)
-    app = app_of(stream, group)
-    if app is None:
-        raise _no_such_group(key, group)
-    name, _ = read_name(consumer)
+    key, group, _ = args
+    stream, app, name = _consumer_of(session, args)
 
     def make(ref: PendingAnswer) -> MakeReader:
         return MakeReader(
@@ -120,12 +117,7 @@ def createconsumer(session: RespSession, args: list[bytes]) -> Reply:
 
 @table.command("xgroup|delconsumer", 5, flags=WRITE, categories=WRITING, keys=SECOND)
 def delconsumer(session: RespSession, args: list[bytes]) -> Reply:
-    key, group, consumer = args
-    stream = stream_of(session, key)
-    app = app_of(stream, group)
-    if app is None:
-        raise _no_such_group(key, group)
-    name, _ = read_name(consumer)
+    stream, app, name = _consumer_of(session, args)
 
     def make(ref: PendingAnswer) -> DropReader:
         return DropReader(
@@ -133,6 +125,16 @@ def delconsumer(session: RespSession, args: list[bytes]) -> Reply:
         )
 
     return Asked(make, counted, refusal=lambda _: CommandError(NO_KEY))
+
+
+def _consumer_of(session: RespSession, args: list[bytes]) -> tuple[StreamName, AppId, bytes]:
+    """The stream, the app and the name that a key, a group and a consumer are."""
+    key, group, consumer = args
+    stream = stream_of(session, key)
+    app = app_of(stream, group)
+    if app is None:
+        raise _no_such_group(key, group)
+    return stream, app, read_name(consumer)[0]
 
 
 def _no_such_group(key: bytes, group: bytes) -> CommandError:
