@@ -35,6 +35,32 @@ class Accepted:
 
 
 @fact(
+    FactCounter(
+        "bodies_unread",
+        "Bodies that a domain's properties could not be read out of.",
+        ("domain",),
+        "bodies",
+    ),
+    FactCounter(
+        "properties_unfit",
+        "Values in bodies that are not of the type that the domain declares, or too long.",
+        ("domain",),
+        "unfit",
+    ),
+    rare=True,
+    log=None,
+)
+class BodiesUnread:
+    """Of the last second: bodies of Redis clients that the properties of the domain could not be
+    read out of, and values in others that did not fit. All of them were accepted without."""
+
+    at: float
+    domain: str
+    bodies: int
+    unfit: int
+
+
+@fact(
     FactCounter("requests_refused", "Requests that were refused, and why.", ("reason",)),
     rare=True,
     log=None,
@@ -236,6 +262,7 @@ class Purged:
 
 MessageFact: TypeAlias = (
     Accepted
+    | BodiesUnread
     | Refused
     | Repeated
     | AutoConfirmed

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Self
 
+from headgate.core.model.body_paths import BodyPath
 from headgate.core.model.ids import WHOLE, AppId
 from headgate.core.model.limits import MiB
 from headgate.core.model.message import Properties
@@ -110,6 +111,12 @@ class Domain:
     """The field of a stream that is the body of the message; empty to find it by rule."""
     fields: Mapping[str, PropertyType] = EMPTY
     """Types of fields of a stream. Others are integers, booleans or text by how they look."""
+
+    properties: Mapping[str, BodyPath] = EMPTY
+    """Properties that are read out of JSON bodies of Redis clients, with the path and perhaps the
+    type of each."""
+    envelope: str = ""
+    """What is around such a body: nothing, or the envelope of FastStream."""
 
     def app_of(self, group: str) -> AppId | None:
         """The app that a group is; none if there is no such group."""

@@ -12,6 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
+from headgate.core.model.body_paths import ENVELOPES
 from headgate.core.model.domain import SMP_DOMAIN, Domain, Mode
 from headgate.core.model.limits import KiB, Limits, MiB
 from headgate.core.model.value import EMPTY
@@ -23,6 +24,7 @@ from headgate.server.config.kinds import (
     FileName,
     Flag,
     Kind,
+    Paths,
     Secret,
     Secrets,
     SecretText,
@@ -454,12 +456,15 @@ DOMAIN_KINDS: dict[str, Kind] = {
     "consumer_grace": Unlimited(Duration(), "never"),
     "body_field": Text("the name of a field, or nothing", r"[^\x00-\x1f\x7f\ud800-\udfff]{0,255}"),
     "fields": Types(),
+    "properties": Paths(),
+    "envelope": Choice(*ENVELOPES),
 }
 DOMAIN_DEFAULTS = {f.name: f.default for f in fields(Domain) if f.default is not MISSING} | {
     "mode": Mode.PRIORITY.value,
     "apps": (),
     "subscriptions": {},
     "fields": {},
+    "properties": {},
 }
 DOMAIN = Group(
     dict,

@@ -40,6 +40,7 @@ from headgate.wire.resp.commands.client import line
 from headgate.wire.resp.port import Monitor, OtherWorkers, RespPort
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.settings import Settings
+from headgate.wire.resp.streams.bodies import BodyReader
 from headgate.wire.resp.streams.keys import StreamKeys
 
 
@@ -92,6 +93,8 @@ class HubPort(Protocol):
 
 FLUSHED = 2048
 """Deliveries that are made in a row; then others get their turn."""
+TELL_SECONDS = 1.0
+"""How often what was counted is told."""
 FLUSH_SECONDS = 0.001
 """After so long they go on. At once would be in the same pass of the loop."""
 
@@ -138,6 +141,7 @@ class Hub:
         self._suspects = FailedLogins()
         self.keys = Keyspace(broker.limits)
         self.stream_keys = StreamKeys(broker.shard.domains)
+        self.bodies = BodyReader(broker.limits)
         self.names_fit = broker.limits.name_bytes >= NAME_BYTES
         """Whether no name in a run of PUBLISHes can be over the limit."""
         self.waiting = broker.waiting
@@ -154,6 +158,8 @@ class Hub:
         self.elsewhere: OtherWorkers | None = None
         """The other workers of the router, if there are any."""
         self._sweeping = self._clearing = False
+        self._told = shell.clock()
+        """When it was last told what bodies had."""
         self.began = shell.clock()
         self.input_bytes = 0
         """Of requests that are not whole, of all sessions."""
@@ -446,6 +452,16 @@ class Hub:
             if stream is not None and stream.queue in queues and not self.keys.has(db, key, now):
                 found += 1
         return found
+
+    def tick(self) -> None:
+        """What is to be done again and again: keys die, and what was counted is told."""
+        self.sweep()
+        now = self.shell.clock()
+        if not 0 <= now - self._told < TELL_SECONDS:
+            self._told = now
+            counted = self.bodies.counted(now)
+            if counted:
+                self.shell.announce(counted)
 
     def sweep(self) -> None:
         """Let keys die whose time is over, and tell who wants to know. While there is more of
