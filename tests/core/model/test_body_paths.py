@@ -58,7 +58,7 @@ def test_paths(text: str, steps: tuple[str | int, ...]) -> None:
     "text", ["", ".a", "a.", "a..b", "a.[0]", "a]", "a[0]b", "a[x]", "a:float", "a:binary", ":bool"]
 )
 def test_what_is_no_path(text: str) -> None:
-    with pytest.raises(ValueError, match="path|type"):
+    with pytest.raises(ValueError, match=r"path|type"):
         read_path(text)
 
 
