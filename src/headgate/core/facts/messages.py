@@ -61,6 +61,38 @@ class BodiesUnread:
 
 
 @fact(
+    FactCounter(
+        "feeds_dropped",
+        "Messages of a channel that a full domain went without.",
+        ("domain",),
+    ),
+    rare=True,
+    log=None,
+)
+class FeedDropped:
+    """A message was published on a channel that feeds the domain, which was full and goes without:
+    `when_full` is drop."""
+
+    at: float
+    queue: QueueId
+    domain: str
+
+
+@fact(
+    FactCounter("messages_unspoken", "Messages without the property that names their channel."),
+    rare=True,
+    log=None,
+)
+class Unspoken:
+    """A message of a domain that speaks was not heard: it lacks a property that is in the name of
+    the channel, or that name is too long."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+
+
+@fact(
     FactCounter("requests_refused", "Requests that were refused, and why.", ("reason",)),
     rare=True,
     log=None,
@@ -263,6 +295,8 @@ class Purged:
 MessageFact: TypeAlias = (
     Accepted
     | BodiesUnread
+    | FeedDropped
+    | Unspoken
     | Refused
     | Repeated
     | AutoConfirmed

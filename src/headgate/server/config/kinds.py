@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from headgate.core.model.body_paths import PATHS_MAX, BodyPath, read_path
 from headgate.core.model.ids import AppId
 from headgate.core.model.limits import KiB, MiB
 from headgate.core.model.property_type import BY_LABEL, PropertyType
@@ -366,27 +365,6 @@ class Types(Kind):
 
     def show(self, value: Mapping[str, PropertyType]) -> str:
         inside = ", ".join(f"{quoted(name)} = {quoted(t.label)}" for name, t in value.items())
-        return f"{{ {inside} }}" if inside else "{}"
-
-
-class Paths(Kind):
-    """Paths in a JSON body, by the names of properties."""
-
-    form = (
-        "a table of paths in a JSON body by the names of properties, such as"
-        f' {{ amount = "order.lines[0].amount:int64" }}, at most {PATHS_MAX}'
-    )
-
-    def read(self, raw: object) -> dict[str, BodyPath]:
-        if not isinstance(raw, dict) or len(raw) > PATHS_MAX:
-            raise ValueError
-        return {Text().read(name): read_path(Text().read(path)) for name, path in raw.items()}
-
-    def parse(self, text: str) -> dict[str, BodyPath]:
-        return self.read(toml_value(text))
-
-    def show(self, value: Mapping[str, BodyPath]) -> str:
-        inside = ", ".join(f"{quoted(name)} = {quoted(p.text)}" for name, p in value.items())
         return f"{{ {inside} }}" if inside else "{}"
 
 

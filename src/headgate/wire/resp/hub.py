@@ -24,6 +24,7 @@ from headgate.core.facts import (
 )
 from headgate.core.login.failed_logins import FailedLogins
 from headgate.core.login.pending_logins import network_of_peer
+from headgate.core.model.binding import Spoken
 from headgate.core.model.ids import SessionId
 from headgate.core.reader_commands import Block
 from headgate.core.redis.acl import AccessControl
@@ -41,7 +42,9 @@ from headgate.wire.resp.port import Monitor, OtherWorkers, RespPort
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.settings import Settings
 from headgate.wire.resp.streams.bodies import BodyReader
+from headgate.wire.resp.streams.feeds import ChannelFeeds
 from headgate.wire.resp.streams.keys import StreamKeys
+from headgate.wire.resp.streams.spoken import spoken_body
 
 
 class Timer(Protocol):
@@ -142,6 +145,8 @@ class Hub:
         self.keys = Keyspace(broker.limits)
         self.stream_keys = StreamKeys(broker.shard.domains)
         self.bodies = BodyReader(broker.limits)
+        self.feeds = ChannelFeeds(broker.shard.domains)
+        broker.speaker = self.speak
         self.names_fit = broker.limits.name_bytes >= NAME_BYTES
         """Whether no name in a run of PUBLISHes can be over the limit."""
         self.waiting = broker.waiting
@@ -456,6 +461,7 @@ class Hub:
     def tick(self) -> None:
         """What is to be done again and again: keys die, and what was counted is told."""
         self.sweep()
+        self.feeds.look()
         now = self.shell.clock()
         if not 0 <= now - self._told < TELL_SECONDS:
             self._told = now
@@ -503,6 +509,22 @@ class Hub:
             else:
                 self.channels.publish(Kind.EXACT, events)
                 self.flush_soon()
+
+    def speak(self, spoken: Sequence[Spoken]) -> None:
+        """Publish what a turn has for channels, in its order. Never fed back. Whoever published on
+        a channel that feeds waited for slow sessions before; what a domain speaks nobody can wait
+        with, so those lose it who have no room."""
+        has_own = any(not each.is_fed for each in spoken)
+        is_careful = has_own and self.budget.stuck and self.settings.slow_session == "wait"
+        if is_careful:
+            self.flush()
+        for each in spoken:
+            kind = Kind.SHARDED if each.is_sharded else Kind.EXACT
+            self.channels.publish_one(kind, each.channel, spoken_body(each))
+        if is_careful:
+            self.flush_with_room()
+        else:
+            self.flush_soon()
 
     def flush_with_room(self) -> None:
         """Write what was published to those who have room. Time cannot be made to wait for the
