@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headgate.wire.resp.commands import (
     acl,
+    asking,
     client,
     cluster,
     config,
@@ -37,6 +38,7 @@ FAMILIES = (
     config,
     monitor,
     scripting,
+    asking,
     streams,
     stream_reading,
     stream_claims,
