@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,3 +152,40 @@ def test_workers_of_a_library(name: str, router: StreamRouter, tmp_path: Path) -
             assert client.xpending(library.key, "g")["pending"] == 0
         assert {*express.given} == {*EXPRESS}
         assert {*lost.given} <= {*EXPRESS}
+
+
+def test_what_was_published_survives_the_router(tmp_path: Path) -> None:
+    """Check 68: on a channel that feeds, PUBLISH is a receipt. What BMQP's clients post is heard by
+    subscribers, and what is published reaches them by an expression."""
+    domains = """
+[domains.shop]
+mode = "fanout"
+apps = ["g"]
+speaks = "told.{kind}"
+[[domains.shop.feeds]]
+channels = ["orders.*"]
+queue = "incoming"
+properties = { kind = "kind" }
+"""
+    router = StreamRouter(tmp_path, domains=domains)
+    router.start()
+    try:
+        client = router.client()
+        with client.pubsub(  # type: ignore[no-untyped-call]
+            ignore_subscribe_messages=True
+        ) as hearing:
+            hearing.subscribe("orders.new", "told.express")
+            eventually(lambda: client.pubsub_numsub("told.express")[0][1] == 1, "a subscriber")
+            order = '{"kind": "express"}'
+            assert client.publish("orders.new", order) == 2
+            listening = hearing.listen()
+            heard = {next(listening)["channel"] for _ in range(2)}
+            assert heard == {"orders.new", "told.express"}
+        router.kill()
+        router.start()
+        again: Any = router.client()
+        consumer = 'w?where=kind == "express"'
+        found = again.xreadgroup("g", consumer, {"shop/incoming": ">"}, block=20_000)
+        assert found[0][1][0][1] == {"channel": "orders.new", "body": order}
+    finally:
+        router.stop()

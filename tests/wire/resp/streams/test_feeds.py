@@ -80,7 +80,7 @@ def test_properties_of_a_json_body(guest: Guest) -> None:
     bodies = ('{"total": {"amount": 12}}', '{"total": {"amount": 3}}', "no json")
     assert [guest.ask("PUBLISH", f"orders.{n}", body) for n, body in enumerate(bodies)] == [2] * 3
     found = fetch(guest, "orders/incoming", "g", "c?where=amount > 10")
-    assert found == [["channel", "orders.0", "amount", "12", "body", bodies[0]]]
+    assert found == [["channel", "orders.0", "body", bodies[0]]]
     assert [fields[-1] for fields in fetch(guest, "orders/incoming", "g")] == [*bodies[1:]]
 
 

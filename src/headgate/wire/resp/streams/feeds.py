@@ -168,7 +168,7 @@ def _message(session: RespSession, bound: BoundFeed, channel: bytes, body: bytes
         except UnicodeDecodeError:
             properties[feed.channel_property] = channel
             types.append(PropertyType.BINARY)
-    id = b""
+    id, own = b"", len(types)
     if feed.properties or feed.id is not None:
         paths = dict(feed.properties)
         if feed.id is not None:
@@ -183,4 +183,4 @@ def _message(session: RespSession, bound: BoundFeed, channel: bytes, body: bytes
                 types.append(type)
         hub.bodies.note(bound.domain.name, is_unread=found.is_unread, misfits=found.misfits)
     drawn = id or hub.shell.draw(ID_BYTES)
-    return Message(MessageId(drawn), body, 0.0, Fields(properties, bytes(types), ""))
+    return Message(MessageId(drawn), body, 0.0, Fields(properties, bytes(types), "", own))
