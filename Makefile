@@ -14,7 +14,7 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests coverage man docs site docs-check screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check unit container clean
+.PHONY: $(shell sed -nE 's/^([a-z-]+):.*##.*/\1/p' Makefile)
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -136,6 +136,9 @@ bench-match: .venv/.dev ## routing by predicate index against linear evaluation
 
 bench-redis: .venv/.dev ## the Redis wire against redis-server, CPU and wall
 	$(BIN)/python -m bench.redis
+
+bench-streams: .venv/.dev ## durable streams against redis-server with appendfsync always
+	$(BIN)/python -m bench.streams
 
 bench-mix: .venv/.dev ## channels on mixed loads against redis-server: chat, presence, invalidation, workers
 	$(BIN)/python -m bench.mix

@@ -116,9 +116,13 @@ def redis_server(*options: str) -> Iterator[Server]:
 
 @contextmanager
 def router(
-    listen: Mapping[str, str | int | float] | None = None, program: Path | None = None
+    listen: Mapping[str, str | int | float] | None = None,
+    program: Path | None = None,
+    *,
+    store: str = "memory:",
+    domains: str = "",
 ) -> Iterator[Server]:
-    """A fresh router with the Redis wire, in memory, without a journal."""
+    """A fresh router with the Redis wire, in memory unless said otherwise, without a journal."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         config, ready = folder / "headgate.toml", folder / "ready.json"
@@ -127,11 +131,11 @@ def router(
         written = "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
         config.write_text(
             f"directory = {json.dumps(name)}\n"
-            '[store]\nurl = "memory:"\n'
+            f"[store]\nurl = {json.dumps(store)}\n"
             "[journal]\nenabled = false\n"
             "[admin]\nport = 0\n"
             '[log]\nlevel = "warning"\n'
-            f"[listen.resp]\n{written}"
+            f"[listen.resp]\n{written}{domains}"
         )
         line = [
             str(program or headgate_program()),

@@ -23,6 +23,7 @@ from headgate.server.config import (
     is_loopback,
     load_config,
 )
+from headgate.server.config.binding_kinds import Feeds
 from headgate.server.config.kinds import Duration, Size
 from headgate.server.config.reading import FILE_BYTES
 from headgate.server.config.sections import DOMAIN_KINDS, KNOWN
@@ -690,3 +691,55 @@ def test_a_stream_of_two_domains_is_warned_of(load: Load) -> None:
     """Check 17: the first in the file has it."""
     config = load('[domains.a]\nstreams = ["x"]\n[domains.b]\nstreams = ["x"]')
     assert config.warnings == ('domains.b.streams: "x" is a stream of the domain a already',)
+
+
+def test_channels_and_bodies_of_a_domain(load: Load) -> None:
+    text = """
+[domains.orders]
+properties = { amount = "total.amount:int64" }
+envelope = "faststream"
+speaks = "orders.{kind}"
+speaks_as = "json"
+[[domains.orders.feeds]]
+channels = ["orders.*", "returns"]
+queue = "incoming"
+id = "event.id"
+when_full = "drop"
+kinds = ["plain", "sharded"]
+"""
+    orders = load(text).domains["orders"]
+    assert orders.properties["amount"].steps == ("total", "amount")
+    [feed] = orders.feeds
+    assert (feed.channels, feed.queue, feed.when_full) == (
+        ("orders.*", "returns"),
+        "incoming",
+        "drop",
+    )
+    assert feed.id is not None
+    assert (orders.speaks, orders.speaks_as) == ("orders.{kind}", "json")
+    shown = Feeds().show(orders.feeds)
+    assert Feeds().parse(shown) == orders.feeds
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'properties = { a = "a..b" }',
+        'properties = { a = "a:float" }',
+        'envelope = "none"',
+        "feeds = [{}]",
+        "feeds = [{ channels = [] }]",
+        'feeds = [{ channels = ["a"], more = 1 }]',
+        'feeds = [{ channels = ["a"], kinds = ["all"] }]',
+        'feeds = [{ channels = ["a"], when_full = "wait" }]',
+        'feeds = [{ channels = ["a"], queue = "a b" }]',
+    ],
+)
+def test_wrong_settings_of_channels_and_bodies(load: Load, line: str) -> None:
+    with pytest.raises(ConfigError, match=line.partition(" ")[0]):
+        load(f"[domains.orders]\n{line}")
+
+
+def test_bound_channels_need_one_process(load: Load) -> None:
+    with pytest.raises(ConfigError, match="need one process"):
+        load('[workers]\ncount = 2\n[listen.resp]\n[domains.a]\nspeaks = "x"')

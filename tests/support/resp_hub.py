@@ -113,6 +113,8 @@ class House:
             self.rig.now = self.now
             outcome = self.rig.turn(inbox.take())
             inbox.insist(outcome.again)
+            if outcome.spoken:
+                self.hub.speak(outcome.spoken)
             for session, part in handouts(outcome.effects):
                 if session in self.hub.sessions:
                     self.hub.write_effects(part)

@@ -31,13 +31,15 @@ group = "team"
 class StreamRouter:
     """Made in a folder; `start` and `kill` as often as need be, and `stop` at the end."""
 
-    def __init__(self, folder: Path, *, store: str = "sqlite:queues.db") -> None:
+    def __init__(
+        self, folder: Path, *, store: str = "sqlite:queues.db", domains: str = DOMAINS
+    ) -> None:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         self._clients: list[redis.Redis] = []
         (folder / "headgate.toml").write_text(
             f'directory = "state"\n[store]\nurl = "{store}"\n[admin]\nport = 0\n'
-            f"[listen.resp]\nport = 0\n[listen.bmq]\nport = 0\n{DOMAINS}"
+            f"[listen.resp]\nport = 0\n[listen.bmq]\nport = 0\n{domains}"
         )
 
     def start(self) -> None:

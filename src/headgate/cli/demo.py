@@ -21,6 +21,7 @@ from headgate.cli.explain import lines
 from headgate.core.model.message import Properties
 from headgate.demo import scene
 from headgate.demo.conversation import conversation
+from headgate.demo.meeting import meeting
 from headgate.errors import ConfigError
 from headgate.server.config import Config, load_config
 from headgate.server.config.sections import Listen, ListenBmq, ListenSection
@@ -42,8 +43,8 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
     """Start the router, play a short scene, and go on serving.
 
     The scene sends messages through a queue, a fan-out, routed orders and, sealed, over the
-    network, and prints what each subscriber received and why. Two agents go on talking after their
-    router was restarted. Then the data pipeline shows what it made of that. Everything is on this
+    network, and prints what each subscriber received and why. Clients of Redis and BlazingMQ
+    meet at one queue. Two agents go on talking after their router was restarted. Then the data pipeline shows what it made of that. Everything is on this
     machine: the store is in ./var unless the configuration says otherwise. Ctrl-C stops the router.
     """
     settings = load_config(config, os.environ)
@@ -58,6 +59,7 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
         )
         await scene.play(router, click.echo)
         await scene.orders(addresses["bmq"], click.echo, partial(explained, router))
+        await meeting(click.echo)
         secret = settings.smp.create_password
         password = None if secret is None else secret.reveal()
         await scene.sealed(addresses["smp"], click.echo, password)

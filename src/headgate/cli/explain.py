@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +18,12 @@ from headgate.cli.queue_name import path_of, queue_argument
 from headgate.cli.terminal import clean
 from headgate.cli.units import counted
 from headgate.cli.which_router import Asked, router_options
+from headgate.core.shared.explanation_text import columns, head_line, outcome_lines
 from headgate.errors import ConfigError, HeadgateError, NotARouter, RouterError
 
 if TYPE_CHECKING:
     from headgate.core.model.message import Declared, PropertyValue
     from headgate.server.config import Config
-
-WHO_MAX = 5
-"""Sessions that are named in a line."""
 
 
 class HexId(click.ParamType[bytes]):
@@ -208,82 +205,22 @@ def lines(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lines(row: Mapping[str, Any]) -> Iterator[str]:
-    mode = f" ({row['mode']})" if "mode" in row else ""
-    shown = ", ".join(f"{name}={_literal(item)}" for name, item in row["properties"].items())
-    yield f"{row['queue']}{mode}, a message with {shown or 'no properties'}"
+    yield head_line(row)
     if "history" in row:
         yield ""
         yield f"What happened to {row['message']}:"
-        yield from _columns((_moment(fact), *_happened(fact)) for fact in row["history"])
+        yield from columns((_moment(fact), *_happened(fact)) for fact in row["history"])
     if "apps" not in row:
         return
     if "history" in row:
         yield ""
         yield "What would happen to it now:"
-    if row["refused"]:
-        yield f"It would be refused: {row['refused']}. With room for it:"
-    if not row["is_open"]:
-        yield "Nobody has opened the queue since the router started."
-    for app in row["apps"]:
-        yield ""
-        yield from _app_lines(app)
-
-
-def _app_lines(app: Mapping[str, Any]) -> Iterator[str]:
-    name = f"{app['app']}: " if app["app"] else ""
-    yield f"{name}{_verdict(app)}"
-    yield from _columns(("filter", _expression(f), f["reason"]) for f in app["filters"])
-    heads = (
-        (f"priority {group['priority']}", _expression(group["answer"]), group["answer"]["reason"])
-        for group in app["groups"]
-    )
-    rows = (_member_row(member, group) for group in app["groups"] for member in group["members"])
-    members = _columns(rows, indent=4)
-    for head, group in zip(_columns(heads), app["groups"], strict=True):
-        yield head
-        yield from (next(members) for _ in group["members"])
-        if group["left_out"]:
-            yield f"    and {group['left_out']} more"
-    if app["left_out"]:
-        yield f"  and {counted(app['left_out'], 'more expression')}"
-
-
-def _verdict(app: Mapping[str, Any]) -> str:
-    verb, sessions = app["outcome"], app["waits_for"]
-    if app["receivers"]:
-        verb, sessions = "goes to", app["receivers"]
-    elif sessions:
-        verb = "waits for"
-    more = max(app["receivers_all"], len(sessions)) - len(sessions[:WHO_MAX])
-    who = ", ".join(f"session {each['session']}" for each in sessions[:WHO_MAX])
-    if more:
-        who += f" and {more} more"
-    return f"{verb} {who}".rstrip() + f"; {app['reason']}"
-
-
-def _member_row(member: Mapping[str, Any], group: Mapping[str, Any]) -> Sequence[str]:
-    """Why an expression is not true is told beside it, and not of each member again."""
-    why = "gets it" if member["gets"] else member["reason"]
-    if group["answer"]["result"] is not True:
-        why = "does not match"
-    held = f"{member['unconfirmed']} of {member['window']['messages']} unconfirmed"
-    return f"session {member['session']}", member["state"], held, why, member["name"]
-
-
-def _expression(answer: Mapping[str, Any]) -> str:
-    return answer["expression"] or "(no expression)"
+    yield from outcome_lines(row)
 
 
 def _who(row: Mapping[str, Any]) -> str:
     name = f" ({row['name']})" if row["name"] else ""
     return f"session {row['session']}{name}"
-
-
-def _literal(item: object) -> str:
-    """A value as an expression would have it."""
-    if isinstance(item, dict):
-        return f"0x{item['hex']}"
-    return json.dumps(item, ensure_ascii=False)
 
 
 def _moment(fact: Mapping[str, Any]) -> str:
@@ -320,11 +257,3 @@ def _happened(fact: Mapping[str, Any]) -> tuple[str, str, str]:
             return "sent again", app, "and not stored again"
         case kind:
             return kind, app, who
-
-
-def _columns(rows: Iterable[Sequence[str]], indent: int = 2) -> Iterator[str]:
-    table = list(rows)
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield (" " * indent + "  ".join(cells)).rstrip()

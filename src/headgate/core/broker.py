@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from headgate.core.channels.channels import Channels
 from headgate.core.delivery.back_pressure import BlockedPublishers
@@ -11,6 +12,7 @@ from headgate.core.delivery.mailbox import Budget, Mailbox
 from headgate.core.delivery.sessions import Session, Sessions
 from headgate.core.effects import GoOn
 from headgate.core.facts import Fact, SessionClosed, SessionEased, SessionOpened, SessionSlowed
+from headgate.core.model.binding import Spoken
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import Seq, SessionId
 from headgate.core.model.limits import Limits
@@ -22,6 +24,9 @@ KEPT_SHARE = 10
 
 CLOSED_KEPT = 100
 """Sessions of the past that can still be asked why they ended."""
+
+
+Speaker: TypeAlias = Callable[[Sequence[Spoken]], None]
 
 
 class Broker:
@@ -50,6 +55,8 @@ class Broker:
         """Of the wires that have limits of their own."""
         self.channels = Channels(limits)
         self.waiting = BlockedPublishers()
+        self.speaker: Speaker | None = None
+        """Publishes what a turn has for channels, where a wire has them."""
         self.shard = Shard(self.sessions, domains, limits, last, last_fact, journal=journal)
         self._wires: set[str] = set()
         self.closed: deque[SessionClosed] = deque(maxlen=CLOSED_KEPT)

@@ -189,6 +189,30 @@ class ListPending:
     client: str = ""
 
 
+@value
+class FeedPart:
+    """A queue that takes what is published on a channel."""
+
+    queue: QueueId
+    domain: str
+    message: Message
+    drops: bool = False
+    """Whether a full queue goes without; else the whole is refused."""
+
+
+@value
+class Feed:
+    """Put what is published on a channel into the queues that it is bound to, all or none, and have
+    the channel hear it then."""
+
+    session: SessionId
+    ref: Ref
+    channel: bytes
+    body: bytes
+    parts: tuple[FeedPart, ...]
+    is_sharded: bool = False
+
+
 OfQueue: TypeAlias = (
     Add
     | Acknowledge
@@ -202,7 +226,7 @@ OfQueue: TypeAlias = (
 )
 """Those that name one queue, which has to be in memory."""
 
-ReaderRequest: TypeAlias = Pull | OfQueue
+ReaderRequest: TypeAlias = Pull | Feed | OfQueue
 ReaderCommand: TypeAlias = ReaderRequest | Withdraw
 
 

@@ -22,6 +22,15 @@ class Added:
 
 
 @value
+class Fed:
+    """What was published is in so many domains, and survives a crash from here on."""
+
+    session: SessionId
+    ref: Ref
+    taken: int
+
+
+@value
 class Pulled:
     """A `Pull` is over; what it was given came before this."""
 
@@ -109,4 +118,4 @@ class PendingListed:
     messages: tuple[PendingMessage, ...]
 
 
-ReaderEffect: TypeAlias = Added | Pulled | Counted | ClaimDone | Surveyed | PendingListed
+ReaderEffect: TypeAlias = Added | Fed | Pulled | Counted | ClaimDone | Surveyed | PendingListed

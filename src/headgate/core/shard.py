@@ -65,6 +65,7 @@ from headgate.core.reader_commands import (
     Acknowledge,
     Add,
     DropReader,
+    Feed,
     ListPending,
     MakeQueue,
     MakeReader,
@@ -151,6 +152,7 @@ class Shard:
             RemoveUnused: shared.upkeep.remove_unused,
             Tick: self._tick,
             Add: shared.surveying.add,
+            Feed: shared.feeding.feed,
             MakeQueue: shared.surveying.make_queue,
             Survey: shared.surveying.survey,
             ListPending: shared.surveying.list_pending,
@@ -211,7 +213,7 @@ class Shard:
         except BaseException:
             self._take_back(turn)
             raise
-        outcome = TurnOutcome(turn.effects, turn.facts, turn.again)
+        outcome = TurnOutcome(turn.effects, turn.facts, turn.again, turn.spoken)
         try:
             for _ in self._settle(commands, turn):
                 yield BREATH

@@ -192,6 +192,7 @@ class TurnDriver:
             whole.effects += part.effects
             whole.facts += part.facts
             whole.again += part.again
+            whole.spoken += part.spoken
         return whole
 
     def _try_later(self, command: Command) -> None:

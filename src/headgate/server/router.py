@@ -424,6 +424,8 @@ class Router:
         for part in parts(outcome.facts):
             self._log_facts(part)
             yield
+        if outcome.spoken and self.broker.speaker is not None:
+            self.broker.speaker(outcome.spoken)
         yield from self._handing_out(outcome.effects)
 
     def _hand_out(self, effects: Iterable[Effect]) -> None:

@@ -26,7 +26,9 @@ _decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
 _decode_known = msgspec.msgpack.Decoder(dict[MessageId, float]).decode
 
 BODY = b"\0"
-"""Stands between the types of properties and the name of the body; no type has this number."""
+"""Stands between the types of properties and the name of the body."""
+READ_BODY = b"\1"
+"""The same, where not all properties are fields of their own: how many are follows."""
 
 encode_apps = msgspec.json.Encoder().encode
 
@@ -42,7 +44,9 @@ def encode_properties(properties: Properties) -> bytes:
     if not properties and type(properties) is not Fields:  # the usual case
         return b""
     if isinstance(properties, Fields):
-        return _encode((properties, properties.types + BODY + properties.body.encode()))
+        own = properties.own
+        sign = BODY if own == len(properties) else READ_BODY + own.to_bytes(2, "big")
+        return _encode((properties, properties.types + sign + properties.body.encode()))
     if isinstance(properties, Declared):
         return _encode((properties, properties.types))
     return _encode(dict(properties))  # msgspec does not know every Mapping
@@ -58,6 +62,9 @@ def decode_properties(encoded: bytes) -> Properties:
     count = len(values)
     if types[count : count + 1] == BODY:
         return Fields(values, types[:count], types[count + 1 :].decode())
+    if types[count : count + 1] == READ_BODY:
+        own = int.from_bytes(types[count + 1 : count + 3], "big")
+        return Fields(values, types[:count], types[count + 3 :].decode(), own)
     if count != len(types):
         raise ValueError("as many types as values")
     return Declared(values, types)

@@ -39,6 +39,29 @@ def fetch(
     return [(id, fields) for id, fields in some]
 
 
+def test_a_lock_of_redis_py(router: StreamRouter) -> None:
+    """Acquired, refused to others, extended, acquired again, released, and waited for."""
+    mine, other = router.client(), router.client(3)
+    lock = mine.lock("lock", timeout=20, thread_local=False)
+    assert lock.acquire()
+    assert not other.lock("lock").acquire(blocking_timeout=0.1)
+    assert 0 < mine.pttl("lock") <= 20_000
+    assert lock.extend(40)
+    assert 20_000 < mine.pttl("lock") <= 60_000
+    assert lock.extend(5, replace_ttl=True)
+    assert lock.reacquire()
+    assert 5_000 < mine.pttl("lock") <= 20_000
+    waiting = threading.Timer(0.2, lock.release)
+    waiting.start()
+    with other.lock("lock", timeout=20, sleep=0.02, blocking_timeout=20):
+        waiting.join()
+        with pytest.raises(redis.exceptions.LockNotOwnedError):
+            mine.lock("lock", thread_local=False).do_release(b"another")
+    assert mine.get("lock") is None
+    with pytest.raises(redis.ResponseError, match="there is no Lua here"):
+        mine.eval("return 1", 0)
+
+
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_a_worker_of_redis_py(router: StreamRouter, protocol: int) -> None:
     """Checks 1, 24, 25, 27, 39, 41: produce, consume, acknowledge."""

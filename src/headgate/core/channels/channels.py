@@ -251,6 +251,10 @@ class Channels(ChannelSubscriptions):
             self.tap(channel, bodies)
         return audience.receivers
 
+    def receivers(self, kind: Kind, channel: bytes) -> int:
+        """Subscriptions that hear a channel, as PUBLISH counts them."""
+        return self._hear(kind, channel).receivers
+
     def _logged(self, frames: int, frame_bytes: int) -> None:
         self.is_unwritten = True
         self._frames += frames

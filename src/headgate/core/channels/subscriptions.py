@@ -158,6 +158,11 @@ class ChannelSubscriptions:
         if len(held) + len(names) > most and len(held.keys() | names) > most:
             raise LimitReached(name, most)
 
+    def check_name(self, name: bytes) -> None:
+        """Refuse a name that is too long."""
+        if len(name) > self._limits.name_bytes:
+            raise LimitReached("name_bytes", self._limits.name_bytes)
+
     def _check_room(self, mine: SessionChannels, kind: Kind, new: list[bytes]) -> None:
         """Refuse names for which there is no room in all."""
         limits, registry = self._limits, self._registries[kind]

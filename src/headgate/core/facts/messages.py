@@ -35,6 +35,64 @@ class Accepted:
 
 
 @fact(
+    FactCounter(
+        "bodies_unread",
+        "Bodies that a domain's properties could not be read out of.",
+        ("domain",),
+        "bodies",
+    ),
+    FactCounter(
+        "properties_unfit",
+        "Values in bodies that are not of the type that the domain declares, or too long.",
+        ("domain",),
+        "unfit",
+    ),
+    rare=True,
+    log=None,
+)
+class BodiesUnread:
+    """Of the last second: bodies of Redis clients that the properties of the domain could not be
+    read out of, and values in others that did not fit. All of them were accepted without."""
+
+    at: float
+    domain: str
+    bodies: int
+    unfit: int
+
+
+@fact(
+    FactCounter(
+        "feeds_dropped",
+        "Messages of a channel that a full domain went without.",
+        ("domain",),
+    ),
+    rare=True,
+    log=None,
+)
+class FeedDropped:
+    """A message was published on a channel that feeds the domain, which was full and goes without:
+    `when_full` is drop."""
+
+    at: float
+    queue: QueueId
+    domain: str
+
+
+@fact(
+    FactCounter("messages_unspoken", "Messages without the property that names their channel."),
+    rare=True,
+    log=None,
+)
+class Unspoken:
+    """A message of a domain that speaks was not heard: it lacks a property that is in the name of
+    the channel, or that name is too long."""
+
+    at: float
+    queue: QueueId
+    message: MessageId
+
+
+@fact(
     FactCounter("requests_refused", "Requests that were refused, and why.", ("reason",)),
     rare=True,
     log=None,
@@ -236,6 +294,9 @@ class Purged:
 
 MessageFact: TypeAlias = (
     Accepted
+    | BodiesUnread
+    | FeedDropped
+    | Unspoken
     | Refused
     | Repeated
     | AutoConfirmed

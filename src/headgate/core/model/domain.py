@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Self
 
+from headgate.core.model.binding import ChannelFeed
+from headgate.core.model.body_paths import BodyPath
 from headgate.core.model.ids import WHOLE, AppId
 from headgate.core.model.limits import MiB
 from headgate.core.model.message import Properties
@@ -110,6 +112,19 @@ class Domain:
     """The field of a stream that is the body of the message; empty to find it by rule."""
     fields: Mapping[str, PropertyType] = EMPTY
     """Types of fields of a stream. Others are integers, booleans or text by how they look."""
+
+    properties: Mapping[str, BodyPath] = EMPTY
+    """Properties that are read out of JSON bodies of Redis clients, with the path and perhaps the
+    type of each."""
+    envelope: str = ""
+    """What is around such a body: nothing, or the envelope of FastStream."""
+    feeds: tuple[ChannelFeed, ...] = ()
+    """Channels that feed the domain: what Redis clients publish there is in its queues as well."""
+    speaks: str = ""
+    """The channel on which every message of the domain is heard by Redis clients, with properties
+    in braces, such as prices.{symbol}; empty for none."""
+    speaks_as: str = "body"
+    """What they hear: the body, or a JSON text with id, queue, properties and body."""
 
     def app_of(self, group: str) -> AppId | None:
         """The app that a group is; none if there is no such group."""

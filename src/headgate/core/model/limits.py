@@ -95,6 +95,10 @@ class Limits:
     properties_bytes: int = 64 * KiB
     """Names and values of the properties of one message."""
 
+    json_bytes: int = 256 * KiB
+    """Of a body out of which properties are read. A longer one is accepted without them: others
+    would wait while it is parsed."""
+
     queues_per_session: int = 1_000_000
     """Queues one session may subscribe to one by one."""
 

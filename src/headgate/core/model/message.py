@@ -36,12 +36,16 @@ class Declared(dict[str, PropertyValue]):
 class Fields(Declared):
     """Properties that came with a body that has a name, as a field of a stream has."""
 
-    __slots__ = ("body",)
+    __slots__ = ("body", "own")
 
-    def __init__(self, properties: Properties, types: bytes, body: str) -> None:
+    def __init__(
+        self, properties: Properties, types: bytes, body: str, own: int | None = None
+    ) -> None:
         super().__init__(properties, types)
         self.body = body
         """What the body is called by those who know it as a field."""
+        self.own = len(types) if own is None else own
+        """So many of the first are fields; others were read out of the body."""
 
 
 NOTIFY = "notify"

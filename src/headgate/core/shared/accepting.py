@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from headgate.core.commands import Send
 from headgate.core.effects import Receipt
-from headgate.core.facts import Accepted, AutoConfirmed, Repeated
+from headgate.core.facts import Accepted, AutoConfirmed, Repeated, Unspoken
+from headgate.core.model.binding import Spoken, spoken_channel
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import AppId
 from headgate.core.model.message import Message, MessageEntry, Properties, Stored, check
@@ -50,6 +51,18 @@ class Accepting:
         if command.ref is not None:
             turn.effects.append(Receipt(session, command.ref, queue.id, message.id))
 
+    def check_room(self, queue: SharedQueue, message: Message, turn: Turn) -> None:
+        """Raise if a message could not be taken."""
+        size = check(message, self._context.limits)
+        if turn.outbox_is_full:
+            raise LimitReached("outbox_bytes", self._context.limits.outbox_bytes)
+        self._make_room(queue, size, wanting(queue.domain, message.properties), turn)
+
+    def take_in(self, queue: SharedQueue, message: Message, turn: Turn) -> None:
+        """Have a message for which there is room, and whose apps are not known yet."""
+        apps = wanting(queue.domain, message.properties)
+        self.take(queue, message, message.size, apps, turn)
+
     def add(self, command: Add, queue: SharedQueue, turn: Turn) -> MessageEntry:
         """Take a message of a session that does not have the queue open; raise if there is no room
         for it."""
@@ -64,11 +77,18 @@ class Accepting:
         domain = queue.domain
         # S003-6, S003-12, S003-28, BMQ-61, BMQ-62: apps decide first; who refuses is done with it.
         apps = wanting(domain, message.properties)
-        if apps and domain.mode is not Mode.BROADCAST and not queue.has_room(size):
+        self._make_room(queue, size, apps, turn)
+        return self.take(queue, message, size, apps, turn)
+
+    def _make_room(
+        self, queue: SharedQueue, size: int, apps: tuple[AppId, ...], turn: Turn
+    ) -> None:
+        """Remove what is too old, if there is no room otherwise; raise if there is none then."""
+        is_stored = bool(apps) and queue.domain.mode is not Mode.BROADCAST
+        if is_stored and not queue.has_room(size):
             self._expiry.expire(turn, queue)
             self._expiry.search_store(queue.state, turn)
             queue.check_room(size)
-        return self.take(queue, message, size, apps, turn)
 
     def take(
         self,
@@ -106,6 +126,8 @@ class Accepting:
         turn.facts.append(
             Accepted(turn.now, queue.id, message.id, entry.size, message.properties, body)
         )
+        if domain.speaks:
+            self._speak(queue, message, turn)
         if apps != domain.apps:
             turn.facts.extend(
                 AutoConfirmed(turn.now, queue.id, app, message.id)
@@ -113,6 +135,14 @@ class Accepting:
                 if app not in apps
             )
         return entry
+
+    def _speak(self, queue: SharedQueue, message: Message, turn: Turn) -> None:
+        """Have a message heard on its channel, once it is stored."""
+        channel = spoken_channel(queue.domain.speaks, message.properties)
+        if channel is None or len(channel) > self._context.limits.name_bytes:
+            turn.facts.append(Unspoken(turn.now, queue.id, message.id))
+        else:
+            turn.spoken.append(Spoken(channel, message, queue.id, queue.domain.speaks_as))
 
 
 def wanting(domain: Domain, properties: Properties) -> tuple[AppId, ...]:

@@ -11,7 +11,7 @@ from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import AppId, SessionId
 from headgate.core.model.message import MessageEntry
 from headgate.core.model.parties import QueueRecord
-from headgate.core.reader_commands import OfQueue, Pull, Want
+from headgate.core.reader_commands import Feed, FeedPart, OfQueue, Pull, Want
 from headgate.core.shared.context import Chore, SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
@@ -22,7 +22,7 @@ from headgate.core.turn.store_requests import Load, Loaded, Usage
 from headgate.core.turn.turn import Turn
 from headgate.errors import LimitReached, Prohibited
 
-Making: TypeAlias = Open | Land | Want | OfQueue
+Making: TypeAlias = Open | Land | Want | FeedPart | OfQueue
 Opening: TypeAlias = Making | Purge
 """Whatever names a queue and its domain."""
 
@@ -106,6 +106,10 @@ class Catalog:
     def missing_of_pull(self, command: Pull, load: Load) -> None:
         for want in command.wants:
             self.missing(want, load)
+
+    def missing_of_feed(self, command: Feed, load: Load) -> None:
+        for part in command.parts:
+            self.missing(part, load)
 
     def adopt(self, loaded: Loaded, turn: Turn) -> None:
         """Take what the store said. Apps that the domain no longer has let go of it all, which is

@@ -17,6 +17,7 @@ from headgate.core.shared.claiming import Claiming
 from headgate.core.shared.context import Chore, SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
+from headgate.core.shared.feeding import Feeding
 from headgate.core.shared.opening import Opening
 from headgate.core.shared.pulling import Pulling
 from headgate.core.shared.purging import Purging
@@ -64,6 +65,7 @@ class SharedQueues:
         self.expiry = expiry
         self.catalog = catalog
         self.accepting = Accepting(context, self._delivery, expiry)
+        self.feeding = Feeding(catalog, self.accepting)
         self.returning = Returning(context, self._delivery, releasing)
         self.opening = Opening(context, self._delivery, catalog, expiry, self.returning)
         self.pulling = Pulling(context, readers, self._delivery, catalog, expiry, releasing)

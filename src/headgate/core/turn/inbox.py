@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from headgate.core.commands import Command, Confirm, Send
 from headgate.core.model.limits import Limits
-from headgate.core.reader_commands import Acknowledge, Add, Block, RemoveMessages
+from headgate.core.reader_commands import Acknowledge, Add, Block, Feed, RemoveMessages
 from headgate.core.turn.store_requests import TurnOutcome
 from headgate.errors import LimitReached
 
@@ -113,4 +113,6 @@ def _confirms(command: Command | Block) -> int:
 def _size(command: Command | Block) -> int:
     if isinstance(command, SENDS):
         return len(command.message.body)
+    if isinstance(command, Feed):
+        return len(command.body) * len(command.parts)
     return sum(map(_size, command.commands)) if isinstance(command, Block) else 0

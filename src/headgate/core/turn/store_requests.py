@@ -13,6 +13,7 @@ from typing import TypeAlias
 from headgate.core.commands import Command
 from headgate.core.effects import Effect
 from headgate.core.facts import Fact
+from headgate.core.model.binding import Spoken
 from headgate.core.model.ids import AppId, MessageId, QueueId, Seq, ServiceId
 from headgate.core.model.message import Known, MessageEntry, Stored
 from headgate.core.model.parties import Address, QueueRecord
@@ -288,6 +289,8 @@ class TurnOutcome:
     facts: list[Fact]
     again: list[Command]
     """Commands that the core puts back at the end of the inbox."""
+    spoken: list[Spoken] = field(default_factory=list)
+    """What is to be heard on channels, in the order of the queues."""
     mistake: Exception | None = None
     """What went wrong after the turn was committed. It has happened all the same."""
 

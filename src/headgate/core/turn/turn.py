@@ -10,6 +10,7 @@ from headgate.core.effects import Deliver, Done, Effect, Failed
 from headgate.core.facts import Delivered, Fact
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.facts import Refused as RefusedFact
+from headgate.core.model.binding import Spoken
 from headgate.core.model.ids import MessageId, QueueId, Ref, Seq, SessionId
 from headgate.core.model.parties import SEALED_BYTES
 from headgate.core.turn.store_requests import Batch, Loaded
@@ -64,6 +65,8 @@ class Turn:
     effects: list[Effect] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     again: list[Command] = field(default_factory=list)
+    spoken: list[Spoken] = field(default_factory=list)
+    """What is to be heard on channels, in order."""
     expires: bool = False
     """Whether messages whose time is over are to be removed, when all else is decided."""
     bodiless: list[tuple[int, Seq]] = field(default_factory=list)

@@ -13,6 +13,7 @@ from typing import Any
 from headgate.core.model.domain import SMP_DOMAIN, Domain, Mode
 from headgate.core.model.ids import WHOLE, AppId
 from headgate.core.model.limits import Limits
+from headgate.core.model.value import EMPTY
 from headgate.core.redis.acl import DEFAULT
 from headgate.errors import ConfigError, ExpressionError
 from headgate.expr.explain import caret, explain
@@ -159,8 +160,8 @@ class _Reader(Reading):
         if mode is not Mode.FANOUT and apps:
             raise self.error((*path, "apps"), f"a {mode.value} domain has no apps")
         apps = apps or (WHOLE,)
-        if values["fields"]:
-            values["fields"] = MappingProxyType(values["fields"])
+        for key in ("fields", "properties"):
+            values[key] = MappingProxyType(values[key]) if values[key] else EMPTY
         filters: dict[AppId, tuple[Predicate, ...]] = {}
         for app, expressions in values.pop("subscriptions").items():
             here = (*path, "subscriptions", app)

@@ -12,9 +12,12 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
+from headgate.core.model.binding import SPOKEN_AS
+from headgate.core.model.body_paths import ENVELOPES
 from headgate.core.model.domain import SMP_DOMAIN, Domain, Mode
 from headgate.core.model.limits import KiB, Limits, MiB
 from headgate.core.model.value import EMPTY
+from headgate.server.config.binding_kinds import Feeds, Paths
 from headgate.server.config.hosts import is_loopback
 from headgate.server.config.kinds import (
     Choice,
@@ -114,6 +117,9 @@ class Workers:
             if domain.streams:
                 text = f"streams of the domain {name} need one process: remove them, or set it to 1"
                 yield Conflict("count", text)
+            if domain.feeds or domain.speaks:
+                text = f"channels of the domain {name} (feeds, speaks) need one process: remove"
+                yield Conflict("count", f"{text} them, or set it to 1")
         if listen.resp is None:
             text = "only Redis clients are spread over workers: add [listen.resp], or set it to 1"
             yield Conflict("count", text)
@@ -454,12 +460,18 @@ DOMAIN_KINDS: dict[str, Kind] = {
     "consumer_grace": Unlimited(Duration(), "never"),
     "body_field": Text("the name of a field, or nothing", r"[^\x00-\x1f\x7f\ud800-\udfff]{0,255}"),
     "fields": Types(),
+    "properties": Paths(),
+    "envelope": Choice(*ENVELOPES),
+    "feeds": Feeds(),
+    "speaks": Text("the name of a channel, or nothing", r"[^\x00-\x1f\x7f\ud800-\udfff]{0,255}"),
+    "speaks_as": Choice(*SPOKEN_AS),
 }
 DOMAIN_DEFAULTS = {f.name: f.default for f in fields(Domain) if f.default is not MISSING} | {
     "mode": Mode.PRIORITY.value,
     "apps": (),
     "subscriptions": {},
     "fields": {},
+    "properties": {},
 }
 DOMAIN = Group(
     dict,

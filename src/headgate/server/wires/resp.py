@@ -209,7 +209,7 @@ class RespServer(Listening):
 
     def _tick(self) -> None:
         self._ticking = self._loop.call_later(TICK_SECONDS, self._tick)
-        self.hub.sweep()
+        self.hub.tick()
         self._close_strangers()
         self._connections.look_at_slow()
 

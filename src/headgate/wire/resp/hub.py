@@ -24,6 +24,7 @@ from headgate.core.facts import (
 )
 from headgate.core.login.failed_logins import FailedLogins
 from headgate.core.login.pending_logins import network_of_peer
+from headgate.core.model.binding import Spoken
 from headgate.core.model.ids import SessionId
 from headgate.core.reader_commands import Block
 from headgate.core.redis.acl import AccessControl
@@ -40,7 +41,10 @@ from headgate.wire.resp.commands.client import line
 from headgate.wire.resp.port import Monitor, OtherWorkers, RespPort
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.settings import Settings
+from headgate.wire.resp.streams.bodies import BodyReader
+from headgate.wire.resp.streams.feeds import ChannelFeeds
 from headgate.wire.resp.streams.keys import StreamKeys
+from headgate.wire.resp.streams.spoken import spoken_body
 
 
 class Timer(Protocol):
@@ -92,6 +96,8 @@ class HubPort(Protocol):
 
 FLUSHED = 2048
 """Deliveries that are made in a row; then others get their turn."""
+TELL_SECONDS = 1.0
+"""How often what was counted is told."""
 FLUSH_SECONDS = 0.001
 """After so long they go on. At once would be in the same pass of the loop."""
 
@@ -138,6 +144,9 @@ class Hub:
         self._suspects = FailedLogins()
         self.keys = Keyspace(broker.limits)
         self.stream_keys = StreamKeys(broker.shard.domains)
+        self.bodies = BodyReader(broker.limits)
+        self.feeds = ChannelFeeds(broker.shard.domains)
+        broker.speaker = self.speak
         self.names_fit = broker.limits.name_bytes >= NAME_BYTES
         """Whether no name in a run of PUBLISHes can be over the limit."""
         self.waiting = broker.waiting
@@ -154,6 +163,8 @@ class Hub:
         self.elsewhere: OtherWorkers | None = None
         """The other workers of the router, if there are any."""
         self._sweeping = self._clearing = False
+        self._told = shell.clock()
+        """When it was last told what bodies had."""
         self.began = shell.clock()
         self.input_bytes = 0
         """Of requests that are not whole, of all sessions."""
@@ -447,6 +458,17 @@ class Hub:
                 found += 1
         return found
 
+    def tick(self) -> None:
+        """What is to be done again and again: keys die, and what was counted is told."""
+        self.sweep()
+        self.feeds.look()
+        now = self.shell.clock()
+        if not 0 <= now - self._told < TELL_SECONDS:
+            self._told = now
+            counted = self.bodies.counted(now)
+            if counted:
+                self.shell.announce(counted)
+
     def sweep(self) -> None:
         """Let keys die whose time is over, and tell who wants to know. While there is more of
         them than one sweep handles, it goes on as soon as others had their turn."""
@@ -487,6 +509,22 @@ class Hub:
             else:
                 self.channels.publish(Kind.EXACT, events)
                 self.flush_soon()
+
+    def speak(self, spoken: Sequence[Spoken]) -> None:
+        """Publish what a turn has for channels, in its order. Never fed back. Whoever published on
+        a channel that feeds waited for slow sessions before; what a domain speaks nobody can wait
+        with, so those lose it who have no room."""
+        has_own = any(not each.is_fed for each in spoken)
+        is_careful = has_own and self.budget.stuck and self.settings.slow_session == "wait"
+        if is_careful:
+            self.flush()
+        for each in spoken:
+            kind = Kind.SHARDED if each.is_sharded else Kind.EXACT
+            self.channels.publish_one(kind, each.channel, spoken_body(each))
+        if is_careful:
+            self.flush_with_room()
+        else:
+            self.flush_soon()
 
     def flush_with_room(self) -> None:
         """Write what was published to those who have room. Time cannot be made to wait for the

@@ -21,9 +21,11 @@ from headgate.wire.resp.reply_mode import ReplyMode
 if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
     from headgate.wire.resp.session import RespSession
+    from headgate.wire.resp.streams.feeds import ChannelFeeds
 
 SLICE_SECONDS = 0.005
 """How long new channels are published to before others get their turn."""
+PUBLISHING = {b"PUBLISH": Kind.EXACT, b"SPUBLISH": Kind.SHARDED}
 FRAME_BYTES = 128
 """About what a frame has besides the body, for channels with names of usual length."""
 
@@ -42,12 +44,27 @@ def is_plain(session: RespSession) -> bool:
     )
 
 
-def run_of_publishes(commands: list[list[bytes]], start: int) -> list[list[bytes]]:
-    """The well-formed PUBLISHes that follow one another from here."""
+def is_fed(hub: Hub, command: list[bytes]) -> bool:
+    """Whether a command publishes on a channel that feeds a domain, and so takes a turn."""
+    if not hub.feeds.is_used or len(command) != 3:
+        return False
+    kind = PUBLISHING.get(command[0].upper())
+    return kind is not None and bool(hub.feeds.of(kind, command[1]))
+
+
+def run_of_publishes(
+    commands: list[list[bytes]], start: int, feeds: ChannelFeeds
+) -> list[list[bytes]]:
+    """The well-formed PUBLISHes that follow one another from here, up to one on a channel that
+    feeds a domain."""
     end = start
     while end < len(commands) and commands[end][0] in PUBLISH and len(commands[end]) == 3:
         end += 1
-    return commands[start:end]
+    run = commands[start:end]
+    if feeds.is_used and not feeds.has_none([command[1] for command in run]):
+        fed = next(n for n, command in enumerate(run) if feeds.of(Kind.EXACT, command[1]))
+        return run[:fed]
+    return run
 
 
 def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
@@ -81,6 +98,8 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
     if run is None:
         return 0
     names, bodies, end = run
+    if hub.feeds.is_used and not hub.feeds.has_none(names):
+        return 0
     budget = hub.budget
     if budget.stuck and not _has_room(hub, names, bodies):
         return 0

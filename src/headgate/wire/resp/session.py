@@ -40,6 +40,7 @@ from headgate.wire.resp.commands.table import CommandEntry
 from headgate.wire.resp.commands.transactions import queue, rejected, size_of
 from headgate.wire.resp.port import HERE, WAIT, RespPort
 from headgate.wire.resp.publishing import (
+    is_fed,
     is_plain,
     may_run,
     publish,
@@ -300,7 +301,7 @@ class RespSession:
                 self.outlet.pause(may_leave=self.awaited.waiting is not None)
                 break
             is_publish = commands[position][0] in PUBLISH and is_plain(self)
-            if is_publish and (run := run_of_publishes(commands, position)):
+            if is_publish and (run := run_of_publishes(commands, position, self.hub.feeds)):
                 done = publish(self, run)
                 position += done
                 if done < len(run):
@@ -338,7 +339,8 @@ class RespSession:
     def _may_follow(self, command: list[bytes]) -> bool:
         """Whether a command may be asked before those that wait for a turn are answered."""
         assert self.awaited is not None, "some wait"
-        return self.awaited.may_follow(command[0], sum(map(len, command)))
+        is_turn = command[0][:1] in b"xX" or is_fed(self.hub, command)
+        return is_turn and self.awaited.may_follow(sum(map(len, command)))
 
     def answer_awaited(self, effects: Sequence[Effect]) -> None:
         """Turns came to something: answer what may be answered, and go on when all is."""

@@ -7,18 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.core.model.body_paths import read_path
 from headgate.core.model.domain import Domain
+from headgate.core.model.limits import Limits
 from headgate.core.model.message import Fields, Message, PropertyValue
 from headgate.core.model.property_type import PropertyType
 from headgate.store.blobs import decode_properties, encode_properties
 from headgate.wire.resp.codec.replies import CommandError
+from headgate.wire.resp.streams.bodies import BodyReader
 from headgate.wire.resp.streams.fields import BODY_BYTES, read_fields, write_entry
 
 PLAIN = Domain.priority("d")
 
 
 def read(*words: bytes, domain: Domain = PLAIN) -> Message:
-    return read_fields(domain, b"id", words)
+    return read_fields(domain, b"id", words, BodyReader(Limits()))
 
 
 def written(message: Message) -> list[bytes]:
@@ -137,3 +140,42 @@ def test_a_message_of_another_wire_has_its_body_last() -> None:
     message = Message(b"id", b"content", 0.0, {"n": 5, "ok": True, "raw": b"\0"})  # type: ignore[arg-type]
     assert written(message) == [b"n", b"5", b"ok", b"true", b"raw", b"\0", b"body", b"content"]
     assert written(Message(b"id", b"", 0.0)) == [b"body", b""]  # type: ignore[arg-type]
+
+
+TASKS = Domain.priority(
+    "tasks",
+    properties={"task": read_path("task_name"), "amount": read_path("kwargs.amount:int64")},
+)
+TASK = b'{"task_name": "mail", "args": [], "kwargs": {"amount": 5}}'
+
+
+def test_properties_in_a_body_are_no_fields() -> None:
+    """Check 6: expressions see them, and readers get what was added, also from the store."""
+    message = read(b"data", TASK, domain=TASKS)
+    assert message.properties == {"task": "mail", "amount": 5}
+    assert written(message) == [b"data", TASK]
+    kept = decode_properties(encode_properties(message.properties))
+    again = Message(message.id, message.body, 0.0, kept)
+    assert kept == message.properties
+    assert written(again) == [b"data", TASK]
+
+
+def test_a_field_wins_over_the_body() -> None:
+    message = read(b"amount", b"7", b"data", TASK, domain=TASKS)
+    assert message.properties == {"amount": 7, "task": "mail"}
+    assert written(message) == [b"amount", b"7", b"data", TASK]
+
+
+def test_bodies_that_cannot_be_read_are_counted() -> None:
+    bodies = BodyReader(Limits(json_bytes=len(TASK)))
+    for body in (b"no", TASK, TASK + b" ", b'{"kwargs": {"amount": "x"}}'):
+        read_fields(TASKS, b"id", (b"data", body), bodies)
+    [fact] = bodies.counted(3.0)
+    assert (fact.at, fact.domain, fact.bodies, fact.unfit) == (3.0, "tasks", 2, 1)
+    assert bodies.counted(4.0) == []
+
+
+def test_a_body_brings_no_more_properties_than_a_message_has() -> None:
+    bodies = BodyReader(Limits(message_properties=1))
+    message = read_fields(TASKS, b"id", (b"data", TASK), bodies)
+    assert message.properties == {"task": "mail"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headgate.wire.resp.commands import (
     acl,
+    asking,
     client,
     cluster,
     config,
@@ -13,6 +14,7 @@ from headgate.wire.resp.commands import (
     introspection,
     monitor,
     pubsub,
+    scripting,
     stream_claims,
     stream_groups,
     stream_reading,
@@ -35,6 +37,8 @@ FAMILIES = (
     info,
     config,
     monitor,
+    scripting,
+    asking,
     streams,
     stream_reading,
     stream_claims,

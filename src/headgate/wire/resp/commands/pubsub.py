@@ -19,6 +19,7 @@ from headgate.wire.resp.codec.replies import (
 )
 from headgate.wire.resp.command_cost import HELP_STEPS, PORTION, glob_of, listed, names_in, portions
 from headgate.wire.resp.commands.table import ChannelUse, CommandTable, Handler, Weigh
+from headgate.wire.resp.streams.feeds import ask_to_feed
 
 if TYPE_CHECKING:
     from headgate.wire.resp.session import RespSession
@@ -81,6 +82,10 @@ def _unsubscribing(word: str, kind: Kind) -> Handler:
 
 def _publishing(kind: Kind) -> Handler:
     def publish(session: RespSession, args: list[bytes]) -> Reply:
+        feeds = session.hub.feeds
+        if feeds.is_used and (bound := feeds.of(kind, args[0])):
+            session.hub.channels.check_name(args[0])
+            return ask_to_feed(session, kind, bound, *args)
         [count] = session.hub.channels.publish(kind, [args])
         session.hub.flush_soon()
         return count

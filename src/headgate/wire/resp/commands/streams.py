@@ -120,7 +120,8 @@ def xadd(session: RespSession, args: list[bytes]) -> Reply:
     if words[options.place] != b"*":
         raise CommandError(NOT_THE_ROUTERS)
     stream = stream_of(session, args[0])
-    message = read_fields(stream.domain, session.hub.shell.draw(ID_BYTES), fields)
+    hub = session.hub
+    message = read_fields(stream.domain, hub.shell.draw(ID_BYTES), fields, hub.bodies)
     client = client_of(session)
 
     def make(ref: PendingAnswer) -> Add:

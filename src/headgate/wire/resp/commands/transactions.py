@@ -101,11 +101,20 @@ def exec(session: RespSession, args: list[bytes]) -> Reply:
             raise CommandError("EXECABORT Transaction discarded because of previous errors.")
         if any(_stamp(session, db, key) != stamp for (db, key), stamp in watched.items()):
             return NoArray()
-        if any(entry.takes_turns for entry, _ in session.queued):
+        if any(_takes_turn(session, *each) for each in session.queued):
             return _ask(session, session.queued)
         return _carry_out(session, session.queued, {})
     finally:
         session.queued = None
+
+
+def _takes_turn(session: RespSession, entry: CommandEntry, command: list[bytes]) -> bool:
+    """Whether a command is about streams, or publishes on a channel that feeds a domain."""
+    return entry.takes_turns or (
+        entry.publishes is not None
+        and session.hub.feeds.is_used
+        and bool(session.hub.feeds.of(entry.publishes, command[1]))
+    )
 
 
 def _ask(session: RespSession, queued: Queued) -> Reply:
@@ -115,7 +124,7 @@ def _ask(session: RespSession, queued: Queued) -> Reply:
     parts: dict[int, Asked] = {}
     answered: dict[int, Reply] = {}
     for place, (entry, command) in enumerate(queued):
-        if entry.takes_turns:
+        if _takes_turn(session, entry, command):
             reply = _attempt(session, entry, command, Allowance(session.hub.broker.limits))
             if isinstance(reply, Asked):
                 parts[place] = reply

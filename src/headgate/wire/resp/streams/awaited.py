@@ -156,9 +156,10 @@ class Awaited:
         last = self._pending[-1] if self._pending else None
         return last if last is not None and last.waits else None
 
-    def may_follow(self, name: bytes, size: int) -> bool:
-        """Whether a command of this name may be asked before these are answered."""
-        if not name.upper().startswith(b"X") or self.waiting is not None:
+    def may_follow(self, size: int) -> bool:
+        """Whether a command of so many bytes that takes a turn may be asked before these are
+        answered."""
+        if self.waiting is not None:
             return False
         self._bytes += size
         return len(self._pending) < UNDER_WAY_MAX and self._bytes < UNDER_WAY_BYTES

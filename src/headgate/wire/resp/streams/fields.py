@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final
 
 from headgate.core.model.domain import Domain
@@ -17,6 +18,7 @@ from headgate.core.model.message import Fields, Message, PropertyValue
 from headgate.core.model.property_type import FORMS, PropertyType, type_of
 from headgate.expr.types import INT64_MAX, INT64_MIN
 from headgate.wire.resp.codec.replies import CommandError, bulk
+from headgate.wire.resp.streams.bodies import BodyReader
 
 FIELDS_MAX: Final = 255
 BODY_NAMES: Final = (b"body", b"data", b"payload", b"__data__", b"message")
@@ -31,7 +33,7 @@ INTEGER = re.compile(rb"-?[1-9][0-9]{0,18}|0")
 BOOLEANS: Final[dict[bytes, bool]] = {b"true": True, b"false": False}
 
 
-def read_fields(domain: Domain, id: bytes, words: Sequence[bytes]) -> Message:
+def read_fields(domain: Domain, id: bytes, words: Sequence[bytes], bodies: BodyReader) -> Message:
     """The message that a list of names and values is; raise if it cannot be one."""
     if len(words) > 2 * FIELDS_MAX:
         raise CommandError(f"ERR an entry has at most {FIELDS_MAX} fields here")
@@ -50,7 +52,11 @@ def read_fields(domain: Domain, id: bytes, words: Sequence[bytes]) -> Message:
         properties[text] = found
         types.append(type_of(found) if declared is None else declared)
     content = b"" if body is None else fields[body]
-    kept = Fields(properties, bytes(types), "" if body is None else body.decode())
+    own = len(types)
+    if content and (domain.properties or domain.envelope):
+        # Fields of its own win over what is in the body.
+        bodies.add_properties(domain, content, properties, types)
+    kept = Fields(properties, bytes(types), "" if body is None else body.decode(), own)
     return Message(MessageId(id), content, 0.0, kept)
 
 
@@ -117,13 +123,18 @@ READERS: Final[dict[type, Callable[[bytes], PropertyValue | None]]] = {
 def write_entry(id: bytes, message: Message) -> bytes:
     """An entry as it is answered: its id, and its names and values."""
     properties, body = message.properties, message.body
-    parts = []
-    for name, value in properties.items():
+    parts, fields = [], properties.items()
+    if isinstance(properties, Fields):
+        named, own = properties.body, properties.own
+        if own < len(properties):
+            fields = dict(islice(fields, own)).items()
+    else:
+        named = ""
+    for name, value in fields:
         parts.append(bulk(name.encode()))
         parts.append(bulk(_text(value)))
-    if body or not properties:
-        name = properties.body if isinstance(properties, Fields) else ""
-        parts.append(bulk((name or NO_NAME).encode()))
+    if body or not parts:
+        parts.append(bulk((named or NO_NAME).encode()))
         parts.append(bulk(body))
     return b"*2\r\n%b*%d\r\n%b" % (bulk(id), len(parts), b"".join(parts))
 

@@ -1,0 +1,48 @@
+"""Properties that are read out of bodies, and how many bodies had none to be read."""
+
+from __future__ import annotations
+
+from headgate.core.facts import BodiesUnread
+from headgate.core.model.body_paths import read_body
+from headgate.core.model.domain import Domain
+from headgate.core.model.limits import Limits
+from headgate.core.model.message import PropertyValue
+
+
+class BodyReader:
+    """Reads the bodies of Redis clients as their domains say. The hub owns it, and has what it
+    counted told."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._counts: dict[str, list[int]] = {}
+        """By domain: bodies that could not be read, and values that did not fit."""
+
+    def add_properties(
+        self,
+        domain: Domain,
+        body: bytes,
+        properties: dict[str, PropertyValue],
+        types: bytearray,
+    ) -> None:
+        """Add what is in a body to properties, which have the say where a name is in both."""
+        found = read_body(body, domain.properties, domain.envelope, self._limits.json_bytes)
+        room = self._limits.message_properties - len(properties)
+        for (name, value), type in zip(found.values.items(), found.types, strict=True):
+            if name not in properties and room > 0:
+                properties[name] = value
+                types.append(type)
+                room -= 1
+        self.note(domain.name, is_unread=found.is_unread, misfits=found.misfits)
+
+    def note(self, domain: str, *, is_unread: bool, misfits: int) -> None:
+        """Count what could not be read."""
+        if is_unread or misfits:
+            counts = self._counts.setdefault(domain, [0, 0])
+            counts[0] += is_unread
+            counts[1] += misfits
+
+    def counted(self, at: float) -> list[BodiesUnread]:
+        """What was counted since the last time."""
+        counts, self._counts = self._counts, {}
+        return [BodiesUnread(at, domain, *each) for domain, each in counts.items()]
