@@ -36,7 +36,7 @@ from headgate.core.exclusive.queues import ExclusiveQueues
 from headgate.core.model.domain import Mode
 from headgate.core.model.ids import QueueId
 from headgate.core.model.parties import Address, Party, SetLink
-from headgate.core.reader_commands import OfQueue, Pull
+from headgate.core.reader_commands import Browse, OfQueue, Pull
 from headgate.core.shared.queues import SharedQueues
 from headgate.core.turn.store_requests import Aged, Load
 from headgate.core.turn.turn import Turn
@@ -72,6 +72,7 @@ class LoadPlan:
             Purge: shared.catalog.missing,
             Drained: self._need_waiting,
             Pull: shared.catalog.missing_of_pull,
+            Browse: shared.catalog.missing_of_pull,
             **dict.fromkeys(get_args(OfQueue), shared.catalog.missing),
         }
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from headgate.core.model.ids import AppId, QueueId, Ref, SessionId
-from headgate.core.model.stream_id import StreamId
+from headgate.core.model.stream_id import FIRST, StreamId
 from headgate.core.model.value import value
 
 
@@ -24,6 +24,14 @@ class Added:
 @value
 class Pulled:
     """A `Pull` is over; what it was given came before this."""
+
+    session: SessionId
+    ref: Ref
+
+
+@value
+class Told:
+    """What was looked at came before this."""
 
     session: SessionId
     ref: Ref
@@ -59,6 +67,10 @@ class ReaderView:
     pending: int
     idle: float
     """Seconds since it last fetched."""
+    pulled: float = 0.0
+    """When that was."""
+    held: tuple[PendingMessage, ...] = ()
+    """The first that it holds, if they were asked for."""
 
 
 @value
@@ -74,6 +86,12 @@ class AppView:
     """Of what is held."""
     last: StreamId | None
     undelivered: int
+    passed: StreamId = FIRST
+    """The last that was handed out, or that it was moved to."""
+    held: tuple[PendingMessage, ...] = ()
+    """The first that somebody holds, if they were asked for."""
+    now: float = 0.0
+    """When this was so."""
 
 
 @value
@@ -85,7 +103,12 @@ class Surveyed:
     exists: bool
     messages: int = 0
     last: StreamId | None = None
+    """Of the last message that came, if one did."""
     apps: tuple[AppView, ...] = ()
+    added: int = 0
+    """Messages that came, as far as is known."""
+    first: StreamId | None = None
+    """Of the oldest that is there."""
 
 
 @value
@@ -109,4 +132,4 @@ class PendingListed:
     messages: tuple[PendingMessage, ...]
 
 
-ReaderEffect: TypeAlias = Added | Pulled | Counted | ClaimDone | Surveyed | PendingListed
+ReaderEffect: TypeAlias = Added | Pulled | Told | Counted | ClaimDone | Surveyed | PendingListed

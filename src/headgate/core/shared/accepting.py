@@ -14,6 +14,7 @@ from headgate.core.reader_commands import Add
 from headgate.core.shared.context import SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
+from headgate.core.shared.history import History
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.quota import judge
 from headgate.core.turn.turn import Turn
@@ -25,10 +26,13 @@ class Accepting:
     every app that wants it.
     """
 
-    def __init__(self, context: SharedContext, delivery: SharedDelivery, expiry: Expiry) -> None:
+    def __init__(
+        self, context: SharedContext, delivery: SharedDelivery, expiry: Expiry, history: History
+    ) -> None:
         self._context = context
         self._delivery = delivery
         self._expiry = expiry
+        self._history = history
 
     def send(self, command: Send, turn: Turn) -> None:
         session, message = command.session, command.message
@@ -43,7 +47,7 @@ class Accepting:
             if queue.remembers(message.id, turn.sure):
                 turn.facts.append(Repeated(turn.now, queue.id, message.id))
             else:
-                self._accept(queue, message, size, turn)
+                self.accept(queue, message, size, turn)
         except HeadgateError as error:
             turn.fail(session, command.ref, queue.id, error)
             return
@@ -57,15 +61,20 @@ class Accepting:
         if turn.outbox_is_full:
             raise LimitReached("outbox_bytes", self._context.limits.outbox_bytes)
         message = replace(command.message, arrived=turn.now)
-        return self._accept(queue, message, size, turn)
+        entry = self.accept(queue, message, size, turn)
+        if command.trim is not None:
+            self._history.trim(queue, command.trim, turn)
+        return entry
 
-    def _accept(self, queue: SharedQueue, message: Message, size: int, turn: Turn) -> MessageEntry:
+    def accept(self, queue: SharedQueue, message: Message, size: int, turn: Turn) -> MessageEntry:
         """Evaluate the apps' filters, once; store for those that want it."""
         domain = queue.domain
         # S003-6, S003-12, S003-28, BMQ-61, BMQ-62: apps decide first; who refuses is done with it.
-        apps = wanting(domain, message.properties)
-        if apps and domain.mode is not Mode.BROADCAST and not queue.has_room(size):
+        apps = wanting(domain, queue, message.properties)
+        is_stored = (apps or domain.keeps) and domain.mode is not Mode.BROADCAST
+        if is_stored and not queue.has_room(size):
             self._expiry.expire(turn, queue)
+            self._history.make_room(queue, size, turn)
             self._expiry.search_store(queue.state, turn)
             queue.check_room(size)
         return self.take(queue, message, size, apps, turn)
@@ -88,7 +97,7 @@ class Accepting:
         if domain.mode is Mode.BROADCAST:
             if apps:
                 self._delivery.broadcast(queue, entry, message, turn)
-        # S003-20: what nobody wants is not even stored.
+        # S003-20: what nobody wants is not even stored, unless as history.
         elif apps:
             # S003-10, BMQ-60: stored for the apps that want it.
             turn.batch.append[seq] = Stored(seq, queue.id, message, apps)
@@ -101,23 +110,33 @@ class Accepting:
                 # BMQ-63: sessions are asked only where the app wants it.
                 self._delivery.touch(queue, queue.apps[app])
             judge(queue, turn)
+        elif domain.keeps:
+            turn.batch.append[seq] = Stored(seq, queue.id, message, apps)
+            queue.state.meter.change(1, entry.size, turn.undo)
+            self._history.add(queue, entry, turn)
+            judge(queue, turn)
+        queue.latest, queue.newest = message.arrived, seq
         queue.remembered.add(message.id, turn.now, turn.undo)
         body = message.body if domain.journal_bodies else None
         turn.facts.append(
             Accepted(turn.now, queue.id, message.id, entry.size, message.properties, body)
         )
-        if apps != domain.apps:
+        if apps != queue.app_ids():
             turn.facts.extend(
                 AutoConfirmed(turn.now, queue.id, app, message.id)
-                for app in domain.apps
+                for app in queue.app_ids()
                 if app not in apps
             )
         return entry
 
 
-def wanting(domain: Domain, properties: Properties) -> tuple[AppId, ...]:
-    """The apps of a domain that want a message."""
-    if not domain.filters:
-        return domain.apps
-    # S003-9, BMQ-68: what one app refuses, the others still have.
-    return tuple(app for app in domain.apps if domain.wants(app, properties))
+def wanting(domain: Domain, queue: SharedQueue | None, properties: Properties) -> tuple[AppId, ...]:
+    """The apps of a queue that want a message; those of its domain, if it is still to be made."""
+    apps = domain.apps
+    if domain.filters:
+        # S003-9, BMQ-68: what one app refuses, the others still have.
+        apps = tuple(app for app in apps if domain.wants(app, properties))
+    if queue is not None and queue.joined:
+        joined = queue.joined.items()
+        apps = (*apps, *(name for name, group in joined if group.wants(properties)))
+    return apps

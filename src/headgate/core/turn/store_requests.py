@@ -320,4 +320,8 @@ class TurnOutcome:
     """What went wrong after the turn was committed. It has happened all the same."""
 
 
+Parts: TypeAlias = Generator["Load | None", "Loaded", None]
+"""A command that is carried out a part at a time. In between it may have something read, and is
+sent the answer."""
+
 Step: TypeAlias = Generator[Load | Batch | Breath, Loaded | None, TurnOutcome]

@@ -15,6 +15,7 @@ from headgate.wire.resp.commands import (
     pubsub,
     stream_claims,
     stream_groups,
+    stream_ranges,
     stream_reading,
     streams,
     strings,
@@ -37,6 +38,7 @@ FAMILIES = (
     monitor,
     streams,
     stream_reading,
+    stream_ranges,
     stream_claims,
     stream_groups,
 )
