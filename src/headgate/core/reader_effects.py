@@ -30,7 +30,7 @@ class Pulled:
 
 
 @value
-class Told:
+class BrowseDone:
     """What was looked at came before this."""
 
     session: SessionId
@@ -132,4 +132,6 @@ class PendingListed:
     messages: tuple[PendingMessage, ...]
 
 
-ReaderEffect: TypeAlias = Added | Pulled | Told | Counted | ClaimDone | Surveyed | PendingListed
+ReaderEffect: TypeAlias = (
+    Added | Pulled | BrowseDone | Counted | ClaimDone | Surveyed | PendingListed
+)

@@ -16,7 +16,7 @@ from headgate.core.model.ids import Ref, Seq, SessionId
 from headgate.core.model.message import MessageEntry
 from headgate.core.model.stream_id import StreamId, id_of
 from headgate.core.reader_commands import Browse, Range, Trim, Withdraw
-from headgate.core.reader_effects import Counted, Told
+from headgate.core.reader_effects import BrowseDone, Counted
 from headgate.core.shared.catalog import Catalog
 from headgate.core.shared.context import SharedContext
 from headgate.core.shared.delivery import SharedDelivery
@@ -68,11 +68,11 @@ class Browsing:
                 entries = yield from self._entries(queue, seqs, turn)
                 if sum(entry.size for entry in entries) > limits.range_bytes and len(entries) > 1:
                     raise LimitReached("range_bytes", limits.range_bytes)
-                yield from self._telling(queue, entries, command.session, command.ref, turn)
+                yield from self._delivering(queue, entries, command.session, command.ref, turn)
         except HeadgateError as error:
             turn.fail(command.session, command.ref, command.queue, error)
             return
-        turn.effects.append(Told(command.session, command.ref))
+        turn.effects.append(BrowseDone(command.session, command.ref))
 
     def showing(
         self,
@@ -89,7 +89,7 @@ class Browsing:
         if shows == 1:
             seqs += _between(queue, first, last, 1, is_reversed=True)
         entries = yield from self._entries(queue, seqs, turn)
-        yield from self._telling(queue, entries, session, ref, turn)
+        yield from self._delivering(queue, entries, session, ref, turn)
 
     def trim(self, command: Trim, turn: Turn) -> None:
         """As many as a turn may; the rest is another turn."""
@@ -131,7 +131,7 @@ class Browsing:
         command = replace(command, wants=tuple(wants))
         found = yield from self._looking(command, turn)
         if found or not command.waits:
-            turn.effects.append(Told(session, command.ref))
+            turn.effects.append(BrowseDone(session, command.ref))
         else:
             turn.undo.put(self.waiting, session, command)
 
@@ -143,13 +143,13 @@ class Browsing:
                 continue
             if (yield from self._looking(command, turn)):
                 turn.undo.pop(self.waiting, session)
-                turn.effects.append(Told(session, command.ref))
+                turn.effects.append(BrowseDone(session, command.ref))
 
     def withdraw(self, command: Withdraw, turn: Turn) -> None:
         browse = self.waiting.get(command.session)
         if browse is not None and browse.ref == command.ref:
             turn.undo.pop(self.waiting, command.session)
-            turn.effects.append(Told(command.session, command.ref))
+            turn.effects.append(BrowseDone(command.session, command.ref))
 
     def disconnect(self, session: SessionId, turn: Turn) -> None:
         turn.undo.pop(self.waiting, session)
@@ -173,7 +173,7 @@ class Browsing:
                 room -= entries[some].size
                 some += 1
             session, ref = command.session, command.ref
-            yield from self._telling(queue, entries[:some], session, ref, turn)
+            yield from self._delivering(queue, entries[:some], session, ref, turn)
             count += some
         return count
 
@@ -195,7 +195,7 @@ class Browsing:
             entries.append(entry)
         return entries
 
-    def _telling(
+    def _delivering(
         self,
         queue: SharedQueue,
         entries: list[MessageEntry],
@@ -207,7 +207,7 @@ class Browsing:
             turn.work += 1
             if turn.take_breath():
                 yield None
-            self._delivery.tell(queue, entry, session, ref, turn)
+            self._delivery.show_entry(queue, entry, session, ref, turn)
 
 
 def _between(

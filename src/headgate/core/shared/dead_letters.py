@@ -131,7 +131,7 @@ class DeadLetters:
         elif body is None:
             body = bodies[entry.seq]
         most = self._context.limits.message_properties
-        properties = _told(entry.properties, queue.id, app.id, attempts, most)
+        properties = _with_reasons(entry.properties, queue.id, app.id, attempts, most)
         id = MessageId(sha256(entry.id + b"\0" + queue.id + b"\0" + app.id.encode()).digest()[:16])
         letter = Message(id, body, turn.now, properties)
         if not (there.domain.keeps or wanting(there.domain, there, properties)):
@@ -143,7 +143,7 @@ class DeadLetters:
         self._releasing.dereference(queue, entry, app, turn)
 
 
-def _told(
+def _with_reasons(
     properties: Properties, queue: QueueId, app: AppId, attempts: int, most: int
 ) -> Properties:
     """The properties of a dead letter: its own, and why it is one, as far as there may be more."""
@@ -153,11 +153,11 @@ def _told(
         ATTEMPTS: attempts,
     }
     own = {name: item for name, item in properties.items() if name not in why}
-    told = {**own, **dict(list(why.items())[: most - len(own)])}
+    all_ = {**own, **dict(list(why.items())[: most - len(own)])}
     if not isinstance(properties, Declared):
-        return told
+        return all_
     declared = dict(zip(properties, properties.types, strict=True))
-    types = bytes(declared[n] if n in own else type_of(item) for n, item in told.items())
+    types = bytes(declared[n] if n in own else type_of(item) for n, item in all_.items())
     if isinstance(properties, Fields):
-        return Fields(told, types, properties.body)
-    return Declared(told, types)
+        return Fields(all_, types, properties.body)
+    return Declared(all_, types)

@@ -327,7 +327,7 @@ class SharedDelivery:
             entry.size,
         )
 
-    def tell(
+    def show_entry(
         self,
         queue: SharedQueue,
         entry: MessageEntry,

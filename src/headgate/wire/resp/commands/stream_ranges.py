@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headgate.core.effects import Deliver, Effect
 from headgate.core.reader_commands import Range
-from headgate.core.reader_effects import Told
+from headgate.core.reader_effects import BrowseDone
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, NoArray, Reply
 from headgate.wire.resp.commands.stream_commands import (
@@ -67,9 +67,9 @@ def _range(session: RespSession, args: list[bytes], *, newest_first: bool) -> Re
             client_of(session),
         )
 
-    return Asked(make, _told, refusal=refusal)
+    return Asked(make, _answer, refusal=refusal)
 
 
-def _told(delivered: list[Deliver], effect: Effect) -> Reply:
-    assert isinstance(effect, Told), "it was told"
+def _answer(delivered: list[Deliver], effect: Effect) -> Reply:
+    assert isinstance(effect, BrowseDone), "it was told"
     return entries(delivered)

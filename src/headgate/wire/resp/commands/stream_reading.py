@@ -9,7 +9,7 @@ from headgate.core.effects import Deliver, Effect
 from headgate.core.model.ids import QueueId
 from headgate.core.model.interest import Interest
 from headgate.core.reader_commands import Browse, Pull, View, Want
-from headgate.core.reader_effects import Pulled, Told
+from headgate.core.reader_effects import BrowseDone, Pulled
 from headgate.errors import AppGone, HeadgateError, NoSuchApp, NoSuchQueue
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, NoArray, Pairs, Reply
@@ -236,7 +236,7 @@ def xread(session: RespSession, args: list[bytes]) -> Reply:
         return Browse(session.id, ref, tuple(wants), reading.count, is_blocking, client_of(session))
 
     def answer(delivered: list[Deliver], effect: Effect) -> Reply:
-        assert isinstance(effect, Told), "it was told"
+        assert isinstance(effect, BrowseDone), "it was told"
         return _by_stream(keys, delivered, set())
 
     seconds = None if reading.block is None or not is_blocking else reading.block / 1000
