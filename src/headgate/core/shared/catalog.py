@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Protocol, TypeAlias
 
-from headgate.core.commands import Land, Open, Purge
+from headgate.core.commands import CountDomain, Land, Open, Purge
 from headgate.core.facts import AppRemoved, QueueCreated, QueueDeleted
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import AppId, QueueId, SessionId
@@ -18,6 +18,7 @@ from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
 from headgate.core.shared.history import History
 from headgate.core.shared.queue import DomainState, OpenGroup, SharedQueue
+from headgate.core.shared.quota import judge_domain
 from headgate.core.shared.releasing import Releasing
 from headgate.core.turn.store_requests import Groups, Load, Loaded, Usage
 from headgate.core.turn.turn import Turn
@@ -125,6 +126,9 @@ class Catalog:
     def missing(self, command: Opening, load: Load) -> None:
         if command.queue not in self._context.queues:
             load.backlogs.add(command.queue)
+        self.missing_usage(command, load)
+
+    def missing_usage(self, command: Opening | CountDomain, load: Load) -> None:
         if command.domain not in self._context.states:
             load.usage.add(command.domain)
 
@@ -184,6 +188,12 @@ class Catalog:
             predicate = None if group.where is None else compile_expression(group.where)
             queue.joined[name] = OpenGroup(predicate, turn.now)
             queue.apps[name] = App(name, turn.now)
+
+    def judge(self, command: CountDomain, turn: Turn) -> None:
+        """Say how full a domain is that was counted."""
+        state = self._context.states.get(command.domain)
+        if state is not None:
+            judge_domain(state, None, turn)
 
     def _enlist(self, queue: SharedQueue, turn: Turn) -> None:
         """A queue comes into memory."""
