@@ -106,9 +106,24 @@ class QueueExists(Refused):
 class NoSuchApp(Refused):
     """The queue is not read by an app of this name."""
 
-    def __init__(self, app: str) -> None:
+    def __init__(self, app: str, queue: bytes = b"") -> None:
         super().__init__(f"no app {app!r} reads the queue")
         self.app = app
+        self.queue = queue
+
+
+class AppGone(NoSuchApp):
+    """The app was there, and somebody waited for messages of it."""
+
+
+class KeepsNothing(Refused):
+    """A domain has no history to look at."""
+
+    def __init__(self, domain: str) -> None:
+        super().__init__(
+            f"the domain {domain!r} keeps nothing: read by a group, or set keep_messages"
+        )
+        self.domain = domain
 
 
 class NoMessage(Refused):

@@ -24,6 +24,7 @@ from headgate.core.turn.store_requests import (
     Aged,
     Batch,
     Dated,
+    GroupRecord,
     Head,
     Listed,
     Listing,
@@ -1110,10 +1111,86 @@ class StoreConformance:
         await store.apply(amending(*(record(QueueId(n)) for n in names)))
         assert await owners(store, *asked) == {}
 
+    async def test_groups_are_those_of_their_queue_until_they_are_gone(
+        self, open_store: OpenStore
+    ) -> None:
+        store = await open_store()
+        await store.apply(creating(record(Q1), record(Q2)))
+        odd = "größe \0 of a group"
+        made = {"a": GroupRecord(), odd: GroupRecord('kind == "é"')}
+        await store.apply(
+            Batch(groups={(Q1, name): g for name, g in made.items()} | {(Q2, "a"): GroupRecord()})
+        )
+        loaded = await store.load(Load(backlogs={Q1, Q2, GONE}))
+        assert loaded.groups == {Q1: made, Q2: {"a": GroupRecord()}}
+        gone = {(Q1, "a"): None, (Q1, "never"): None, (GONE, "a"): None}
+        await store.apply(Batch(groups={**gone, (Q1, odd): GroupRecord("x == 1")}))
+        assert await groups(store, Q1) == {odd: GroupRecord("x == 1")}
+        with pytest.raises(StoreError):
+            await store.apply(Batch(groups={(GONE, "a"): GroupRecord()}))
+        await store.apply(Batch(remove={Q1}))
+        await store.apply(creating(record(Q1)))
+        assert await groups(store, Q1) == {}
+        assert await groups(store, Q2) == {"a": GroupRecord()}
+
+    async def test_a_copy_has_the_groups(self, open_store: OpenStore) -> None:
+        store = await open_store()
+        await store.apply(creating(record(Q1), record(Q2)))
+        made = {(Q1, "a"): GroupRecord(), (Q2, "b"): GroupRecord("x == 1")}
+        await store.apply(Batch(groups={**made}))
+        found: dict[tuple[QueueId, AppId], GroupRecord | None] = {}
+        async for batch in store.batches():
+            found |= batch.groups
+        assert found == made
+
+    async def test_what_is_kept_has_no_apps_and_counts(self, open_store: OpenStore) -> None:
+        """What every app has confirmed may be kept, as history."""
+        store = await open_store()
+        await store.apply(creating(record(Q1), record(Q2), record(Q3)))
+        await store.apply(
+            appending(
+                stored(1, Q1),
+                stored(2, Q1, properties={"p": 1}, apps=("a",)),
+                stored(3, Q2, apps=()),
+                stored(4, Q3),
+            )
+        )
+        await store.apply(Batch(hold={Seq(1): (), Seq(4): ()}))
+        loaded = await store.load(
+            Load(
+                backlogs={Q1},
+                entries={Seq(1), Seq(2), Seq(9)},
+                bodies={Seq(1)},
+                usage={"d"},
+                listings={Listing("d", QueueId(b""), 10)},
+                overdue=Overdue((("d", FOREVER),), Seq(0), 10),
+            )
+        )
+        assert [entry.apps for entry in loaded.backlogs[Q1][1]] == [(), ("a",)]
+        assert {seq: (e.properties, e.apps) for seq, e in loaded.entries.items()} == {
+            1: ({}, ()),
+            2: ({"p": 1}, ()),
+        }
+        assert loaded.bodies == {1: b"body"}
+        assert loaded.usage["d"].messages == 4
+        [listed] = loaded.listings.values()
+        assert [(each.queue, each.messages, each.is_whole) for each in listed] == [
+            (Q1, 2, False),
+            (Q2, 1, None),
+            (Q3, 1, None),
+        ]
+        assert [dated.is_kept for dated in loaded.overdue] == [True, False, True, True]
+        await store.apply(Batch(hold={Seq(3): ("a",)}))
+        assert (await store.load(Load(backlogs={Q2}))).backlogs[Q2][1][0].apps == ("a",)
+
     async def test_closing_twice_is_fine(self, open_store: OpenStore) -> None:
         store = await open_store()
         await store.close()
         await store.close()
+
+
+async def groups(store: Store, queue: QueueId) -> dict[AppId, GroupRecord]:
+    return (await store.load(Load(backlogs={queue}))).groups.get(queue, {})
 
 
 async def everything(store: Store) -> object:
@@ -1146,6 +1223,7 @@ class DurableStoreConformance(StoreConformance):
             Batch(
                 amend={Q3: QueueRecord(Q3, "d", None, its, is_full=True)},
                 remember={Q2: {MessageId(b"id"): 1.0}},
+                groups={(Q2, "a"): GroupRecord("x == 1")},
                 tallies={S1: Tally.of([Q1])},
                 identities={F1: ServiceRecord(S1, "r")},
             )

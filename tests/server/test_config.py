@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headgate.core.model.domain import Domain, Mode
+from headgate.core.model.ids import QueueId
 from headgate.core.model.limits import KiB, Limits, MiB
 from headgate.core.model.property_type import PropertyType
 from headgate.errors import ConfigError
@@ -675,7 +676,13 @@ def test_streams_of_a_domain(load: Load) -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ('groups = "open"', 'groups: "open" is not one of "fixed"'),
+        ('groups = "some"', 'groups: "some" is not one of "fixed", "open"'),
+        ('groups = "open"', "only a fanout domain has open groups"),
+        ('mode = "broadcast"\nkeep_messages = 1', "a broadcast domain stores nothing"),
+        ('dead_letter = "x"', 'there is no domain "x"'),
+        ('dead_letter = "d/q"', 'they would come back to the domain "d"'),
+        ('dead_letter = "n"\n[domains.n]\nmode = "broadcast"', 'the domain "n" stores nothing'),
+        ('dead_letter = "a b"', "is not a domain, DOMAIN/QUEUE, or nothing"),
         ('fields = { zip = "text" }', "is not a table of types by name"),
         ("fields = 5", "is not a table of types by name"),
         ('consumer_grace = "soon"', "is not a duration"),
@@ -685,6 +692,21 @@ def test_streams_of_a_domain(load: Load) -> None:
 def test_wrong_settings_of_streams(load: Load, line: str, text: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(text)):
         load(f"[domains.d]\n{line}")
+
+
+def test_open_groups_history_and_dead_letters(load: Load) -> None:
+    config = load(
+        '[domains.log]\nmode = "fanout"\ngroups = "open"\nmax_groups = 4\ngroup_idle = "1 day"\n'
+        'keep_messages = 10\nkeep_time = "1 h"\ndead_letter = "dead/all"\n[domains.dead]'
+    )
+    log = config.domains["log"]
+    assert (log.apps, log.max_groups, log.group_idle) == ((), 4, 86_400.0)
+    assert (log.keep_messages, log.keep_time, log.keeps) == (10, 3600.0, True)
+    assert log.dead_letters_of(QueueId(b"bmq://log/q")) == ("dead", b"bmq://dead/all")
+    by_name = Domain.priority("d", dead_letter="dead")
+    assert by_name.dead_letters_of(QueueId(b"bmq://d/q")) == ("dead", b"bmq://dead/q")
+    unlimited = '[domains.log]\nmode = "fanout"\ngroups = "open"\nmessage_ttl = "none"'
+    assert "give them a time" in load(unlimited).warnings[0]
 
 
 def test_a_stream_of_two_domains_is_warned_of(load: Load) -> None:

@@ -290,7 +290,7 @@ async def test_an_owner_of_an_older_version_is_waited_for(
     first, second = PostgresStore(url), store_of(url, 0.01)
     await first.open()
     with cluster.connect(database) as db:
-        db.execute("DROP TABLE headgate.owners")
+        db.execute("DROP TABLE headgate.owners, headgate.open_groups")
         db.execute("ALTER TABLE headgate.marks DROP COLUMN sealed")
         db.execute("UPDATE headgate.version SET number = 2")
     async with waiting(second) as task:

@@ -36,6 +36,7 @@ from headgate.core.model.tally import Tally
 from headgate.core.turn.store_requests import (
     Aged,
     Batch,
+    GroupRecord,
     Listing,
     Load,
     Loaded,
@@ -232,6 +233,7 @@ async def test_each_question_is_one_statement(store: SqliteStore, many: int) -> 
             addresses={Address(Party(n % 4), q): 1 for n, q in enumerate(queues[1::2])},
             backlogs=set(queues),
             bodies={Seq(n) for n in range(many)},
+            entries={Seq(n) for n in range(many)},
             services={ServiceId(q) for q in queues},
             pages={Page(ServiceId(q), Q1, 2) for q in queues},
             usage={str(n) for n in range(many)},
@@ -242,7 +244,8 @@ async def test_each_question_is_one_statement(store: SqliteStore, many: int) -> 
             sinks=True,
         )
     )
-    assert store.statements - before == 12  # what is remembered comes with backlogs
+    # What is remembered and groups come with backlogs.
+    assert store.statements - before == 14
 
 
 async def test_heads_and_addresses_are_one_statement(store: SqliteStore) -> None:
@@ -281,6 +284,7 @@ async def test_each_kind_of_change_is_a_constant_number_of_statements(
             delete={Seq(n) for n in range(0, many, 2)},
             forget=dict.fromkeys(queues, 1.0),
             remember={q: {MessageId(b"id"): 1.0} for q in queues},
+            groups={(q, "a"): GroupRecord() if n % 2 else None for n, q in enumerate(queues)},
             associate=dict.fromkeys(queues, S1),
             tallies={S1: Tally.of(queues)},
             remove={QueueId(b"gone %d" % n) for n in range(many)},
@@ -288,9 +292,9 @@ async def test_each_kind_of_change_is_a_constant_number_of_statements(
             sinks={str(n): SinkRecord(n, 1.0) if n % 2 else None for n in range(many)},
         )
     )
-    # Begin and commit, two to amend, two to delete, four to remove, two for tallies, two for
-    # sinks, one for each other kind.
-    assert store.statements - before == 2 + 2 + 2 + 4 + 2 + 2 + 7
+    # Begin and commit, two to amend, two to delete, five to remove, two for tallies, two for
+    # sinks, two for groups, one for each other kind.
+    assert store.statements - before == 2 + 2 + 2 + 5 + 2 + 2 + 2 + 7
 
 
 async def test_nothing_to_do_is_no_statement(store: SqliteStore) -> None:
@@ -322,6 +326,8 @@ async def test_no_question_walks_through_a_table(store: SqliteStore) -> None:
         (sql.PAGES, 4, 1),
         (sql.BACKLOGS, 1, 0),
         (sql.KNOWN, 1, 0),
+        (sql.GROUPS, 1, 0),
+        (sql.ENTRIES, 1, 0),
         (sql.BODIES, 1, 0),
         (sql.SERVICES, 1, 0),
         (sql.USAGE, 1, 0),
@@ -335,6 +341,7 @@ async def test_no_question_walks_through_a_table(store: SqliteStore) -> None:
         plan = await inside(store, partial(explain, text=text, values=values))
         scanned = {row[3].split()[1] for row in plan if row[3].startswith("SCAN")}
         tables = {"queues", "messages", "m", "holds", "services", "identities", "remembered"}
+        tables |= {"open_groups"}
         assert not scanned & tables, question
         if question in (sql.HEADS, sql.HEADS_LONG):
             used = " ".join(row[3] for row in plan)
@@ -700,6 +707,7 @@ TABLES = {
     "services",
     "sinks",
     "identities",
+    "open_groups",
     "remembered",
 }
 

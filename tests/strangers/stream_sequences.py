@@ -8,11 +8,15 @@ one waits while the other adds. Only this is not compared as it stands:
 * ids, which each server makes: the first that was made is ``#0`` in what both are told and say;
 * how long an entry was held.
 
+Every other sequence is played on streams of a domain that has open groups and keeps a history:
+there groups come and go, and ranges, lengths and reads without a group are drawn as well.
+
 What is not drawn, since it is a difference that docs/redis-streams.md tells: what an XACK of an
 entry says that was not delivered, the length of a stream after an entry was acknowledged by all,
 XGROUP DELCONSUMER of a consumer that holds something, whether a consumer is known that read nothing
 (7.0 does not know it, 7.2 does), FORCE, a body that is not the last field, ids
-of the client's own, and whatever needs a history.
+of the client's own, XDEL of an entry that somebody was given, XTRIM of what was not acknowledged,
+XGROUP SETID back, which hands out pending entries in Redis, and XINFO.
 """
 
 from __future__ import annotations
@@ -33,8 +37,8 @@ from tests.strangers.seeds import play_seeds, seed_options
 from tests.support.resp_servers import start_redis
 from tests.support.stream_router import StreamRouter
 
-Word: TypeAlias = bytes | int
-"""A number is that of an id."""
+Word: TypeAlias = bytes | int | tuple[bytes, int]
+"""A number is that of an id; with bytes these go before it."""
 Command: TypeAlias = tuple[Any, ...]
 """Words."""
 Move: TypeAlias = tuple[int, Command]
@@ -42,6 +46,8 @@ Move: TypeAlias = tuple[int, Command]
 
 STEPS = range(5, 40)
 GROUPS = (b"g", b"h")
+MORE_GROUPS = (b"i", b"j")
+"""Those that come and go."""
 CONSUMERS = (b"c", b"d", b"", b"e\r\n")
 VALUES = (
     b"",
@@ -118,7 +124,10 @@ class Drawing:
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
-        self.keys = (b"s%d.1" % seed, b"s%d.2" % seed)
+        self.keeps = seed % 2 == 1
+        name = b"k%d" % seed if self.keeps else b"s%d" % seed
+        self.keys = (name + b".1", name + b".2")
+        self._groups = GROUPS + MORE_GROUPS if self.keeps else GROUPS
         self.added: dict[bytes, list[int]] = {key: [] for key in self.keys}
         """The numbers of the ids of each stream."""
         self.seen: dict[tuple[bytes, bytes], set[int]] = {}
@@ -141,9 +150,17 @@ class Drawing:
     def moves(self) -> list[Move]:
         """What is said next: a command, a transaction, or a read that waits and what it gets."""
         chance, number = self._random.random(), self._random.randrange(2)
+        if self.keeps and self._random.random() < 0.3:
+            return [(number, self._kept())]
+        if self.keeps and chance < 0.03:
+            key = self._random.choice(self.keys)
+            # From an id: with $ it would matter who comes first.
+            after: Word = self.added[key][-1] if self.added[key] else b"0"
+            wait = (b"XREAD", b"BLOCK", b"0", b"STREAMS", key, after)
+            return [(number, wait), (1 - number, self._add(key, makes=True))]
         if chance < 0.08:
             key = self._random.choice(self.keys)
-            return [(number, self._block(key)), (1 - number, self._add(key))]
+            return [(number, self._block(key)), (1 - number, self._add(key, makes=True))]
         if chance < 0.16:
             inside = [self.command() for _ in range(3)]
             return [(number, each) for each in ((b"MULTI",), *inside, (b"EXEC",))]
@@ -166,13 +183,47 @@ class Drawing:
             name = command[0].upper()
             if name == b"XADD" and isinstance(command[1], bytes):
                 self.added[command[1]] += _ids_in(frame)
+            elif name == b"XDEL" and isinstance(command[1], bytes):
+                self.added[command[1]] = [n for n in self.added[command[1]] if n not in command[2:]]
+            elif name == b"XGROUP" and command[1] == b"DESTROY":
+                self.seen.pop((command[2], command[3]), None)
             elif name == b"XREADGROUP" and isinstance(command[2], bytes):
                 for number in _ids_in(frame):
                     for key, numbers in self.added.items():
                         if number in numbers:
                             self.seen.setdefault((key, command[2]), set()).add(number)
 
-    def _add(self, key: bytes | None = None) -> Command:
+    def _kept(self) -> Command:
+        """What needs a history, or groups that come and go."""
+        random, key = self._random, self._random.choice(self.keys)
+        given = {n for numbers in self.seen.values() for n in numbers}
+        new = [n for n in self.added[key] if n not in given]
+        bounds = [random.choice([b"-", self._bound(key)]), random.choice([b"+", self._bound(key)])]
+        count = random.choice([(), (b"COUNT", b"%d" % random.choice([-1, 0, 1, 2, 10]))])
+        some = random.choice([(), (b"COUNT", b"2")])
+        group = random.choice(MORE_GROUPS)
+        last = random.choice([b"$", b"0", self._id(key)])
+        return random.choice(
+            [
+                (b"XRANGE", key, *bounds, *count),
+                (b"XREVRANGE", key, *bounds[::-1], *count),
+                (b"XREAD", *some, b"STREAMS", key, self._id(key)),
+                (b"XREAD", *some, b"STREAMS", *self.keys, b"0", random.choice([b"0", b"$"])),
+                (b"XLEN", key),
+                (b"XDEL", key, random.choice(new) if new else b"1-1"),
+                (b"XTRIM", key, b"MAXLEN", b"10000"),
+                (b"XGROUP", b"CREATE", key, group, last, b"MKSTREAM"),
+                (b"XGROUP", b"CREATE", key, group, last),
+                (b"XGROUP", b"DESTROY", key, group),
+                (b"XGROUP", b"SETID", key, random.choice(self._groups), b"$"),
+            ]
+        )
+
+    def _bound(self, key: bytes) -> Word:
+        word = self._id(key)
+        return (b"(", word) if isinstance(word, int) and self._random.random() < 0.3 else word
+
+    def _add(self, key: bytes | None = None, *, makes: bool = False) -> Command:
         random = self._random
         key = key or random.choice(self.keys)
         names = random.sample(NAMES, random.randint(1, 4))
@@ -182,11 +233,13 @@ class Drawing:
         options: Command = random.choice(
             [(), (), (b"MAXLEN", b"~", b"1000"), (b"NOMKSTREAM",), (b"MINID", b"0")]
         )
+        if makes and options == (b"NOMKSTREAM",):
+            options = ()
         return (random.choice([b"XADD", b"xadd"]), key, *options, b"*", *fields)
 
     def _block(self, key: bytes) -> Command:
         """A read that waits, unless there is something."""
-        group = self._random.choice(GROUPS)
+        group = self._random.choice(self._groups)
         return (
             b"XREADGROUP",
             b"GROUP",
@@ -221,7 +274,7 @@ class Drawing:
         return (*self._reader(), b"COUNT", b"3", b"STREAMS", key, self._id(key))
 
     def _reader(self) -> Command:
-        return (b"XREADGROUP", b"GROUP", self._random.choice(GROUPS), self._consumer_name())
+        return (b"XREADGROUP", b"GROUP", self._random.choice(self._groups), self._consumer_name())
 
     def _consumer_name(self) -> bytes:
         return self._random.choice(CONSUMERS)
@@ -238,12 +291,12 @@ class Drawing:
         return [word for word in some if word != b"7" or len(some) > 1] or [b"1-1"]
 
     def _acknowledge(self) -> Command:
-        key, group = self._random.choice(self.keys), self._random.choice(GROUPS)
+        key, group = self._random.choice(self.keys), self._random.choice(self._groups)
         self._is_acknowledged = True
         return (b"XACK", key, group, *self._given(key, group))
 
     def _summary(self) -> Command:
-        return (b"XPENDING", self._random.choice(self.keys), self._random.choice(GROUPS))
+        return (b"XPENDING", self._random.choice(self.keys), self._random.choice(self._groups))
 
     def _listing(self) -> Command:
         random, key = self._random, self._random.choice(self.keys)
@@ -251,13 +304,13 @@ class Drawing:
         consumer = [self._consumer_name()] if random.random() < 0.3 else []
         idle = [b"IDLE", b"0"] if random.random() < 0.2 else []
         count = b"%d" % random.choice([0, 1, 2, 10, -1])
-        return (b"XPENDING", key, random.choice(GROUPS), *idle, *bounds, count, *consumer)
+        return (b"XPENDING", key, random.choice(self._groups), *idle, *bounds, count, *consumer)
 
     def _claim(self) -> Command:
         random, key, group = (
             self._random,
             self._random.choice(self.keys),
-            self._random.choice(GROUPS),
+            self._random.choice(self._groups),
         )
         least = random.choice([b"0", b"0", b"3600000", b"-1"])
         options = random.choice(
@@ -270,7 +323,7 @@ class Drawing:
         random, key = self._random, self._random.choice(self.keys)
         options = random.choice([(), (b"COUNT", b"1"), (b"COUNT", b"2"), (b"JUSTID",)])
         least = random.choice([b"0", b"0", b"3600000"])
-        group, name = random.choice(GROUPS), self._consumer_name()
+        group, name = random.choice(self._groups), self._consumer_name()
         return (b"XAUTOCLAIM", key, group, name, least, self._id(key), *options)
 
     def _wrong(self) -> Command:
@@ -278,10 +331,11 @@ class Drawing:
         return tuple(names.get(word, word) for word in self._random.choice(WRONG))
 
     def _length(self) -> Command:
-        return self._summary() if self._is_acknowledged else (b"XLEN", self.keys[0])
+        is_told = self.keeps or not self._is_acknowledged
+        return (b"XLEN", self.keys[0]) if is_told else self._summary()
 
     def _consumer(self) -> Command:
-        key, group = self._random.choice(self.keys), self._random.choice(GROUPS)
+        key, group = self._random.choice(self.keys), self._random.choice(self._groups)
         name = self._random.choice([b"made", b"made too"])
         return (b"XGROUP", b"CREATECONSUMER", key, group, name)
 
@@ -295,8 +349,13 @@ class Side:
         self.ask(1, (b"HELLO", b"3"))
 
     def say(self, connection: int, command: Command) -> None:
-        words = [self.ids[word] if isinstance(word, int) else word for word in command]
+        words = [self._word(word) for word in command]
         self.lines[connection].send(multibulk(tuple(words)))
+
+    def _word(self, word: Word) -> bytes:
+        if isinstance(word, tuple):
+            return word[0] + self.ids[word[1]]
+        return self.ids[word] if isinstance(word, int) else word
 
     def hear(self, connection: int) -> bytes:
         """The next answer, as it stands on the wire."""
@@ -396,7 +455,10 @@ def _ids_in(frame: Frame) -> list[int]:
 
 
 def _shown(command: Command) -> str:
-    return " ".join(f"#{w}" if isinstance(w, int) else repr(w)[2:-1] for w in command)
+    return " ".join(
+        f"(#{w[1]}" if isinstance(w, tuple) else f"#{w}" if isinstance(w, int) else repr(w)[2:-1]
+        for w in command
+    )
 
 
 @contextlib.contextmanager

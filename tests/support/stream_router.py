@@ -21,6 +21,12 @@ streams = ["s*", "jobs:*"]
 consumer_grace = "1s"
 fields = { zip = "string" }
 
+[domains.log]
+mode = "fanout"
+groups = "open"
+streams = ["k*"]
+keep_messages = 100000
+
 [domains.work]
 mode = "priority"
 streams = ["w*"]

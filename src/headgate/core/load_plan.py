@@ -37,7 +37,7 @@ from headgate.core.exclusive.queues import ExclusiveQueues
 from headgate.core.model.domain import Mode
 from headgate.core.model.ids import QueueId
 from headgate.core.model.parties import Address, Party, SetLink
-from headgate.core.reader_commands import Feed, OfQueue, Pull
+from headgate.core.reader_commands import Browse, Feed, OfQueue, Pull
 from headgate.core.shared.queues import SharedQueues
 from headgate.core.turn.store_requests import Aged, Load
 from headgate.core.turn.turn import Turn
@@ -73,6 +73,7 @@ class LoadPlan:
             Purge: shared.catalog.missing,
             Drained: self._need_waiting,
             Pull: shared.catalog.missing_of_pull,
+            Browse: shared.catalog.missing_of_pull,
             CountDomain: shared.catalog.missing_usage,
             Feed: shared.catalog.missing_of_feed,
             **dict.fromkeys(get_args(OfQueue), shared.catalog.missing),

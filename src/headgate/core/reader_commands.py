@@ -17,6 +17,18 @@ from headgate.core.model.value import value
 
 
 @value
+class TrimTo:
+    """How far a history is trimmed. What some app has not confirmed is never trimmed."""
+
+    messages: int | None = None
+    """So many are left, if nothing that has to stay is among the others."""
+    before: StreamId | None = None
+    """What is older than this goes."""
+    most: int | None = None
+    """So many go at most."""
+
+
+@value
 class Add:
     """Put a message into a shared queue that the session need not have open."""
 
@@ -29,6 +41,8 @@ class Add:
     makes: bool = True
     """Whether the queue is made if it is not there; else nothing is done, and that is told."""
     client: str = ""
+    trim: TrimTo | None = None
+    """Trim the history after that."""
 
 
 @value
@@ -60,8 +74,62 @@ class Pull:
 
 
 @value
+class View:
+    """A queue that is looked at, and from where on."""
+
+    queue: QueueId
+    domain: str
+    after: StreamId | None = None
+    """What came later than this; none for what comes from now on."""
+
+
+@value
+class Browse:
+    """Look at messages, whoever has confirmed them: at most `count` of each queue, at least one if
+    it `waits`. It changes nothing."""
+
+    session: SessionId
+    ref: Ref
+    wants: tuple[View, ...]
+    count: int | None = None
+    waits: bool = False
+    client: str = ""
+
+
+@value
+class Range:
+    """Look at the messages of a queue between two ids, both included."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    first: StreamId
+    last: StreamId
+    count: int | None = None
+    """None for all of them."""
+    newest_first: bool = False
+    client: str = ""
+
+
+@value
+class Trim:
+    """Remove what every app has confirmed, oldest first."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    to: TrimTo
+    client: str = ""
+    removed: int = 0
+    """In turns before."""
+
+
+@value
 class Withdraw:
-    """Wait no longer for messages of a `Pull`. One that was given some is over already."""
+    """Wait no longer for messages of a `Pull` or a `Browse`. One that was given some is over
+    already."""
 
     session: SessionId
     ref: Ref
@@ -149,6 +217,52 @@ class DropReader:
 
 
 @value
+class MakeGroup:
+    """Make an app of one queue, where clients may."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    app: AppId
+    after: StreamId | None = None
+    """It gets what is there or kept that came later than this; none for what comes from now on."""
+    makes: bool = False
+    """Whether the queue is made if it is not there."""
+    where: str | None = None
+    """The expression of what it wants."""
+    client: str = ""
+    compiled: Compiled = field(default_factory=dict, compare=False, repr=False)
+
+
+@value
+class DropGroup:
+    """Have an app gone that a client made. It is done with all that it was to get."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    app: AppId
+    client: str = ""
+
+
+@value
+class MoveGroup:
+    """Have an app go on after an id: it is done with what is before, and gets what is there or
+    kept that came later. What somebody holds stays with who has it."""
+
+    session: SessionId
+    ref: Ref
+    queue: QueueId
+    domain: str
+    app: AppId
+    after: StreamId | None
+    """None for the last message there is."""
+    client: str = ""
+
+
+@value
 class MakeQueue:
     """Make a shared queue, if it is not there."""
 
@@ -168,6 +282,9 @@ class Survey:
     queue: QueueId
     domain: str
     client: str = ""
+    shows: int = 0
+    """So many messages that are held are told of each app; and so many of the queue, from the
+    oldest, or the first and the last if it is 1."""
 
 
 @value
@@ -220,13 +337,23 @@ OfQueue: TypeAlias = (
     | TakeOver
     | MakeReader
     | DropReader
+    | MakeGroup
+    | DropGroup
+    | MoveGroup
+    | Range
+    | Trim
     | MakeQueue
     | Survey
     | ListPending
 )
 """Those that name one queue, which has to be in memory."""
 
-ReaderRequest: TypeAlias = Pull | Feed | OfQueue
+OfApp: TypeAlias = (
+    Acknowledge | TakeOver | MakeReader | DropReader | DropGroup | MoveGroup | ListPending
+)
+"""Those that name an app of it."""
+
+ReaderRequest: TypeAlias = Pull | Browse | Feed | OfQueue
 ReaderCommand: TypeAlias = ReaderRequest | Withdraw
 
 

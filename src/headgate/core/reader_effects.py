@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from headgate.core.model.ids import AppId, QueueId, Ref, SessionId
-from headgate.core.model.stream_id import StreamId
+from headgate.core.model.stream_id import FIRST, StreamId
 from headgate.core.model.value import value
 
 
@@ -33,6 +33,14 @@ class Fed:
 @value
 class Pulled:
     """A `Pull` is over; what it was given came before this."""
+
+    session: SessionId
+    ref: Ref
+
+
+@value
+class BrowseDone:
+    """What was looked at came before this."""
 
     session: SessionId
     ref: Ref
@@ -68,6 +76,10 @@ class ReaderView:
     pending: int
     idle: float
     """Seconds since it last fetched."""
+    pulled: float = 0.0
+    """When that was."""
+    held: tuple[PendingMessage, ...] = ()
+    """The first that it holds, if they were asked for."""
 
 
 @value
@@ -83,6 +95,12 @@ class AppView:
     """Of what is held."""
     last: StreamId | None
     undelivered: int
+    passed: StreamId = FIRST
+    """The last that was handed out, or that it was moved to."""
+    held: tuple[PendingMessage, ...] = ()
+    """The first that somebody holds, if they were asked for."""
+    now: float = 0.0
+    """When this was so."""
 
 
 @value
@@ -94,7 +112,12 @@ class Surveyed:
     exists: bool
     messages: int = 0
     last: StreamId | None = None
+    """Of the last message that came, if one did."""
     apps: tuple[AppView, ...] = ()
+    added: int = 0
+    """Messages that came, as far as is known."""
+    first: StreamId | None = None
+    """Of the oldest that is there."""
 
 
 @value
@@ -118,4 +141,6 @@ class PendingListed:
     messages: tuple[PendingMessage, ...]
 
 
-ReaderEffect: TypeAlias = Added | Fed | Pulled | Counted | ClaimDone | Surveyed | PendingListed
+ReaderEffect: TypeAlias = (
+    Added | Fed | Pulled | BrowseDone | Counted | ClaimDone | Surveyed | PendingListed
+)

@@ -8,9 +8,10 @@ turn, so a slow store makes larger batches, not longer queues of statements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from headgate.core.commands import (
     Amend,
@@ -64,15 +65,21 @@ from headgate.core.model.message import Message
 from headgate.core.reader_commands import (
     Acknowledge,
     Add,
+    Browse,
+    DropGroup,
     DropReader,
     Feed,
     ListPending,
+    MakeGroup,
     MakeQueue,
     MakeReader,
+    MoveGroup,
     Pull,
+    Range,
     RemoveMessages,
     Survey,
     TakeOver,
+    Trim,
     Withdraw,
 )
 from headgate.core.shared.queues import SharedQueues
@@ -81,7 +88,15 @@ from headgate.core.turn.outbox import FactTuple, Outbox
 from headgate.core.turn.sequence import NumberSequence
 from headgate.core.turn.session_state import SessionStates
 from headgate.core.turn.slices import parts
-from headgate.core.turn.store_requests import BREATH, Load, Loaded, Step, TurnOutcome
+from headgate.core.turn.store_requests import (
+    BREATH,
+    Breath,
+    Load,
+    Loaded,
+    Parts,
+    Step,
+    TurnOutcome,
+)
 from headgate.core.turn.turn import BREATH_WORK, COMMAND_WORK, Turn
 from headgate.errors import HeadgateError, QueueExists, StoreError
 
@@ -117,7 +132,7 @@ class Shard:
         """Whether facts go to the outbox."""
         self.outbox = Outbox(last_fact, limits, self.cache.name_of, self.shared.queues)
         exclusive, shared = self.exclusive, self.shared
-        self._handlers: dict[type[Any], Callable[[Any, Turn], Iterator[None] | None]] = {
+        self._handlers: dict[type[Any], Callable[[Any, Turn], Parts | Iterator[None] | None]] = {
             Create: self._create,
             Delete: exclusive.creating.delete,
             Subscribe: exclusive.subscribing.subscribe,
@@ -157,7 +172,13 @@ class Shard:
             Survey: shared.surveying.survey,
             ListPending: shared.surveying.list_pending,
             Pull: shared.pulling.pull,
-            Withdraw: shared.pulling.withdraw,
+            Withdraw: self._withdraw,
+            Browse: shared.browsing.browse,
+            Range: shared.browsing.range,
+            Trim: shared.browsing.trim,
+            MakeGroup: shared.open_groups.make,
+            DropGroup: shared.open_groups.drop,
+            MoveGroup: shared.open_groups.move,
             MakeReader: shared.pulling.make_reader,
             Acknowledge: shared.claiming.acknowledge,
             TakeOver: shared.claiming.claim,
@@ -191,12 +212,15 @@ class Shard:
                 # S000-8, S004-42, S004-43: one by one, each sees what those before it did.
                 parts = self._handlers[type(command)](command, turn)
                 if parts is not None:
-                    for _ in parts:
-                        yield BREATH
+                    yield from _carrying_out(parts)
+            if turn.doomed:
+                yield from _carrying_out(self.shared.dead_letters.burying(turn))
             for _ in self.shared.expiry.offering(turn):
                 yield BREATH
             if self.shared.pulling.readers.served:
                 self.shared.pulling.finish(turn)
+            if self.shared.browsing.waiting:
+                yield from _carrying_out(self.shared.browsing.waking(turn))
             if turn.expires:
                 self.exclusive.expire(turn)
             if turn.bodiless:
@@ -288,12 +312,17 @@ class Shard:
         self.shared.opening.drained(command.session, state, turn)
         self.shared.pulling.drained(command.session, turn)
 
+    def _withdraw(self, command: Withdraw, turn: Turn) -> None:
+        self.shared.pulling.withdraw(command, turn)
+        self.shared.browsing.withdraw(command, turn)
+
     def _disconnect(self, command: Disconnect, turn: Turn) -> Iterator[None]:
         state = self.session_states.kept(command.session)
         if state is None:
             return
         yield from self.exclusive.disconnect(command.session, state, turn)
         self.shared.pulling.disconnect(command.session, turn)
+        self.shared.browsing.disconnect(command.session, turn)
         if state.lost is None:
             turn.undo.assign(state, "lost", command.lost)
         # Last: until its consumers are gone, its state is what holds their gates shut.
@@ -367,6 +396,20 @@ class Shard:
                 yield
             self.statistics.observe(part)
         yield from turn.undo.forget()
+
+
+def _carrying_out(parts: Parts | Iterator[None]) -> Generator[Load | Breath, Loaded | None, None]:
+    """Carry out a command a part at a time; it may ask the store for what it finds missing."""
+    answer: Loaded | None = None
+    with suppress(StopIteration):
+        while True:
+            # Only who asked for something is sent an answer.
+            asked = next(parts) if answer is None else cast(Parts, parts).send(answer)
+            answer = None
+            if asked is None:
+                yield BREATH
+            else:
+                answer = _answer((yield asked))
 
 
 def _answer(loaded: Loaded | None) -> Loaded:

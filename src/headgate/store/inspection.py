@@ -33,6 +33,10 @@ LOOSE_ENDS = {
         "SELECT count(*) FROM remembered AS r"
         " WHERE NOT EXISTS (SELECT 1 FROM queues WHERE number = r.queue)"
     ),
+    "groups of queues that are not there": (
+        "SELECT count(*) FROM open_groups AS g"
+        " WHERE NOT EXISTS (SELECT 1 FROM queues WHERE number = g.queue)"
+    ),
     "rows of the outbox that overlap": (
         "SELECT count(*) FROM outbox AS o WHERE last < first OR EXISTS"
         " (SELECT 1 FROM outbox AS p WHERE p.first > o.first AND p.first <= o.last)"

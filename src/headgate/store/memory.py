@@ -9,7 +9,7 @@ from dataclasses import replace
 from heapq import nsmallest
 from itertools import islice
 
-from headgate.core.model.ids import WHOLE, QueueId, Seq, ServiceId
+from headgate.core.model.ids import WHOLE, AppId, QueueId, Seq, ServiceId
 from headgate.core.model.message import Known, MessageEntry, Stored
 from headgate.core.model.parties import Address, Party, QueueRecord
 from headgate.core.model.tally import NOTHING, Tally
@@ -18,6 +18,8 @@ from headgate.core.turn.store_requests import (
     Aged,
     Batch,
     Dated,
+    GroupRecord,
+    Groups,
     Head,
     Listed,
     Listing,
@@ -61,6 +63,7 @@ class MemoryStore:
         self._place: dict[Seq, QueueId] = {}
         self._remembered: dict[QueueId, list[Known]] = {}
         """What each batch had to remember."""
+        self._groups: dict[QueueId, Groups] = {}
         self._members: defaultdict[ServiceId, list[QueueId]] = defaultdict(list)
         """The queues of a service, sorted."""
         self._tallies: dict[ServiceId, Tally] = {}
@@ -89,6 +92,11 @@ class MemoryStore:
                 stored.seq: stored
                 for backlog in self._backlogs.values()
                 for stored in backlog.values()
+            },
+            groups={
+                (queue, name): group
+                for queue, groups in self._groups.items()
+                for name, group in groups.items()
             },
             tallies=dict(self._tallies),
             identities=dict(self._identities),
@@ -125,6 +133,12 @@ class MemoryStore:
                 for queue in load.backlogs
                 for known in self._remembered.get(queue, ())
             ),
+            groups={q: dict(self._groups[q]) for q in load.backlogs if q in self._groups},
+            entries={
+                seq: replace(_entry(self._backlogs[self._place[seq]][seq]), apps=())
+                for seq in load.entries
+                if seq in self._place
+            },
             bodies={
                 seq: self._backlogs[self._place[seq]][seq].message.body
                 for seq in load.bodies
@@ -206,6 +220,7 @@ class MemoryStore:
                             message.id,
                             message.arrived,
                             message.size,
+                            not stored.apps,
                         )
                     )
         return nsmallest(overdue.limit, found, key=lambda dated: dated.seq)
@@ -220,12 +235,13 @@ class MemoryStore:
 
     def _listed(self, queue: QueueId) -> Listed:
         backlog = self._backlogs[queue]
-        first = next(iter(backlog.values()), None)
+        first = next((stored for stored in backlog.values() if stored.apps), None)
         return Listed(
             queue,
             len(backlog),
             sum(stored.message.size for stored in backlog.values()),
             None if first is None else first.apps == (WHOLE,),
+            len(self._groups.get(queue, ())),
         )
 
     async def apply(self, batch: Batch) -> None:
@@ -257,6 +273,8 @@ class MemoryStore:
                 self._remembered[queue] = left
         for queue, known in batch.remember.items():
             self._remembered.setdefault(queue, []).append(dict(known))
+        for (queue, name), group in batch.groups.items():
+            self._put_group(queue, name, group)
         for queue, service in batch.associate.items():
             self._associate(queue, service)
         for service, tally in batch.tallies.items():
@@ -293,6 +311,9 @@ class MemoryStore:
         for queue in batch.remember:
             if not self._will_have(queue, batch):
                 raise StoreError(f"queue {queue!r} does not exist and has nothing to remember")
+        for (queue, _), group in batch.groups.items():
+            if group is not None and not self._will_have(queue, batch):
+                raise StoreError(f"queue {queue!r} does not exist and has no groups")
         self._check_owners(batch)
         self._check_identities(batch)
 
@@ -352,11 +373,21 @@ class MemoryStore:
             insort(self._members[service], queue)
         self._queues[queue] = replace(record, service=service)
 
+    def _put_group(self, queue: QueueId, name: AppId, group: GroupRecord | None) -> None:
+        groups = self._groups.setdefault(queue, {})
+        if group is not None:
+            groups[name] = group
+        else:
+            groups.pop(name, None)
+        if not groups:
+            del self._groups[queue]
+
     def _remove(self, queue: QueueId) -> None:
         self._associate(queue, None)
         self._let_go(queue)
         del self._queues[queue]
         self._remembered.pop(queue, None)
+        self._groups.pop(queue, None)
         for seq in self._backlogs.pop(queue):
             del self._place[seq]
 

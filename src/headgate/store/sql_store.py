@@ -20,6 +20,8 @@ from headgate.core.turn.store_requests import (
     Aged,
     Batch,
     Dated,
+    GroupRecord,
+    Groups,
     Head,
     Listed,
     Listing,
@@ -46,10 +48,13 @@ Row: TypeAlias = tuple[Any, ...]
 class Statements(Protocol):
     """Those that both databases are asked with the same values."""
 
+    ALL_GROUPS: str
     ALL_IDENTITIES: str
     BACKLOGS: str
     BODIES: str
+    ENTRIES: str
     EXTENT: str
+    GROUPS: str
     IDENTITIES: str
     KNOWN: str
     LAST: str
@@ -72,6 +77,8 @@ class RowReader(Protocol):
     def record(self) -> Callable[..., QueueRecord]: ...
     @property
     def message(self) -> Callable[[Row], Stored]: ...
+    @property
+    def entry(self) -> Callable[[Row], MessageEntry]: ...
     @property
     def heads(self) -> Callable[[Iterable[Row]], tuple[dict[QueueId, Head], set[QueueId]]]: ...
     @property
@@ -111,8 +118,8 @@ class SqlStore(ABC):
         await self._run(self._probe)
 
     def batches(self) -> AsyncIterator[Batch]:
-        parts = (self._records, self._messages, self._remembered, self._rest, self._outbox)
-        return in_parts(parts, self._run)
+        parts = (self._records, self._messages, self._remembered, self._groups, self._rest)
+        return in_parts((*parts, self._outbox), self._run)
 
     async def close(self) -> None:
         await self._worker.close()
@@ -226,6 +233,8 @@ class SqlStore(ABC):
             unreadable=unreadable,
             backlogs=self.rows.backlogs(ask(sql.BACKLOGS, each(load.backlogs))),
             remembered=known_of(ask(sql.KNOWN, each(load.backlogs))),
+            groups=self._grouped(ask(sql.GROUPS, each(load.backlogs))),
+            entries={row[0]: self.rows.entry(row) for row in ask(sql.ENTRIES, each(load.entries))},
             bodies=dict(ask(sql.BODIES, each(load.bodies))),
             services=self._tallies(ask(sql.SERVICES, each(load.services))),
             pages=pages,
@@ -266,6 +275,13 @@ class SqlStore(ABC):
         found = self._all(self.sql.SINKS)
         return {self._decode(sink): SinkRecord(batch, at) for sink, batch, at in found}
 
+    def _grouped(self, found: Iterable[Row]) -> dict[QueueId, Groups]:
+        groups: dict[QueueId, Groups] = {}
+        for queue, name, where in found:
+            text = None if where is None else self._decode(where)
+            groups.setdefault(queue, {})[self._decode(name)] = GroupRecord(text)
+        return groups
+
     # The parts of a copy: what comes after a place, and the place after it, if any.
 
     def _records(self, after: int) -> tuple[Batch, int | None]:
@@ -285,6 +301,12 @@ class SqlStore(ABC):
         found = self._all(self.sql.REMEMBERED, after)
         known = known_of((queue, blob) for _, queue, blob in found)
         return Batch(remember=known), found[0][0] if found else None
+
+    def _groups(self, after: int) -> tuple[Batch, int | None]:
+        found = self._all(self.sql.ALL_GROUPS, after, PART_ROWS)
+        groups = self._grouped(row[1:] for row in found)
+        made = {(queue, name): g for queue, its in groups.items() for name, g in its.items()}
+        return Batch(groups={**made}), found[-1][0] if found else None
 
     def _rest(self, after: int) -> tuple[Batch, int | None]:
         """All that is never much."""

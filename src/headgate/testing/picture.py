@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Container, Mapping
 from enum import Enum
@@ -11,6 +12,7 @@ from headgate.expr.predicate import Predicate
 
 CACHES = frozenset(
     {
+        "added",
         "cache",
         "_cache",
         "bodies",
@@ -19,6 +21,7 @@ CACHES = frozenset(
         "_deadlines",
         "_index",
         "latest",
+        "newest",
         "statistics",
         "numbers",
         "_numbers",
@@ -56,7 +59,7 @@ def snapshot(root: object, passed_over: Container[str] = CACHES) -> Any:  # noqa
             return ("dict", *((look(key), look(value)) for key, value in pairs))
         if isinstance(item, set):
             return ("set", *(look(part) for part in sorted(item, key=repr)))
-        if isinstance(item, list | deque):
+        if isinstance(item, list | deque | array):
             return (type(item).__name__, *(look(part) for part in item))
         if callable(item):
             return "callable"

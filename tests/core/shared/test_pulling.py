@@ -19,7 +19,7 @@ from headgate.core.model.stream_id import StreamId
 from headgate.core.reader_commands import DropReader, Withdraw
 from headgate.core.reader_effects import Pulled
 from headgate.core.shared.reader_upkeep import FORGET_SECONDS, REST_SECONDS
-from headgate.errors import BadSubscription, LimitReached, NoSuchApp, Prohibited
+from headgate.errors import AppGone, BadSubscription, LimitReached, NoSuchApp, Prohibited
 from tests.support.readers import Patron, add
 from tests.support.shared_queues import BROADCAST, FANOUT, PRIORITY, Q, Shop
 
@@ -513,7 +513,7 @@ def test_a_queue_that_is_removed_has_no_readers() -> None:
     waiting = reader.wait()
     effects = shop.do(Purge(shop.rig.session(), 99, Q, "orders", removes=True, forced=True))
     [failed] = [e for e in effects if isinstance(e, Failed)]
-    assert (failed.ref, type(failed.error)) == (waiting.ref, NoSuchApp)
+    assert (failed.ref, type(failed.error)) == (waiting.ref, AppGone)
     assert shop.rig.shard.shared.pulling.readers.by_number == {}
 
 
@@ -527,7 +527,7 @@ def test_an_app_that_the_domain_lost_has_no_readers() -> None:
     shop.domain = replace(FANOUT, apps=("bar", "baz"))
     effects = shop.do(Reconfigure(shop.domain))
     [failed] = [e for e in effects if isinstance(e, Failed)]
-    assert (failed.ref, type(failed.error)) == (command.ref, NoSuchApp)
+    assert (failed.ref, type(failed.error)) == (command.ref, AppGone)
     assert shop.rig.shard.shared.pulling.readers.by_number == {}
     assert isinstance(waiting.error(waiting.pulling()), NoSuchApp)
     assert Patron(shop, app="bar").fetch() == [1]

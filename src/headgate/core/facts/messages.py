@@ -264,6 +264,41 @@ class Poisoned:
 
 
 @fact(
+    FactCounter("messages_dead", "Poisoned messages that became dead letters."),
+    rare=False,
+    log=None,
+)
+class DeadLettered:
+    """A poisoned message of an app is a message of another queue now."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    target: QueueId
+    letter: MessageId
+    """Its id there."""
+
+
+@fact(
+    FactCounter(
+        "dead_letters_refused", "Times a poisoned message found no room among the dead letters."
+    ),
+    rare=False,
+    log="error",
+)
+class DeadLetterRefused:
+    """A poisoned message could not become a dead letter, and stays in line."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    message: MessageId
+    target: QueueId
+    reason: str
+
+
+@fact(
     FactCounter("messages_expired", "Messages removed because their time was over."),
     rare=False,
     log=None,
@@ -307,6 +342,8 @@ MessageFact: TypeAlias = (
     | Returned
     | Claimed
     | Poisoned
+    | DeadLettered
+    | DeadLetterRefused
     | Expired
     | Purged
 )

@@ -160,6 +160,67 @@ class QueueMoved:
     app: AppId
 
 
+@fact(
+    FactCounter("groups_created", "Groups that clients made."),
+    rare=False,
+    log="info",
+)
+class GroupCreated:
+    """A client made a group of a queue, which is an app of it; `messages` that are there or kept
+    are for it already."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    messages: int = 0
+    where: str | None = None
+    """The expression of what it wants."""
+
+
+@fact(
+    FactCounter("groups_dropped", "Groups of clients that are gone.", ("reason",)),
+    rare=False,
+    log="warning",
+)
+class GroupDropped:
+    """A group that a client made is gone, because somebody said so or nobody read by it for long;
+    it let go of so many messages."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    messages: int
+    reason: str
+    """asked or idle."""
+
+
+@fact(
+    FactCounter("messages_trimmed", "Messages of a history that were removed.", adds="messages"),
+    rare=False,
+    log=None,
+)
+class Trimmed:
+    """So many messages were removed of what a queue kept when every app had confirmed it."""
+
+    at: float
+    queue: QueueId
+    messages: int
+
+
+@fact(
+    FactCounter("messages_skipped", "Messages that a group was moved beyond.", adds="messages"),
+    rare=False,
+    log="info",
+)
+class Skipped:
+    """An app was moved forward, and is done with so many messages that it was never given."""
+
+    at: float
+    queue: QueueId
+    app: AppId
+    messages: int
+
+
 QueueFact: TypeAlias = (
     QueueCreated
     | QueueDeleted
@@ -172,4 +233,8 @@ QueueFact: TypeAlias = (
     | CapacityChanged
     | QueueStuck
     | QueueMoved
+    | GroupCreated
+    | GroupDropped
+    | Trimmed
+    | Skipped
 )

@@ -8,10 +8,11 @@ from typing import Any, Self
 
 from headgate.core.model.binding import ChannelFeed
 from headgate.core.model.body_paths import BodyPath
-from headgate.core.model.ids import WHOLE, AppId
+from headgate.core.model.ids import WHOLE, AppId, QueueId
 from headgate.core.model.limits import MiB
 from headgate.core.model.message import Properties
 from headgate.core.model.property_type import PropertyType
+from headgate.core.model.queue_uri import SCHEME
 from headgate.core.model.value import EMPTY, value
 from headgate.errors import NoRight
 from headgate.expr.predicate import Predicate
@@ -102,7 +103,8 @@ class Domain:
     streams: tuple[str, ...] = ()
     """Keys of Redis clients that are queues of the domain, as patterns."""
     groups: str = "fixed"
-    """Where the groups of such a stream come from: fixed ones are the apps of the domain."""
+    """Where the groups of such a stream come from: fixed ones are the apps of the domain, and where
+    they are open clients make more of them, each for one stream."""
     group: str = "default"
     """What the only group is called, in a domain without apps."""
     consumer_grace: float | None = 30.0
@@ -125,11 +127,40 @@ class Domain:
     in braces, such as prices.{symbol}; empty for none."""
     speaks_as: str = "body"
     """What they hear: the body, or a JSON text with id, queue, properties and body."""
+    max_groups: int = 16
+    """Groups that clients may make for one stream, where groups are open."""
+    group_idle: float = 7 * DAY
+    """Seconds after which such a group is dropped that nobody reads by; 0 is never."""
+    keep_messages: int = 0
+    """Messages of one queue that are kept when every app has confirmed them: a history."""
+    keep_time: float = 0.0
+    """Seconds for which they are kept; 0 is as long as there is room. With both 0 nothing is."""
+    dead_letter: str = ""
+    """Where messages go that consumers were lost with too often: a domain, or DOMAIN/QUEUE."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether clients make groups."""
+        return self.groups == "open"
+
+    @property
+    def keeps(self) -> bool:
+        """Whether messages stay when every app has confirmed them."""
+        return bool(self.keep_messages or self.keep_time)
+
+    def dead_letters_of(self, queue: QueueId) -> tuple[str, QueueId] | None:
+        """The domain and the queue for what is given up of a queue; by itself a domain has a queue
+        of the same name."""
+        if not self.dead_letter:
+            return None
+        domain, _, name = self.dead_letter.partition("/")
+        own = name.encode() or queue.rpartition(b"/")[2]
+        return domain, QueueId(f"{SCHEME}{domain}/".encode() + own)
 
     def app_of(self, group: str) -> AppId | None:
         """The app that a group is; none if there is no such group."""
         if self.mode is Mode.FANOUT:
-            return group if group in self.apps else None
+            return group if group in self.apps or (self.is_open and group) else None
         return WHOLE if group == self.group else None
 
     def group_of(self, app: AppId) -> str:

@@ -48,6 +48,13 @@ class Limits:
     pull_bytes: int = 8 * MiB
     """Bytes of one queue that a reader is given at once, about."""
 
+    range_messages: int = 5000
+    """Messages that one look at a range of a queue tells; more is refused, and has to be asked for
+    in pages."""
+
+    range_bytes: int = 32 * MiB
+    """Bytes of them, about, unless it is one message."""
+
     readers_per_app: int = 10_000
     """Names under which messages of one app are fetched. They are forgotten an hour after they were
     last used."""

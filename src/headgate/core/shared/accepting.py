@@ -15,6 +15,7 @@ from headgate.core.reader_commands import Add
 from headgate.core.shared.context import SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
+from headgate.core.shared.history import History
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.quota import judge
 from headgate.core.turn.turn import Turn
@@ -26,10 +27,13 @@ class Accepting:
     every app that wants it.
     """
 
-    def __init__(self, context: SharedContext, delivery: SharedDelivery, expiry: Expiry) -> None:
+    def __init__(
+        self, context: SharedContext, delivery: SharedDelivery, expiry: Expiry, history: History
+    ) -> None:
         self._context = context
         self._delivery = delivery
         self._expiry = expiry
+        self._history = history
 
     def send(self, command: Send, turn: Turn) -> None:
         session, message = command.session, command.message
@@ -44,7 +48,7 @@ class Accepting:
             if queue.remembers(message.id, turn.sure):
                 turn.facts.append(Repeated(turn.now, queue.id, message.id))
             else:
-                self._accept(queue, message, size, turn)
+                self.accept(queue, message, size, turn)
         except HeadgateError as error:
             turn.fail(session, command.ref, queue.id, error)
             return
@@ -56,11 +60,12 @@ class Accepting:
         size = check(message, self._context.limits)
         if turn.outbox_is_full:
             raise LimitReached("outbox_bytes", self._context.limits.outbox_bytes)
-        self._make_room(queue, size, wanting(queue.domain, message.properties), turn)
+        apps = wanting(queue.domain, queue, message.properties)
+        self._make_room(queue, size, apps, turn)
 
     def take_in(self, queue: SharedQueue, message: Message, turn: Turn) -> None:
         """Have a message for which there is room, and whose apps are not known yet."""
-        apps = wanting(queue.domain, message.properties)
+        apps = wanting(queue.domain, queue, message.properties)
         self.take(queue, message, message.size, apps, turn)
 
     def add(self, command: Add, queue: SharedQueue, turn: Turn) -> MessageEntry:
@@ -70,13 +75,16 @@ class Accepting:
         if turn.outbox_is_full:
             raise LimitReached("outbox_bytes", self._context.limits.outbox_bytes)
         message = replace(command.message, arrived=turn.now)
-        return self._accept(queue, message, size, turn)
+        entry = self.accept(queue, message, size, turn)
+        if command.trim is not None:
+            self._history.trim(queue, command.trim, turn)
+        return entry
 
-    def _accept(self, queue: SharedQueue, message: Message, size: int, turn: Turn) -> MessageEntry:
+    def accept(self, queue: SharedQueue, message: Message, size: int, turn: Turn) -> MessageEntry:
         """Evaluate the apps' filters, once; store for those that want it."""
         domain = queue.domain
         # S003-6, S003-12, S003-28, BMQ-61, BMQ-62: apps decide first; who refuses is done with it.
-        apps = wanting(domain, message.properties)
+        apps = wanting(domain, queue, message.properties)
         self._make_room(queue, size, apps, turn)
         return self.take(queue, message, size, apps, turn)
 
@@ -84,9 +92,11 @@ class Accepting:
         self, queue: SharedQueue, size: int, apps: tuple[AppId, ...], turn: Turn
     ) -> None:
         """Remove what is too old, if there is no room otherwise; raise if there is none then."""
-        is_stored = bool(apps) and queue.domain.mode is not Mode.BROADCAST
+        domain = queue.domain
+        is_stored = (apps or domain.keeps) and domain.mode is not Mode.BROADCAST
         if is_stored and not queue.has_room(size):
             self._expiry.expire(turn, queue)
+            self._history.make_room(queue, size, turn)
             self._expiry.search_store(queue.state, turn)
             queue.check_room(size)
 
@@ -108,7 +118,7 @@ class Accepting:
         if domain.mode is Mode.BROADCAST:
             if apps:
                 self._delivery.broadcast(queue, entry, message, turn)
-        # S003-20: what nobody wants is not even stored.
+        # S003-20: what nobody wants is not even stored, unless as history.
         elif apps:
             # S003-10, BMQ-60: stored for the apps that want it.
             turn.batch.append[seq] = Stored(seq, queue.id, message, apps)
@@ -121,6 +131,12 @@ class Accepting:
                 # BMQ-63: sessions are asked only where the app wants it.
                 self._delivery.touch(queue, queue.apps[app])
             judge(queue, turn)
+        elif domain.keeps:
+            turn.batch.append[seq] = Stored(seq, queue.id, message, apps)
+            queue.state.meter.change(1, entry.size, turn.undo)
+            self._history.add(queue, entry, turn)
+            judge(queue, turn)
+        queue.latest, queue.newest = message.arrived, seq
         queue.remembered.add(message.id, turn.now, turn.undo)
         body = message.body if domain.journal_bodies else None
         turn.facts.append(
@@ -128,10 +144,10 @@ class Accepting:
         )
         if domain.speaks:
             self._speak(queue, message, turn)
-        if apps != domain.apps:
+        if apps != queue.app_ids():
             turn.facts.extend(
                 AutoConfirmed(turn.now, queue.id, app, message.id)
-                for app in domain.apps
+                for app in queue.app_ids()
                 if app not in apps
             )
         return entry
@@ -145,9 +161,13 @@ class Accepting:
             turn.spoken.append(Spoken(channel, message, queue.id, queue.domain.speaks_as))
 
 
-def wanting(domain: Domain, properties: Properties) -> tuple[AppId, ...]:
-    """The apps of a domain that want a message."""
-    if not domain.filters:
-        return domain.apps
-    # S003-9, BMQ-68: what one app refuses, the others still have.
-    return tuple(app for app in domain.apps if domain.wants(app, properties))
+def wanting(domain: Domain, queue: SharedQueue | None, properties: Properties) -> tuple[AppId, ...]:
+    """The apps of a queue that want a message; those of its domain, if it is still to be made."""
+    apps = domain.apps
+    if domain.filters:
+        # S003-9, BMQ-68: what one app refuses, the others still have.
+        apps = tuple(app for app in apps if domain.wants(app, properties))
+    if queue is not None and queue.joined:
+        joined = queue.joined.items()
+        apps = (*apps, *(name for name, group in joined if group.wants(properties)))
+    return apps

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 from headgate.core.commands import Interest
 from headgate.core.model.ids import AppId, Seq, SessionId
+from headgate.core.model.stream_id import FIRST
 from headgate.core.model.window import Window
 from headgate.core.shared.dispatch import Group, Groups, Subscription
 from headgate.core.shared.redelivery import Redelivery
@@ -37,6 +38,7 @@ class App:
         "moved",
         "open",
         "outstanding",
+        "passed",
         "places",
         "redelivery",
         "size",
@@ -68,6 +70,8 @@ class App:
         self.redelivery = Redelivery()
         self.moved = now
         """When it last made progress."""
+        self.passed = FIRST
+        """The last message that a reader was given, or that the app was moved to."""
         self.stuck = False
 
     def subscriptions(self) -> Iterable[Subscription]:

@@ -3,26 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from headgate.core.commands import CountDomain, Land, Open, Purge
 from headgate.core.facts import AppRemoved, QueueCreated, QueueDeleted
 from headgate.core.model.domain import Domain, Mode
-from headgate.core.model.ids import AppId, SessionId
+from headgate.core.model.ids import AppId, QueueId, SessionId
 from headgate.core.model.message import MessageEntry
 from headgate.core.model.parties import QueueRecord
-from headgate.core.reader_commands import Feed, FeedPart, OfQueue, Pull, Want
+from headgate.core.reader_commands import (
+    Browse,
+    Feed,
+    FeedPart,
+    OfApp,
+    OfQueue,
+    Pull,
+    View,
+    Want,
+)
+from headgate.core.shared.app import App
 from headgate.core.shared.context import Chore, SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
-from headgate.core.shared.queue import DomainState, SharedQueue
+from headgate.core.shared.history import History
+from headgate.core.shared.queue import DomainState, OpenGroup, SharedQueue
 from headgate.core.shared.quota import judge_domain
 from headgate.core.shared.releasing import Releasing
-from headgate.core.turn.store_requests import Load, Loaded, Usage
+from headgate.core.turn.store_requests import Groups, Load, Loaded, Usage
 from headgate.core.turn.turn import Turn
-from headgate.errors import LimitReached, Prohibited
+from headgate.errors import LimitReached, NoSuchApp, NoSuchQueue, Prohibited
+from headgate.expr.predicate import compile_expression
 
-Making: TypeAlias = Open | Land | Want | FeedPart | OfQueue
+
+class NamedQueue(Protocol):
+    """A queue by its name, and its domain."""
+
+    @property
+    def queue(self) -> QueueId: ...
+    @property
+    def domain(self) -> str: ...
+
+
+Making: TypeAlias = Open | Land | Want | View | FeedPart | OfQueue | NamedQueue
 Opening: TypeAlias = Making | Purge
 """Whatever names a queue and its domain."""
 
@@ -34,8 +56,14 @@ class Catalog:
     """
 
     def __init__(
-        self, context: SharedContext, delivery: SharedDelivery, releasing: Releasing, expiry: Expiry
+        self,
+        context: SharedContext,
+        delivery: SharedDelivery,
+        releasing: Releasing,
+        expiry: Expiry,
+        history: History,
     ) -> None:
+        self._history = history
         self._context = context
         self._delivery = delivery
         self._releasing = releasing
@@ -47,13 +75,23 @@ class Catalog:
             raise Prohibited(f"no domain {command.domain} with shared queues")
         return domain
 
-    def of_reader(self, named: Want | OfQueue, client: str, verb: str) -> Domain:
+    def of_reader(self, named: Want | View | OfQueue, client: str, verb: str) -> Domain:
         """The domain of a queue that is read or written by name; raise if it may not be."""
         domain = self.domain_of(named)
         if domain.mode is Mode.BROADCAST and verb == "read":
             raise Prohibited("a broadcast queue keeps nothing that could be fetched: subscribe")
         domain.check_rights(client, read=verb == "read", write=verb == "write", create=False)
         return domain
+
+    def check_app(self, named: Want | OfApp, domain: Domain, turn: Turn) -> None:
+        """Raise if a queue has no such app, or would not have it if it were made."""
+        if named.app in domain.apps:
+            return
+        queue = self.find(named, turn)
+        if queue is None and domain.is_open:
+            raise NoSuchQueue(named.queue)
+        if queue is None or not queue.has_app(named.app):
+            raise NoSuchApp(named.app, named.queue)
 
     def find_or_make(self, named: Want | OfQueue, client: str, turn: Turn) -> SharedQueue:
         """The queue, made if it is not there and the client may make it."""
@@ -103,7 +141,7 @@ class Catalog:
         if command.domain not in self._context.states:
             load.usage.add(command.domain)
 
-    def missing_of_pull(self, command: Pull, load: Load) -> None:
+    def missing_of_pull(self, command: Pull | Browse, load: Load) -> None:
         for want in command.wants:
             self.missing(want, load)
 
@@ -124,10 +162,14 @@ class Catalog:
                 continue
             queue = SharedQueue(queue_id, state, turn.now)
             self._enlist(queue, turn)
+            self._join(queue, loaded.groups.get(queue_id, {}), turn)
             known = loaded.remembered.get(queue_id, {})
             queue.remembered.adopt(known, entries, self._context.limits.remembered_ids)
             gone: Counter[AppId] = Counter()
             for entry in entries:
+                if not entry.apps:
+                    queue.add_kept(entry, None)
+                    continue
                 gone.update(app for app in entry.apps if app not in queue.apps)
                 apps = tuple(app for app in entry.apps if app in queue.apps)
                 kept = MessageEntry(
@@ -136,7 +178,7 @@ class Catalog:
                 # BMQ-64: in line again, for the apps that had not confirmed it.
                 queue.add(kept, turn.undo)
                 if not apps:
-                    self._releasing.delete(queue, kept, turn)
+                    self._releasing.retire(queue, kept, turn)
                 elif apps != entry.apps:
                     turn.batch.hold[entry.seq] = apps
             turn.facts.extend(
@@ -146,6 +188,19 @@ class Catalog:
                 self._delivery.note(queue, each)
             queue.latest = max(queue.latest, queue.remembered.newest() or 0.0)
             self.plan(queue)
+            self._history.plan(queue, turn)
+
+    def _join(self, queue: SharedQueue, groups: Groups, turn: Turn) -> None:
+        """Have the groups that clients made. Where they are no longer open they are gone."""
+        for name, group in sorted(groups.items()):
+            if not queue.domain.is_open:
+                turn.batch.groups[queue.id, name] = None
+                continue
+            if name in queue.domain.apps:
+                continue
+            predicate = None if group.where is None else compile_expression(group.where)
+            queue.joined[name] = OpenGroup(predicate, turn.now)
+            queue.apps[name] = App(name, turn.now)
 
     def judge(self, command: CountDomain, turn: Turn) -> None:
         """Say how full a domain is that was counted."""
@@ -166,6 +221,8 @@ class Catalog:
         if queue.domain.max_idle_time:
             self._context.chores.put(0.0, (queue.id, Chore.STUCK))
         self._context.chores.put(0.0, (queue.id, Chore.UNUSED))
+        if queue.joined:
+            self._context.chores.put(0.0, (queue.id, Chore.IDLE))
 
     def remove(self, queue: SharedQueue, turn: Turn) -> None:
         """Remove an empty queue that nobody has open, and what this turn was about to do to it."""
@@ -178,6 +235,8 @@ class Catalog:
             batch.delete.discard(seq)
         batch.forget.pop(queue.id, None)
         batch.remember.pop(queue.id, None)
+        for key in [key for key in batch.groups if key[0] == queue.id]:
+            del batch.groups[key]
         if batch.create.pop(queue.id, None) is None:
             batch.remove.add(queue.id)
         self._delivery.leave_out({queue.id})

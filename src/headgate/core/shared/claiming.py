@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headgate.core.commands import GiveBack
-from headgate.core.facts import Claimed, Confirmed, Purged, ReaderGone
+from headgate.core.facts import Claimed, Confirmed, Purged, ReaderGone, Trimmed
 from headgate.core.model.ids import Seq
 from headgate.core.model.message import MessageEntry
 from headgate.core.model.stream_id import FIRST, StreamId, id_of
@@ -14,6 +14,7 @@ from headgate.core.reader_effects import ClaimDone, Counted
 from headgate.core.shared.app import App
 from headgate.core.shared.catalog import Catalog
 from headgate.core.shared.delivery import SharedDelivery
+from headgate.core.shared.history import History
 from headgate.core.shared.pulling import Pulling
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.reader import Reader
@@ -43,7 +44,9 @@ class Claiming:
         catalog: Catalog,
         releasing: Releasing,
         returning: Returning,
+        history: History,
     ) -> None:
+        self._history = history
         self._session_states = session_states
         self._pulling = pulling
         self._readers = pulling.readers
@@ -104,6 +107,10 @@ class Claiming:
                     queue.apps[name].take_out(entry.seq, turn.undo)
                 self._releasing.let_go(queue, entry, turn)
                 turn.facts.append(Purged(turn.now, queue.id, entry.id))
+                count += 1
+            elif (place := queue.kept.find(id)) is not None:
+                self._history.remove(queue, place, turn)
+                turn.facts.append(Trimmed(turn.now, queue.id, 1))
                 count += 1
         turn.effects.append(Counted(command.session, command.ref, count))
 
@@ -184,11 +191,10 @@ class Claiming:
             self._readers.speak(command.session, reader, undo)
         if holder is not None:
             self._delivery.take_back(queue, app, seq, turn)
-            if holder.session != reader.number:
-                self._returning.blame(queue, app, entry, turn)
-                if queue.entries.get(seq) is None or app.id not in queue.entries[seq].apps:
-                    claim.poisoned.append(id_of(entry))
-                    return
+            is_other = holder.session != reader.number
+            if is_other and self._returning.blame(queue, app, entry, turn):
+                claim.poisoned.append(id_of(entry))
+                return
         at = turn.now if command.since is None else min(command.since, turn.now)
         app.hand_over(reader.subscription, seq, entry.size, at, undo)
         app.redelivery.deliver(seq, reader.number, queue.domain, turn.now, undo)
@@ -204,6 +210,8 @@ class Claiming:
 
     def drop(self, command: DropReader, turn: Turn) -> Iterator[None]:
         try:
+            domain = self._catalog.of_reader(command, command.client, "read")
+            self._catalog.check_app(command, domain, turn)
             found = self._find(command, turn)
             if found is None:
                 raise NoSuchApp(command.app)
@@ -234,9 +242,9 @@ class Claiming:
         self, command: Acknowledge | TakeOver | DropReader, turn: Turn
     ) -> tuple[SharedQueue, App] | None:
         """The app, if it is there; raise if it may not be read."""
-        domain = self._catalog.of_reader(command, command.client, "read")
+        self._catalog.of_reader(command, command.client, "read")
         queue = self._catalog.find(command, turn)
-        if queue is None or command.app not in domain.apps:
+        if queue is None or not queue.has_app(command.app):
             return None
         return queue, queue.apps[command.app]
 

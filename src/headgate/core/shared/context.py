@@ -24,6 +24,10 @@ class Chore(IntEnum):
     """Messages that nobody took for long."""
     UNUSED = 3
     """Whether anybody has use for it."""
+    TRIM = 4
+    """History that is too much or too old."""
+    IDLE = 5
+    """Groups that nobody reads by."""
 
 
 @dataclass(frozen=True, slots=True)

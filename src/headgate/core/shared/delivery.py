@@ -20,6 +20,7 @@ from headgate.core.effects import Deliver
 from headgate.core.facts import Delivered, Missed, PutAside, QueueMoved
 from headgate.core.model.ids import WHOLE, QueueId, Ref, Seq, SessionId
 from headgate.core.model.message import Message, MessageEntry, Properties
+from headgate.core.model.stream_id import id_of
 from headgate.core.shared.app import App
 from headgate.core.shared.body_cache import BodyCache
 from headgate.core.shared.dispatch import Group, Groups, Subscription, by_priority, everybody
@@ -326,6 +327,18 @@ class SharedDelivery:
             entry.size,
         )
 
+    def show_entry(
+        self,
+        queue: SharedQueue,
+        entry: MessageEntry,
+        session: SessionId,
+        ref: Ref,
+        turn: Turn,
+    ) -> None:
+        """Tell a message to a session that looks at it, whoever holds it or has confirmed it."""
+        message = self._message(entry, turn)
+        turn.deliver(Deliver(session, queue.id, message, ref, seq=entry.seq), entry.size)
+
     def _write(
         self,
         queue: SharedQueue,
@@ -354,6 +367,8 @@ class SharedDelivery:
     ) -> None:
         """A reader is given a message, in the answer to whoever fetched."""
         pull = self._readers.give(reader, entry, turn.undo)
+        if (id := id_of(entry)) > app.passed:
+            turn.undo.assign(app, "passed", id)
         self.show(queue, app, entry, pull.session, pull.ref, turn)
         if not reader.left:
             app.hold(reader.number, True, turn.undo)

@@ -114,7 +114,8 @@ class Expiry:
                 continue
             turn.batch.delete.add(dated.seq)
             age = turn.sure - dated.arrived
-            turn.facts.append(Expired(turn.now, dated.queue, dated.id, age))
+            if not dated.is_kept:
+                turn.facts.append(Expired(turn.now, dated.queue, dated.id, age))
             if age <= self._context.domains[dated.domain].deduplication_time:
                 known = turn.batch.remember.setdefault(dated.queue, {})
                 known[dated.id] = dated.arrived

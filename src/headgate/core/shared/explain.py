@@ -23,7 +23,7 @@ from headgate.core.model.window import Window
 from headgate.core.shared.accepting import wanting
 from headgate.core.shared.app import App
 from headgate.core.shared.dispatch import Group, Subscription, by_priority, everybody
-from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.queue import OpenGroup, SharedQueue
 from headgate.core.shared.reader import Readers
 from headgate.core.turn.slices import Slices, best
 from headgate.errors import QuotaReached
@@ -176,16 +176,18 @@ def explain(
     explainer = _Explainer(domain, properties, sessions, readers or Readers())
     refusal = _refusal(domain, queue, properties) if queue is not None else None
     explained = []
-    for name in domain.apps:
-        found = yield from explainer.app(name, apps.get(name))
+    known = queue.app_ids() if queue is not None else domain.apps
+    joined = queue.joined if queue is not None else {}
+    for name in known:
+        found = yield from explainer.app(name, apps.get(name), joined.get(name))
         explained.append(found)
-    explained += [explainer.unknown(app) for app in apps.values() if app.id not in domain.apps]
+    explained += [explainer.unknown(app) for app in apps.values() if app.id not in known]
     return Explanation(domain.name, domain.mode.value, queue is not None, refusal, tuple(explained))
 
 
 def _refusal(domain: Domain, queue: SharedQueue, properties: Properties) -> str | None:
     """Why there is no room. What no app wants, and a broadcast, need none."""
-    if domain.mode is Mode.BROADCAST or not wanting(domain, properties):
+    if domain.mode is Mode.BROADCAST or not (domain.keeps or wanting(domain, queue, properties)):
         return None
     size = properties_size(properties)
     try:
@@ -213,14 +215,21 @@ class _Explainer:
         self._domain = domain
         self._properties = properties
         self._sessions = sessions
-        self._groups_max = max(1, GROUPS_MAX // len(domain.apps))
+        self._groups_max = max(1, GROUPS_MAX // max(1, len(domain.apps)))
 
-    def app(self, name: AppId, app: App | None) -> Slices[ExplainedApp]:
+    def app(
+        self, name: AppId, app: App | None, joined: OpenGroup | None = None
+    ) -> Slices[ExplainedApp]:
         filters = []
-        for predicate in self._domain.filters.get(name, ()):
+        predicates = self._domain.filters.get(name, ())
+        wants = self._domain.wants(name, self._properties)
+        if joined is not None:
+            predicates = () if joined.predicate is None else (joined.predicate,)
+            wants = joined.wants(self._properties)
+        for predicate in predicates:
             filters.append(self._answer(predicate))
             yield ANSWER_UNITS
-        if not self._domain.wants(name, self._properties):
+        if not wants:
             reason = "none of its expressions is true"
             return ExplainedApp(name, False, tuple(filters), AppOutcome.CONFIRMED, reason)
         choice = self._all(app) if self._domain.mode is Mode.BROADCAST else self._one(app)

@@ -99,7 +99,7 @@ class Opening:
             turn.facts.append(Subscribed(turn.now, command.queue, command.app, session))
             record_subscriptions(command, interests, turn)
             # BMQ-76: an app that the domain does not have opens, and gets nothing.
-            if command.app not in queue.domain.apps:
+            if not queue.has_app(command.app):
                 self._record_unknown(command, queue, turn)
         turn.done(session, command.ref)
 
@@ -280,7 +280,7 @@ class Opening:
         # BMQ-51, BMQ-54: what it did not confirm returns, in order, and nothing else.
         held = sorted(s for s, taker in app.outstanding.items() if taker.session == session)
         rest = self._returning.give_back_some(replace(rest, messages=tuple(held)), turn)
-        if not app.consumers and app.id not in queue.domain.apps:
+        if not app.consumers and not queue.has_app(app.id):
             turn.undo.pop(queue.apps, app.id)
         return rest
 

@@ -27,7 +27,7 @@ from headgate.core.shared.reader import EVERYTHING, OpenPull, Reader, Readers
 from headgate.core.shared.releasing import Releasing
 from headgate.core.shared.subscriptions import SubscriptionCompiler
 from headgate.core.turn.turn import Turn
-from headgate.errors import HeadgateError, LimitReached, NoSuchApp, Prohibited
+from headgate.errors import AppGone, HeadgateError, LimitReached, Prohibited
 from headgate.expr.predicate import Predicate
 
 
@@ -152,8 +152,7 @@ class Pulling:
     def find(self, named: Want | MakeReader, client: str, turn: Turn) -> tuple[SharedQueue, App]:
         """An app to read, whose queue is made if need be; raise if it may not be read."""
         domain = self._catalog.of_reader(named, client, "read")
-        if named.app not in domain.apps:
-            raise NoSuchApp(named.app)
+        self._catalog.check_app(named, domain, turn)
         queue = self._catalog.find_or_make(named, client, turn)
         return queue, queue.apps[named.app]
 
@@ -200,7 +199,7 @@ class Pulling:
             for pull in list(reader.pulls):
                 turn.undo.pop(self.readers.pulls, pull.session)
                 self._end(pull, turn)
-                turn.fail(pull.session, pull.ref, queue.id, NoSuchApp(app.id))
+                turn.fail(pull.session, pull.ref, queue.id, AppGone(app.id, queue.id))
             self.forget(reader, turn)
 
     # Inside.
@@ -208,8 +207,7 @@ class Pulling:
     def _check(self, want: Want, command: Pull, turn: Turn) -> None:
         """Raise before anything is made."""
         domain = self._catalog.of_reader(want, command.client, "read")
-        if want.app not in domain.apps:
-            raise NoSuchApp(want.app)
+        self._catalog.check_app(want, domain, turn)
         queue = self._catalog.find(want, turn)
         app = queue.apps.get(want.app) if queue is not None else None
         if app is not None and self.readers.find(want.queue, want.app, command.reader) is None:
@@ -232,6 +230,9 @@ class Pulling:
         undo = turn.undo
         self.readers.speak(command.session, reader, undo)
         undo.assign(reader, "pulled", turn.now)
+        group = reader.queue.joined.get(reader.app.id)
+        if group is not None and turn.now - group.used > 1.0:
+            undo.assign(group, "used", turn.now)
         if want.after is not None:
             self._repeat_held(reader, want.after, pull.count, pull, turn)
             return

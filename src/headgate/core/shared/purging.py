@@ -10,8 +10,10 @@ from headgate.core.effects import PurgeDone, Removed
 from headgate.core.facts import Purged as PurgedFact
 from headgate.core.facts import QueuePurged
 from headgate.core.model.ids import Seq
+from headgate.core.reader_commands import TrimTo
 from headgate.core.shared.catalog import Catalog
 from headgate.core.shared.context import Chore, SharedContext
+from headgate.core.shared.history import History
 from headgate.core.shared.opening import Opening
 from headgate.core.shared.pulling import Pulling
 from headgate.core.shared.queue import SharedQueue
@@ -30,7 +32,9 @@ class Purging:
         releasing: Releasing,
         opening: Opening,
         pulling: Pulling,
+        history: History,
     ) -> None:
+        self._history = history
         self._context = context
         self._catalog = catalog
         self._releasing = releasing
@@ -60,6 +64,11 @@ class Purging:
         for app in queue.apps.values():
             app.prune(queue.entries, turn.undo)
         count = command.messages + len(some)
+        if not queue.entries and queue.kept:
+            count += self._history.trim(queue, TrimTo(), turn)
+            if queue.kept:
+                turn.again.append(replace(command, messages=count))
+                return
         if next(iter(queue.entries), upto + 1) <= upto:
             turn.again.append(replace(command, upto=upto, messages=count))
             return

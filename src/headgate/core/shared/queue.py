@@ -9,12 +9,29 @@ from __future__ import annotations
 
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import AppId, MessageId, QueueId, Seq, SessionId
-from headgate.core.model.message import MessageEntry
+from headgate.core.model.message import MessageEntry, Properties
+from headgate.core.model.stream_id import StreamId, stream_id
 from headgate.core.shared.app import App
+from headgate.core.shared.kept import KeptMessages
 from headgate.core.shared.quota import Meter
 from headgate.core.shared.remembered_ids import RememberedIds
 from headgate.core.turn.store_requests import Usage
 from headgate.core.turn.undo import Undo
+from headgate.expr.predicate import Predicate
+
+
+class OpenGroup:
+    """An app that a client made for one queue."""
+
+    __slots__ = ("predicate", "used")
+
+    def __init__(self, predicate: Predicate | None, now: float) -> None:
+        self.predicate = predicate
+        self.used = now
+        """When somebody last read by it."""
+
+    def wants(self, properties: Properties) -> bool:
+        return self.predicate is None or self.predicate.matches(properties)
 
 
 class DomainState:
@@ -30,21 +47,30 @@ class DomainState:
         """How many there are, in memory or not."""
         self.meter = Meter("domain", usage.messages, usage.bytes)
 
+    def has_room(self, size: int) -> bool:
+        """Whether the domain as a whole has room for one more message of this size."""
+        domain = self.domain
+        return self.meter.has_room(size, domain.domain_max_messages, domain.domain_max_bytes)
+
 
 class SharedQueue:
     """A shared queue in memory: its messages without their bodies, its apps, and who posts to it.
 
-    Owned by the shared queues of the shard. Every message has at least one app that is not done
-    with it; its meter counts exactly the messages that are here.
+    Owned by the shared queues of the shard. Every message of its entries has at least one app that
+    is not done with it, what is kept has none; its meter counts exactly both.
     """
 
     __slots__ = (
+        "added",
         "apps",
         "by_id",
         "entries",
         "id",
+        "joined",
+        "kept",
         "latest",
         "meter",
+        "newest",
         "opens",
         "producers",
         "remembered",
@@ -59,6 +85,12 @@ class SharedQueue:
         self.entries: dict[Seq, MessageEntry] = {}
         """In order of arrival."""
         self.by_id: dict[MessageId, Seq] = {}
+        self.kept = KeptMessages()
+        """Those that every app has confirmed, where the domain keeps them."""
+        self.joined: dict[AppId, OpenGroup] = {}
+        """Apps that clients made, beside those of the domain."""
+        self.added = 0
+        """Messages that came since it is in memory, and were there before."""
         self.remembered = RememberedIds()
         self.producers: set[SessionId] = set()
         self.opens = 0
@@ -68,10 +100,25 @@ class SharedQueue:
         self.meter = Meter("queue")
         self.latest = 0.0
         """When the last message arrived. No later one arrives before it."""
+        self.newest = Seq(0)
+        """The number of the last message."""
 
     @property
     def domain(self) -> Domain:
         return self.state.domain
+
+    @property
+    def last_id(self) -> StreamId:
+        """Of the last message that came, as far as is known."""
+        return stream_id(self.latest, self.newest)
+
+    def has_app(self, app: AppId) -> bool:
+        return app in self.state.domain.apps or app in self.joined
+
+    def app_ids(self) -> tuple[AppId, ...]:
+        """Its apps: those of its domain, and those that clients made."""
+        apps = self.state.domain.apps
+        return (*apps, *self.joined) if self.joined else apps
 
     def deadline(self) -> float | None:
         """When the time of the first message is over."""
@@ -90,9 +137,8 @@ class SharedQueue:
     def has_room(self, size: int) -> bool:
         """Whether the queue and its domain have room for one more message of this size."""
         domain = self.domain
-        return self.meter.has_room(size, domain.max_messages, domain.max_bytes) and (
-            self.state.meter.has_room(size, domain.domain_max_messages, domain.domain_max_bytes)
-        )
+        has_room = self.meter.has_room(size, domain.max_messages, domain.max_bytes)
+        return has_room and self.state.has_room(size)
 
     def check_room(self, size: int) -> None:
         """Raise if there is none, saying of what."""
@@ -112,6 +158,8 @@ class SharedQueue:
         self.entries[seq] = entry
         self.by_id[entry.id] = seq
         self.latest = entry.arrived  # not taken back: later ones may be later than they need be
+        self.newest = seq
+        self.added += 1
         # S003-17, BMQ-85: it counts until it is gone, whether somebody matches it or not.
         self.meter.count(1, entry.size)
         for app in entry.apps:
@@ -122,9 +170,44 @@ class SharedQueue:
     def _take_out(self, entry: MessageEntry) -> None:
         """Take back an `add`: it is the last of the queue and of each line."""
         del self.entries[entry.seq], self.by_id[entry.id]
+        self.added -= 1
         self.meter.count(-1, -entry.size)
         for app in entry.apps:
             self.apps[app].fresh.pop()
+
+    def add_kept(self, entry: MessageEntry, undo: Undo | None) -> None:
+        """A message that no app wants, or every app has confirmed, is here as history, counted."""
+        self.kept.add(entry.seq, entry.arrived, entry.size, undo)
+        self.latest = max(self.latest, entry.arrived)
+        self.newest = max(self.newest, entry.seq)
+        self._count_kept(entry, 1)
+        if undo is not None:
+            undo.note(self._count_kept, entry, -1)
+
+    def _count_kept(self, entry: MessageEntry, messages: int) -> None:
+        self.added += messages
+        self.meter.count(messages, messages * entry.size)
+
+    def keep(self, entry: MessageEntry, undo: Undo) -> None:
+        """A message of the entries becomes history."""
+        undo.sort_after(self.entries)
+        undo.pop(self.entries, entry.seq)
+        undo.pop(self.by_id, entry.id)
+        self.kept.add(entry.seq, entry.arrived, entry.size, undo)
+
+    def revive(self, entry: MessageEntry, undo: Undo) -> None:
+        """A message that was history has an app again. The entries have to be sorted then."""
+        place = self.kept.find(stream_id(entry.arrived, entry.seq))
+        assert place is not None, "only what is kept is revived"
+        self.kept.remove(place, undo)
+        undo.put(self.entries, entry.seq, entry)
+        undo.put(self.by_id, entry.id, entry.seq)
+
+    def sort(self) -> None:
+        """Put the entries in order of arrival, after some were revived."""
+        items = sorted(self.entries.items())
+        self.entries.clear()
+        self.entries.update(items)
 
     def remove(self, entry: MessageEntry, undo: Undo) -> None:
         undo.sort_after(self.entries)

@@ -12,12 +12,16 @@ from headgate.core.model.domain import Domain
 from headgate.core.model.limits import Limits
 from headgate.core.shared.accepting import Accepting
 from headgate.core.shared.body_cache import BodyCache
+from headgate.core.shared.browsing import Browsing
 from headgate.core.shared.catalog import Catalog
 from headgate.core.shared.claiming import Claiming
 from headgate.core.shared.context import Chore, SharedContext
+from headgate.core.shared.dead_letters import DeadLetters
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
 from headgate.core.shared.feeding import Feeding
+from headgate.core.shared.history import History
+from headgate.core.shared.open_groups import OpenGroups
 from headgate.core.shared.opening import Opening
 from headgate.core.shared.pulling import Pulling
 from headgate.core.shared.purging import Purging
@@ -58,27 +62,39 @@ class SharedQueues:
         readers = Readers()
         self._delivery = SharedDelivery(context.queues, session_states, self.bodies, readers)
         self.totals = SharedTotals(context.queues)
-        releasing = Releasing(context, self._delivery)
+        history = History(context)
+        releasing = Releasing(context, self._delivery, history)
         expiry = Expiry(context, self._delivery, releasing)
-        catalog = Catalog(context, self._delivery, releasing, expiry)
+        catalog = Catalog(context, self._delivery, releasing, expiry, history)
         self.releasing = releasing
         self.expiry = expiry
         self.catalog = catalog
-        self.accepting = Accepting(context, self._delivery, expiry)
+        self.accepting = Accepting(context, self._delivery, expiry, history)
         self.feeding = Feeding(catalog, self.accepting)
         self.returning = Returning(context, self._delivery, releasing)
         self.opening = Opening(context, self._delivery, catalog, expiry, self.returning)
         self.pulling = Pulling(context, readers, self._delivery, catalog, expiry, releasing)
         self.claiming = Claiming(
-            session_states, self.pulling, self._delivery, catalog, releasing, self.returning
+            session_states,
+            self.pulling,
+            self._delivery,
+            catalog,
+            releasing,
+            self.returning,
+            history,
         )
-        self.surveying = Surveying(readers, catalog, self.accepting)
+        self.open_groups = OpenGroups(
+            context, self._delivery, catalog, expiry, releasing, self.pulling
+        )
+        self.browsing = Browsing(context, self._delivery, catalog, history)
+        self.dead_letters = DeadLetters(context, catalog, releasing, self.accepting)
+        self.surveying = Surveying(readers, catalog, self.accepting, self.browsing)
         self._reader_upkeep = ReaderUpkeep(self.pulling, self.claiming)
-        self.purging = Purging(context, catalog, releasing, self.opening, self.pulling)
+        self.purging = Purging(context, catalog, releasing, self.opening, self.pulling, history)
         self.reconfiguring = Reconfiguring(
-            context, self._delivery, catalog, releasing, self.pulling
+            context, self._delivery, catalog, releasing, self.pulling, history
         )
-        self.upkeep = Upkeep(context, self._delivery, catalog)
+        self.upkeep = Upkeep(context, self._delivery, catalog, history, self.open_groups)
         self.sinks = Sinks(context, catalog, expiry, self.accepting)
 
     def tick(self, turn: Turn) -> None:

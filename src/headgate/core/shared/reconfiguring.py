@@ -10,6 +10,7 @@ from headgate.core.shared.app import App
 from headgate.core.shared.catalog import Catalog
 from headgate.core.shared.context import SharedContext
 from headgate.core.shared.delivery import SharedDelivery
+from headgate.core.shared.history import History
 from headgate.core.shared.mode_check import BY_HAND
 from headgate.core.shared.pulling import Pulling
 from headgate.core.shared.queue import DomainState
@@ -28,7 +29,9 @@ class Reconfiguring:
         catalog: Catalog,
         releasing: Releasing,
         pulling: Pulling,
+        history: History,
     ) -> None:
+        self._history = history
         self._context = context
         self._delivery = delivery
         self._catalog = catalog
@@ -57,7 +60,11 @@ class Reconfiguring:
                 if name not in queue.apps:
                     # BMQ-77: a new app begins empty, and has later messages only.
                     turn.undo.put(queue.apps, name, App(name, turn.now))
-            for app in [a for a in queue.apps.values() if a.id not in domain.apps]:
+            for name in list(queue.joined) if not domain.is_open else ():
+                turn.undo.pop(queue.joined, name)
+                turn.batch.groups[queue.id, name] = None
+            self._history.plan(queue, turn)
+            for app in [a for a in queue.apps.values() if not queue.has_app(a.id)]:
                 self._releasing.drop_app(queue, app, turn)
                 self._pulling.leave_app(queue, app, turn)
             for app in queue.apps.values():

@@ -10,6 +10,7 @@ from headgate.core.model.message import MessageEntry
 from headgate.core.shared.app import App
 from headgate.core.shared.context import SharedContext
 from headgate.core.shared.delivery import SharedDelivery
+from headgate.core.shared.history import History, remember
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.quota import judge_less
 from headgate.core.turn.turn import BREATH_WORK, Turn
@@ -17,12 +18,13 @@ from headgate.core.turn.turn import BREATH_WORK, Turn
 
 class Releasing:
     """Lets go of messages: of one app, or of all of them. The last app that is done with a message
-    deletes it, from the queue and from the store.
+    deletes it, from the queue and from the store, unless the domain keeps a history.
     """
 
-    def __init__(self, context: SharedContext, delivery: SharedDelivery) -> None:
+    def __init__(self, context: SharedContext, delivery: SharedDelivery, history: History) -> None:
         self._context = context
         self._delivery = delivery
+        self._history = history
 
     def confirm(self, command: Confirm, turn: Turn) -> Iterator[None]:
         """What is not in the session's hands is ignored: it expired, or was given back."""
@@ -53,12 +55,19 @@ class Releasing:
         self._delivery.note(queue, app)
         # S003-10, BMQ-72: the last app that is done with a message deletes it.
         if entry.apps == (app.id,):
-            self.delete(queue, entry, turn)
+            self.retire(queue, entry, turn)
             return
         apps = tuple(name for name in entry.apps if name != app.id)
         kept = MessageEntry(entry.seq, entry.id, entry.arrived, entry.size, entry.properties, apps)
         turn.undo.put(queue.entries, entry.seq, kept)
         turn.batch.hold[entry.seq] = apps
+
+    def retire(self, queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
+        """Every app is done with a message: it is history where that is kept, and else gone."""
+        if queue.domain.keeps:
+            self._history.keep(queue, entry, turn)
+        else:
+            self.delete(queue, entry, turn)
 
     def let_go(self, queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
         """All apps are done with a message, whoever has it."""
@@ -74,10 +83,7 @@ class Releasing:
         queue.remove(entry, turn.undo)
         turn.batch.hold.pop(entry.seq, None)
         turn.batch.delete.add(entry.seq)
-        at = queue.remembered.times.get(entry.id)
-        seconds = queue.domain.deduplication_time
-        if at is not None and seconds and turn.sure - at <= seconds:
-            turn.batch.remember.setdefault(queue.id, {})[entry.id] = at
+        remember(queue, entry, turn)
         judge_less(queue, turn)
 
     def drop_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:

@@ -55,10 +55,7 @@ class Returning:
             turn.facts.append(Returned(turn.now, queue.id, app.id, entry.id, session, lost))
             app.redelivery.give_back(seq, turn.undo)
             # BMQ-55: a clean close uses up no attempt.
-            if lost:
-                self.blame(queue, app, entry, turn)
-            kept = queue.entries.get(seq)
-            if kept is not None and app.id in kept.apps:
+            if not (lost and self.blame(queue, app, entry, turn)):
                 # S003-34, BMQ-52: back in line for whoever matches it; nothing is lost.
                 returned.append(seq)
         turn.returns -= len(some)
@@ -75,15 +72,21 @@ class Returning:
         else:
             turn.done(rest.session, ref)
 
-    def blame(self, queue: SharedQueue, app: App, entry: MessageEntry, turn: Turn) -> None:
-        """A consumer was lost with this message in its hands; it may have been the cause."""
+    def blame(self, queue: SharedQueue, app: App, entry: MessageEntry, turn: Turn) -> bool:
+        """A consumer was lost with this message in its hands; it may have been the cause. Return
+        whether it has no attempts left, and is nobody's any more."""
         attempts = app.redelivery.blame(entry.seq, turn.undo)
         turn.undo.add(self._blamed, queue.id)
         most = queue.domain.max_delivery_attempts
         # BMQ-56, BMQ-57: the last attempt removes it for this app; 0 is no limit.
-        if most and attempts >= most:
+        if not most or attempts < most:
+            return False
+        if queue.domain.dead_letter:
+            turn.doomed.append((queue.id, app.id, entry.seq, attempts))
+        else:
             turn.facts.append(Poisoned(turn.now, queue.id, app.id, entry.id, attempts))
             self._releasing.dereference(queue, entry, app, turn)
+        return True
 
     def _spare_no_longer(self, queue_id: QueueId, turn: Turn) -> None:
         """Offer what consumers were spared long enough."""

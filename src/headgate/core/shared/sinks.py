@@ -136,7 +136,7 @@ class Sinks:
             if message.id in ids or (queue is not None and queue.remembers(message.id, turn.sure)):
                 chosen.append((message, None))
             else:
-                chosen.append((message, wanting(domain, message.properties)))
+                chosen.append((message, wanting(domain, queue, message.properties)))
                 ids.add(message.id)
         return chosen
 

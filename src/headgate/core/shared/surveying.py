@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.core.model.ids import SessionId
+from headgate.core.model.ids import Seq, SessionId
 from headgate.core.model.stream_id import id_of
 from headgate.core.reader_commands import Add, ListPending, MakeQueue, Survey
 from headgate.core.reader_effects import (
@@ -16,9 +16,11 @@ from headgate.core.reader_effects import (
 )
 from headgate.core.shared.accepting import Accepting
 from headgate.core.shared.app import App
+from headgate.core.shared.browsing import Browsing, ends_of
 from headgate.core.shared.catalog import Catalog
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.reader import Readers
+from headgate.core.turn.store_requests import Parts
 from headgate.core.turn.turn import Turn
 from headgate.errors import HeadgateError, NoSuchApp
 
@@ -26,7 +28,10 @@ from headgate.errors import HeadgateError, NoSuchApp
 class Surveying:
     """Carries out `Add` and `MakeQueue`, and answers `Survey` and `ListPending`."""
 
-    def __init__(self, readers: Readers, catalog: Catalog, accepting: Accepting) -> None:
+    def __init__(
+        self, readers: Readers, catalog: Catalog, accepting: Accepting, browsing: Browsing
+    ) -> None:
+        self._browsing = browsing
         self._readers = readers
         self._catalog = catalog
         self._accepting = accepting
@@ -59,7 +64,8 @@ class Surveying:
             return
         turn.effects.append(Counted(command.session, command.ref, int(before is None)))
 
-    def survey(self, command: Survey, turn: Turn) -> None:
+    def survey(self, command: Survey, turn: Turn) -> Parts:
+        """What there is. With it come the first and the last message, or the first ones."""
         try:
             self._catalog.domain_of(command)
             queue = self._catalog.find(command, turn)
@@ -69,27 +75,35 @@ class Surveying:
         if queue is None:
             turn.effects.append(Surveyed(command.session, command.ref, False))
             return
-        last = next(reversed(queue.entries), None)
+        first, last = ends_of(queue)
+        if command.shows and first is not None and last is not None:
+            yield from self._browsing.showing(
+                queue, first, last, command.shows, command.session, command.ref, turn
+            )
+        most = command.shows if command.shows > 1 else 0
+        names = sorted(queue.app_ids()) if queue.domain.is_open else queue.app_ids()
         turn.effects.append(
             Surveyed(
                 command.session,
                 command.ref,
                 True,
-                len(queue.entries),
-                None if last is None else id_of(queue.entries[last]),
+                len(queue.entries) + len(queue.kept),
+                queue.last_id if queue.newest else last,
                 tuple(
-                    self._view(queue, queue.apps[name], turn)
-                    for name in queue.domain.apps
+                    self._view(queue, queue.apps[name], most, turn)
+                    for name in names
                     if name in queue.apps
                 ),
+                queue.added,
+                first,
             )
         )
 
     def list_pending(self, command: ListPending, turn: Turn) -> None:
         try:
-            domain = self._catalog.of_reader(command, command.client, "read")
+            self._catalog.of_reader(command, command.client, "read")
             queue = self._catalog.find(command, turn)
-            if queue is None or command.app not in domain.apps:
+            if queue is None or not queue.has_app(command.app):
                 raise NoSuchApp(command.app)
         except HeadgateError as error:
             turn.fail(command.session, command.ref, command.queue, error)
@@ -111,7 +125,22 @@ class Surveying:
             found.append(PendingMessage(id, name, holder.session, idle, times))
         turn.effects.append(PendingListed(command.session, command.ref, tuple(found)))
 
-    def _view(self, queue: SharedQueue, app: App, turn: Turn) -> AppView:
+    def _held(
+        self, queue: SharedQueue, app: App, seqs: list[Seq], turn: Turn
+    ) -> tuple[PendingMessage, ...]:
+        """These messages, which somebody holds."""
+        found = []
+        for seq in seqs:
+            holder = app.outstanding[seq]
+            reader = self._readers.by_number.get(holder.session)
+            name = None if reader is None else reader.name
+            idle = turn.now - holder.gate.outstanding[seq][1]
+            times = 1 + app.redelivery.repeats.get(seq, 0)
+            id = id_of(queue.entries[seq])
+            found.append(PendingMessage(id, name, holder.session, idle, times))
+        return tuple(found)
+
+    def _view(self, queue: SharedQueue, app: App, most: int, turn: Turn) -> AppView:
         readers = self._readers.of_app(queue.id, app.id)
         held = sorted(app.outstanding)
         others: dict[SessionId, int] = {}
@@ -121,7 +150,13 @@ class Surveying:
         return AppView(
             app.id,
             tuple(
-                ReaderView(name, len(reader.gate.outstanding), turn.now - reader.pulled)
+                ReaderView(
+                    name,
+                    len(reader.gate.outstanding),
+                    turn.now - reader.pulled,
+                    reader.pulled,
+                    self._held(queue, app, reader.held[:most], turn) if most else (),
+                )
                 for name, reader in sorted(readers.items())
             ),
             tuple(sorted(others.items())),
@@ -129,4 +164,7 @@ class Surveying:
             id_of(queue.entries[held[0]]) if held else None,
             id_of(queue.entries[held[-1]]) if held else None,
             app.undelivered(),
+            max(app.passed, id_of(queue.entries[held[-1]])) if held else app.passed,
+            self._held(queue, app, held[:most], turn) if most else (),
+            turn.now,
         )

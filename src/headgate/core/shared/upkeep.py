@@ -10,6 +10,8 @@ from headgate.core.shared.app import App
 from headgate.core.shared.catalog import Catalog
 from headgate.core.shared.context import Chore, SharedContext
 from headgate.core.shared.delivery import SharedDelivery
+from headgate.core.shared.history import History
+from headgate.core.shared.open_groups import OpenGroups
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.turn.store_requests import Listing, Load
 from headgate.core.turn.turn import Turn
@@ -23,7 +25,16 @@ class Upkeep:
     use for.
     """
 
-    def __init__(self, context: SharedContext, delivery: SharedDelivery, catalog: Catalog) -> None:
+    def __init__(
+        self,
+        context: SharedContext,
+        delivery: SharedDelivery,
+        catalog: Catalog,
+        history: History,
+        groups: OpenGroups,
+    ) -> None:
+        self._history = history
+        self._groups = groups
         self._context = context
         self._delivery = delivery
         self._catalog = catalog
@@ -41,6 +52,10 @@ class Upkeep:
                 self._forget_ids(queue, turn)
             elif chore == Chore.STUCK:
                 self._look_for_stuck(queue, turn)
+            elif chore == Chore.TRIM:
+                self._history.tick(queue, turn)
+            elif chore == Chore.IDLE:
+                self._groups.drop_idle(queue, turn)
             else:
                 self._look_for_use(queue, turn)
         self._delivery.sample(turn)
@@ -62,7 +77,7 @@ class Upkeep:
         """Remove the queue if it was of no use for long. Whoever closes it, and the last message
         that expires, has it looked at again."""
         ttl = queue.domain.queue_ttl
-        if not ttl or queue.opens or queue.entries:
+        if not ttl or queue.opens or queue.entries or queue.kept or queue.joined:
             return
         queue.remembered.forget(turn.sure, queue.domain.deduplication_time)
         newest = queue.remembered.newest()
@@ -98,6 +113,7 @@ class Upkeep:
             for each in listed:
                 if (
                     each.messages
+                    or each.groups
                     or each.queue in self._context.queues
                     or each.queue in turn.batch.remove
                 ):

@@ -39,6 +39,18 @@ class SinkRecord:
 
 
 @value
+class GroupRecord:
+    """What is stored of a group that a client made."""
+
+    where: str | None = None
+    """The expression of what it wants; none for everything."""
+
+
+Groups: TypeAlias = dict[AppId, GroupRecord]
+"""Those of one queue, by their names."""
+
+
+@value
 class Page:
     """A service's queues in the order of their ids, after one of them."""
 
@@ -91,6 +103,9 @@ class Load:
     bodies: set[Seq] = field(default_factory=set)
     """Bodies of these messages."""
 
+    entries: set[Seq] = field(default_factory=set)
+    """All of these messages but their bodies and apps."""
+
     services: set[ServiceId] = field(default_factory=set)
     """Tallies of these services."""
 
@@ -121,6 +136,7 @@ class Load:
             or self.addresses
             or self.backlogs
             or self.bodies
+            or self.entries
             or self.services
             or self.pages
             or self.usage
@@ -173,6 +189,8 @@ class Dated:
     id: MessageId
     arrived: float
     size: int
+    is_kept: bool = False
+    """Every app has confirmed it; it is history."""
 
 
 @value
@@ -183,8 +201,10 @@ class Listed:
     messages: int
     bytes: int
     is_whole: bool | None
-    """Whether its first message is for the one app of a queue without apps, or for apps with a
-    name; none if it has no message."""
+    """Whether its first message that some app has not confirmed is for the one app of a queue
+    without apps, or for apps with a name; none if it has no such message."""
+    groups: int = 0
+    """Groups that clients made."""
 
 
 @value
@@ -208,7 +228,11 @@ class Loaded:
     backlogs: dict[QueueId, tuple[QueueRecord, list[MessageEntry]]] = field(default_factory=dict)
     remembered: dict[QueueId, Known] = field(default_factory=dict)
     """The ids that those of `backlogs` remember that do, in any order."""
+    groups: dict[QueueId, Groups] = field(default_factory=dict)
+    """The groups of those of `backlogs` that have any."""
     bodies: dict[Seq, bytes] = field(default_factory=dict)
+    entries: dict[Seq, MessageEntry] = field(default_factory=dict)
+    """Without any apps, whatever the message has."""
     services: dict[ServiceId, Tally] = field(default_factory=dict)
     pages: dict[Page, Swept] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
@@ -231,13 +255,16 @@ class Batch:
     """Records that take the place of those the store has; the queue and its domain stay."""
     append: dict[Seq, Stored] = field(default_factory=dict)
     hold: dict[Seq, tuple[AppId, ...]] = field(default_factory=dict)
-    """The apps that are left of messages that some, but not all, have confirmed."""
+    """The apps that are left of messages that some have confirmed, or another one wants. None are
+    left of one that is kept as history."""
     delete: set[Seq] = field(default_factory=set)
     forget: dict[QueueId, float] = field(default_factory=dict)
     """Ids that are remembered, if their messages were accepted before this time. What came with
     one batch goes together, with the newest."""
     remember: dict[QueueId, Known] = field(default_factory=dict)
     """Ids of messages that are no longer there, to recognise a repeated one."""
+    groups: dict[tuple[QueueId, AppId], GroupRecord | None] = field(default_factory=dict)
+    """Groups that clients made, or made anew; none for one that is gone."""
     associate: dict[QueueId, ServiceId | None] = field(default_factory=dict)
     tallies: dict[ServiceId, Tally] = field(default_factory=dict)
     """What to join to the tally of each service: counts add up and may be negative, hashes
@@ -266,6 +293,7 @@ class Batch:
             or self.delete
             or self.forget
             or self.remember
+            or self.groups
             or self.associate
             or self.tallies
             or self.identities
@@ -294,5 +322,9 @@ class TurnOutcome:
     mistake: Exception | None = None
     """What went wrong after the turn was committed. It has happened all the same."""
 
+
+Parts: TypeAlias = Generator["Load | None", "Loaded", None]
+"""A command that is carried out a part at a time. In between it may have something read, and is
+sent the answer."""
 
 Step: TypeAlias = Generator[Load | Batch | Breath, Loaded | None, TurnOutcome]

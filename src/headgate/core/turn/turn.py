@@ -11,7 +11,7 @@ from headgate.core.facts import Delivered, Fact
 from headgate.core.facts import LimitReached as LimitReachedFact
 from headgate.core.facts import Refused as RefusedFact
 from headgate.core.model.binding import Spoken
-from headgate.core.model.ids import MessageId, QueueId, Ref, Seq, SessionId
+from headgate.core.model.ids import AppId, MessageId, QueueId, Ref, Seq, SessionId
 from headgate.core.model.parties import SEALED_BYTES
 from headgate.core.turn.store_requests import Batch, Loaded
 from headgate.core.turn.undo import Undo
@@ -87,6 +87,9 @@ class Turn:
     """Each time that something matched a message, counted when the turn has happened."""
     gated: set[SessionId] = field(default_factory=set)
     """Sessions whose unconfirmed deliveries of exclusive queues may be others now."""
+    doomed: list[tuple[QueueId, AppId, Seq, int]] = field(default_factory=list)
+    """Messages without attempts left that are to be dead letters, each of an app, and how often
+    consumers were lost with it. They stand in no line until that is decided."""
     _full: set[SessionId] = field(default_factory=set)
     _pushed: dict[tuple[SessionId, QueueId], Pushed] = field(default_factory=dict)
     """The last that nobody asked for."""

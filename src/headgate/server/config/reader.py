@@ -138,6 +138,7 @@ class _Reader(Reading):
                 raise self.error(path, "is the domain of the SMP queues; choose another name")
             domains[name] = self.domain(name, self.table(table, DOMAIN.members, path), limits)
         self.check_streams(domains)
+        self.check_dead_letters(domains)
         return domains
 
     def check_streams(self, domains: Mapping[str, Domain]) -> None:
@@ -152,14 +153,42 @@ class _Reader(Reading):
                         f"{quoted(pattern)} is a stream of the domain {first} already",
                     )
 
+    def check_dead_letters(self, domains: Mapping[str, Domain]) -> None:
+        """They go to a domain that keeps them until they are read, and never round in a ring."""
+        for domain in domains.values():
+            path = (DOMAINS, domain.name, "dead_letter")
+            seen, here = {domain.name}, domain
+            while here.dead_letter:
+                name = here.dead_letter.partition("/")[0]
+                target = domains.get(name)
+                if target is None:
+                    raise self.error(path, f"there is no domain {quoted(name)}")
+                if target.mode is Mode.BROADCAST:
+                    raise self.error(path, f"the domain {quoted(name)} stores nothing")
+                if name in seen:
+                    raise self.error(path, f"they would come back to the domain {quoted(name)}")
+                seen.add(name)
+                here = target
+
     def domain(self, name: str, values: dict[str, Any], limits: Limits) -> Domain:
         path = (DOMAINS, name)
         mode, apps = Mode(values.pop("mode")), values.pop("apps")
-        if mode is Mode.FANOUT and not apps:
+        is_open = values["groups"] == "open"
+        if is_open and mode is not Mode.FANOUT:
+            raise self.error((*path, "groups"), "only a fanout domain has open groups")
+        if mode is Mode.FANOUT and not apps and not is_open:
             raise self.error((*path, "apps"), "a fanout domain needs at least one app")
+        if mode is Mode.BROADCAST and (values["keep_messages"] or values["keep_time"]):
+            raise self.error((*path, "keep_messages"), "a broadcast domain stores nothing")
+        if is_open and values["message_ttl"] is None:
+            self.warn(
+                (*path, "message_ttl"),
+                "a group that nobody reads by any more holds up messages until it is dropped:"
+                " give them a time",
+            )
         if mode is not Mode.FANOUT and apps:
             raise self.error((*path, "apps"), f"a {mode.value} domain has no apps")
-        apps = apps or (WHOLE,)
+        apps = apps or (() if is_open else (WHOLE,))
         for key in ("fields", "properties"):
             values[key] = MappingProxyType(values[key]) if values[key] else EMPTY
         filters: dict[AppId, tuple[Predicate, ...]] = {}

@@ -455,7 +455,7 @@ DOMAIN_KINDS: dict[str, Kind] = {
     "writers": Unlimited(Texts(), "all"),
     "creators": Unlimited(Texts(), "all"),
     "streams": Texts(),
-    "groups": Choice("fixed"),
+    "groups": Choice("fixed", "open"),
     "group": Text("the name of a group", r"[^\x00-\x20\x7f\ud800-\udfff]{1,255}"),
     "consumer_grace": Unlimited(Duration(), "never"),
     "body_field": Text("the name of a field, or nothing", r"[^\x00-\x1f\x7f\ud800-\udfff]{0,255}"),
@@ -465,6 +465,13 @@ DOMAIN_KINDS: dict[str, Kind] = {
     "feeds": Feeds(),
     "speaks": Text("the name of a channel, or nothing", r"[^\x00-\x1f\x7f\ud800-\udfff]{0,255}"),
     "speaks_as": Choice(*SPOKEN_AS),
+    "max_groups": Whole(1),
+    "group_idle": Duration(),
+    "keep_messages": Whole(),
+    "keep_time": Duration(),
+    "dead_letter": Text(
+        "a domain, DOMAIN/QUEUE, or nothing", r"([-a-zA-Z0-9._]{1,255}(/[-a-zA-Z0-9_~.]{1,64})?)?"
+    ),
 }
 DOMAIN_DEFAULTS = {f.name: f.default for f in fields(Domain) if f.default is not MISSING} | {
     "mode": Mode.PRIORITY.value,

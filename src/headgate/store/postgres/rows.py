@@ -103,6 +103,11 @@ def backlogs(rows: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[Messa
     return found
 
 
+def entry(row: Row) -> MessageEntry:
+    seq, id, arrived, size, properties = row
+    return MessageEntry(seq, id, arrived, size, decode_properties(properties), ())
+
+
 def past(
     seq: Seq, queue: QueueId, domain: bytes, id: MessageId, arrived: float, properties: bytes
 ) -> Past:

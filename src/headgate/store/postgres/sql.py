@@ -79,6 +79,17 @@ CROSS JOIN LATERAL (SELECT number FROM queues WHERE id = want.queue OFFSET 0) AS
 CROSS JOIN LATERAL (SELECT known FROM remembered WHERE queue = q.number OFFSET 0) AS r
 """
 
+GROUPS = """
+SELECT want.queue, g.name, g.filter
+FROM unnest(%b::bytea[]) AS want (queue)
+CROSS JOIN LATERAL (SELECT number FROM queues WHERE id = want.queue OFFSET 0) AS q
+CROSS JOIN LATERAL (SELECT name, filter FROM open_groups WHERE queue = q.number OFFSET 0) AS g
+"""
+
+ENTRIES = """
+SELECT seq, id, arrived, size, properties FROM messages WHERE seq = ANY(%b::int8[])
+"""
+
 BODIES = "SELECT seq, body FROM messages WHERE seq = ANY(%b::int8[])"
 
 SERVICES = "SELECT service, count, hash FROM tallies WHERE service = ANY(%b::bytea[])"
@@ -112,7 +123,8 @@ ORDER BY m.seq
 
 # Of a queue only the first messages are looked at, and none but the first if that is not old.
 OVERDUE = """
-SELECT m.seq, q.id, want.domain, m.id, m.arrived, m.size
+SELECT m.seq, q.id, want.domain, m.id, m.arrived, m.size,
+    coalesce((SELECT apps = '[]'::bytea FROM holds WHERE holds.seq = m.seq), false)
 FROM unnest(%b::bytea[], %b::float8[], %b::int8[], %b::int8[]) AS want (domain, before, after, n)
 CROSS JOIN LATERAL (SELECT number, id FROM queues WHERE domain = want.domain OFFSET 0) AS q
 CROSS JOIN LATERAL (
@@ -139,9 +151,11 @@ SELECT place, listed.id, held.messages, held.bytes, (
     SELECT coalesce((SELECT apps = '[""]'::bytea FROM holds WHERE holds.seq = m.seq), true)
     FROM (
         SELECT seq FROM messages
-        WHERE queue BETWEEN listed.number AND listed.number ORDER BY queue, seq LIMIT 1
+        WHERE queue BETWEEN listed.number AND listed.number AND coalesce(
+            (SELECT apps <> '[]'::bytea FROM holds WHERE holds.seq = messages.seq), true
+        ) ORDER BY queue, seq LIMIT 1
     ) AS m
-)
+), (SELECT count(*) FROM open_groups WHERE queue = listed.number)
 FROM unnest(%b::int8[], %b::bytea[], %b::bytea[], %b::int8[]) AS want (place, domain, after, n)
 CROSS JOIN LATERAL (
     SELECT number, id FROM (
@@ -172,6 +186,9 @@ cleared AS (
 ),
 forgotten AS (
     DELETE FROM remembered WHERE queue = ANY(ARRAY(SELECT number FROM gone))
+),
+parted AS (
+    DELETE FROM open_groups WHERE queue = ANY(ARRAY(SELECT number FROM gone))
 )
 DELETE FROM holds WHERE seq = ANY(ARRAY(SELECT seq FROM cleared))
 """
@@ -240,6 +257,22 @@ SELECT (SELECT number FROM queues WHERE queues.id = new.queue), at, known
 FROM unnest(%b::bytea[], %b::float8[], %b::bytea[]) AS new (queue, at, known)
 """
 
+# An unknown queue has no number, and the column takes no NULL.
+PUT_GROUP = """
+INSERT INTO open_groups (queue, name, filter)
+SELECT (SELECT number FROM queues WHERE queues.id = new.queue), name, filter
+FROM unnest(%b::bytea[], %b::bytea[], %b::bytea[]) AS new (queue, name, filter)
+ON CONFLICT (queue, name) DO UPDATE SET filter = excluded.filter
+"""
+
+DROP_GROUP = """
+DELETE FROM open_groups USING (
+    SELECT (SELECT number FROM queues WHERE queues.id = want.id) AS number, want.name
+    FROM unnest(%b::bytea[], %b::bytea[]) AS want (id, name) OFFSET 0
+) AS old
+WHERE queue = old.number AND open_groups.name = old.name
+"""
+
 ASSOCIATE = """
 INSERT INTO queues (id, domain, service, is_full)
 SELECT new.id, (SELECT domain FROM queues WHERE queues.id = new.id), new.service, false
@@ -299,6 +332,18 @@ FROM messages AS m WHERE m.seq > %b AND m.seq <= %b ORDER BY m.seq
 REMEMBERED = """
 SELECT queue, (SELECT id FROM queues WHERE number = queue), known FROM remembered
 WHERE queue = (SELECT queue FROM remembered WHERE queue > %b ORDER BY queue LIMIT 1)
+"""
+
+ALL_GROUPS = """
+WITH first AS (SELECT %b::int8 AS queue)
+SELECT queue, (SELECT id FROM queues WHERE number = queue), name, filter FROM open_groups
+WHERE queue > (SELECT queue FROM first) AND queue <= (
+    SELECT max(queue) FROM (
+        SELECT queue FROM open_groups WHERE queue > (SELECT queue FROM first)
+        ORDER BY queue LIMIT %b
+    ) AS page
+)
+ORDER BY queue
 """
 
 TALLIES = "SELECT service, count, hash FROM tallies"

@@ -24,6 +24,7 @@ from headgate.core.turn.store_requests import (
     Aged,
     Batch,
     Dated,
+    GroupRecord,
     Head,
     Listed,
     Listing,
@@ -242,6 +243,10 @@ class PostgresStore(SqlStore):
         self._change(sql.FORGET_KNOWN, batch.forget.items())
         known = ((queue, *known_row(ids)) for queue, ids in batch.remember.items())
         self._change(sql.REMEMBER_KNOWN, known)
+        groups = [(queue, name.encode(), g) for (queue, name), g in batch.groups.items()]
+        self._change(sql.DROP_GROUP, ((q, name) for q, name, g in groups if g is None))
+        made = ((q, name, _filter(g)) for q, name, g in groups if g is not None)
+        self._change(sql.PUT_GROUP, made)
         self._change(sql.ASSOCIATE, batch.associate.items())
         self._tally(batch)
         new = ((f, r.service, r.role.encode()) for f, r in batch.identities.items())
@@ -265,3 +270,7 @@ class PostgresStore(SqlStore):
         joined = [kept.get(s, NOTHING).join(batch.tallies[s]) for s in services]
         counts, hashes = [t.count for t in joined], [t.hash for t in joined]
         self._database.change(sql.TALLY, self.shard, services, counts, hashes)
+
+
+def _filter(group: GroupRecord) -> bytes | None:
+    return None if group.where is None else group.where.encode()

@@ -99,6 +99,11 @@ def backlogs(found: Iterable[Row]) -> dict[QueueId, tuple[QueueRecord, list[Mess
     return queues
 
 
+def entry(row: Row) -> MessageEntry:
+    seq, id, arrived, size, encoded = row
+    return MessageEntry(seq, id, arrived, size, decode_properties(encoded), ())
+
+
 def message(row: Row) -> Stored:
     seq, queue, id, arrived, encoded, body, held = row
     content = Message(MessageId(id), body, arrived, decode_properties(encoded))

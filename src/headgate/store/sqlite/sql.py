@@ -109,6 +109,18 @@ FROM want CROSS JOIN queues ON queues.id = want.queue
 CROSS JOIN remembered ON remembered.queue = number
 """
 
+GROUPS = """
+WITH want(queue) AS (VALUES {want})
+SELECT want.queue, name, filter
+FROM want CROSS JOIN queues ON queues.id = want.queue
+CROSS JOIN open_groups ON open_groups.queue = number
+"""
+
+ENTRIES = """
+WITH want(seq) AS (VALUES {want})
+SELECT seq, id, arrived, size, properties FROM want CROSS JOIN messages USING (seq)
+"""
+
 BODIES = """
 WITH want(seq) AS (VALUES {want})
 SELECT seq, body FROM want CROSS JOIN messages USING (seq)
@@ -179,14 +191,20 @@ first AS (
         WHERE messages.queue = number AND seq > after ORDER BY seq LIMIT ?
     )
 )
-SELECT seq, queue, domain, id, arrived, size FROM first WHERE NOT later ORDER BY seq LIMIT ?
+SELECT seq, queue, domain, id, arrived, size,
+    EXISTS (SELECT 1 FROM holds WHERE holds.seq = first.seq AND apps = '[]')
+FROM first WHERE NOT later ORDER BY seq LIMIT ?
 """
 
 LISTINGS = """
 WITH want(place, domain, after, n) AS (VALUES {want}),
 found AS MATERIALIZED (
     SELECT place, number, queues.id,
-        (SELECT seq FROM messages WHERE queue = number ORDER BY seq LIMIT 1) AS first
+        (
+            SELECT seq FROM messages WHERE queue = number AND NOT EXISTS (
+                SELECT 1 FROM holds WHERE holds.seq = messages.seq AND apps = '[]'
+            ) ORDER BY seq LIMIT 1
+        ) AS first
     FROM want CROSS JOIN queues ON number IN (
         SELECT number FROM (
             SELECT number, row_number() OVER (ORDER BY id) AS rank FROM (
@@ -200,7 +218,8 @@ found AS MATERIALIZED (
 SELECT place, id, (SELECT count(*) FROM messages WHERE queue = number),
     (SELECT coalesce(sum(size), 0) FROM messages WHERE queue = number),
     CASE WHEN first IS NULL THEN NULL
-        ELSE NOT EXISTS (SELECT 1 FROM holds WHERE seq = first AND apps <> '[""]') END
+        ELSE NOT EXISTS (SELECT 1 FROM holds WHERE seq = first AND apps <> '[""]') END,
+    (SELECT count(*) FROM open_groups WHERE queue = number)
 FROM found ORDER BY place, id
 """
 
@@ -246,6 +265,17 @@ INSERT INTO remembered (queue, at, known) VALUES ((SELECT number FROM queues WHE
 ON CONFLICT DO NOTHING
 """
 
+# An unknown queue has no number, and the column takes no NULL.
+PUT_GROUP = """
+INSERT INTO open_groups (queue, name, filter)
+VALUES ((SELECT number FROM queues WHERE id = ?), ?, ?)
+ON CONFLICT (queue, name) DO UPDATE SET filter = excluded.filter
+"""
+
+DROP_GROUP = """
+DELETE FROM open_groups WHERE queue = (SELECT number FROM queues WHERE id = ?) AND name = ?
+"""
+
 ASSOCIATE = "UPDATE queues SET service = ? WHERE id = ?"
 
 TALLY = """
@@ -280,6 +310,7 @@ REMOVE = (
     """,
     "DELETE FROM messages WHERE queue = (SELECT number FROM queues WHERE queues.id = ?)",
     "DELETE FROM remembered WHERE queue = (SELECT number FROM queues WHERE queues.id = ?)",
+    "DELETE FROM open_groups WHERE queue = (SELECT number FROM queues WHERE queues.id = ?)",
     "DELETE FROM queues WHERE id = ?",
 )
 
@@ -303,6 +334,16 @@ WHERE m.seq > ? AND m.seq <= ? ORDER BY m.seq
 REMEMBERED = """
 SELECT number, queues.id, known FROM queues JOIN remembered ON queue = number
 WHERE number = (SELECT queue FROM remembered WHERE queue > ? ORDER BY queue LIMIT 1)
+"""
+
+ALL_GROUPS = """
+SELECT number, queues.id, name, filter FROM queues JOIN open_groups ON queue = number
+WHERE number > ?1 AND number <= (
+    SELECT max(queue) FROM (
+        SELECT queue FROM open_groups WHERE queue > ?1 ORDER BY queue LIMIT ?2
+    )
+)
+ORDER BY number
 """
 
 TALLIES = "SELECT id, count, hash FROM services"

@@ -134,15 +134,20 @@ class SqliteStore(SqlStore):
     def _overdue(self, overdue: Overdue) -> list[Dated]:
         wanted = ((domain, before, overdue.after) for domain, before in overdue.domains)
         found = self._file.ask(sql.OVERDUE, wanted, overdue.limit, overdue.limit)
-        return [Dated(*row) for row in found]
+        return [
+            Dated(seq, queue, domain, id, arrived, size, bool(is_kept))
+            for seq, queue, domain, id, arrived, size, is_kept in found
+        ]
 
     def _listings(self, listings: list[Listing]) -> dict[Listing, list[Listed]]:
         found: dict[Listing, list[Listed]] = {listing: [] for listing in listings}
         wanted = ((n, each.domain, each.after, each.limit) for n, each in enumerate(listings))
         most = max((listing.limit for listing in listings), default=0)
-        for place, queue, messages, size, is_whole in self._file.ask(sql.LISTINGS, wanted, most):
-            whole = None if is_whole is None else bool(is_whole)
-            found[listings[place]].append(Listed(queue, messages, size, whole))
+        for place, queue, messages, size, whole, groups in self._file.ask(
+            sql.LISTINGS, wanted, most
+        ):
+            is_whole = None if whole is None else bool(whole)
+            found[listings[place]].append(Listed(queue, messages, size, is_whole, groups))
         return found
 
     def _apply(self, batch: Batch) -> None:
@@ -170,6 +175,11 @@ class SqliteStore(SqlStore):
             if batch.remember:
                 known = ((queue, *known_row(ids)) for queue, ids in batch.remember.items())
                 many(sql.REMEMBER_KNOWN, known)
+            if batch.groups:
+                groups = batch.groups.items()
+                many(sql.DROP_GROUP, (key for key, group in groups if group is None))
+                made = ((*key, g.where) for key, g in groups if g is not None)
+                many(sql.PUT_GROUP, made)
             if batch.associate:
                 moved = ((service, queue) for queue, service in batch.associate.items())
                 if many(sql.ASSOCIATE, moved) != len(batch.associate):

@@ -461,8 +461,7 @@ def test_groups_are_the_apps(guest: Guest) -> None:
         "ERR the domain 'jobs' has no app 'x'; its apps are g, h"
     )
     assert "only group is team" in guest.ask("XGROUP", "CREATE", "w", "x", "0", "MKSTREAM")
-    for command in ("XGROUP DESTROY s g", "XGROUP SETID s g 0"):
-        assert "are those of its configuration" in guest.ask(*command.split())
+    assert "are those of its configuration" in guest.ask("XGROUP", "DESTROY", "s", "g")
 
 
 def test_the_group_of_a_domain_without_apps(guest: Guest) -> None:
@@ -506,7 +505,6 @@ def test_what_is_told_of_a_stream(house: House, guest: Guest) -> None:
     told = guest.ask("XINFO", "STREAM", "s")
     assert told[:2] == ["length", 2]
     assert told[6:8] == ["last-generated-id", id]
-    assert "not there yet" in guest.ask("XINFO", "STREAM", "s", "FULL")
 
 
 # Predicates.
@@ -541,10 +539,8 @@ def test_a_wrong_expression_is_told_with_its_place(guest: Guest) -> None:
     ("command", "text"),
     [
         ("XADD x * a 1", "no domain takes the stream 'x'"),
-        ("XRANGE s - +", "read by a group, with XREADGROUP"),
-        ("XREVRANGE s + -", "read by a group, with XREADGROUP"),
         (f"XREADGROUP GROUP g c STREAMS {'s ' * 51}{'> ' * 51}", "at most 50 streams in one read"),
-        ("XREAD STREAMS s 0", "the domain 'jobs' keeps no history: read by a group"),
+        ("XREAD STREAMS s 0", "the domain 'jobs' keeps nothing: read by a group"),
         ("XREAD STREAMS s >", "The > ID can be specified only when calling XREADGROUP"),
         ("XDEL s x", "Invalid stream ID"),
         ("XSETID s 1-1", "cannot be set"),

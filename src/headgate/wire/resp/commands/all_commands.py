@@ -17,6 +17,7 @@ from headgate.wire.resp.commands import (
     scripting,
     stream_claims,
     stream_groups,
+    stream_ranges,
     stream_reading,
     streams,
     strings,
@@ -41,6 +42,7 @@ FAMILIES = (
     asking,
     streams,
     stream_reading,
+    stream_ranges,
     stream_claims,
     stream_groups,
 )

@@ -11,9 +11,11 @@ from headgate.core.reader_effects import Counted
 from headgate.errors import (
     BadSubscription,
     HeadgateError,
+    KeepsNothing,
     LimitReached,
     NoRight,
     NoSuchApp,
+    NoSuchQueue,
     QuotaReached,
 )
 from headgate.wire.resp.codec.replies import CommandError, Encoded, Reply, text_of
@@ -29,7 +31,12 @@ READING, READING_FAST = ("read", "stream", "slow"), ("read", "stream", "fast")
 WRITING, WRITING_FAST = ("write", "stream", "slow"), ("write", "stream", "fast")
 SYNTAX = "ERR syntax error"
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
-ENTRY_STEPS = 4
+ADVICE = {
+    "max_groups": ": destroy a group, or raise max_groups of the domain",
+    "range_messages": ": ask for pages, with COUNT",
+    "range_bytes": ": ask for smaller pages, with COUNT",
+}
+"""What to do about a limit."""
 
 
 def stream_of(session: RespSession, key: bytes) -> StreamName:
@@ -62,6 +69,8 @@ def refusal(error: HeadgateError) -> CommandError | None:
         name = f"max_{error.unit}" if error.scope == "queue" else f"domain_max_{error.unit}"
         return CommandError(f"OOM the {error.scope} is full: {name} {error.limit}")
     if isinstance(error, LimitReached):
+        return CommandError(f"ERR {error}{ADVICE.get(error.name, '')}")
+    if isinstance(error, KeepsNothing):
         return CommandError(f"ERR {error}")
     if isinstance(error, NoRight):
         return CommandError(f"NOPERM {error}")
@@ -80,7 +89,7 @@ class GroupRefusal:
         self._group = group
 
     def __call__(self, error: HeadgateError) -> CommandError | None:
-        if isinstance(error, NoSuchApp):
+        if isinstance(error, NoSuchApp | NoSuchQueue):
             return no_group(self._key, self._group)
         return refusal(error)
 

@@ -1,4 +1,4 @@
-"""Reading streams: XREADGROUP, and XREAD, which needs a history that is not kept."""
+"""Reading streams: XREADGROUP, and XREAD, which needs a history."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from headgate.core.effects import Deliver, Effect
 from headgate.core.model.ids import QueueId
 from headgate.core.model.interest import Interest
-from headgate.core.reader_commands import Pull, Want
-from headgate.core.reader_effects import Pulled
-from headgate.errors import HeadgateError, NoSuchApp
+from headgate.core.reader_commands import Browse, Pull, View, Want
+from headgate.core.reader_effects import BrowseDone, Pulled
+from headgate.errors import AppGone, HeadgateError, NoSuchApp, NoSuchQueue
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, NoArray, Pairs, Reply
 from headgate.wire.resp.commands.stream_commands import (
@@ -22,7 +22,7 @@ from headgate.wire.resp.commands.stream_commands import (
     refusal,
     stream_of,
 )
-from headgate.wire.resp.commands.table import CommandTable, quoted
+from headgate.wire.resp.commands.table import CommandTable
 from headgate.wire.resp.streams.awaited import Asked, PendingAnswer
 from headgate.wire.resp.streams.ids import read_id
 from headgate.wire.resp.streams.reader_names import read_expression, read_name, read_priority
@@ -194,20 +194,14 @@ def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
 
     def answer(delivered: list[Deliver], effect: Effect) -> Reply:
         assert isinstance(effect, Pulled), "the pull is over"
-        found: dict[QueueId, list[Deliver]] = {queue: [] for queue in keys}
-        for each in delivered:
-            found[each.queue].append(each)
         repeated = {want.queue for want in wants if want.after is not None}
-        pairs = [
-            (key, entries(found[queue]))
-            for queue, key in keys.items()
-            if found[queue] or queue in repeated
-        ]
-        return Pairs(pairs) if pairs else NoArray()
+        return _by_stream(keys, delivered, repeated)
 
     def refused(error: HeadgateError) -> CommandError | None:
-        if isinstance(error, NoSuchApp):
-            return CommandError(GONE) if seconds is not None else no_group(first, group, IN_READ)
+        if isinstance(error, AppGone):
+            return CommandError(GONE)
+        if isinstance(error, NoSuchApp | NoSuchQueue):
+            return no_group(keys.get(QueueId(error.queue), first), group, IN_READ)
         return refusal(error)
 
     seconds = None
@@ -224,15 +218,39 @@ def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
     keys_after=b"STREAMS",
 )
 def xread(session: RespSession, args: list[bytes]) -> Reply:
-    """Silently missing what was acknowledged between two reads would be worse."""
+    """Of a domain that keeps nothing it is refused: silently missing what was acknowledged between
+    two reads would be worse."""
     reading = Reading(args, by_group=False)
+    keys: dict[QueueId, bytes] = {}
+    wants: list[View] = []
     for key, id in zip(reading.keys, reading.ids, strict=True):
-        stream = stream_of(session, key)
         if id == NEW:
             raise CommandError(ONLY_NEW)
-        if id not in (b"$", b"+"):
-            read_id(id)
-    raise CommandError(
-        f"ERR the domain '{quoted(stream.domain.name.encode())}' keeps no history: read by a group,"
-        " with XREADGROUP"
-    )
+        stream = stream_of(session, key)
+        after = None if id == b"$" else read_id(id)
+        keys.setdefault(stream.queue, key)
+        wants.append(View(stream.queue, stream.domain.name, after))
+    is_blocking = reading.block is not None and not session.is_executing
+
+    def make(ref: PendingAnswer) -> Browse:
+        return Browse(session.id, ref, tuple(wants), reading.count, is_blocking, client_of(session))
+
+    def answer(delivered: list[Deliver], effect: Effect) -> Reply:
+        assert isinstance(effect, BrowseDone), "it was told"
+        return _by_stream(keys, delivered, set())
+
+    seconds = None if reading.block is None or not is_blocking else reading.block / 1000
+    return Asked(make, answer, refusal=refusal, seconds=seconds)
+
+
+def _by_stream(keys: dict[QueueId, bytes], delivered: list[Deliver], always: set[QueueId]) -> Reply:
+    """What came of each stream; of some even if it is nothing."""
+    found: dict[QueueId, list[Deliver]] = {queue: [] for queue in keys}
+    for each in delivered:
+        found[each.queue].append(each)
+    pairs = [
+        (key, entries(found[queue]))
+        for queue, key in keys.items()
+        if found[queue] or queue in always
+    ]
+    return Pairs(pairs) if pairs else NoArray()

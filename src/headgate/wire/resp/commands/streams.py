@@ -1,17 +1,16 @@
-"""Streams: XADD, XLEN, XACK, XDEL, XTRIM, and what is not there yet."""
+"""Streams: XADD, XLEN, XACK, XDEL, XTRIM."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from headgate.core.effects import Deliver, Effect
-from headgate.core.reader_commands import Acknowledge, Add, RemoveMessages, Survey
+from headgate.core.reader_commands import Acknowledge, Add, RemoveMessages, Survey, Trim, TrimTo
 from headgate.core.reader_effects import Added, Surveyed
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, Reply
 from headgate.wire.resp.commands.stream_commands import (
-    READ,
-    READING,
     READING_FAST,
     SYNTAX,
     WRITE,
@@ -41,16 +40,16 @@ NOT_THE_ROUTERS: Final = "ERR ids are given by the router here: use *"
 
 
 class Trimming:
-    """The options of XADD and XTRIM. Nothing is ever trimmed that a group has not confirmed, and
-    what all have confirmed is gone already; so they are read, and that is all."""
+    """The options of XADD and XTRIM. Nothing is ever trimmed that a group has not confirmed."""
 
-    __slots__ = ("makes", "place")
+    __slots__ = ("makes", "place", "to")
 
     def __init__(self, words: list[bytes], *, is_add: bool) -> None:
         self.makes = True
         """Whether a stream is made if it is not there."""
         self.place = len(words)
         """Where the options end."""
+        self.to: TrimTo | None = None
         strategy, is_about, limit = b"", False, None
         place = 0
         while place < len(words):
@@ -67,7 +66,7 @@ class Trimming:
                 if more >= 2 and words[place + 1] in (b"~", b"="):
                     is_about = words[place + 1] == b"~"
                     place += 1
-                self._read_threshold(word, words[place + 1])
+                self.to = self._read_threshold(word, words[place + 1])
                 place += 1
             elif word == b"LIMIT" and more:
                 limit = integer(words[place + 1])
@@ -101,13 +100,17 @@ class Trimming:
             raise CommandError(
                 "ERR syntax error, LIMIT cannot be used without the special ~ option"
             )
+        if limit and self.to is not None:
+            self.to = replace(self.to, most=limit)
 
     @staticmethod
-    def _read_threshold(strategy: bytes, text: bytes) -> None:
+    def _read_threshold(strategy: bytes, text: bytes) -> TrimTo:
         if strategy == b"MINID":
-            read_id(text)
-        elif integer(text) < 0:
+            return TrimTo(before=read_id(text))
+        messages = integer(text)
+        if messages < 0:
             raise CommandError("ERR The MAXLEN argument must be >= 0.")
+        return TrimTo(messages)
 
 
 @table.command("xadd", -5, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE)
@@ -126,7 +129,14 @@ def xadd(session: RespSession, args: list[bytes]) -> Reply:
 
     def make(ref: PendingAnswer) -> Add:
         return Add(
-            session.id, ref, stream.queue, stream.domain.name, message, options.makes, client
+            session.id,
+            ref,
+            stream.queue,
+            stream.domain.name,
+            message,
+            options.makes,
+            client,
+            options.to,
         )
 
     return Asked(make, _added, refusal=refusal)
@@ -183,30 +193,19 @@ def xdel(session: RespSession, args: list[bytes]) -> Reply:
 
 @table.command("xtrim", -4, flags=WRITE, categories=WRITING, keys=ONE)
 def xtrim(session: RespSession, args: list[bytes]) -> Reply:
-    """What every group has acknowledged is gone already, and nothing else may go."""
-    Trimming(args[1:], is_add=False)
+    """Only what every group has acknowledged goes."""
+    options = Trimming(args[1:], is_add=False)
+    stream = stream_of(session, args[0])
+
+    def make(ref: PendingAnswer) -> Trim:
+        assert options.to is not None, "it was read"
+        name = stream.domain.name
+        return Trim(session.id, ref, stream.queue, name, options.to, client_of(session))
+
+    return Asked(make, counted, refusal=refusal)
+
+
+@table.command("xsetid", -3, flags=WRITE, categories=WRITING, keys=ONE)
+def xsetid(session: RespSession, args: list[bytes]) -> Reply:
     stream_of(session, args[0])
-    return 0
-
-
-# What is not there.
-
-
-def _refused(name: str, arity: int, why: str, *, writes: bool) -> None:
-    flags, categories = (WRITE, WRITING) if writes else (READ, READING)
-
-    @table.command(name, arity, flags=flags, categories=categories, keys=ONE)
-    def refuse(session: RespSession, args: list[bytes]) -> Reply:
-        stream_of(session, args[0])
-        raise CommandError(f"ERR {why}")
-
-
-NO_HISTORY = "keeps nothing that was acknowledged: read by a group, with XREADGROUP"
-_refused("xrange", -4, f"a stream here {NO_HISTORY}", writes=False)
-_refused("xrevrange", -4, f"a stream here {NO_HISTORY}", writes=False)
-_refused(
-    "xsetid",
-    -3,
-    "ids are given by the router here, and the last one cannot be set",
-    writes=True,
-)
+    raise CommandError("ERR ids are given by the router here, and the last one cannot be set")
