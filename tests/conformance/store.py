@@ -1119,7 +1119,7 @@ class StoreConformance:
         odd = "größe \0 of a group"
         made = {"a": GroupRecord(), odd: GroupRecord('kind == "é"')}
         await store.apply(
-            Batch(groups={(Q1, name): g for name, g in made.items()} | {(Q2, "a"): GroupRecord()})
+            Batch(groups={**{(Q1, name): g for name, g in made.items()}, (Q2, "a"): GroupRecord()})
         )
         loaded = await store.load(Load(backlogs={Q1, Q2, GONE}))
         assert loaded.groups == {Q1: made, Q2: {"a": GroupRecord()}}
