@@ -13,6 +13,7 @@ from headgate.core.commands import (
     Amend,
     Command,
     Confirm,
+    CountDomain,
     Create,
     Delete,
     Drained,
@@ -73,6 +74,7 @@ class LoadPlan:
             Drained: self._need_waiting,
             Pull: shared.catalog.missing_of_pull,
             Feed: shared.catalog.missing_of_feed,
+            CountDomain: shared.catalog.missing_usage,
             **dict.fromkeys(get_args(OfQueue), shared.catalog.missing),
         }
 
