@@ -43,10 +43,10 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
     """Start the router, play a short scene, and go on serving.
 
     The scene sends messages through a queue, a fan-out, routed orders and, sealed, over the
-    network, and prints what each subscriber received and why. Clients of Redis and BlazingMQ
-    meet at one queue. Two agents go on talking after their router was restarted. Then the data
-    pipeline shows what it made of that. Everything is on this machine: the store is in ./var unless
-    the configuration says otherwise. Ctrl-C stops the router.
+    network, and prints what each subscriber received and why. Clients of Redis and BlazingMQ meet
+    at one queue. Two agents go on talking after their router was restarted. Then the data pipeline
+    shows what it made of that. Everything is on this machine: the store is in ./var unless the
+    configuration says otherwise. Ctrl-C stops the router.
     """
     settings = load_config(config, os.environ)
     quiet = replace(settings, log=replace(settings.log, level="warning"))

@@ -54,7 +54,7 @@ async def meeting(show: Show) -> None:
         show(f"  warehouse        reads {uri} with {HEAVY}, over BMQP")
         words = ("XADD", STREAM, "*", "kind", "standard", "amount", "4000", "data", "a piano")
         await asyncio.to_thread(redis.ask, *words)
-        show("  redis-cli        XADD orders * kind standard amount 4000 data 'a piano'")
+        show("  a Redis client   XADD orders * kind standard amount 4000 data 'a piano'")
         delivery = await anext(queue)
         show(f"  warehouse        received {delivery.body.decode()!r}: {HEAVY} is true")
         await delivery.confirm()

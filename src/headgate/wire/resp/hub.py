@@ -96,7 +96,7 @@ class HubPort(Protocol):
 
 FLUSHED = 2048
 """Deliveries that are made in a row; then others get their turn."""
-TELL_SECONDS = 1.0
+COUNT_SECONDS = 1.0
 """How often what was counted is told."""
 FLUSH_SECONDS = 0.001
 """After so long they go on. At once would be in the same pass of the loop."""
@@ -163,7 +163,7 @@ class Hub:
         self.elsewhere: OtherWorkers | None = None
         """The other workers of the router, if there are any."""
         self._sweeping = self._clearing = False
-        self._told = shell.clock()
+        self._counted_at = shell.clock()
         """When it was last told what bodies had."""
         self.began = shell.clock()
         self.input_bytes = 0
@@ -463,8 +463,8 @@ class Hub:
         self.sweep()
         self.feeds.look()
         now = self.shell.clock()
-        if not 0 <= now - self._told < TELL_SECONDS:
-            self._told = now
+        if not 0 <= now - self._counted_at < COUNT_SECONDS:
+            self._counted_at = now
             counted = self.bodies.counted(now)
             if counted:
                 self.shell.announce(counted)
