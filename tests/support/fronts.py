@@ -13,7 +13,7 @@ from headgate.server.workers.membership import WorkerRouter
 from headgate.server.workers.remote_router import RemoteRouter
 from headgate.store.memory import MemoryStore
 
-FRONTED = os.environ.get("HEADGATE_TEST_FRONT") == "1"
+FRONTED = os.environ.get("TEST_FRONT") == "1"
 """Whether tests that start a router of their own put a front before it."""
 WORKERS = 2
 

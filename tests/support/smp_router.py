@@ -69,6 +69,7 @@ class Rig:
         quick = {"end_flush": FLUSH, "notification_flush": FLUSH, "handshake_timeout": 10.0}
         self.settings = Smp(**quick | settings)  # type: ignore[arg-type]
         self.identity = Identity.open(folder / "identity", "localhost", time.time())
+        self._domains = Config(directory=folder, smp=self.settings).all_domains()
         self.facts: list[Fact] = []
         self._clients: list[SmpClient] = []
 
@@ -92,19 +93,24 @@ class Rig:
         return self.store.statements
 
     async def start(self) -> None:
+        await self._start_router()
+        await self._listen()
+
+    async def _start_router(self) -> None:
         self.store = open_store(self._url, self._folder)
-        domains = Config(directory=self._folder, smp=self.settings).all_domains()
         make = WorkerRouter if self._fronted else Router
         self.router = make(
-            store=self.store, domains=domains, limits=self._limits, clock=self._clock
+            store=self.store, domains=self._domains, limits=self._limits, clock=self._clock
         )
         self.router.watch(self.facts.extend)
         await self.router.start()
         while not self.router.turns.count or len(self.router.turns):  # noqa: ASYNC110
             await asyncio.sleep(0.01)  # what it looks for at its start costs statements
+
+    async def _listen(self) -> None:
         port: RouterPort = self.router
         if isinstance(self.router, WorkerRouter):
-            self.front = Front(self.router, domains)
+            self.front = Front(self.router, self._domains)
             await self.front.start(lambda session, reason: self.server.end(session, reason))
             port = self.front.remote
             self._notifying = asyncio.create_task(self._notify())
@@ -129,6 +135,16 @@ class Rig:
             await asyncio.sleep(0.01)  # what the front still has to say
             await self.front.stop()
         await self.router.stop()
+
+    async def restart_home(self) -> None:
+        """Of one with a front: the worker that has the shard is gone, and started again. The front
+        keeps its clients."""
+        assert self.front is not None, "it has a front"
+        self.front.part()
+        await self.router.stop()
+        await self._start_router()
+        assert isinstance(self.router, WorkerRouter), "it has a front"
+        self.front.join(self.router)
 
     async def _notify(self) -> None:
         """The clock that worker 0 has for notices."""

@@ -234,6 +234,10 @@ class RemoteRouter:
     def recording_limits(self, session: SessionId) -> AbstractContextManager[None]:
         return self._local.recording_limits(session)
 
+    def sessions(self) -> Iterable[RemoteSession]:
+        """The sessions of this front."""
+        return self._sessions.values()
+
     # The link.
 
     def joined(self, send: Callable[[bytes], None]) -> None:
