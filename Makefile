@@ -14,7 +14,7 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests man docs site docs-check screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check unit container clean
+.PHONY: help setup run test check peers style types contracts tests man docs site docs-check screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-workers bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check unit container clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -133,6 +133,9 @@ bench-redis: .venv/.dev ## the Redis wire against redis-server, CPU and wall
 
 bench-mix: .venv/.dev ## channels on mixed loads against redis-server: chat, presence, invalidation, workers
 	$(BIN)/python -m bench.mix
+
+bench-workers: .venv/.dev ## two workers over one process: what the hop between them costs
+	$(BIN)/python -m bench.workers
 
 bench-crowd: .venv/.dev ## 10,000 connections, a storm of 20,000; memory
 	$(BIN)/python -m bench.crowd

@@ -44,6 +44,8 @@ SLICE_SECONDS = 0.01
 CREDIT_BYTES = 256 * KiB
 """What clients of a session took is told at once from so many bytes on, and else now and then."""
 CREDIT_SECONDS = 0.05
+INTRODUCE_SECONDS = 0.2
+"""After so long a client has said who it is."""
 RESENT = frozenset(("bmq",))
 """Wires whose messages have ids that are remembered: what is unanswered can be sent again."""
 AWAY = "worker 0 was started again, and what it was asked is not known"
@@ -131,8 +133,14 @@ class RemoteRouter:
 
     def connect(self, wire: str, name: str, outlet: Outlet) -> SessionId:
         id = self._local.connect(wire, name, outlet)
-        self._sessions[id] = RemoteSession(id, wire, outlet)
+        remote = self._sessions[id] = RemoteSession(id, wire, outlet)
+        self._loop.call_later(INTRODUCE_SECONDS, self._introduce, remote)
         return id
+
+    def _introduce(self, remote: RemoteSession) -> None:
+        """Let worker 0 know of a session that asked for nothing yet, to list it."""
+        if self._sessions.get(remote.id) is remote:
+            self._open(remote)
 
     def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
         with self._local.recording_limits(session):
