@@ -171,7 +171,7 @@ async def test_clients_of_durable_wires_are_on_all_workers(tmp_path: Path) -> No
         found = await receive(clients[0], queue)
         assert found == [b"%d" % number for number in range(6)]
         async with asyncio.timeout(20):
-            while [each["clients"] for each in workers.status()["workers"]] != [2, 4]:
+            while [each["clients"] for each in workers.status()["workers"]] != [2, 4]:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
         for client in clients:
             client.close()

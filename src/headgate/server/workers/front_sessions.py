@@ -61,7 +61,6 @@ class FrontSessions:
         self._loop = asyncio.get_running_loop()
         self._mailboxes: dict[SessionId, RemoteMailbox] = {}
         self._out: list[Item] = []
-        self._told: list[tuple[SessionId, Sequence[Effect]]] = []
         self._in_line: deque[tuple[int, int, int]] = deque()
         """Commands in the inbox: the number of the last of them there, how many, their bytes."""
         self._is_due = False
@@ -106,7 +105,7 @@ class FrontSessions:
         mailbox = self._mailboxes[id] = RemoteMailbox(id, self._shard.budget)
         session = Session(id, wire, "", now, mailbox)
         session.peer, session.called, session.agent, session.user = parts
-        self._shard.admit(session, partial(self._tell, id))
+        self._shard.admit(session, partial(self._send_effects, id))
 
     def _release(self, id: SessionId, *, lost: bool) -> None:
         if self._mailboxes.pop(id, None) is not None:
@@ -124,7 +123,7 @@ class FrontSessions:
         if commands:
             self._put([items.TAKEN, commands, size])
 
-    def _tell(self, id: SessionId, effects: Sequence[Effect]) -> None:
+    def _send_effects(self, id: SessionId, effects: Sequence[Effect]) -> None:
         """Effects of a turn, or of a part of it."""
         charged = sum(delivery_size(each) for each in effects if type(each) is Deliver)
         mailbox = self._mailboxes.get(id)

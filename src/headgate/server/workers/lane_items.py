@@ -7,7 +7,6 @@ by the order of their fields; the `ref` of a command is a number of the front.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, get_args
 
 import msgspec
@@ -88,14 +87,27 @@ def unpack_command(item: Item, unpack_proof: UnpackProof, now: float) -> Command
     if type(command) is Send:
         sent = command.message
         message = Message(sent.id, sent.body, now, sent.properties)
-        return replace(command, message=message)
+        # `replace` would take three times as long.
+        return Send(
+            command.session, command.ref, command.queue, message, command.via, command.proof
+        )
     return command
 
 
 def pack_effect(effect: e.Effect) -> Item:
     if type(effect) is e.Deliver and effect.parties is not None:
         # A front seals the message, for which it needs nothing else.
-        effect = replace(effect, parties=Parties((), effect.parties.secret, NOBODY))
+        effect = e.Deliver(
+            effect.session,
+            effect.queue,
+            effect.message,
+            effect.ref,
+            effect.app,
+            effect.interests,
+            effect.attempts,
+            Parties((), effect.parties.secret, NOBODY),
+            effect.seq,
+        )
     return EFFECT_SHAPES.pack(effect)
 
 

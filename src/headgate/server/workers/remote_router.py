@@ -111,9 +111,9 @@ class RemoteRouter:
         self._is_due = False
         self._commands = self._bytes = 0
         """Under way, and not taken by a turn."""
-        self._told: deque[Item] = deque()
+        self._received: deque[Item] = deque()
         """What worker 0 said and sessions were not told."""
-        self._is_telling = False
+        self._is_handing_out = False
         self._owing: dict[SessionId, None] = {}
         """Sessions whose clients took what was not told."""
         self._crediting: asyncio.TimerHandle | None = None
@@ -313,18 +313,18 @@ class RemoteRouter:
     # What worker 0 says.
 
     def receive(self, blob: bytes) -> None:
-        self._told.extend(items.decode(blob))
-        if not self._is_telling:
+        self._received.extend(items.decode(blob))
+        if not self._is_handing_out:
             self._hand_out(SLICE_SECONDS)
 
     def _hand_out(self, seconds: float | None) -> None:
         """Tell sessions what worker 0 said, for so long; then others have their turn."""
-        self._is_telling = False
+        self._is_handing_out = False
         end = None if seconds is None else self._loop.time() + seconds
-        while self._told:
-            self._take(self._told.popleft())
-            if end is not None and self._loop.time() > end and self._told:
-                self._is_telling = True
+        while self._received:
+            self._take(self._received.popleft())
+            if end is not None and self._loop.time() > end and self._received:
+                self._is_handing_out = True
                 self._loop.call_soon(self._hand_out, seconds)
                 return
 
@@ -333,14 +333,14 @@ class RemoteRouter:
         if kind == items.EFFECTS:
             remote = self._sessions.get(item[1])
             if remote is not None:
-                self._tell(remote, item[2], item[3])
+                self._hand_over(remote, item[2], item[3])
         elif kind == items.TAKEN:
             self._commands = max(0, self._commands - item[1])
             self._bytes = max(0, self._bytes - item[2])
         elif kind == items.KEY:
             self.keys.learn((Whose(item[1]), item[2]), item[3])
 
-    def _tell(self, remote: RemoteSession, packed: list[Any], charged: int) -> None:
+    def _hand_over(self, remote: RemoteSession, packed: list[Any], charged: int) -> None:
         effects = [effect for each in packed if (effect := self._effect(remote, each)) is not None]
         remote.owed += charged
         if effects:
@@ -367,7 +367,7 @@ class RemoteRouter:
         number = items.number_of(packed)
         if not number:
             effect = items.unpack_effect(packed, None)
-            remote.standings.told(effect)
+            remote.standings.lost(effect)
             return effect
         command = remote.unanswered[number]
         effect = items.unpack_effect(packed, getattr(command, "ref", None))

@@ -71,8 +71,8 @@ class Standings:
             case _:
                 pass
 
-    def told(self, effect: e.Effect) -> None:
-        """The session was told something that it did not ask for."""
+    def lost(self, effect: e.Effect) -> None:
+        """Something that the session did not ask for: it may have lost what it had."""
         match effect:
             case e.End() | e.Deleted():
                 self._fall((SUBSCRIBED, effect.queue))
