@@ -143,6 +143,9 @@ bench-streams: .venv/.dev ## durable streams against redis-server with appendfsy
 bench-mix: .venv/.dev ## channels on mixed loads against redis-server: chat, presence, invalidation, workers
 	$(BIN)/python -m bench.mix
 
+bench-workers: .venv/.dev ## two workers over one process: what the hop between them costs
+	$(BIN)/python -m bench.workers
+
 bench-crowd: .venv/.dev ## 10,000 connections, a storm of 20,000; memory
 	$(BIN)/python -m bench.crowd
 

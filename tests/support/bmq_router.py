@@ -32,11 +32,15 @@ PORTS = range(20_000, 32_000)
 """Below those that the system gives to outgoing connections: nobody takes the port of a router
 that is just being restarted."""
 
+WORKERS = int(os.environ.get("TEST_WORKERS", "1"))
+"""How many a router of these tests has, if its test does not say."""
 FENCES = "fences"
 CONFIG = """\
 directory = "state"
 [admin]
 port = 0
+[workers]
+count = {workers}
 [listen.bmq]
 port = {port}
 [domains.{fences}]
@@ -51,8 +55,9 @@ T = TypeVar("T")
 class Router:
     """A `headgate serve` that keeps its port, so that clients find it after a restart."""
 
-    def __init__(self, folder: Path, domains: str) -> None:
+    def __init__(self, folder: Path, domains: str, workers: int = WORKERS) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._workers = workers
         self._folder = folder
         self._ready = folder / "ready.json"
         self._log = folder / "log"
@@ -69,7 +74,7 @@ class Router:
         return self._log.read_text() if self._log.exists() else ""
 
     def configure(self, domains: str) -> None:
-        text = CONFIG.format(port=self._port, fences=FENCES, domains=domains)
+        text = CONFIG.format(port=self._port, fences=FENCES, domains=domains, workers=self._workers)
         (self._folder / "headgate.toml").write_text(text)
 
     # Its life.

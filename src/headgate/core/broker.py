@@ -75,7 +75,8 @@ class Broker:
 
     def open_session(self, wire: str, name: str, now: float) -> tuple[Session, SessionOpened]:
         most = self.limits.sessions
-        if len(self.sessions) + self._kept_from(wire) >= most:
+        here = len(self.sessions) - self.sessions.elsewhere
+        if here + self._kept_from(wire) >= most:
             raise LimitReached("sessions", most)
         id = self.sessions.next_id()
         session = Session(id, wire, name, now, Mailbox(id, self._budgets.get(wire, self.budget)))

@@ -76,6 +76,11 @@ class Verifier:
         """What was agreed on with keys that have authorized something here. Only those: to find
         one here must not tell anybody else that it exists."""
 
+    @property
+    def secrets(self) -> tuple[bytes, ServiceProof | None]:
+        """What another one needs to check the same."""
+        return self._private, self._service
+
     def entity(
         self,
         signed: bytes,

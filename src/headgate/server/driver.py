@@ -52,7 +52,7 @@ class TurnDriver:
         """When others last had their turn."""
         self._mistaken: list[Command] = []
         """Commands that are tried again later."""
-        self._inbox = Inbox(limits, is_near=not store.is_distant)
+        self.inbox = Inbox(limits, is_near=not store.is_distant)
         self._arrived = asyncio.Event()
         self._stopping = False
         self.count = 0
@@ -68,12 +68,12 @@ class TurnDriver:
 
     def submit(self, commands: Sequence[Command | Block]) -> None:
         """Put a session's commands in line, all of them or, beyond a limit, none."""
-        self._inbox.submit(commands)
+        self.inbox.submit(commands)
         self._arrived.set()
 
-    def insist(self, commands: Sequence[Command]) -> None:
+    def insist(self, commands: Sequence[Command | Block]) -> None:
         """Put commands in line that must not be refused: a session is gone, time passed."""
-        self._inbox.insist(commands)
+        self.inbox.insist(commands)
         self._arrived.set()
 
     @property
@@ -85,18 +85,18 @@ class TurnDriver:
         """Whether turns got somewhere since this was last asked, or nobody waits for one. A long
         turn whose store answers moves; one whose store has hung does not."""
         seen, self._steps_seen = self._steps_seen, self._steps
-        is_idle = self._began is None and not self._inbox
+        is_idle = self._began is None and not self.inbox
         return is_idle or seen != self._steps
 
     def __len__(self) -> int:
-        return len(self._inbox)
+        return len(self.inbox)
 
     async def run(self) -> None:
         """Take turns until `stop`, and then until the inbox is empty."""
         while True:
             await self._arrived.wait()
-            while self._inbox:
-                pause = await self._turn(self._inbox.take())
+            while self.inbox:
+                pause = await self._turn(self.inbox.take())
                 # A turn without the store has waited for nothing; others get their turn here.
                 await asyncio.sleep(0)
                 if pause:
@@ -126,7 +126,7 @@ class TurnDriver:
         self.count += 1
         self.commands += len(commands)
         self.seconds += self._clock() - started
-        pause = self._inbox.settle(outcome, has_failed=self.problem is not None)
+        pause = self.inbox.settle(outcome, has_failed=self.problem is not None)
         if self._watch is not None:
             await self._may_leave(self._watch)
         for _ in self._settle(outcome):

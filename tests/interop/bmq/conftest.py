@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.support.bmq_router import Client, Router
+from tests.support.bmq_router import WORKERS, Client, Router
 
 Connect: TypeAlias = Callable[..., Coroutine[None, None, Client]]
 
@@ -20,7 +20,8 @@ def shared_router(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Router]:
     """The router that the tests of a module share: each has queues of its own."""
-    router = Router(tmp_path_factory.mktemp("router"), request.module.DOMAINS)
+    workers = getattr(request.module, "WORKERS", WORKERS)
+    router = Router(tmp_path_factory.mktemp("router"), request.module.DOMAINS, workers)
     router.start()
     try:
         yield router

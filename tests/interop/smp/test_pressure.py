@@ -176,7 +176,7 @@ async def test_who_asks_and_does_not_read_is_not_listened_to(
             await client.send_block(payload)
 
     asking = asyncio.create_task(ask())
-    held = router.router.broker.budget
+    held = router.budget
     peak = 0
     # More than a second after it has enough, it is not given more.
     while peak <= 1 * MiB:

@@ -223,4 +223,4 @@ async def test_no_queue_and_a_wrong_key_cost_the_same(
             assert await one(client, Request(command, entity, wrong)) == AUTH
             counts.append(checks.copy())
     assert counts == [counts[0]] * 4
-    assert counts[0].total() == 1
+    assert counts[0].total() == (1 if router.front is None else 2), "one on each worker"

@@ -340,7 +340,6 @@ def test_a_stopped_worker_holds_no_more_than_a_mailbox(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "advice"),
     [
-        ("[workers]\ncount = 2", "add [listen.resp]"),
         ("[workers]\ncount = 2\n[listen.resp]\nport = 0\ncluster = true", "cluster needs one"),
         (
             '[workers]\ncount = 2\n[store]\nurl = "postgresql://x@h/d"\nstandby = true\n'

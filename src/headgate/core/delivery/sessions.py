@@ -73,6 +73,8 @@ class Sessions:
         self._step = 1
         self.counts: Counter[str] = Counter()
         """How many there are of each wire."""
+        self.elsewhere = 0
+        """How many there are whose sockets are another worker's, which has room for them."""
 
     def spread(self, first: int, step: int) -> None:
         """Number sessions from here on so that others who count can number theirs in between."""

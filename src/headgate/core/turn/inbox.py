@@ -39,6 +39,8 @@ class Inbox:
         self._most = min(limits.turn_commands, NEAR_COMMANDS) if is_near else limits.turn_commands
         self._commands: deque[Command | Block] = deque()
         self._bytes = 0
+        self.put = 0
+        """Commands and blocks that were ever put in line."""
         self.failures = 0
         """Turns that failed in a row."""
 
@@ -47,18 +49,25 @@ class Inbox:
 
     def submit(self, commands: Sequence[Command | Block]) -> None:
         """Put a session's commands in line, all of them or, beyond a limit, none."""
-        size = sum(map(_size, commands))
+        size = sum(map(size_of, commands))
         if self._commands and len(self._commands) + len(commands) > self._limits.inbox_commands:
             raise LimitReached("inbox_commands", self._limits.inbox_commands)
         if self._commands and self._bytes + size > self._limits.inbox_bytes:
             raise LimitReached("inbox_bytes", self._limits.inbox_bytes)
         self._commands.extend(commands)
         self._bytes += size
+        self.put += len(commands)
 
     def insist(self, commands: Sequence[Command | Block]) -> None:
         """Put commands in line that must not be refused: a session is gone, time passed."""
         self._commands.extend(commands)
-        self._bytes += sum(map(_size, commands))
+        self._bytes += sum(map(size_of, commands))
+        self.put += len(commands)
+
+    @property
+    def taken(self) -> int:
+        """How many of those were taken; it is in the order in which they were put."""
+        return self.put - len(self._commands)
 
     def take(self) -> list[Command]:
         """The next turn's commands, at least one, within the limits of a turn."""
@@ -67,7 +76,7 @@ class Inbox:
         size = proofs = confirms = 0
         while waiting and len(taken) < self._most:
             first = waiting[0]
-            more = _size(first)
+            more = size_of(first)
             proofs += _proofs(first)
             confirms += _confirms(first)
             if taken and (
@@ -110,9 +119,10 @@ def _confirms(command: Command | Block) -> int:
     return len(command.messages) if isinstance(command, CONFIRMS) else 0
 
 
-def _size(command: Command | Block) -> int:
+def size_of(command: Command | Block) -> int:
+    """Bytes that a command counts for."""
     if isinstance(command, SENDS):
         return len(command.message.body)
     if isinstance(command, Feed):
         return len(command.body) * len(command.parts)
-    return sum(map(_size, command.commands)) if isinstance(command, Block) else 0
+    return sum(map(size_of, command.commands)) if isinstance(command, Block) else 0

@@ -130,7 +130,7 @@ class Turn:
             self._needless.append(pushed)
             delivery = self.effects[pushed.effect]
             assert isinstance(delivery, Deliver), "a push is a delivery"
-            self.sent[session] -= _size(delivery)
+            self.sent[session] -= delivery_size(delivery)
 
     def leave_out_needless(self) -> None:
         """Everything is decided, and no place is remembered any more."""
@@ -151,7 +151,7 @@ class Turn:
     def deliver(self, delivery: Deliver, size: int | None = None) -> None:
         """Say a delivery. Its size is given if its body is still to be read."""
         self.effects.append(delivery)
-        size = _size(delivery) if size is None else size + DELIVERY_BYTES
+        size = delivery_size(delivery) if size is None else size + DELIVERY_BYTES
         self.sent[delivery.session] = self.sent.get(delivery.session, 0) + size
 
     def look_again(self, session: SessionId) -> None:
@@ -173,6 +173,6 @@ class Turn:
             self.facts.append(RefusedFact(self.now, queue, type(error).__name__))
 
 
-def _size(delivery: Deliver) -> int:
+def delivery_size(delivery: Deliver) -> int:
     """Of a delivery whose body is known."""
     return delivery.message.size if delivery.parties is None else SEALED_BYTES

@@ -97,8 +97,8 @@ class Workers:
     """Processes that share the work of the router."""
 
     count: Annotated[int | str, Cores()] = 1
-    """1: one process. More: Redis clients are spread over so many, and everything else is in one of
-    them. "cores" is as many as the machine has."""
+    """1: one process. More: clients are spread over so many; queues, keys and the store are in one
+    of them. "cores" is as many as the machine has."""
     timeout: Annotated[int, Whole(2, 3600)] = 5
     """Seconds after which a worker that does not answer is ended and started again."""
 
@@ -120,10 +120,7 @@ class Workers:
             if domain.feeds or domain.speaks:
                 text = f"channels of the domain {name} (feeds, speaks) need one process: remove"
                 yield Conflict("count", f"{text} them, or set it to 1")
-        if listen.resp is None:
-            text = "only Redis clients are spread over workers: add [listen.resp], or set it to 1"
-            yield Conflict("count", text)
-        elif listen.resp.cluster:
+        if listen.resp is not None and listen.resp.cluster:
             text = "listen.resp.cluster needs one process: switch it off, or set it to 1"
             yield Conflict("count", text)
         if store.standby:

@@ -23,7 +23,7 @@ from headgate.server.config import Config
 from headgate.server.config.sections import ListenBmq
 from headgate.server.net.connection import Connection, Pipe
 from headgate.server.net.connections import Connections
-from headgate.server.net.endpoint import Endpoint, Guest, opening
+from headgate.server.net.endpoint import Endpoint, Guest, Listen, opening
 from headgate.server.net.session_shell import SessionShell
 from headgate.server.net.tls import TlsPipe
 from headgate.server.router_port import RouterPort
@@ -44,7 +44,13 @@ SOON_SECONDS = 0.001
 class BmqServer(Listening):
     """Listens for BlazingMQ clients, and puts a `BmqSession` on each connection."""
 
-    def __init__(self, router: RouterPort, config: ListenBmq, directory: Path) -> None:
+    def __init__(
+        self,
+        router: RouterPort,
+        config: ListenBmq,
+        directory: Path,
+        source: Listen | None = None,
+    ) -> None:
         self.router = router
         self.pulse = Pulse(config.heartbeat, config.heartbeats_missed)
         self._loop = asyncio.get_running_loop()
@@ -67,7 +73,13 @@ class BmqServer(Listening):
             router, "bmq", config.tls, directory, needs_certificate=not config.clients
         )
         self._endpoint = Endpoint(
-            router, "bmq", config.host, config.port, self._opening, self._open
+            router,
+            "bmq",
+            config.host,
+            config.port,
+            self._opening,
+            self._open,
+            listen=source,
         )
         self._beating: asyncio.TimerHandle | None = None
         self._beat_later()
@@ -334,9 +346,9 @@ class BmqConnection(SessionShell):
         super().resume()
 
 
-def open_bmq(router: RouterPort, config: Config) -> BmqServer:
+def open_bmq(router: RouterPort, config: Config, source: Listen | None = None) -> BmqServer:
     assert config.listen.bmq is not None, "its section is there"
-    return BmqServer(router, config.listen.bmq, config.directory)
+    return BmqServer(router, config.listen.bmq, config.directory, source)
 
 
 def check_bmq(config: Config) -> Iterator[Finding]:

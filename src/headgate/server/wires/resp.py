@@ -236,9 +236,11 @@ def node_id(directory: Path) -> str:
         return drawn
 
 
-def open_resp(router: ChannelRouterPort, config: Config) -> RespServer:
+def open_resp(
+    router: ChannelRouterPort, config: Config, source: Listen | None = None
+) -> RespServer:
     assert config.listen.resp is not None, "its section is there"
-    return RespServer(router, config.listen.resp, config.directory)
+    return RespServer(router, config.listen.resp, config.directory, source)
 
 
 def check_resp(config: Config) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from headgate.server.config.sections import ListenSmp, Smp
 from headgate.server.identity import Identity, kept_host
 from headgate.server.net.connection import Connection
 from headgate.server.net.connections import Connections
-from headgate.server.net.endpoint import Endpoint, Guest, handshakes
+from headgate.server.net.endpoint import Endpoint, Guest, Listen, handshakes
 from headgate.server.net.openssl import OpenSslPipe, smp_context
 from headgate.server.net.session_shell import SessionShell
 from headgate.server.router_port import RouterPort
@@ -36,7 +36,12 @@ class SmpServer(Listening):
     """Listens for SMP clients over TLS, and puts an `SmpSession` on each connection."""
 
     def __init__(
-        self, router: RouterPort, listen: ListenSmp, settings: Smp, directory: Path
+        self,
+        router: RouterPort,
+        listen: ListenSmp,
+        settings: Smp,
+        directory: Path,
+        source: Listen | None = None,
     ) -> None:
         self.router = router
         self.settings = settings
@@ -54,7 +59,14 @@ class SmpServer(Listening):
             settings.handshake_timeout,
         )
         self._endpoint = Endpoint(
-            router, "smp", listen.host, listen.port, opening, self._open, check=self._check
+            router,
+            "smp",
+            listen.host,
+            listen.port,
+            opening,
+            self._open,
+            check=self._check,
+            listen=source,
         )
         # S000-18, SMP-3: losses are told by a timer that has a setting.
         self._every(settings.end_flush, self._flush)
@@ -254,9 +266,9 @@ class SmpConnection(SessionShell):
         self.guest.known()
 
 
-def open_smp(router: RouterPort, config: Config) -> SmpServer:
+def open_smp(router: RouterPort, config: Config, source: Listen | None = None) -> SmpServer:
     assert config.listen.smp is not None, "its section is there"
-    return SmpServer(router, config.listen.smp, config.smp, config.directory)
+    return SmpServer(router, config.listen.smp, config.smp, config.directory, source)
 
 
 def check_smp(config: Config) -> Iterator[Finding]:

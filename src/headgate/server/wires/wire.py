@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from headgate.core.model.ids import SessionId
 from headgate.core.model.value import EMPTY
 from headgate.server.config import Config
 from headgate.server.config.sections import ListenSection
-from headgate.server.net.endpoint import Endpoint
+from headgate.server.net.connections import Connections
+from headgate.server.net.endpoint import Endpoint, Listen
 from headgate.server.router_port import ChannelRouterPort
 
 
@@ -32,6 +34,7 @@ class Listening(ABC):
     """The open listener of a wire, with its sessions. Each wire has its own."""
 
     _endpoint: Endpoint[Any]
+    _connections: Connections
 
     @property
     def address(self) -> tuple[str, int]:
@@ -61,9 +64,23 @@ class Listening(ABC):
         """Take no new sessions, or take them again. Those that are here stay."""
         self._endpoint.is_draining = is_draining
 
+    def end(self, session: SessionId, reason: str) -> None:
+        """End a session at once, if it is one of this listener's."""
+        if session in self._connections:
+            self._connections[session].close(reason, at_once=True)
+
     @abstractmethod
     def close(self) -> None:
         """Accept nothing more, and end every session."""
+
+
+class OpenWire(Protocol):
+    """Opens the listener of a wire. `source` is where its clients come from, if another process
+    accepts them."""
+
+    def __call__(
+        self, router: ChannelRouterPort, config: Config, source: Listen | None = None, /
+    ) -> Listening: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +89,7 @@ class Wire:
 
     name: str
     section: type[ListenSection]
-    open: Callable[[ChannelRouterPort, Config], Listening]
+    open: OpenWire
     """Called if the configuration has the section."""
     check: Callable[[Config], Iterator[Finding]]
     """What a start needs besides what every listener needs: a free port and a certificate."""

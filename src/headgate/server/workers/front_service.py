@@ -1,4 +1,4 @@
-"""A worker other than worker 0: Redis clients, and links to the others."""
+"""A worker other than worker 0: clients, and links to the others."""
 
 from __future__ import annotations
 
@@ -6,31 +6,43 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
+from headgate.core.model.ids import SessionId
 from headgate.errors import HeadgateError
 from headgate.server.clock import Clock
 from headgate.server.config import Config, load_config
+from headgate.server.config.sections import ListenResp
 from headgate.server.file_descriptors import raise_descriptors, sessions_possible
+from headgate.server.net.endpoint import Listen
+from headgate.server.router_port import RouterPort
 from headgate.server.serve import STOP_SECONDS
 from headgate.server.service import Service
-from headgate.server.wires.resp import RespServer
+from headgate.server.wires.all_wires import WIRES
+from headgate.server.wires.resp import RESP, RespServer
+from headgate.server.wires.wire import Listening
+from headgate.server.workers.lanes import FrontLane
 from headgate.server.workers.membership import IDS_PER_START, Membership, WorkerRouter
+from headgate.server.workers.remote_router import RemoteRouter
 from headgate.server.workers.shares import share_of
 from headgate.store.memory import MemoryStore
 
 Place: TypeAlias = tuple[socket.socket, int, int, int]
 """The control socket, the number of the worker, how many there are, and which start it is."""
 
+OpenRemote: TypeAlias = Callable[[RouterPort, Config, Listen], Listening]
+"""Opens the listener of a durable wire, which does not need channels."""
+
 logger = logging.getLogger("headgate")
 
 
 class FrontService(Service):
-    """Serves the Redis clients that the supervisor hands over. It keeps nothing: keys and users
-    are worker 0's, and so is everything durable."""
+    """Serves the clients that the supervisor hands over. It keeps nothing: keys and users are
+    worker 0's, and so is everything durable. For SMP and BlazingMQ clients it does what needs no
+    shard: TLS, blocks, signatures, parsing."""
 
     def __init__(self, config: Config, environ: Mapping[str, str], place: Place) -> None:
         super().__init__(STOP_SECONDS)
@@ -38,7 +50,8 @@ class FrontService(Service):
         self._environ = environ
         self._config = share_of(config, place[2])
         self._clock = Clock(None)
-        self._server: RespServer | None = None
+        self._remote: RemoteRouter | None = None
+        self._servers: list[Listening] = []
 
     async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         config = self._config
@@ -56,29 +69,57 @@ class FrontService(Service):
         stack.push_async_callback(router.stop)
         router.broker.sessions.spread(number + workers * IDS_PER_START * (start - 1), workers)
         await membership.welcomed()
-        assert config.listen.resp is not None, "the configuration was checked"
-        server = RespServer(router, config.listen.resp, config.directory, membership.listen)
-        self._server = server
-        stack.callback(server.close)
+        remote = self._remote = RemoteRouter(router, config.all_domains(), workers, self._end)
+        server = channel_server(router, config, membership)
+        self._servers.append(server)
+        stack.callback(self._close)
         stack.callback(membership.stop)
-        membership.attach(router, server)
-        readying = asyncio.create_task(membership.ready())
-        stack.callback(readying.cancel)
+        membership.attach(router, server, FrontLane(remote))
+        opening = asyncio.create_task(self._open_durable(remote, membership))
+        stack.callback(opening.cancel)
         self.stage = ""
         while not stop.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     await stop.wait()
+            if opening.done():
+                opening.result()
             self._clock.follow()
 
+    async def _open_durable(self, remote: RemoteRouter, membership: Membership) -> None:
+        """Worker 0 has made by then what there is only one of, as an identity."""
+        await membership.linked()
+        for wire in WIRES:
+            if wire is not RESP and wire.listen(self._config) is not None:
+                open = cast("OpenRemote", wire.open)
+                self._servers.append(open(remote, self._config, membership.listen))
+        await membership.ready()
+
+    def _close(self) -> None:
+        for server in self._servers:
+            server.close()
+
+    def _end(self, session: SessionId, reason: str) -> None:
+        for server in self._servers:
+            server.end(session, reason)
+
     def reload(self) -> None:
-        """Read the certificate again, and the log level. Where the file is wrong, worker 0 says
-        so."""
+        """Read the certificates again, the domains, and the log level. Where the file is wrong,
+        worker 0 says so."""
         with suppress(HeadgateError):
-            if self._server is not None:
-                self._server.reload()
-            level = load_config(self._config.source, self._environ).log.level
-            logger.setLevel(level.upper())
+            for server in self._servers:
+                server.reload()
+            config = load_config(self._config.source, self._environ)
+            if self._remote is not None:
+                self._remote.domains = {**self._remote.domains, **config.all_domains()}
+            logger.setLevel(config.log.level.upper())
 
     def _log_given_up(self) -> None:
         logger.error("ended without waiting any longer", extra={"fields": {"pid": os.getpid()}})
+
+
+def channel_server(router: WorkerRouter, config: Config, membership: Membership) -> RespServer:
+    """The server of Redis clients, whose channels link workers, also where nobody listens for
+    such clients."""
+    section = config.listen.resp or ListenResp()
+    return RespServer(router, section, config.directory, membership.listen)

@@ -15,16 +15,19 @@ from headgate.server.router import Router
 from headgate.server.serve import RouterService
 from headgate.server.wires.resp import RESP, RespServer
 from headgate.server.wires.wire import Listening, Wire
-from headgate.server.workers.front_service import Place
+from headgate.server.workers.front_service import Place, channel_server
+from headgate.server.workers.lanes import HomeLane
 from headgate.server.workers.membership import IDS_PER_START, Membership, WorkerRouter
 from headgate.server.workers.shares import share_of
 
 
 class HomeService(RouterService):
-    """The service of worker 0. It has what is single: the store, the journal, the admin port, the
-    listeners of durable wires, keys and users."""
+    """The service of worker 0. It has what is single: the store with all queues, the journal, the
+    admin port, keys and users."""
 
     _membership: Membership
+    _nobodys: RespServer
+    """Where channels are if nobody listens for Redis clients."""
 
     def __init__(
         self, config: Config, ready_file: Path | None, environ: Mapping[str, str], place: Place
@@ -37,23 +40,28 @@ class HomeService(RouterService):
     async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         self._membership = Membership(*self._place)
         stack.callback(self._membership.close)
+        await self._membership.welcomed()
         await super()._open(stack, stop)
         self._membership.stop()
 
-    def _open_wire(self, wire: Wire) -> Listening:
-        if wire is not RESP:
-            return super()._open_wire(wire)
-        config, router = self.config, self.router
-        assert config.listen.resp is not None, "its section is there"
-        assert isinstance(router, WorkerRouter), "made here"
+    async def _start_router(self) -> bool:
+        has_started = await super()._start_router()
         _, number, workers, start = self._place
-        router.broker.sessions.spread(number + workers * IDS_PER_START * (start - 1), workers)
-        server = RespServer(router, config.listen.resp, config.directory, self._membership.listen)
-        self._membership.attach(router, server)
-        return server
+        first = number + workers * IDS_PER_START * (start - 1)
+        self.router.broker.sessions.spread(first, workers)
+        return has_started
+
+    def _open_wire(self, wire: Wire) -> Listening:
+        return wire.open(self.router, self.config, self._membership.listen)
 
     async def _meet(self) -> None:
-        """Wait for the others before anybody is told that the router is ready."""
+        """Wait for the others before anybody is told that the router is ready. Everything is open
+        by now that they read, as the identity of the SMP listener."""
+        router, server = self.router, self.listening.get(RESP.name)
+        assert isinstance(router, WorkerRouter), "made here"
+        if not isinstance(server, RespServer):
+            server = self._nobodys = channel_server(router, self.config, self._membership)
+        self._membership.attach(router, server, HomeLane(router))
         await self._membership.ready()
         await self._membership.went()
 

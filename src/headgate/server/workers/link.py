@@ -108,7 +108,10 @@ class Link:
                 name = f"worker {self.worker}"
                 fact = MessagesDiscarded(self._router.clock(), self.id, name, dropped)
                 self._router.announce([fact])
-        most = OVER * (hard + self._router.limits.answers_bytes)
+        limits = self._router.limits
+        # Of the commands lane there is never more than an inbox and a budget have room for.
+        lane = limits.inbox_bytes + limits.budget_bytes
+        most = OVER * (hard + limits.answers_bytes) + lane
         if mailbox.bytes > most and not self._is_reported:
             self._is_reported = True
             self._lost(self, f"holds more than {most} bytes")

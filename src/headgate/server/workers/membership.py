@@ -11,21 +11,27 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 
 import msgspec
 
 from headgate.core import facts as f
+from headgate.core.commands import Command, Disconnect
+from headgate.core.delivery.mailbox import Budget
+from headgate.core.delivery.sessions import Session
 from headgate.core.facts import ChannelCounted, Fact
 from headgate.core.model.ids import SessionId
+from headgate.core.reader_commands import Block
+from headgate.core.turn.store_requests import TurnOutcome
 from headgate.server.router import Router
+from headgate.server.router_port import Outlet
 from headgate.server.wires.resp import RespServer
 from headgate.server.workers import control
 from headgate.server.workers.control import Control, Message
 from headgate.server.workers.link import Link
 from headgate.wire.resp.workers.places import HOME
-from headgate.wire.resp.workers.relay import Relay
+from headgate.wire.resp.workers.relay import Lane, Relay
 from headgate.wire.resp.workers.serving_others import ForwardedAclLog
 
 BEAT_SECONDS = 1.0
@@ -33,6 +39,8 @@ SETTLE_SECONDS = 0.1
 IDS_PER_START = 10_000_000
 """Numbers of sessions that one life of a worker has for itself: none is used again."""
 
+NOWHERE = ("", 0)
+"""The address of a wire that nobody listens for."""
 FACTS = b"facts"
 KINDS = {kind.__name__: kind for kind in f.KINDS}
 
@@ -40,9 +48,42 @@ logger = logging.getLogger("headgate")
 
 
 class WorkerRouter(Router):
-    """The router of a worker: what leaves a mailbox may have been waited for elsewhere."""
+    """The router of a worker: what leaves a mailbox may have been waited for elsewhere, and some
+    of its sessions may have their sockets there."""
 
     relay: Relay | None = None
+    turned: Callable[[int], None] | None = None
+    """Told after each turn how many commands were ever taken."""
+
+    @property
+    def budget(self) -> Budget:
+        return self.broker.budget
+
+    def admit(self, session: Session, outlet: Outlet) -> None:
+        """A session whose socket is another worker's, which told the facts about it."""
+        self.broker.sessions.add(session)
+        self.broker.sessions.elsewhere += 1
+        self._outlets[session.id] = outlet
+
+    def release(self, session: SessionId, *, lost: bool) -> None:
+        """It is over."""
+        gone = self.broker.sessions.remove(session)
+        if gone is not None:
+            self.broker.sessions.elsewhere -= 1
+            gone.mailbox.close()
+            del self._outlets[session]
+            self.turns.insist([Disconnect(session, lost)])
+            self.relieve(session)
+
+    def insist(self, commands: Sequence[Command | Block]) -> int:
+        """Put commands in line that there is room for; return how many were ever put there."""
+        self.turns.insist(commands)
+        return self.turns.inbox.put
+
+    def _settle(self, outcome: TurnOutcome) -> Iterator[None]:
+        yield from super()._settle(outcome)
+        if self.turned is not None:
+            self.turned(self.turns.inbox.taken)
 
     def relieve(self, session: SessionId | None = None) -> None:
         super().relieve(session)
@@ -75,8 +116,7 @@ class Membership:
         self.state = control.State([], [])
         """Of all workers, as worker 0 is told it."""
         self._router: WorkerRouter | None = None
-        self._server: RespServer | None = None
-        self._listener: GivenListener | None = None
+        self._listeners: dict[str, GivenListener] = {}
         self._links: dict[int, Link] = {}
         self._early: list[tuple[control.Link, socket.socket]] = []
         """Links that came before there was something to link."""
@@ -102,13 +142,17 @@ class Membership:
         self, section: str, host: str, port: int, welcome: Callable[[socket.socket, str], None]
     ) -> GivenListener:
         """Where the clients of a wire come from."""
-        self._listener = GivenListener(self._addresses[section.rpartition(".")[2]], welcome)
-        return self._listener
+        wire = section.rpartition(".")[2]
+        listener = GivenListener(self._addresses.get(wire, NOWHERE), welcome)
+        self._listeners[wire] = listener
+        return listener
 
-    def attach(self, router: WorkerRouter, server: RespServer) -> None:
-        """Link the sessions of this listener to those of other workers."""
-        self._router, self._server = router, server
+    def attach(self, router: WorkerRouter, server: RespServer, lane: Lane) -> None:
+        """Link the sessions of this worker to others: Redis clients by this listener, those of
+        durable wires by this lane."""
+        self._router = router
         self.relay = router.relay = Relay(server.hub, self, self.number, self.start)
+        self.relay.lane = lane
         questions = self.relay.questions
         questions.handlers[FACTS] = self._take_facts
         if self.number != HOME:
@@ -122,9 +166,21 @@ class Membership:
         self._every(BEAT_SECONDS, self.relay.beat)
         self._every(SETTLE_SECONDS, self._settle)
 
-    async def ready(self) -> None:
-        """Wait until the others said what they hear, and take clients from then on."""
+    @property
+    def clients(self) -> int:
+        """Sessions whose sockets are here."""
+        if self._router is None:
+            return 0
+        sessions = self._router.broker.sessions
+        return len(sessions) - sessions.elsewhere
+
+    async def linked(self) -> None:
+        """Wait until the others said what they hear."""
         await self._synced.wait()
+
+    async def ready(self) -> None:
+        """The same, and take clients from then on."""
+        await self.linked()
         self._control.send(control.Ready())
 
     async def went(self) -> None:
@@ -190,13 +246,13 @@ class Membership:
                     self._join(message, passed)
             case control.Client() if passed is not None:
                 self._given += 1
-                if self._listener is None or not self._listener.is_open:
+                listener = self._listeners.get(message.wire)
+                if listener is None or not listener.is_open:
                     passed.close()
                 else:
-                    self._listener.welcome(passed, message.peer)
+                    listener.welcome(passed, message.peer)
             case control.Ping():
-                count = 0 if self._server is None else len(self._server.hub.sessions)
-                self._control.send(control.Load(message.number, count, self._given))
+                self._control.send(control.Load(message.number, self.clients, self._given))
             case control.Go():
                 self._went.set()
             case control.State():

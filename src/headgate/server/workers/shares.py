@@ -24,4 +24,7 @@ def share_of(config: Config, workers: int) -> Config:
     if resp is not None and resp.publish_buffer_limit is not None:
         budget = max(1, resp.publish_buffer_limit // workers)
         listen = replace(listen, resp=replace(resp, publish_buffer_limit=budget))
-    return replace(config, listen=listen, limits=divided(config.limits, workers))
+    smp = config.smp
+    if smp.max_sessions:
+        smp = replace(smp, max_sessions=max(1, smp.max_sessions // workers))
+    return replace(config, listen=listen, smp=smp, limits=divided(config.limits, workers))

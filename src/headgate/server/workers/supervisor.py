@@ -36,6 +36,8 @@ TICK_SECONDS = 0.25
 HANDED_MOST = 256
 """Clients that wait to be handed to a worker that takes none. Beyond it, it is given no more."""
 HOME = 0
+CHANNELS = "resp"
+"""The wire whose clients cost every worker the same."""
 START_FAILED = 1
 """What a worker that could not start ends with."""
 
@@ -72,6 +74,9 @@ class Supervisor(Service):
         self._ready_file = ready_file
         self._environ = environ
         self._count = config.workers.number
+        self._home_weight = 2 if self._count == 2 else 8
+        """A client of a durable wire is as much work for worker 0, which carries out what all of
+        them ask, as so many are for another. Of two workers it has a third of them."""
         self._workers: dict[int, WorkerProcess] = {}
         self._restarts = [Restarts() for _ in range(self._count)]
         self._addresses: dict[str, tuple[str, int]] = {}
@@ -86,11 +91,10 @@ class Supervisor(Service):
 
     async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         self._refuse_passed()
-        resp = self._config.listen.resp
-        assert resp is not None, "the configuration was checked"
-        listening = stack.enter_context(bind("listen.resp", resp.host, resp.port))
-        self._bound["resp"] = listening
-        self._addresses["resp"] = listening.getsockname()[:2]
+        for wire, section in self._config.listen.each().items():
+            listening = stack.enter_context(bind(f"listen.{wire}", section.host, section.port))
+            self._bound[wire] = listening
+            self._addresses[wire] = listening.getsockname()[:2]
         stack.push_async_callback(self._stop_all)
         for number in range(self._count):
             self._start(number)
@@ -297,7 +301,13 @@ class Supervisor(Service):
         if not able or self._is_draining:
             connected.close()
             return
-        chosen = min(able, key=lambda worker: (worker.unanswered > 2, worker.load))
+        weight = 1 if wire == CHANNELS else self._home_weight
+
+        def rank(worker: WorkerProcess) -> tuple[bool, int]:
+            load = worker.load * weight if worker.number == HOME else worker.load
+            return worker.unanswered > 2, load
+
+        chosen = min(able, key=rank)
         chosen.given += 1
         assert chosen.control is not None, "ready"
         chosen.control.send(control.Client(wire, peer), connected)

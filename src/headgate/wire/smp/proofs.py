@@ -33,6 +33,8 @@ class Claim:
     command: c.Command
     transmission: Transmission
     signed: bytes
+    version: int
+    """Of the protocol that the command is written in."""
 
     def __call__(self, record: QueueRecord | None) -> HeadgateError | None:
         parties = record.parties if record is not None else None

@@ -99,7 +99,7 @@ class RequestReader:
         wrong = c.check_credentials(command, bool(asked.entity), bool(asked.authorization))
         if wrong is not None:
             return r.Err(f"CMD {wrong}")
-        claim = Claim(self._verifier, self._role, command, asked, signed)
+        claim = Claim(self._verifier, self._role, command, asked, signed, self._version)
         make = MAKERS.get(type(command))
         if make is None:
             return REFUSED[type(command)]

@@ -15,7 +15,7 @@ from headgate.core.model.ids import SessionId
 from headgate.errors import ProtocolError
 from headgate.wire.resp.codec.replies import bulk
 
-VERSION = 1
+VERSION = 2
 """Of this vocabulary. Workers of one router are of one version; a link that says another ends."""
 
 HELLO = b"HELLO"
@@ -28,6 +28,7 @@ LISTEN = b"LISTEN"
 OVERHEARD = b"OVERHEARD"
 ASK = b"ASK"
 ANSWER = b"ANSWER"
+LANE = b"LANE"
 PUBLISH = b"PUBLISH"
 SPUBLISH = b"SPUBLISH"
 
@@ -135,6 +136,11 @@ def ask(question: int, words: Words) -> bytes:
 
 def answer(question: int, content: bytes) -> bytes:
     return frame(ANSWER, b"%d" % question, content)
+
+
+def lane(blob: bytes) -> bytes:
+    """Commands of a front's sessions, or what they are told. What is in it is for others."""
+    return frame(LANE, blob)
 
 
 def number(word: bytes) -> int:

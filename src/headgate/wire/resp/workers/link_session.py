@@ -176,6 +176,11 @@ class LinkSession:
             raise ProtocolError("ANSWER has a number and an answer")
         self.relay.answered(self, frames.number(words[1]), words[2])
 
+    def lane(self, words: list[bytes]) -> None:
+        if len(words) != 2 or self.relay.lane is None:
+            raise ProtocolError("LANE has what a lane carries, between a front and worker 0")
+        self.relay.lane.receive(self, words[1])
+
 
 HANDLERS: dict[bytes, Callable[[LinkSession, list[bytes]], None]] = {
     frames.HEAR: LinkSession.hear,
@@ -187,6 +192,7 @@ HANDLERS: dict[bytes, Callable[[LinkSession, list[bytes]], None]] = {
     frames.OVERHEARD: LinkSession.overheard,
     frames.ASK: LinkSession.ask,
     frames.ANSWER: LinkSession.answer,
+    frames.LANE: LinkSession.lane,
 }
 
 

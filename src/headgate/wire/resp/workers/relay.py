@@ -87,6 +87,16 @@ class RelayPort(Protocol):
         ...
 
 
+class Lane(Protocol):
+    """What goes over links beside channels: commands of durable wires, and their effects."""
+
+    def joined(self, link: LinkSession) -> None: ...
+
+    def left(self, link: LinkSession) -> None: ...
+
+    def receive(self, link: LinkSession, blob: bytes) -> None: ...
+
+
 class Relay(OtherWorkers):
     """The other workers, as the hub of one sees them. The worker makes one for its hub."""
 
@@ -96,6 +106,7 @@ class Relay(OtherWorkers):
         self.number = number
         """Of this worker. Worker 0 has what is single."""
         self.start = start
+        self.lane: Lane | None = None
         self.links: dict[int, LinkSession] = {}
         """By the number of the worker at the other end."""
         self.announcements = Announcements(hub.channels.subscribers_here)
@@ -136,6 +147,8 @@ class Relay(OtherWorkers):
             port.write(blob)
         self.overhearing.join(link)
         self.serving.join(link)
+        if self.lane is not None:
+            self.lane.joined(link)
         return link
 
     def leave(self, link: LinkSession) -> None:
@@ -153,6 +166,8 @@ class Relay(OtherWorkers):
         self.announcements.leave(link.id)
         self._grant(self.announcements.free())
         self.questions.leave(link)
+        if self.lane is not None:
+            self.lane.left(link)
         self.port.relieve(link.id)
         self.port.synced()
 

@@ -1,0 +1,52 @@
+"""The commands lane on the links of a worker: the two ends of it."""
+
+from __future__ import annotations
+
+from headgate.server.workers.front_sessions import FrontSessions
+from headgate.server.workers.membership import WorkerRouter
+from headgate.server.workers.remote_router import RemoteRouter
+from headgate.wire.resp.workers import link_frames as frames
+from headgate.wire.resp.workers.link_session import LinkSession
+from headgate.wire.resp.workers.places import HOME
+
+
+class HomeLane:
+    """The end of worker 0, which has the shard: the sessions of each front."""
+
+    def __init__(self, router: WorkerRouter) -> None:
+        self._router = router
+        self._fronts: dict[LinkSession, FrontSessions] = {}
+        router.turned = self._turned
+
+    def joined(self, link: LinkSession) -> None:
+        self._fronts[link] = FrontSessions(
+            self._router, lambda blob: link.port.write(frames.lane(blob))
+        )
+
+    def left(self, link: LinkSession) -> None:
+        self._fronts.pop(link).close()
+
+    def receive(self, link: LinkSession, blob: bytes) -> None:
+        self._fronts[link].receive(blob)
+
+    def _turned(self, taken: int) -> None:
+        for sessions in self._fronts.values():
+            sessions.turned(taken)
+
+
+class FrontLane:
+    """The end of another worker, whose sessions ask worker 0."""
+
+    def __init__(self, remote: RemoteRouter) -> None:
+        self._remote = remote
+
+    def joined(self, link: LinkSession) -> None:
+        if link.worker == HOME:
+            self._remote.joined(lambda blob: link.port.write(frames.lane(blob)))
+
+    def left(self, link: LinkSession) -> None:
+        if link.worker == HOME:
+            self._remote.left()
+
+    def receive(self, link: LinkSession, blob: bytes) -> None:
+        self._remote.receive(blob)

@@ -1,0 +1,214 @@
+"""Values of the core as arrays and back, by the order of their fields.
+
+How a class is written follows from the annotations of its fields, so a new command or effect needs
+nothing here. What msgpack has is left as it is. A field that only the worker itself can make sense
+of, as `ref`, is left as it is, too: whoever sends the array sees to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, NewType, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from headgate.core.model import parties
+from headgate.core.model.message import Declared, Fields, Properties
+from headgate.core.model.tally import Tally
+from headgate.core.model.value import EMPTY
+from headgate.errors import HeadgateError
+
+Convert: TypeAlias = Callable[[Any], Any]
+
+PLAIN = frozenset((int, str, bytes, bool, float, NoneType))
+OWN = frozenset(("ref", "proof"))
+"""Fields that the sender sees to."""
+LEFT_OUT = frozenset(("compiled",))
+"""Fields that are made anew at the other end."""
+
+
+class Form(NamedTuple):
+    """How a field is written and read; None if it is as it is."""
+
+    pack: Convert | None
+    unpack: Convert | None
+
+
+AS_IT_IS = Form(None, None)
+
+
+class Shape:
+    """How values of one class are written."""
+
+    __slots__ = ("_get", "_is_whole", "_packs", "_unpacks", "kind", "places")
+
+    def __init__(self, kind: type[Any]) -> None:
+        self.kind = kind
+        hints = get_type_hints(kind, localns=vars(parties))
+        names = [each.name for each in fields(kind) if each.name not in LEFT_OUT]
+        get = attrgetter(*names) if names else lambda _: ()
+        self._get: Convert = get if len(names) != 1 else lambda value: (get(value),)
+        self._is_whole = len(names) == len(fields(kind))
+        """Whether nothing is left out."""
+        self.places = {name: place for place, name in enumerate(names)}
+        """Where each field is in the array."""
+        forms = [AS_IT_IS if name in OWN else form_of(hints[name]) for name in names]
+        self._packs = [(n, f.pack) for n, f in enumerate(forms) if f.pack is not None]
+        self._unpacks = [(n, f.unpack) for n, f in enumerate(forms) if f.unpack is not None]
+
+    def pack(self, value: object) -> list[Any]:
+        found = list(self._get(value))
+        for place, convert in self._packs:
+            found[place] = convert(found[place])
+        return found
+
+    def unpack(self, found: Sequence[Any]) -> Any:  # noqa: ANN401 the class is known when it runs
+        values = list(found)
+        for place, convert in self._unpacks:
+            values[place] = convert(values[place])
+        if self._is_whole:
+            return self.kind(*values)
+        return self.kind(**dict(zip(self.places, values, strict=True)))
+
+
+class Shapes:
+    """Those of the members of a union, each known by its place in it."""
+
+    def __init__(self, members: Iterable[type[Any]]) -> None:
+        self.all = [Shape(kind) for kind in members]
+        self.numbers = {shape.kind: number for number, shape in enumerate(self.all)}
+
+    def pack(self, value: object) -> list[Any]:
+        number = self.numbers[type(value)]
+        return [number, *self.all[number].pack(value)]
+
+    def unpack(self, found: Sequence[Any]) -> Any:  # noqa: ANN401
+        return self.all[found[0]].unpack(found[1:])
+
+
+_shapes: dict[type[Any], Shape] = {}
+
+
+def form_of(hint: Any) -> Form:  # noqa: ANN401 whatever stands behind the name of a field
+    """How a field with this annotation is written."""
+    if isinstance(hint, NewType):
+        return form_of(hint.__supertype__)
+    if hint == Properties:
+        return Form(_pack_properties, _unpack_properties)
+    if hint is Tally:  # whose hash is wider than the integers of msgpack
+        return Form(lambda tally: (tally.count, tally.hash), lambda found: Tally.parse(*found))
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return _form_of_union([each for each in get_args(hint) if each is not NoneType])
+    if origin is tuple:
+        return _form_of_tuple(get_args(hint))
+    assert isinstance(hint, type), f"a value has no field of the type {hint}"
+    if hint in PLAIN:
+        return AS_IT_IS
+    if issubclass(hint, HeadgateError):
+        return Form(pack_error, unpack_error)
+    if issubclass(hint, Enum):
+        return Form(None, hint)
+    if issubclass(hint, tuple):
+        forms = _form_of_tuple(tuple(get_type_hints(hint).values()))
+        unpack = forms.unpack
+        assert unpack is not None, "a tuple is made of a list"
+        return Form(forms.pack, lambda found: hint(*unpack(found)))
+    assert is_dataclass(hint), f"a value has no field of the type {hint}"
+    if hint not in _shapes:
+        _shapes[hint] = Shape(hint)
+    return Form(_shapes[hint].pack, _shapes[hint].unpack)
+
+
+def _form_of_union(members: list[Any]) -> Form:
+    forms = [form_of(each) for each in members]
+    if all(form is AS_IT_IS for form in forms):
+        return AS_IT_IS
+    if len(members) == 1:
+        return _optional(forms[0])
+    shapes = Shapes(members)
+    return _optional(Form(shapes.pack, shapes.unpack))
+
+
+def _optional(form: Form) -> Form:
+    pack, unpack = form
+    return Form(
+        None if pack is None else lambda value: None if value is None else pack(value),
+        None if unpack is None else lambda found: None if found is None else unpack(found),
+    )
+
+
+def _form_of_tuple(members: tuple[Any, ...]) -> Form:
+    if members[-1] is not Ellipsis:
+        forms = [form_of(each) for each in members]
+        packs = [form.pack or _same for form in forms]
+        unpacks = [form.unpack or _same for form in forms]
+        is_plain = all(form.pack is None for form in forms)
+        return Form(
+            None if is_plain else lambda value: _each(packs, value),
+            lambda found: tuple(_each(unpacks, found)),
+        )
+    pack, unpack = form_of(members[0])
+    return Form(
+        None if pack is None else lambda value: list(map(pack, value)),
+        tuple if unpack is None else lambda found: tuple(map(unpack, found)),
+    )
+
+
+def _each(converts: list[Convert], values: Sequence[Any]) -> list[Any]:
+    return [convert(each) for convert, each in zip(converts, values, strict=True)]
+
+
+def _same(value: Any) -> Any:  # noqa: ANN401
+    return value
+
+
+def _pack_properties(properties: Properties) -> Any:  # noqa: ANN401
+    if not properties:
+        return None
+    if isinstance(properties, Fields):
+        return [dict(properties), properties.types, properties.body]
+    if isinstance(properties, Declared):
+        return [dict(properties), properties.types]
+    return [dict(properties)]
+
+
+def _unpack_properties(found: list[Any] | None) -> Properties:
+    if found is None:
+        return EMPTY
+    if len(found) == 1:
+        plain: Properties = found[0]
+        return plain
+    return Fields(*found) if len(found) == 3 else Declared(*found)
+
+
+def pack_error(error: HeadgateError) -> list[Any]:
+    """An error by its name. What it was raised with is not repeated: it is what it became."""
+    inside = {
+        name: ["error", pack_error(value)] if isinstance(value, HeadgateError) else ["", value]
+        for name, value in vars(error).items()
+    }
+    return [type(error).__name__, str(error), inside]
+
+
+def unpack_error(found: Sequence[Any]) -> HeadgateError:
+    name, text, inside = found
+    if name not in _errors:
+        _errors.update({kind.__name__: kind for kind in _below(HeadgateError)})
+    kind = _errors[name]
+    error = kind.__new__(kind)
+    error.args = (text,)
+    for each, (is_error, value) in inside.items():
+        setattr(error, each, unpack_error(value) if is_error else value)
+    return error
+
+
+_errors: dict[str, type[HeadgateError]] = {}
+
+
+def _below(kind: type[HeadgateError]) -> Iterable[type[HeadgateError]]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _below(each)

@@ -1,0 +1,213 @@
+"""Proofs of commands that one worker takes and another carries out.
+
+The worker that has the client checks an authorization against a key that it has seen fit before,
+and sends that key along. The shard compares it with the keys of the queue as they are in the
+command's turn, so a key that was set just before counts, and one that was replaced does not. No
+other key could have made the same authorization: where the key is none of the queue's, the answer
+is known. Where the worker knows no key that fits, the claim goes along whole, and is checked in the
+turn; which key it was is told, for the next time.
+
+How long a refusal takes must not depend on whether a queue exists. So the worker checks once in
+any case, and the shard once more if that did not succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+from headgate.core import commands as core
+from headgate.core.model.parties import Notifier, Parties, QueueRecord, SetNotifier
+from headgate.core.model.value import value
+from headgate.crypto.proof import ServiceProof, Verifier
+from headgate.errors import BadService, HeadgateError, Prohibited, Unauthorised
+from headgate.wire.smp.codec import commands as c
+from headgate.wire.smp.codec.transmissions import Transmission
+from headgate.wire.smp.handshake import Role
+from headgate.wire.smp.proofs import ASSOCIATING, Claim
+
+KEYS_MAX = 50_000
+"""Keys that a worker remembers to have fitted, about 15 MB. The oldest go first."""
+
+
+class Whose(IntEnum):
+    """Whose key a command has to be authorized with."""
+
+    RECIPIENT = 0
+    SENDER = 1
+    NOTIFIER = 2
+    READER = 3
+    """Of a link that is public: nobody's."""
+    GIVEN = 4
+    """The key is in the command itself."""
+
+    @staticmethod
+    def of(command: c.Command) -> Whose:
+        match command:
+            case c.SKey() | c.LKey():
+                return Whose.GIVEN
+            case c.SmpSend():
+                return Whose.SENDER
+            case c.NSub():
+                return Whose.NOTIFIER
+            case c.LGet():
+                return Whose.READER
+            case _:
+                return Whose.RECIPIENT
+
+    def keys(self, parties: Parties) -> Sequence[bytes]:
+        match self:
+            case Whose.RECIPIENT:
+                return parties.keys
+            case Whose.SENDER:
+                return () if parties.sender_key is None else (parties.sender_key,)
+            case Whose.NOTIFIER:
+                return () if parties.notifier is None else (parties.notifier.key,)
+            case _:
+                return ()
+
+
+Place: TypeAlias = tuple[Whose, bytes]
+"""By what a key is remembered: whose it is, and the id that its owner knows the queue by."""
+
+
+@value
+class Fits:
+    """A command was authorized with this key, or with none. The worker that has the client says so,
+    and what is wrong with the session's part in it."""
+
+    whose: Whose
+    key: bytes | None
+    wrong: HeadgateError | None = None
+
+    def __call__(self, record: QueueRecord | None) -> HeadgateError | None:
+        parties = record.parties if record is not None else None
+        if parties is None:
+            return Unauthorised()
+        if self.wrong is not None:
+            return self.wrong
+        if self.whose is Whose.GIVEN:
+            return None if self.key is not None else Unauthorised()
+        keys = self.whose.keys(parties)
+        if self.key is None:
+            # ACC-2, ACC-6, ACC-13: without a key nothing is signed.
+            is_open = not keys and self.whose in (Whose.SENDER, Whose.READER)
+            return None if is_open else Unauthorised()
+        return None if self.key in keys else Unauthorised()
+
+
+@value
+class WholeClaim:
+    """A claim that the shard checks itself; `learn` is told the key that fitted."""
+
+    claim: Claim
+    learn: Callable[[Place, bytes], None]
+
+    def __call__(self, record: QueueRecord | None) -> HeadgateError | None:
+        error = self.claim(record)
+        parties = record.parties if record is not None else None
+        if error is None and parties is not None:
+            whose = Whose.of(self.claim.command)
+            keys = whose.keys(parties)
+            # Which of several it was is not worth another check of each.
+            if len(keys) == 1:
+                self.learn((whose, self.claim.transmission.entity), keys[0])
+        return error
+
+
+class KnownKeys:
+    """The keys that a worker has seen fit. What is here proves nothing: the shard compares."""
+
+    def __init__(self) -> None:
+        self._keys: dict[Place, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def learn(self, place: Place, key: bytes) -> None:
+        self._keys.pop(place, None)
+        self._keys[place] = key
+        if len(self._keys) > KEYS_MAX:
+            del self._keys[next(iter(self._keys))]
+
+    def see(self, command: core.Command) -> None:
+        """A command that makes keys, which will be used."""
+        if isinstance(command, core.Create) and command.parties is not None:
+            self.learn((Whose.RECIPIENT, command.queue), command.parties.keys[0])
+            self._notified(command.parties.notifier)
+        elif isinstance(command, core.Amend) and isinstance(command.change, SetNotifier):
+            self._notified(command.change.notifier)
+
+    def _notified(self, notifier: Notifier | None) -> None:
+        if notifier is not None:
+            self.learn((Whose.NOTIFIER, notifier.id), notifier.key)
+
+    def pack(self, claim: Claim) -> list[Any]:
+        """A claim as it is sent to the worker that has the shard."""
+        command, asked = claim.command, claim.transmission
+        whose = Whose.of(command)
+        if not asked.authorization:
+            return [whose, None, _name(claim.of_session())]
+        key = self._known(whose, command, asked)
+        fits = claim.verifier.entity(
+            claim.signed,
+            asked.authorization,
+            () if key is None else (key,),
+            asked.correlation,
+            is_associating=isinstance(command, ASSOCIATING),
+        )
+        if fits:
+            return [whose, key, _name(claim.of_session())]
+        private, service = claim.verifier.secrets
+        return [
+            private,
+            None if service is None else [service.fingerprint, service.session_key],
+            None if claim.role is None else claim.role.value,
+            [
+                asked.authorization,
+                asked.service_signature,
+                asked.correlation,
+                asked.entity,
+                asked.command,
+            ],
+            claim.version,
+            claim.signed,
+        ]
+
+    def _known(self, whose: Whose, command: c.Command, asked: Transmission) -> bytes | None:
+        if isinstance(command, c.SKey | c.LKey):
+            if isinstance(command, c.SKey):
+                self.learn((Whose.SENDER, asked.entity), command.key)
+            return command.key
+        return self._keys.get((whose, asked.entity))
+
+
+WRONG: dict[str, Callable[[], HeadgateError]] = {
+    "Prohibited": lambda: Prohibited("the service has another role"),
+    "BadService": lambda: BadService("not signed as a service has to"),
+}
+"""What may be wrong with the session's part in a claim."""
+
+
+def _name(error: HeadgateError | None) -> str | None:
+    return None if error is None else type(error).__name__
+
+
+def unpack_proof(found: Sequence[Any], learn: Callable[[Place, bytes], None]) -> Fits | WholeClaim:
+    """The proof that goes into the command's turn."""
+    if len(found) == 3:
+        whose, key, wrong = found
+        return Fits(Whose(whose), key, None if wrong is None else WRONG[wrong]())
+    private, service, role, transmission, version, signed = found
+    asked = Transmission(*transmission)
+    proof = None if service is None else ServiceProof(*service)
+    claim = Claim(
+        Verifier(private, proof),
+        None if role is None else Role(role),
+        c.parse_command(asked.command, version),
+        asked,
+        signed,
+        version,
+    )
+    return WholeClaim(claim, learn)
