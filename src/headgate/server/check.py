@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
+from headgate import compiled
 from headgate.errors import HeadgateError
 from headgate.server.config import Config
 from headgate.server.config.hosts import is_loopback
@@ -38,6 +39,7 @@ def findings(config: Config) -> Iterator[Finding]:
     """Look at everything that a start needs. Leaves nothing behind but a new database."""
     running = is_running(config)
     yield Finding("config", True, _config(config))
+    yield Finding("compiled", True, compiled.described())
     if is_durable(config):
         yield check_directory(config)
     else:
