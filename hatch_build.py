@@ -40,7 +40,7 @@ def compiled_name(source: Path) -> Path:
 
 def build(root: Path) -> list[Path]:
     """What could be built, beside its sources: all, or nothing and a warning."""
-    made = []
+    made: list[Path] = []
     for source in sources(root):
         target = compiled_name(source)
         try:

@@ -1,8 +1,8 @@
 """Which parts of Headgate run compiled, chosen once, when they are imported.
 
-A compiled part is a module in C beside the one in Python whose twin it is. It is there if a compiler
-was when Headgate was installed, and used unless `HEADGATE_PURE` is set. What was built of another
-source than the one beside it is not used: it might do what the source no longer says.
+A compiled part is a module in C beside the one in Python whose twin it is. It is there if a
+compiler was when Headgate was installed, and used unless `HEADGATE_PURE` is set. What was built of
+another source than the one beside it is not used: it might do what the source no longer says.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Most reads are a pipeline: many requests, and perhaps the beginning of another one. There are three
 ways to take one apart. They agree on every input; the faster two give up when they are not sure.
-Compiled there is one fast way, which gives up at anything but plain requests, in place of those two.
+Compiled there is one fast way in place of those two, and it gives up at what is not plain.
 
 * `_read` hands the bytes to hiredis, which is a parser of *replies*. It knows types that have no
   place in a request, and some of them come out as if they were arguments; it also makes room for
