@@ -39,7 +39,6 @@ def findings(config: Config) -> Iterator[Finding]:
     """Look at everything that a start needs. Leaves nothing behind but a new database."""
     running = is_running(config)
     yield Finding("config", True, _config(config))
-    yield Finding("compiled", True, compiled.described())
     if is_durable(config):
         yield check_directory(config)
     else:
@@ -57,6 +56,7 @@ def findings(config: Config) -> Iterator[Finding]:
     hosts = {f"listen.{name}": each.host for name, each in config.listen.each().items()}
     yield from check_container({"admin": config.admin.host, **hosts})
     yield _descriptors(config)
+    yield Finding("compiled", True, compiled.described())
 
 
 def _listener(

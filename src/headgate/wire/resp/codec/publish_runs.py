@@ -9,7 +9,7 @@ read apart, which is exact about everything.
   what comes between two bodies is always the same, and one `split` finds them all.
 * Any others are cut at every line end, and the lengths have to be right.
 
-Compiled there is one way: byte by byte, as long as they follow one another.
+Compiled there is one way: byte by byte, while they follow one another.
 """
 
 from __future__ import annotations
