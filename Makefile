@@ -12,14 +12,13 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
   chromium:chromium
 
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
-# Of these, those that ask what is compiled; they pass without it, too.
+QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
+# Of these, those of what is compiled: they have to pass without it, too.
 TWICE := tests/core/channels tests/wire/resp/codec tests/wire/resp/test_session.py
 C_SOURCES := $(shell find src -name '_*.c')
 
-QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
-
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check peers style types contracts tests man docs site docs-check screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark sanitize mutants laws hold soak packages release-check unit container clean
+.PHONY: help setup run test check peers style types contracts tests coverage man docs site docs-check screenshots vendor format bench-core bench-store bench-journal bench-match bench-patterns bench-redis bench-mix bench-crowd bench-stall bench-queues bench-agent bench-ntf bench-desk bench-route bench-spark sanitize mutants laws hold soak packages release-check unit container clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -57,7 +56,7 @@ run: .venv/.compiled ## start the router on loopback, play the scene, show its t
 test: .venv/.dev style types contracts peers tests ## everything, cheapest first
 
 check: .venv/.dev style types contracts ## for every change: style, types, contracts, tests that start no process
-	$(BIN)/pytest -q -n $(WORKERS) --no-cov $(QUICK) --ignore=tests/simulation/test_agents.py
+	$(BIN)/pytest -q -n $(WORKERS) $(QUICK) --ignore=tests/simulation/test_agents.py
 
 # While they are installed, a policy keeps Debian from starting them as services, some beyond loopback.
 peers: ## install the Debian packages that tests run, if they are missing
@@ -82,7 +81,14 @@ types: .venv/.dev ## mypy --strict
 contracts: .venv/.dev ## who may import whom
 	$(BIN)/lint-imports
 
-tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
+tests: .venv/.dev ## pytest, in random order, in parallel where tests do not need the machine alone
+	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark and not page"
+	$(BIN)/pytest -m serial
+	HEADGATE_PURE=1 $(BIN)/pytest -q -n $(WORKERS) $(TWICE)
+	$(BIN)/pytest -m page
+	$(BIN)/pytest -m spark
+
+coverage: .venv/.dev peers ## the same tests with branch coverage, which takes twice as long
 	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark and not page" --cov --cov-report=
 	$(BIN)/pytest -m serial --cov --cov-append --cov-report=
 	HEADGATE_PURE=1 $(BIN)/pytest -q -n $(WORKERS) --cov --cov-append --cov-report= $(TWICE)
@@ -90,7 +96,7 @@ tests: .venv/.dev ## pytest, in random order, in parallel, with branch coverage
 	$(BIN)/pytest -m spark --cov --cov-append --cov-report=term
 
 packages: .venv/.dev peers release-check unit container ## build and check what is shipped: wheel, container, unit, manifests, rules, board
-	$(BIN)/pytest -q --no-cov tests/packaging
+	$(BIN)/pytest -q tests/packaging
 
 release-check: .venv/.dev ## a release without publishing it: built twice, installed alone, its demo played, its parts listed; in dist/
 	$(BIN)/python -m tools.packages.release_check dist
@@ -116,7 +122,7 @@ site: .venv/.dev ## make a site of the pages, in build/site
 	@echo "build/site/README.html"
 
 docs-check: .venv/.dev site ## the pages: generated parts as the code says, links, examples run, and the site without a warning
-	$(BIN)/pytest -q --no-cov -n $(WORKERS) tests/tools tests/test_docs.py tests/test_gallery.py tests/test_readme.py $$(find tests -name 'test_docs.py' -mindepth 2)
+	$(BIN)/pytest -q -n $(WORKERS) tests/tools tests/test_docs.py tests/test_gallery.py tests/test_readme.py $$(find tests -name 'test_docs.py' -mindepth 2)
 
 screenshots: .venv/.dev peers ## take the pictures of the page in the docs anew, with Chromium
 	$(BIN)/python -m tools.screenshots
@@ -180,7 +186,7 @@ bench-patterns: .venv/.dev ## pattern index against a scan
 	$(BIN)/python -m bench.patterns
 
 laws: .venv/.dev ## new examples for every law, TIMES=10 times as many as the tests play
-	$(BIN)/python -m pytest -q -n $(WORKERS) --no-cov -p tests.support.drawn_laws --times $(TIMES) \
+	$(BIN)/python -m pytest -q -n $(WORKERS) -p tests.support.drawn_laws --times $(TIMES) \
 	  --hypothesis-profile=drawn -m "hypothesis and not serial and not spark"
 
 sanitize: .venv/.dev ## what is compiled against its twin in Python, with the address sanitizer, SECONDS=300
