@@ -46,9 +46,11 @@ def build(root: Path) -> list[Path]:
         try:
             _compile(source, target)
         except (OSError, subprocess.SubprocessError) as failed:
-            said = getattr(failed, "stderr", None) or str(failed)
-            last = said.strip().splitlines()[0] if said.strip() else type(failed).__name__
-            print(f"warning: Headgate runs as pure Python, {source.name}: {last}", file=sys.stderr)
+            said = str(failed)
+            if isinstance(failed, subprocess.SubprocessError):
+                said = str(getattr(failed, "stderr", None) or "the compiler failed")
+            first = said.strip().splitlines()[0]
+            print(f"warning: Headgate runs as pure Python, {source.name}: {first}", file=sys.stderr)
             for each in made:
                 each.unlink()
             return []
