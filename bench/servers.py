@@ -27,6 +27,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TypeAlias
 
+from headgate import compiled
+
 START_SECONDS = 20.0
 STOP_SECONDS = 15.0
 
@@ -158,6 +160,8 @@ def _running(line: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]
     """A child on the core of the servers, ended at the end."""
     # A variable of the environment is stronger than the file that the router is given.
     environ = {k: v for k, v in os.environ.items() if not k.startswith("HEADGATE_")}
+    if pure := os.environ.get("HEADGATE_PURE"):  # it is no key of the file
+        environ["HEADGATE_PURE"] = pure
     core, _ = cores()
 
     def pin() -> None:
@@ -223,6 +227,7 @@ def describe() -> str:
         words = dict(word.split("=", 1) for word in said.stdout.split() if "=" in word)
         found.append(f"redis-server {words['v']} ({words['malloc']})")
     lines.append(", ".join(found))
+    lines.append(f"the router is {compiled.described()}")
     server, load = cores()
     lines.append("one core: nothing is pinned" if server is None else
                  f"servers on core {server}, load on core {load}")  # fmt: skip

@@ -32,6 +32,11 @@ def test_the_wheel_has_every_file_of_the_package(made: list[Path]) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     expected = {name.removeprefix("src/") for name in tracked(SOURCE)}
+    built = {name for name in names if name.endswith(".so")}
+    # Of all sources in C or, without a compiler, of none; the wheel is of a platform then.
+    assert len(built) in (0, sum(name.endswith(".c") for name in expected))
+    assert ("none-any" in wheel.name) == (not built)
+    expected |= built
     assert {"headgate/py.typed"} <= expected
     assert any(name.endswith(".sql") for name in expected)
     packed = {name for name in names if ".dist-info/" not in name}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
+from headgate import compiled
 from headgate.errors import HeadgateError
 from headgate.server.config import Config
 from headgate.server.config.hosts import is_loopback
@@ -55,6 +56,7 @@ def findings(config: Config) -> Iterator[Finding]:
     hosts = {f"listen.{name}": each.host for name, each in config.listen.each().items()}
     yield from check_container({"admin": config.admin.host, **hosts})
     yield _descriptors(config)
+    yield Finding("compiled", True, compiled.described())
 
 
 def _listener(

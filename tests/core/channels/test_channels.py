@@ -102,7 +102,7 @@ def test_each_message_is_encoded_once_whoever_hears_it() -> None:
 
     class Counting(Colon):
         def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
-            lead, tail = super().framing(kind, name, channel)
+            lead, tail, _ = super().framing(kind, name, channel)
 
             def counted(size: int) -> bytes:
                 encoded.append(size)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import Enum
 from itertools import chain, repeat
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from headgate.compiled import part
 from headgate.core.delivery.registry import Roster
 from headgate.core.model.ids import SessionId
 
@@ -28,6 +29,8 @@ class Framing(NamedTuple):
 
     lead: Callable[[int], bytes]
     tail: bytes
+    parts: tuple[bytes, bytes] | None = None
+    """What a lead has before and behind the size in decimals, if it is nothing else."""
 
 
 class Form(Protocol):
@@ -48,6 +51,14 @@ class Bare:
 
 BARE = Bare()
 
+
+class PureLine(list[bytes]):
+    """Where the frames of one session are put together."""
+
+    __slots__ = ()
+
+
+FrameLine = part("headgate.core.channels._passes", "Line", PureLine)
 
 Named: TypeAlias = tuple[Kind, bytes, Roster[Form]]
 """A roster and the name it is found by."""
@@ -86,20 +97,20 @@ class PeerPort(Protocol):
         """A session of this worker was subscribed to names, or taken off them."""
         ...
 
-    def line(self, link: SessionId) -> list[bytes]:
+    def line(self, link: SessionId) -> PureLine:
         """Where the frames of a link are put together."""
         ...
 
 
-class FrameGroup:
+class PureFrameGroup:
     """One form of a channel's messages, and who gets it."""
 
     __slots__ = ("heard_in", "lead", "lines", "sessions", "tail")
 
     def __init__(self, framing: Framing, sessions: tuple[SessionId, ...]) -> None:
-        self.lead, self.tail = framing
+        self.lead, self.tail, _ = framing
         self.sessions = sessions
-        self.lines: list[list[bytes]] = []
+        self.lines: list[PureLine] = []
         """Where the frames of each session are put together, once that was needed."""
         self.heard_in = 0
         """The last pass in which it had a frame."""
@@ -115,39 +126,49 @@ class FrameGroup:
         return b"".join((lead, (self.tail + lead).join(bodies), self.tail))
 
 
-class Audience:
+FrameGroup = part("headgate.core.channels._passes", "FrameGroup", PureFrameGroup)
+
+
+class PureHeard:
+    """What an audience counts, and how it is told: all that publishing asks of it."""
+
+    __slots__ = ("frame_groups", "moment", "published", "receivers", "size")
+
+    def __init__(self) -> None:
+        self.moment = 0
+        """When it was last seen that its rosters are the present ones."""
+        self.published = 0
+        self.size = 0
+        self.receivers = 0
+        self.frame_groups: tuple[PureFrameGroup, ...] = ()
+
+
+if TYPE_CHECKING:
+    Heard = PureHeard
+else:
+    Heard = part("headgate.core.channels._passes", "Heard", PureHeard)
+
+
+class Audience(Heard):
     """Who hears a channel, as long as the rosters it was made of are the present ones; and what
     it heard since that was last told."""
 
-    __slots__ = (
-        "elsewhere",
-        "frame_groups",
-        "moment",
-        "published",
-        "receivers",
-        "rosters",
-        "size",
-    )
+    __slots__ = ("elsewhere", "rosters")
 
     def __init__(
         self, rosters: Sequence[Named], channel: bytes, elsewhere: PeerAudience | None = None
     ) -> None:
+        super().__init__()
         self.rosters = rosters
         self.elsewhere = elsewhere
-        self.moment = 0
-        """When it was last seen that they are."""
-        self.published = 0
-        self.size = 0
-        self.receivers = 0
-        self.frame_groups: Sequence[FrameGroup] = ()
         if rosters:
             # S002-28, RESP-39: subscriptions are counted, exact and by pattern.
             self.receivers = sum([len(roster) for _, _, roster in rosters])
-            self.frame_groups = list(_frame_groups(rosters, channel))
+            self.frame_groups = tuple(_frame_groups(rosters, channel))
         if elsewhere is not None:
             self.receivers += elsewhere.receivers
             group = FrameGroup(elsewhere.framing, elsewhere.links)
-            self.frame_groups = [*self.frame_groups, group]
+            self.frame_groups = (*self.frame_groups, group)
 
     def is_of(self, rosters: Sequence[Named], elsewhere: PeerAudience | None = None) -> bool:
         """Whether these are the very moments it was made of."""
@@ -165,7 +186,7 @@ def _is_same(one: PeerAudience | None, other: PeerAudience | None) -> bool:
     return (one and one[:2]) == (other and other[:2])
 
 
-def _frame_groups(rosters: Sequence[Named], channel: bytes) -> Iterator[FrameGroup]:
+def _frame_groups(rosters: Sequence[Named], channel: bytes) -> Iterator[PureFrameGroup]:
     """The forms in which these rosters hear a channel."""
     for kind, name, roster in rosters:
         by_form: dict[Form, list[SessionId]] = {}

@@ -23,9 +23,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TypeAlias
 
-from headgate.core.channels.audience import Audience, Kind, Named, PeerPort
+from headgate.core.channels.audience import Audience, FrameLine, Kind, Named, PeerPort, PureLine
 from headgate.core.channels.channel_counts import ChannelCounts
-from headgate.core.channels.publish_pass import Blob, Pass
+from headgate.core.channels.publish_pass import Blob, Pass, PurePass
 from headgate.core.channels.subscriptions import ChannelSubscriptions
 from headgate.core.delivery.mailbox import Budget
 from headgate.core.facts import ChannelCounted
@@ -55,12 +55,10 @@ class Channels(ChannelSubscriptions):
         self._moment = 1
         """Another one after every change of a roster."""
         self._known: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
-        self._pass = Pass(1)
+        self._pass = self._new_pass(1)
         """What was published and not taken, and goes to the rosters of this moment."""
-        self._passes: list[Pass] = []
+        self._passes: list[PurePass] = []
         """The same of earlier moments."""
-        self._frames = 0
-        self._frame_bytes = 0
         self._counts = ChannelCounts(limits)
         self.is_unwritten = False
         """Whether there is something to take."""
@@ -91,20 +89,8 @@ class Channels(ChannelSubscriptions):
                     known.clear()
                 audience = known[channel] = Audience(rosters, channel)
             audience.moment = self._moment
-        groups, this = audience.frame_groups, self._pass
-        runs = [bodies] if len(groups) == 1 else [(body,) for body in bodies]
-        for frame_group in groups:
-            if frame_group.heard_in != this.number:
-                frame_group.heard_in = this.number
-                this.frame_groups.append(frame_group)
-        size = 0
-        for run in runs:
-            for frame_group in groups:
-                frames = frame_group.framed(run)
-                size += len(frames)
-                this.log.append((frame_group, frames, len(run)))
-        if groups:
-            self._logged(len(groups) * len(bodies), size)
+        if audience.frame_groups:
+            self._log_all(audience, bodies)
             if self.tap is not None:
                 self.tap(channel, bodies)
 
@@ -179,25 +165,37 @@ class Channels(ChannelSubscriptions):
         pairs: Iterable[Sequence[bytes]],
         is_over: Callable[[], bool] | None = None,
     ) -> list[int]:
-        """Publish a run of messages, each a channel and a body; return the receivers of each. It
-        ends early if that is over: channels that nobody knew take long, and it asks after them."""
-        known, moment, counts = self._known[kind], self._moment, []
-        every = 1 if self._patterns.weight else UNHEARD
-        unheard = 0
+        """Publish messages, each a channel and a body: see `publish_run`."""
+        names, bodies = [], []
         for channel, body in pairs:
+            names.append(channel)
+            bodies.append(body)
+        return self.publish_run(kind, names, bodies, is_over)
+
+    def publish_run(
+        self,
+        kind: Kind,
+        names: Sequence[bytes],
+        bodies: Sequence[bytes],
+        is_over: Callable[[], bool] | None = None,
+    ) -> list[int]:
+        """Publish a run of messages; return the receivers of each. It ends early if that is over:
+        channels that nobody knew take long, and it asks after them."""
+        known, counts = self._known[kind], list[int]()
+        every = 1 if self._patterns.weight else UNHEARD
+        at = unheard = 0
+        while at < len(names):
+            if self.tap is None:
+                at = self._pass.run(known, self._moment, names, bodies, at, counts)
+                if self._logged() or at == len(names):
+                    continue
+            channel, body = names[at], bodies[at]
             audience = known.get(channel)
-            if audience is None or audience.moment != moment:
+            if audience is None or audience.moment != self._moment:
                 audience = self._hear(kind, channel)
                 unheard = every if audience.frame_groups else unheard + 1
-            if audience.frame_groups:
-                counts.append(self.publish_one(kind, channel, body))
-            else:  # what is left to do is not worth a call
-                # S002-27: nobody hears it, so counting is all.
-                audience.published += 1
-                audience.size += len(body)
-                counts.append(0)
-                if self.tap is not None:
-                    self.tap(channel, (body,))
+            counts.append(self.publish_one(kind, channel, body))
+            at += 1
             if unheard >= every:
                 if is_over is not None and is_over():
                     break
@@ -209,21 +207,11 @@ class Channels(ChannelSubscriptions):
         audience = self._known[kind].get(channel)
         if audience is None or audience.moment != self._moment:
             audience = self._hear(kind, channel)
-        size = len(body)
         audience.published += 1
-        audience.size += size
+        audience.size += len(body)
         if audience.frame_groups:
-            this, frame_bytes = self._pass, 0
-            for frame_group in audience.frame_groups:
-                # S002-32, S002-33, RESP-50: encoded once for all who want it alike.
-                frame = b"".join((frame_group.lead(size), body, frame_group.tail))
-                if frame_group.heard_in != this.number:
-                    frame_group.heard_in = this.number
-                    this.frame_groups.append(frame_group)
-                # S002-31: in its place among all that is published in a row.
-                this.log.append((frame_group, frame, 1))
-                frame_bytes += len(frame)
-            self._logged(len(audience.frame_groups), frame_bytes)
+            self._pass.add(audience.frame_groups, body)
+            self._logged()
         if self.tap is not None:
             self.tap(channel, (body,))
         return audience.receivers
@@ -234,19 +222,9 @@ class Channels(ChannelSubscriptions):
         audience = self._known[kind].get(channel)
         if audience is None or audience.moment != self._moment:
             audience = self._hear(kind, channel)
-        if len(audience.frame_groups) > 1:
-            for body in bodies:
-                self.publish_one(kind, channel, body)
-            return audience.receivers
         audience.published += len(bodies)
         audience.size += sum(map(len, bodies))
-        for frame_group in audience.frame_groups:
-            frames, this = frame_group.framed(bodies), self._pass
-            if frame_group.heard_in != this.number:
-                frame_group.heard_in = this.number
-                this.frame_groups.append(frame_group)
-            this.log.append((frame_group, frames, len(bodies)))
-            self._logged(len(bodies), len(frames))
+        self._log_all(audience, bodies)
         if self.tap is not None:
             self.tap(channel, bodies)
         return audience.receivers
@@ -255,21 +233,37 @@ class Channels(ChannelSubscriptions):
         """Subscriptions that hear a channel, as PUBLISH counts them."""
         return self._hear(kind, channel).receivers
 
-    def _logged(self, frames: int, frame_bytes: int) -> None:
-        self.is_unwritten = True
-        self._frames += frames
-        self._frame_bytes += frame_bytes
-        limits = self._limits
-        if self._frames > limits.publish_frames or self._frame_bytes > limits.publish_bytes:
+    def _log_all(self, audience: Audience, bodies: Sequence[bytes]) -> None:
+        """Messages on one channel: at once, if it is told in one form."""
+        groups = audience.frame_groups
+        if len(groups) == 1:
+            self._pass.add_all(groups[0], bodies)
+            self._logged()
+        elif groups:
+            for body in bodies:
+                self._pass.add(groups, body)
+                self._logged()
+
+    def _logged(self) -> bool:
+        """There may be something to take. Whether that was so much that it is not joined with what
+        comes."""
+        this = self._pass
+        if this.is_full:
             self.flush()
+            return True
+        if this:
+            self.is_unwritten = True
+        return False
+
+    def _new_pass(self, number: int) -> PurePass:
+        return Pass(number, self._limits.publish_frames, self._limits.publish_bytes)
 
     def flush(self) -> None:
         """Let what was published go to the rosters as they are, when the shell takes it."""
-        if self._pass.log:
+        if self._pass:
+            self.is_unwritten = True
             self._passes.append(self._pass)
-            self._pass = Pass(self._pass.number + 1)
-            self._frames = 0
-            self._frame_bytes = 0
+            self._pass = self._new_pass(self._pass.number + 1)
 
     def take(self) -> Iterator[Blob]:
         """What is to be written: a blob, the sessions that get it, and its messages. Each blob is
@@ -336,11 +330,11 @@ class Channels(ChannelSubscriptions):
                 if audience.published:
                     self._counts.add(channel, audience)
 
-    def _line(self, session: SessionId) -> list[bytes]:
+    def _line(self, session: SessionId) -> PureLine:
         mine = self._by_session.get(session)
         if mine is None:
             assert self._peers is not None, "who hears something is a session or a link"
             return self._peers.line(session)
         if mine.line is None:
-            mine.line = []
+            mine.line = FrameLine()
         return mine.line

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from headgate.core.channels.audience import Form, Kind, PeerAudience
+from headgate.core.channels.audience import Form, FrameLine, Kind, PeerAudience, PureLine
 from headgate.core.channels.pattern_index import PatternIndex
 from headgate.core.delivery.mailbox import Budget, Mailbox
 from headgate.core.model.glob import Glob
@@ -58,7 +58,7 @@ class Peers:
         """Called when sessions of this worker were subscribed to names, or taken off them."""
         self._links: dict[SessionId, dict[Name, None]] = {}
         """The names that each link hears."""
-        self._lines: dict[SessionId, list[bytes]] = {}
+        self._lines: dict[SessionId, PureLine] = {}
         self._counts: dict[Kind, dict[bytes, dict[SessionId, int]]] = {kind: {} for kind in Kind}
         self._patterns = PatternIndex()
         self._blocking: dict[SessionId, tuple[SessionId, dict[Name, None]]] = {}
@@ -123,9 +123,11 @@ class Peers:
         """The names that somebody elsewhere is subscribed to."""
         return self._counts[kind].keys()
 
-    def line(self, link: SessionId) -> list[bytes]:
+    def line(self, link: SessionId) -> PureLine:
         """Where the frames of a link are put together."""
-        return self._lines.setdefault(link, []) if link in self._links else []
+        if link not in self._links:
+            return FrameLine()
+        return self._lines.setdefault(link, FrameLine())
 
     def __len__(self) -> int:
         return len(self._links)

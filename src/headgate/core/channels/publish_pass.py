@@ -6,51 +6,118 @@ put together from frames that all share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TypeAlias
 
-from headgate.core.channels.audience import FrameGroup
+from headgate.compiled import part
+from headgate.core.channels.audience import PureFrameGroup, PureHeard, PureLine
 from headgate.core.model.ids import SessionId
 
-Logged: TypeAlias = tuple[FrameGroup, bytes, int]
+Logged: TypeAlias = tuple[PureFrameGroup, bytes, int]
 """Frames of a frame group, and how many they are: one, unless nobody else's could come between."""
 
 Blob: TypeAlias = tuple[bytes, Sequence[SessionId], int]
 """Bytes, the sessions that get them, and how many messages they are."""
 
-LineOf: TypeAlias = Callable[[SessionId], list[bytes]]
+LineOf: TypeAlias = Callable[[SessionId], PureLine]
 """Where the frames of a session are put together."""
 
 
-class Pass:
+class PurePass:
     """What was published in a row to the rosters of one moment, in its order. The channels own it,
-    and write its log themselves: that is the hot path."""
+    and begin another one when it is full."""
 
-    __slots__ = ("frame_groups", "log", "number")
+    __slots__ = ("_bytes", "_bytes_most", "_frames", "_frames_most", "_groups", "_log", "number")
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, frames_most: int, bytes_most: int) -> None:
         self.number = number
-        self.frame_groups: list[FrameGroup] = []
+        self._frames_most = frames_most
+        self._bytes_most = bytes_most
+        self._frames = self._bytes = 0
+        self._groups: list[PureFrameGroup] = []
         """Each that has a frame in the log, once."""
-        self.log: list[Logged] = []
+        self._log: list[Logged] = []
+
+    def __len__(self) -> int:
+        """Entries of its log."""
+        return len(self._log)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more may be joined."""
+        return self._frames > self._frames_most or self._bytes > self._bytes_most
+
+    # Publishing.
+
+    def add(self, frame_groups: Sequence[PureFrameGroup], body: bytes) -> None:
+        """Publish a message, in each of these forms."""
+        size, number = len(body), self.number
+        for frame_group in frame_groups:
+            # S002-32, S002-33, RESP-50: encoded once for all who want it alike.
+            frame = b"".join((frame_group.lead(size), body, frame_group.tail))
+            if frame_group.heard_in != number:
+                frame_group.heard_in = number
+                self._groups.append(frame_group)
+            # S002-31: in its place among all that is published in a row.
+            self._log.append((frame_group, frame, 1))
+            self._bytes += len(frame)
+        self._frames += len(frame_groups)
+
+    def add_all(self, frame_group: PureFrameGroup, bodies: Sequence[bytes]) -> None:
+        """Publish messages that nobody else's could come between."""
+        frames = frame_group.framed(bodies)
+        if frame_group.heard_in != self.number:
+            frame_group.heard_in = self.number
+            self._groups.append(frame_group)
+        self._log.append((frame_group, frames, len(bodies)))
+        self._frames += len(bodies)
+        self._bytes += len(frames)
+
+    def run(
+        self,
+        known: Mapping[bytes, PureHeard],
+        moment: int,
+        names: Sequence[bytes],
+        bodies: Sequence[bytes],
+        at: int,
+        counts: list[int],
+    ) -> int:
+        """Publish messages from one of them on, while the audiences are known and of this moment
+        and it is not full. Append the receivers of each; return where it ended."""
+        end = len(names)
+        while at < end and not self.is_full:
+            heard = known.get(names[at])
+            if heard is None or heard.moment != moment:
+                break
+            body = bodies[at]
+            heard.published += 1
+            heard.size += len(body)
+            # S002-27: nobody hears it, so counting is all.
+            if heard.frame_groups:
+                self.add(heard.frame_groups, body)
+            counts.append(heard.receivers)
+            at += 1
+        return at
+
+    # Writing.
 
     def prepare(self, line_of: LineOf) -> None:
         """Find the lines of all who hear something of it, while their session is known."""
-        if len(self.frame_groups) > 1:
-            for frame_group in self.frame_groups:
+        if len(self._groups) > 1:
+            for frame_group in self._groups:
                 if not frame_group.lines:
                     frame_group.lines = list(map(line_of, frame_group.sessions))
 
     def blobs(self, line_of: LineOf) -> Iterator[Blob]:
         """What is to be written of it. Each is made when it is asked for."""
-        if len(self.frame_groups) == 1:
-            [frame_group] = self.frame_groups
+        if len(self._groups) == 1:
+            [frame_group] = self._groups
             # S002-30: handed over once, with everybody who hears it.
-            yield _blob(self.log, frame_group.sessions)
+            yield _blob(self._log, frame_group.sessions)
             return
-        sharing: dict[tuple[SessionId, ...], list[FrameGroup]] = {}
-        for frame_group in self.frame_groups:
+        sharing: dict[tuple[SessionId, ...], list[PureFrameGroup]] = {}
+        for frame_group in self._groups:
             sharing.setdefault(frame_group.sessions, []).append(frame_group)
         hearing = dict.fromkeys(chain.from_iterable(sharing))
         if len(hearing) == sum(map(len, sharing)):
@@ -58,13 +125,13 @@ class Pass:
         else:
             yield from self._one_by_one(line_of)
 
-    def _shared(self, sharing: dict[tuple[SessionId, ...], list[FrameGroup]]) -> Iterator[Blob]:
+    def _shared(self, sharing: dict[tuple[SessionId, ...], list[PureFrameGroup]]) -> Iterator[Blob]:
         """A blob for all who hear the same, where nobody hears more than that."""
-        logs: dict[FrameGroup, list[Logged]] = {}
+        logs: dict[PureFrameGroup, list[Logged]] = {}
         for frame_groups in sharing.values():
             log: list[Logged] = []
             logs.update(dict.fromkeys(frame_groups, log))
-        for logged in self.log:
+        for logged in self._log:
             logs[logged[0]].append(logged)
         for sessions, frame_groups in sharing.items():
             yield _blob(logs[frame_groups[0]], sessions)
@@ -72,12 +139,12 @@ class Pass:
     def _one_by_one(self, line_of: LineOf) -> Iterator[Blob]:
         """A blob for each session, put together from the frames that it hears."""
         self.prepare(line_of)
-        lines: dict[SessionId, list[bytes]] = {}
-        for frame_group in self.frame_groups:
+        lines: dict[SessionId, PureLine] = {}
+        for frame_group in self._groups:
             lines.update(zip(frame_group.sessions, frame_group.lines, strict=True))
         more: dict[SessionId, int] = {}
         # S002-40, RESP-43: in the order in which it was published.
-        for frame_group, frames, count in self.log:
+        for frame_group, frames, count in self._log:
             for line in frame_group.lines:
                 line.append(frames)
             if count > 1:
@@ -88,6 +155,9 @@ class Pass:
                 blob, messages = b"".join(line), len(line) + more.get(session, 0)
                 line.clear()
                 yield blob, (session,), messages
+
+
+Pass = part("headgate.core.channels._passes", "Pass", PurePass)
 
 
 def _blob(log: Sequence[Logged], sessions: Sequence[SessionId]) -> Blob:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headgate.core.channels.audience import Kind
+from headgate.core.channels.audience import Kind, PureLine
 
 
 class SessionChannels:
@@ -16,7 +16,7 @@ class SessionChannels:
         self.exact: dict[bytes, None] = {}
         self.pattern: dict[bytes, None] = {}
         self.sharded: dict[bytes, None] = {}
-        self.line: list[bytes] | None = None
+        self.line: PureLine | None = None
         """Its frames of a pass, while they are put together for it alone."""
 
     def of(self, kind: Kind) -> dict[bytes, None]:

@@ -36,7 +36,7 @@ PREFIX = "HEADGATE_"
 COMMAND_LINE = frozenset(
     f"HEADGATE_{name}"
     for name in (
-        *("CONFIG", "READY_FILE", "DEBUG"),
+        *("CONFIG", "READY_FILE", "DEBUG", "PURE"),
         *(
             "URL",
             "CONTEXT",

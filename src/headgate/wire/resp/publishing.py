@@ -137,8 +137,7 @@ def _published(
     else:
         clock = hub.shell.clock
         end = clock() + SLICE_SECONDS
-        pairs = zip(names, bodies, strict=True)
-        counts = channels.publish(Kind.EXACT, pairs, lambda: clock() > end)
+        counts = channels.publish_run(Kind.EXACT, names, bodies, lambda: clock() > end)
         answers = integers(counts)
         if len(counts) < done:
             done = len(counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fuzz.compiled_ways import check_read, compiled, read
 from fuzz.resp_requests import LEADS, check, outcome
 from headgate.core.model.limits import KiB, Limits, MiB
 from headgate.wire.resp.codec.requests import HTTP, LINE_BYTES, PIPELINE_BYTES, RequestParser
@@ -546,3 +548,13 @@ def test_empty_lines_are_passed_over_together(monkeypatch: pytest.MonkeyPatch) -
 def test_an_argument_may_be_empty() -> None:
     """RESP-6: 0 is a length."""
     assert RequestParser(Limits()).feed(b"*2\r\n$0\r\n\r\n$1\r\nx\r\n") == [[b"", b"x"]]
+
+
+@pytest.mark.skipif(compiled() is None, reason="there was no compiler")
+@pytest.mark.parametrize("first", range(0, 400, 100))
+def test_what_is_compiled_takes_apart_what_the_exact_way_does(first: int) -> None:
+    """RESP-8, RESP-9: as far as it goes, and it stops where a request is not plain."""
+    found = compiled()
+    assert found is not None
+    for seed in range(first, first + 100):
+        check_read(read(random.Random(seed)), found[1])

@@ -59,13 +59,13 @@ def test_a_hello_is_read_as_it_was_written(worker: int, start: int) -> None:
 def test_messages_are_the_commands_that_publish_them(
     kind: Kind, channel: bytes, bodies: list[bytes]
 ) -> None:
-    lead, tail = frames.PUBLISH_FORM.framing(kind, channel, channel)
+    lead, tail, _ = frames.PUBLISH_FORM.framing(kind, channel, channel)
     blob = b"".join(lead(len(body)) + body + tail for body in bodies)
     assert parsed(blob) == [[frames.WORDS[kind], channel, body] for body in bodies]
 
 
 def test_a_run_of_messages_is_taken_apart_as_that_of_a_client() -> None:
-    lead, tail = frames.PUBLISH_FORM.framing(Kind.EXACT, b"50%", b"50%")
+    lead, tail, _ = frames.PUBLISH_FORM.framing(Kind.EXACT, b"50%", b"50%")
     blob = b"".join(lead(3) + b"%03d" % n + tail for n in range(500))
     run = run_in(blob)
     assert run is not None

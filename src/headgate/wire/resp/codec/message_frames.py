@@ -20,7 +20,7 @@ class RespForm:
         parts = [WORDS[kind], name, channel] if kind is Kind.PATTERN else [WORDS[kind], channel]
         head = b"%b%d\r\n" % (self._mark, len(parts) + 1) + b"".join(map(bulk, parts))
         lead = head.replace(b"%", b"%%") + b"$%d\r\n"
-        return Framing(lead.__mod__, b"\r\n")
+        return Framing(lead.__mod__, b"\r\n", (head + b"$", b"\r\n"))
 
 
 FORMS = {2: RespForm(2), 3: RespForm(3)}

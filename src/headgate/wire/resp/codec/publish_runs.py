@@ -8,12 +8,15 @@ read apart, which is exact about everything.
 * Many on one channel with bodies of one size, as readings are, differ in nothing but their bodies:
   what comes between two bodies is always the same, and one `split` finds them all.
 * Any others are cut at every line end, and the lengths have to be right.
+
+Compiled there is one way: byte by byte, while they follow one another.
 """
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
+from headgate.compiled import part
 from headgate.core.model.limits import KiB
 from headgate.wire.resp.codec.requests import CRLF, HEADERS, SIZES
 
@@ -32,7 +35,7 @@ Run: TypeAlias = tuple[list[bytes], list[bytes], int]
 """Channels, bodies, and how many bytes of the read they were."""
 
 
-def run_in(data: bytes) -> Run | None:
+def pure_run_in(data: bytes) -> Run | None:
     """The PUBLISHes of a read that begins with one, if all that are whole are PUBLISHes."""
     if len(data) >= MANY_BYTES:
         first = data.split(CRLF, LINES - 1)
@@ -70,6 +73,10 @@ def run_in(data: bytes) -> Run | None:
         return None
     end = len(data) - sum(map(len, rests)) - len(CRLF) * (len(rests) - 1)
     return channels, bodies, end
+
+
+run_in = part("headgate.wire.resp.codec._requests", "run_in", pure_run_in)
+"""The PUBLISHes that a read begins with; nothing if that is left to the exact way."""
 
 
 def _alike(data: bytes, start: int, size: int) -> tuple[list[bytes], int] | None:

@@ -2,6 +2,7 @@
 
 Most reads are a pipeline: many requests, and perhaps the beginning of another one. There are three
 ways to take one apart. They agree on every input; the faster two give up when they are not sure.
+Compiled there is one fast way in place of those two, and it gives up at what is not plain.
 
 * `_read` hands the bytes to hiredis, which is a parser of *replies*. It knows types that have no
   place in a request, and some of them come out as if they were arguments; it also makes room for
@@ -21,6 +22,7 @@ from itertools import chain
 
 import hiredis
 
+from headgate.compiled import part
 from headgate.core.model.limits import KiB, Limits
 from headgate.errors import ProtocolError
 from headgate.wire.resp.codec.integers import integer
@@ -118,12 +120,9 @@ class RequestParser:
             return []
         if len(data) <= self._short_bytes and self.unread is None and self.is_trusted:
             # A client that waits for each answer sends this, so it has a way of its own.
-            lines = data.split(CRLF)
-            count = COUNTS.get(lines[0])
-            if count is not None and len(lines) == 2 * count + 2 and not lines[-1]:
-                arguments = lines[2::2]
-                if _headers(arguments) == lines[1:-1:2]:
-                    return [arguments]
+            few, end = short(data)
+            if end == len(data):
+                return few
         whole: list[list[bytes]] = []
         position = 0
         try:
@@ -140,7 +139,7 @@ class RequestParser:
                 and self.is_trusted
             ):
                 data = data[position:]
-                many, position = _pipeline(data)
+                many, position = pipeline(data)
                 whole = whole + many if whole else many
             while position < len(data):
                 position = self._next(data, position, whole)
@@ -274,7 +273,7 @@ NOT_WHOLE = object()
 END = b":7\r\n"
 
 
-def _pipeline(data: bytes) -> tuple[list[list[bytes]], int]:
+def pure_pipeline(data: bytes) -> tuple[list[list[bytes]], int]:
     """Whole requests at the start of the data, and where they end.
 
     There may be more, and even none is no fault.
@@ -286,6 +285,21 @@ def _pipeline(data: bytes) -> tuple[list[list[bytes]], int]:
             return [], 0
     requests = _read(data[:end]) if end >= PIPELINE_BYTES else None
     return _cut(data) if requests is None else (requests, end)
+
+
+def pure_short(data: bytes) -> tuple[list[list[bytes]], int]:
+    """The one request that is all of the data, and its end."""
+    lines = data.split(CRLF)
+    count = COUNTS.get(lines[0])
+    if count is not None and len(lines) == 2 * count + 2 and not lines[-1]:
+        arguments = lines[2::2]
+        if _headers(arguments) == lines[1:-1:2]:
+            return [arguments], len(data)
+    return [], 0
+
+
+short = part("headgate.wire.resp.codec._requests", "pipeline", pure_short)
+pipeline = part("headgate.wire.resp.codec._requests", "pipeline", pure_pipeline)
 
 
 def _read(data: bytes) -> list[list[bytes]] | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeAlias
 
+from headgate import compiled
 from headgate.core.channels.audience import Kind
 from headgate.wire.resp.codec.replies import Reply, Verbatim
 from headgate.wire.resp.commands.connection import VERSION
@@ -74,6 +75,7 @@ def _server(hub: Hub) -> Fields:
     return {
         "redis_version": VERSION,
         "headgate_version": HEADGATE_VERSION,
+        "headgate_compiled": "no" if compiled.is_pure() else "yes",
         "redis_mode": "standalone" if hub.cluster is None else "cluster",
         "process_id": hub.settings.process_id,
         "tcp_port": hub.settings.port,

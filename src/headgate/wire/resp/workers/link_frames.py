@@ -53,7 +53,7 @@ class PublishForm:
     def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
         head = b"*3\r\n" + bulk(WORDS[kind]) + bulk(channel)
         lead = head.replace(b"%", b"%%") + b"$%d\r\n"
-        return Framing(lead.__mod__, b"\r\n")
+        return Framing(lead.__mod__, b"\r\n", (head + b"$", b"\r\n"))
 
 
 PUBLISH_FORM = PublishForm()

@@ -1,0 +1,66 @@
+"""Which parts of Headgate run compiled, chosen once, when they are imported.
+
+A compiled part is a module in C beside the one in Python whose twin it is. It is there if a
+compiler was when Headgate was installed, and used unless `HEADGATE_PURE` is set. What was built of
+another source than the one beside it is not used: it might do what the source no longer says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar, cast
+
+VARIABLE = "HEADGATE_PURE"
+"""Set to anything, everything is pure Python."""
+PARTS = ("headgate.core.channels._passes", "headgate.wire.resp.codec._requests")
+
+T = TypeVar("T", bound=type[Any] | Callable[..., Any])
+
+_why_not: dict[str, str] = {}
+
+
+def part(module: str, name: str, pure: T) -> T:
+    """The compiled twin of something, or the thing itself."""
+    found = _loaded(module)
+    return pure if found is None else cast("T", getattr(found, name))
+
+
+def described() -> str:
+    """How this process runs: compiled, or pure and why."""
+    for module in PARTS:
+        _loaded(module)
+    reasons = dict.fromkeys(_why_not.values())
+    return f"pure ({'; '.join(reasons)})" if reasons else "compiled"
+
+
+def is_pure() -> bool:
+    """Whether some part of this process is not compiled."""
+    return described() != "compiled"
+
+
+def digest_of(source: bytes) -> str:
+    """What a compiled part says of its source."""
+    return hashlib.sha256(source).hexdigest()[:16]
+
+
+@cache
+def _loaded(module: str) -> ModuleType | None:
+    if os.environ.get(VARIABLE):
+        _why_not[module] = f"{VARIABLE} is set"
+        return None
+    try:
+        found = import_module(module)
+    except ImportError:
+        _why_not[module] = "not built: no C compiler or no Python headers when it was installed"
+        return None
+    source = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".c")
+    if source.exists() and digest_of(source.read_bytes()) != found.SOURCE:
+        _why_not[module] = "built of another source: install it again (make setup)"
+        return None
+    return found
