@@ -32,8 +32,8 @@ from headgate.pipeline.source.schema import ARROW
 from headgate.pipeline.tables import match_counts, upkeep
 from headgate.pipeline.tables.archive import Archive, attempt_of
 from headgate.pipeline.tables.keeper import Keeper
-from headgate.pipeline.tables.match_counts import Change, Wishes
 from headgate.pipeline.tables.tables import TABLES
+from headgate.pipeline.tables.wishes import Change, Wishes
 from tests.support.journals import told
 
 AGES = (100, 10_000)
