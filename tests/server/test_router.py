@@ -304,3 +304,26 @@ async def test_what_grew_old_in_a_queue_that_nobody_opens_makes_room_after_a_res
     await asyncio.wait_for(expired.wait(), 20)
     await post(router, QueueId(b"bmq://work/other"))
     await router.stop()
+
+
+async def test_what_is_stored_is_counted_before_anybody_uses_it(tmp_path: Path) -> None:
+    """An operator who looks after a restart sees the backlog, not an empty router."""
+
+    async def started() -> Router:
+        router = Router(
+            store=SqliteStore(tmp_path / "q.db"), domains={"work": WORK}, limits=Limits()
+        )
+        await router.start()
+        return router
+
+    router = await started()
+    session = InProcessSession(router, "writer")
+    await session.ask(Open, JOBS, "work", read=False, write=True)
+    message = Message(MessageId(b"1"), b"body", router.clock())
+    await asyncio.wait_for(session.ask(Send, JOBS, message), 20)
+    await router.stop()
+    router = await started()
+    async with asyncio.timeout(20):
+        while not router.gauges()["backlog_messages"]:  # noqa: ASYNC110  there is no event
+            await asyncio.sleep(0.005)
+    await router.stop()

@@ -339,6 +339,13 @@ class ExpireUnopened:
 
 
 @value
+class CountDomain:
+    """Count what the queues of a domain hold in the store, before anybody uses them."""
+
+    domain: str
+
+
+@value
 class RemoveUnused:
     """Remove empty queues that nobody opened since the router started, if that is long ago: of all
     domains, or of one after an id. The core goes on by itself until it is through."""
@@ -383,6 +390,7 @@ Command: TypeAlias = (
     | Notify
     | Expire
     | ExpireUnopened
+    | CountDomain
     | RemoveUnused
     | Tick
     | ReaderCommand

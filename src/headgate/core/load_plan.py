@@ -13,6 +13,7 @@ from headgate.core.commands import (
     Amend,
     Command,
     Confirm,
+    CountDomain,
     Create,
     Delete,
     Drained,
@@ -72,6 +73,7 @@ class LoadPlan:
             Purge: shared.catalog.missing,
             Drained: self._need_waiting,
             Pull: shared.catalog.missing_of_pull,
+            CountDomain: shared.catalog.missing_usage,
             **dict.fromkeys(get_args(OfQueue), shared.catalog.missing),
         }
 

@@ -13,6 +13,7 @@ from types import TracebackType
 from headgate.core.broker import Broker
 from headgate.core.commands import (
     Command,
+    CountDomain,
     Disconnect,
     Drained,
     Expire,
@@ -360,6 +361,12 @@ class Router:
     def reconfigure(self, domains: Mapping[str, Domain]) -> None:
         """Give domains new settings. One that is no longer named keeps what it had."""
         self.turns.insist([Reconfigure(domain) for domain in domains.values()])
+        self._count_domains(domains)
+
+    def _count_domains(self, domains: Mapping[str, Domain]) -> None:
+        """What is stored is shown, and judged, before anybody uses it."""
+        shared = (name for name, domain in domains.items() if domain.mode is not Mode.EXCLUSIVE)
+        self.turns.insist([CountDomain(name) for name in shared])
 
     # What others ask about it.
 
@@ -460,6 +467,7 @@ class Router:
             watcher(counted)
 
     async def _tick(self) -> None:
+        self._count_domains(self.broker.shard.domains)
         for number in count():
             if number % EXPIRE_TICKS == 0:
                 self.turns.insist([Expire(), ExpireUnopened(), RemoveUnused()])

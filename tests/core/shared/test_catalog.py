@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headgate.core.commands import Open
+from headgate.core.commands import CountDomain, Open
 from headgate.core.effects import Done, Failed
-from headgate.core.facts import AppRemoved
+from headgate.core.facts import AppRemoved, CapacityChanged
 from headgate.core.model.domain import Domain, Mode
 from headgate.errors import Prohibited, QuotaReached
 from headgate.testing.rig import Rig
@@ -111,3 +111,19 @@ def test_quota_is_counted_again_after_a_restart() -> None:
     error = shop.try_post(queue=OTHER)
     assert isinstance(error, QuotaReached)
     assert error.scope == "domain"
+
+
+def test_what_a_domain_holds_is_counted_before_anybody_uses_it() -> None:
+    """Who looks after a restart sees what is stored, and how full it is."""
+    shop = Shop(replace(PRIORITY, domain_max_messages=3))
+    shop.post_many(3)
+    shop = shop.restarted()
+    assert shop.rig.shard.shared.states == {}
+    shop.do(CountDomain(PRIORITY.name), CountDomain("unknown"))
+    [(name, state)] = shop.rig.shard.shared.states.items()
+    assert (name, state.queues, state.meter.messages) == (PRIORITY.name, 1, 3)
+    [change] = shop.rig.take_facts(CapacityChanged)
+    assert (change.scope, change.name, change.state) == ("domain", PRIORITY.name, "full")
+    assert shop.rig.shard.shared.queues == {}
+    shop.do(CountDomain(PRIORITY.name))
+    assert shop.rig.take_facts(CapacityChanged) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TypeAlias
 
-from headgate.core.commands import Land, Open, Purge
+from headgate.core.commands import CountDomain, Land, Open, Purge
 from headgate.core.facts import AppRemoved, QueueCreated, QueueDeleted
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import AppId, SessionId
@@ -16,6 +16,7 @@ from headgate.core.shared.context import Chore, SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
 from headgate.core.shared.queue import DomainState, SharedQueue
+from headgate.core.shared.quota import judge_domain
 from headgate.core.shared.releasing import Releasing
 from headgate.core.turn.store_requests import Load, Loaded, Usage
 from headgate.core.turn.turn import Turn
@@ -96,6 +97,9 @@ class Catalog:
     def missing(self, command: Opening, load: Load) -> None:
         if command.queue not in self._context.queues:
             load.backlogs.add(command.queue)
+        self.missing_usage(command, load)
+
+    def missing_usage(self, command: Opening | CountDomain, load: Load) -> None:
         if command.domain not in self._context.states:
             load.usage.add(command.domain)
 
@@ -138,6 +142,12 @@ class Catalog:
                 self._delivery.note(queue, each)
             queue.latest = max(queue.latest, queue.remembered.newest() or 0.0)
             self.plan(queue)
+
+    def judge(self, command: CountDomain, turn: Turn) -> None:
+        """Say how full a domain is that was counted."""
+        state = self._context.states.get(command.domain)
+        if state is not None:
+            judge_domain(state, None, turn)
 
     def _enlist(self, queue: SharedQueue, turn: Turn) -> None:
         """A queue comes into memory."""
