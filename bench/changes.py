@@ -5,7 +5,8 @@
 A journal has a router's start and one subscription for each of so many sessions, in as many queues
 as there are hundreds of them; then messages for ten queues. All of it is one batch. Java is driver
 and executor in one. Its memory is the most that was resident (VmHWM), then by kind: the peaks of
-its pools, which need not have been at once, and what of its heap was alive in the end.
+its pools, which need not have been at once, and what of its heap was alive in the end. What Java
+is by itself: ``--conf spark.driver.defaultJavaOptions=``.
 """
 
 from __future__ import annotations
@@ -32,11 +33,6 @@ from tests.support.journals import write_journal
 CHANGES = 100_000
 SESSIONS_OF_QUEUE = 100
 QUEUES_WITH_MESSAGES = 10
-HEAP = "480m"
-"""The least that Spark takes."""
-FRUGAL = "-XX:+UseSerialGC -Xms64m -XX:MaxNewSize=48m"
-"""Java that collects before it takes more memory. To see what it is by itself:
-``--conf spark.driver.defaultJavaOptions=``."""
 GOAL = 600 * MiB
 AT = 1_790_000_000.0
 
@@ -46,14 +42,13 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=CHANGES)
     parser.add_argument("--conf", action="append", default=[], metavar="spark.NAME=VALUE")
     options = parser.parse_args()
-    settings = {"spark.driver.memory": HEAP, "spark.driver.defaultJavaOptions": FRUGAL}
-    settings |= dict(each.split("=", 1) for each in options.conf)
+    settings = dict(each.split("=", 1) for each in options.conf)
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "journal"
         write_journal(journal, list(told(options.changes)), per_segment=10_000)
         session = open_session(settings=settings)
         print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Spark {session.version}")
-        print(", ".join(f"{name} {value}" for name, value in settings.items()))
+        print(", ".join(f"{name} {value}" for name, value in settings.items()) or "as it comes")
         print("Java after its start:", _java(session))
         began, cpu = time.perf_counter(), cpu_seconds(session)
         with keeper.keeping(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from headgate.pipeline.tables import iceberg
@@ -56,7 +57,7 @@ def die_at(moment: Moment, times: int, note: Path) -> None:
 def _after_write(passed: Callable[[], None]) -> None:
     write = Archive.write
 
-    def wrapped(self: Archive, table: Table, attempt: str, rows: DataFrame) -> None:
+    def wrapped(self: Archive, table: Table, attempt: str, rows: DataFrame | pa.Table) -> None:
         write(self, table, attempt, rows)
         if attempt[0].isdigit():  # of a batch
             passed()

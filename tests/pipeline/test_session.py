@@ -17,7 +17,14 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from headgate.errors import PipelineError
-from headgate.pipeline.session import ANSWER_SECONDS_MAX, one_line, open_session, packed, reason
+from headgate.pipeline.session import (
+    ANSWER_SECONDS_MAX,
+    frugal,
+    one_line,
+    open_session,
+    packed,
+    reason,
+)
 
 REFUSED = 1
 """A port on which nobody listens."""
@@ -202,3 +209,15 @@ def test_the_catalog_leaves_nothing_in_the_working_directory(spark: SparkSession
 
 def test_a_session_that_runs_is_given_again(spark: SparkSession) -> None:
     assert open_session(master="local[2]").sparkContext is spark.sparkContext
+
+
+def test_java_takes_little_memory_where_cores_are_few_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "3")
+    options = "spark.driver.defaultJavaOptions"
+    assert "UseSerialGC" in frugal({}, cores=2)[options]
+    assert frugal({}, cores=16) == {}
+    assert frugal({"spark.driver.memory": "4g"}, cores=2) == {}
+    assert frugal({options: ""}, cores=2) == {}
+    assert os.environ["MALLOC_ARENA_MAX"] == "3", "as somebody has set it"

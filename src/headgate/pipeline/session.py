@@ -43,6 +43,13 @@ ALWAYS: Mapping[str, str] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 
+FEW_CORES = 4
+FRUGAL = "-XX:+UseSerialGC -Xms64m -XX:MaxNewSize=32m -XX:MinHeapFreeRatio=10"
+"""Java that collects before it takes more memory, as is right for few cores and a small heap.
+Whoever gives it more memory, or options, has it as it is by itself."""
+ARENAS = "MALLOC_ARENA_MAX"
+"""The C library keeps memory for each thread, of which Java has many."""
+
 LOGGING = """\
 status = error
 rootLogger.level = {level}
@@ -79,7 +86,7 @@ def open_session(
     master = master or "local[*]"
     with one_line(f"Spark did not start on {master}"):
         _check(master)
-        wanted = {**_environment(master, log_level), **wanted}
+        wanted = {**_environment(master, log_level), **frugal(wanted), **wanted}
         conf = SparkConf().setMaster(master)
         _launch(conf.setAll(list(wanted.items())), log_level)
         session = _built(conf, wanted)
@@ -115,6 +122,15 @@ def _environment(master: str, log_level: str) -> dict[str, str]:
     if not is_local:
         wanted["spark.submit.pyFiles"] = str(packed(folder))
     return wanted
+
+
+def frugal(given: Mapping[str, str], cores: int | None = None) -> dict[str, str]:
+    """What makes Java take little memory, unless somebody has said what it may take."""
+    own = {"spark.driver.memory", "spark.driver.defaultJavaOptions"}
+    if (cores or os.cpu_count() or 1) > FEW_CORES or own & given.keys():
+        return {}
+    os.environ.setdefault(ARENAS, "1")
+    return {"spark.driver.defaultJavaOptions": FRUGAL}
 
 
 @cache

@@ -6,6 +6,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -80,6 +81,37 @@ def test_tables_kept_in_steps_and_repeated_are_those_made_at_once(
     assert all(found.values()), "every table has rows"
     told = status({"path": str(steps / "journal")}, str(steps / "tables"))
     assert (told["facts_in_tables"], told["lag_facts"]) == (len(FACTS), 0)
+
+
+def test_a_batch_has_the_same_rows_in_files_of_the_same_form_whether_it_is_light_or_heavy(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a light batch are written here, those of a heavy one by Spark."""
+    light, heavy = tmp_path / "light", tmp_path / "heavy"
+    for root in (light, heavy):
+        write_journal(root / "journal", FACTS, per_segment=len(FACTS))
+    catch_up(spark, light)
+    assert list(light.rglob("part-0.parquet")), "it was held"
+    monkeypatch.setattr(keeper, "is_light", lambda *_: False)
+    catch_up(spark, heavy)
+    assert not list(heavy.rglob("part-0.parquet")), "it was not"
+    assert contents(spark, light) == contents(spark, heavy)
+    assert forms(light) == forms(heavy)
+
+
+def forms(root: Path) -> dict[str, set[str]]:
+    """The columns in the files of each table, with what Parquet says of their types; whether they
+    may be null is different for `matches` already, by who has counted them."""
+    archive = Archive(str(root / "tables"))
+    return {
+        name: {
+            line.replace("required", "optional")
+            for file in archive.state().table(name)
+            for line in str(pq.ParquetFile(archive.storage.uri(file.path)).schema).splitlines()
+            if line.startswith("  ")
+        }
+        for name in TABLES
+    }
 
 
 def _number(path: Path) -> int:

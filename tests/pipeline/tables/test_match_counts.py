@@ -1,4 +1,4 @@
-"""Who wanted what, and what became of the messages."""
+"""What became of messages, by those who wanted them."""
 
 from __future__ import annotations
 
@@ -6,78 +6,23 @@ import random
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.core import facts as f
-from headgate.core.model.ids import MessageId, QueueId, SessionId
+from headgate.core.model.ids import MessageId, SessionId
 from headgate.core.model.message import PropertyValue
 from headgate.journal.codec import encode_facts
 from headgate.journal.sealer import _table
 from headgate.pipeline.tables import match_counts
-from headgate.pipeline.tables.match_counts import Change, Wishes, plain
+from headgate.pipeline.tables.match_counts import plain
+from headgate.pipeline.tables.wishes import Wishes
 from tests.support.journals import told
 from tests.support.spark_frames import frame, rows
+from tests.support.wishes import OTHER, Q, leaves, wants
 
-Q = QueueId(b"bmq://shop.orders/new")
-OTHER = QueueId(b"bmq://shop.orders/old")
 M = MessageId(b"m1")
 ONE, TWO = SessionId(1), SessionId(2)
-
-
-def wants(number: int, session: int, *texts: str | None, queue: bytes = Q) -> list[Change]:
-    if not texts:
-        return [_row(number, "Interested", session, 0, None, queue)]
-    return [
-        _row(number + place, "Interested", session, place, text, queue)
-        for place, text in enumerate(texts)
-    ]
-
-
-def _row(
-    number: int, kind: str, session: int, place: int, text: str | None, queue: bytes
-) -> Change:
-    return Change(number, kind, queue, "", session, place, text)
-
-
-def leaves(number: int, session: int) -> list[Change]:
-    return [_row(number, "Unsubscribed", session, 0, None, Q)]
-
-
-def restart(number: int) -> list[Change]:
-    return [Change(number, "RouterStarted", None, None, None, None, None)]
-
-
-def test_an_expression_is_wanted_while_anybody_wants_it() -> None:
-    wishes = Wishes()
-    wishes.follow([*wants(10, 1, "x > 1"), *wants(20, 2, "x > 1"), *leaves(30, 1), *leaves(40, 2)])
-    assert wishes.spans == {(Q, "", "x > 1"): [(10, 40)]}
-    assert wishes.wanted == {}
-
-
-def test_what_a_session_sets_replaces_what_it_had() -> None:
-    wishes = Wishes()
-    wishes.follow([*wants(10, 1, "a", "b"), *wants(20, 1, "b", None)])
-    assert wishes.wanted == {(Q, "", 1): ("b",)}
-    assert wishes.spans[Q, "", "a"] == [(10, 20)]
-    assert wishes.spans[Q, "", "b"] == [(11, None)]
-
-
-def test_a_restart_ends_what_everybody_wanted() -> None:
-    wishes = Wishes()
-    wishes.follow([*wants(10, 1, "a"), *wants(11, 2, "b", queue=OTHER), *restart(20)])
-    assert wishes.wanted == {}
-    assert [spans[-1][1] for spans in wishes.spans.values()] == [20, 20]
-
-
-def test_what_is_wanted_is_known_again_in_the_next_batch() -> None:
-    wishes = Wishes()
-    wishes.follow([*wants(10, 1, "a"), *wants(20, 2, "b"), *leaves(30, 1)])
-    again = Wishes.read(wishes.table())
-    assert again.wanted == wishes.wanted
-    assert again.spans == {(Q, "", "b"): [(0, None)]}
-    wishes.go_on()
-    assert wishes == again, "whether it is read again or not"
 
 
 def test_properties_are_told_as_they_were_sent() -> None:
@@ -147,15 +92,18 @@ def test_spark_and_the_routers_own_evaluator_count_the_same(
     wishes.follow([*wants(60, 2, "x > 5", "nonsense ==", queue=OTHER), *leaves(150, 1)])
     wishes.follow(wants(170, 1, "x > 3"))
 
-    def counted() -> list[tuple[Any, ...]]:
-        whole = match_counts.whole(match_counts.count(accepted, wishes))
+    def counted(count: DataFrame) -> list[tuple[Any, ...]]:
+        whole = match_counts.whole(count)
         return rows(whole, "hour", "address", "expression", *match_counts.RESULTS)
 
-    by_spark = counted()
+    held = accepted.toArrow()
+    here = counted(match_counts.count_few(held, accepted, wishes))
+    by_spark = counted(match_counts.count(accepted, wishes))
+    monkeypatch.setattr(match_counts, "PAIRS_FEW", 10)
     monkeypatch.setattr(match_counts, "CODE_MAX", 1_500)
-    by_both = counted()
+    by_both = counted(match_counts.count_few(held, accepted, wishes))
     monkeypatch.setattr(match_counts, "CODE_MAX", 0)
-    assert by_spark == by_both == counted()
+    assert here == by_spark == by_both == counted(match_counts.count(accepted, wishes))
     assert {row[2] for row in by_spark} == {*TEXTS, "x > 5"}
     assert all(any(row[place] for row in by_spark) for place in range(3, 8)), "every answer"
 

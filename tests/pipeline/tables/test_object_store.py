@@ -3,7 +3,7 @@
 moto is no package that the tests install: it and botocore take 80 MB. Where ``moto_server`` is on
 PATH (``pip install moto flask flask-cors``) they run. Spark's own part needs a jar, and files that
 are uploaded in parts, as pyiceberg has it, are refused by Arrow as moto 5.2 answers them. What is
-here is the log and its upkeep.
+here is the log, the files of light batches and upkeep.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from headgate.pipeline.tables import upkeep
-from headgate.pipeline.tables.archive import Archive, attempt_of, folder_of
+from headgate.pipeline.tables.archive import Archive, attempt_of
 from headgate.pipeline.tables.manifests import Batch, File, Outdated
 from headgate.pipeline.tables.tables import TABLES
 from tests.crash.routers import free_port
@@ -73,7 +72,7 @@ def archive(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Arc
 
 
 def put(archive: Archive, first: int, rows: int = 10) -> File:
-    """A file of a table, as Spark would write it."""
+    """A file of a table, as a light batch writes it."""
     types = {"bigint": pa.int64(), "timestamp": pa.timestamp("us", "UTC"), "string": pa.string()}
     held = {
         name: pa.nulls(rows, types[kind])
@@ -82,12 +81,10 @@ def put(archive: Archive, first: int, rows: int = 10) -> File:
     }
     held["number"] = pa.array(range(first, first + rows))
     held["day"] = pa.array([date(2026, 11, 15)] * rows)
-    file = pa.BufferOutputStream()
-    pq.write_table(pa.table(held), file)
-    data = file.getvalue().to_pybytes()
-    path = f"{folder_of(CHANNELS, attempt_of(first))}/on=2026-11-15/part.parquet"
-    assert archive.storage.put(path, data)
-    return File(path, len(data), first - 1, first + rows - 1)
+    attempt = attempt_of(first)
+    archive.write(CHANNELS, attempt, pa.table(held))
+    (file,) = archive.written(CHANNELS, attempt, first - 1, first + rows - 1)
+    return file
 
 
 def batch_of(file: File, number: int) -> Batch:

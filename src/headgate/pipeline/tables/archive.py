@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headgate.errors import PipelineError
@@ -70,13 +71,18 @@ class Archive:
 
     # Writing.
 
-    def write(self, table: Table, attempt: str, rows: DataFrame) -> None:
-        """Write rows that count from the manifest on that names them."""
+    def write(self, table: Table, attempt: str, rows: DataFrame | pa.Table) -> None:
+        """Write rows that count from the manifest on that names them: by Spark, or those that are
+        here."""
+        folder = folder_of(table, attempt)
+        if isinstance(rows, pa.Table):
+            self._put(folder, rows)
+            return
         from pyspark.sql import functions as F
 
-        path = self.storage.uri(folder_of(table, attempt))
         # The name of a folder is not in its files, and everybody else wants the day there.
         rows = rows.withColumn("on", F.col("day"))
+        path = self.storage.uri(folder)
         rows.write.partitionBy("on").option("compression", "zstd").parquet(path)
 
     def written(self, table: Table, attempt: str, after: int, upto: int) -> list[File]:
@@ -89,9 +95,8 @@ class Archive:
 
     def wish(self, attempt: str, table: pa.Table) -> str:
         """Keep who wants what after a batch; return where."""
-        path, file = f"{WISHES}/{attempt}.parquet", pa.BufferOutputStream()
-        pq.write_table(table, file, compression="zstd")
-        self.storage.put(path, file.getvalue().to_pybytes())
+        path = f"{WISHES}/{attempt}.parquet"
+        self.storage.put(path, _parquet(table))
         return path
 
     def commit(
@@ -174,6 +179,12 @@ class Archive:
 
     # Inside.
 
+    def _put(self, folder: str, rows: pa.Table) -> None:
+        """Write rows as Spark would, in a folder for each day."""
+        for day in pc.unique(rows["day"]):
+            part = rows.filter(pc.equal(rows["day"], day))
+            self.storage.put(f"{folder}/on={day}/part-0.parquet", _parquet(part))
+
     def _state(self, number: int) -> State:
         path = state_path(number)
         try:
@@ -208,3 +219,10 @@ def attempt_of(what: object) -> str:
 
 def folder_of(table: Table, attempt: str) -> str:
     return f"{DATA}/{table.name}/batches={attempt}"
+
+
+def _parquet(rows: pa.Table) -> bytes:
+    file = pa.BufferOutputStream()
+    pq.write_table(rows, file, compression="zstd", store_schema=False)
+    data: bytes = file.getvalue().to_pybytes()
+    return data

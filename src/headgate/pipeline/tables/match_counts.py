@@ -9,17 +9,16 @@ shapes are left to the router's own evaluator.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from headgate.core import facts as f
 from headgate.errors import ExpressionError
 from headgate.expr.nodes import Text, Tree, names_of, walk
 from headgate.expr.parser import parse
@@ -35,7 +34,7 @@ from headgate.pipeline.routing.shapes import (
     slot_kind,
 )
 from headgate.pipeline.tables import transforms as t
-from headgate.pipeline.tables.wanted import WANTED
+from headgate.pipeline.tables.wishes import Spans, Wishes
 
 EXPRESSIONS_MAX = 1_000
 """Expressions of one queue that every message is evaluated against; the first ones told."""
@@ -43,23 +42,14 @@ EXPRESSIONS_MAX = 1_000
 SUBJECTS_MANY = 2_000
 """So many subjects are worth a look at which queues have messages at all."""
 
+PAIRS_FEW = 20_000
+"""So many pairs of a message and an expression are asked where they are."""
+
 FORMS = 20_000
 """Expressions whose shape is remembered."""
 
 CODE_ANSWER = 4 * CODE_NODE
 """Bytes of Java's code for each node of a tree: an answer is a condition, and why it has none."""
-
-CHANGES = (f.RouterStarted, f.Interested, f.Unsubscribed)
-"""The facts that say who wants what."""
-
-Who: TypeAlias = tuple[bytes, str, int]
-"""Queue, app and session."""
-
-Subject: TypeAlias = tuple[bytes, str, str]
-"""Queue, app and expression: those who want the same are counted together."""
-
-Spans: TypeAlias = list[tuple[int, int | None]]
-"""From a number on, and up to one, or without an end."""
 
 Subjects: TypeAlias = dict[bytes, list[tuple[str, str, Spans]]]
 """By queue: app, expression, and the spans of numbers in which it was wanted."""
@@ -78,6 +68,9 @@ CODE_OF: Mapping[str, int] = {
 }
 """An answer as a number: 0 and 1, or the first letter of why there is none."""
 
+ASKED = ["number", "at", "queue", "properties"]
+"""What is looked at of a message."""
+
 COUNTED = pa.schema(
     [
         ("hour", pa.int64()),
@@ -92,102 +85,11 @@ COUNTED_DDL = "hour bigint, queue binary, app string, expression string, " + ", 
 )
 
 
-class Change(NamedTuple):
-    """What matters here of a fact that says who wants what."""
-
-    number: int
-    kind: str
-    queue: bytes | None
-    app: str | None
-    session: int | None
-    place: int | None
-    expression: str | None
-
-
-def changes_in(facts: DataFrame) -> Iterator[Change]:
-    """The changes among some facts, in the order of their numbers. They come as Arrow, and only
-    what is needed of them: there may be a hundred thousand, when a router starts anew."""
-    kinds = [kind.__name__ for kind in CHANGES]
-    found = facts.where(F.col("kind").isin(*kinds)).select(*Change._fields).toArrow()
-    for batch in found.sort_by("number").to_batches(max_chunksize=10_000):
-        yield from map(Change._make, zip(*(each.to_pylist() for each in batch), strict=True))
-
-
-@dataclass(slots=True)
-class Wishes:
-    """Who wants what, as of a fact; and in which spans of numbers an expression was wanted."""
-
-    wanted: dict[Who, tuple[str, ...]] = field(default_factory=dict)
-    spans: dict[Subject, list[tuple[int, int | None]]] = field(default_factory=dict)
-    """From a number on, and up to one; closed spans are those of this batch."""
-    _holders: Counter[Subject] = field(default_factory=Counter)
-    """How many sessions want it."""
-
-    @classmethod
-    def read(cls, table: pa.Table) -> Wishes:
-        """What `table` gave."""
-        wishes = cls()
-        for batch in table.to_batches(max_chunksize=10_000):
-            columns = (column.to_pylist() for column in batch)
-            for queue, app, session, expressions in zip(*columns, strict=True):
-                wishes._set((queue, app, session), tuple(expressions), 0)
-        return wishes
-
-    def table(self) -> pa.Table:
-        """What is wanted now."""
-        who = [[each[place] for each in self.wanted] for place in range(3)]
-        return pa.table([*who, [*self.wanted.values()]], schema=WANTED)
-
-    def go_on(self) -> None:
-        """Begin with the next batch: what is wanted now was wanted before it."""
-        self.spans = {
-            subject: [(0, None)] for subject, spans in self.spans.items() if spans[-1][1] is None
-        }
-        self._holders = +self._holders
-
-    def follow(self, changes: Iterable[Change]) -> None:
-        """Changes in the order of their numbers."""
-        for number, kind, queue, app, session, place, expression in changes:
-            who = queue or b"", app or "", session or 0
-            match kind:
-                case "RouterStarted":
-                    for each in list(self.wanted):
-                        self._set(each, (), number)
-                case "Unsubscribed":
-                    self._set(who, (), number)
-                case "Interested":
-                    before = self.wanted.get(who, ()) if place else ()
-                    expressions = (expression,) if expression is not None else ()
-                    self._set(who, (*before, *expressions), number)
-
-    def _set(self, who: Who, expressions: tuple[str, ...], number: int) -> None:
-        queue, app, _ = who
-        before = self.wanted.pop(who, ())
-        if expressions:
-            self.wanted[who] = expressions
-        for text in {*expressions} - {*before}:
-            subject = queue, app, text
-            if not self._holders[subject]:
-                self.spans.setdefault(subject, []).append((number, None))
-            self._holders[subject] += 1
-        for text in {*before} - {*expressions}:
-            subject = queue, app, text
-            self._holders[subject] -= 1
-            if not self._holders[subject]:
-                spans = self.spans[subject]
-                spans[-1] = spans[-1][0], number
-
-
 def count(messages: DataFrame, wishes: Wishes) -> DataFrame:
     """How each expression judged the messages that were accepted while it was wanted: counts for
     each hour and subscription, as rows that add up."""
     asked = _queues_of(messages) if len(wishes.spans) > SUBJECTS_MANY else None
-    by_queue: Subjects = {}
-    for (queue, app, text), spans in wishes.spans.items():
-        if asked is None or queue in asked:
-            subjects = by_queue.setdefault(queue, [])
-            if len(subjects) < EXPRESSIONS_MAX and _form(text) is not None:
-                subjects.append((app, text, spans))
+    by_queue = _subjects(wishes, asked)
     shapes = _shapes(Counter(text for each in by_queue.values() for _, text, _ in each))
     known = {shape: place for place, shape in enumerate(shapes)}
 
@@ -202,15 +104,46 @@ def count(messages: DataFrame, wishes: Wishes) -> DataFrame:
     counted = [_asked(messages, others)] if others or not shapes else []
     if shapes:
         counted.append(_joined(messages, part(True), known))
+    return _shown(reduce(DataFrame.unionByName, counted))
+
+
+def count_few(messages: pa.Table, frame: DataFrame, wishes: Wishes) -> DataFrame:
+    """The same of messages that are here, and of which there also is a frame. Few pairs of a
+    message and an expression are asked here: to have Spark ask them takes longer."""
+    queues = pc.value_counts(messages["queue"])
+    times = {each["values"].as_py(): each["counts"].as_py() for each in queues}
+    by_queue = _subjects(wishes, times.keys())
+    if sum(times[queue] * len(subjects) for queue, subjects in by_queue.items()) > PAIRS_FEW:
+        return count(frame, wishes)
+    wanted = messages.select(ASKED).to_batches()
+    counted = pa.Table.from_batches(judged(wanted, by_queue), schema=COUNTED)
+    return _shown(frame.sparkSession.createDataFrame(counted))
+
+
+def _subjects(wishes: Wishes, queues: Collection[bytes] | None) -> Subjects:
+    """What messages are asked, by queue: of these queues, or of all."""
+    by_queue: Subjects = {}
+    for (queue, app, text), spans in wishes.spans.items():
+        if queues is None or queue in queues:
+            subjects = by_queue.setdefault(queue, [])
+            if len(subjects) < EXPRESSIONS_MAX and _form(text) is not None:
+                subjects.append((app, text, spans))
+    return by_queue
+
+
+@t.once
+def _columns() -> t.Columns:
     at = F.col("hour") * 3600
-    return reduce(DataFrame.unionByName, counted).select(
+    return (
         t.time_of(at).alias("hour"),
         t.address_of(F.col("queue")).alias("address"),
-        "app",
-        "expression",
-        *RESULTS,
+        *(F.col(name) for name in ("app", "expression", *RESULTS)),
         t.day_of(at).alias("day"),
     )
+
+
+def _shown(counted: DataFrame) -> DataFrame:
+    return counted.select(*_columns())
 
 
 # Expressions by shape, on Spark.
@@ -358,8 +291,7 @@ def _asked(messages: DataFrame, by_queue: Subjects) -> DataFrame:
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return judged(batches, by_queue)
 
-    wanted = messages.select("number", "at", "queue", "properties")
-    counted = wanted.mapInArrow(judge, COUNTED_DDL)
+    counted = messages.select(*ASKED).mapInArrow(judge, COUNTED_DDL)
     return counted.groupBy("hour", "queue", "app", "expression").agg(
         *(F.sum(name).alias(name) for name in RESULTS)
     )

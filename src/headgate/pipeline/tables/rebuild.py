@@ -21,8 +21,8 @@ from headgate.pipeline.tables import lease, match_counts
 from headgate.pipeline.tables import transforms as t
 from headgate.pipeline.tables.archive import Archive, attempt_of
 from headgate.pipeline.tables.manifests import File, Outdated, State
-from headgate.pipeline.tables.match_counts import Wishes
 from headgate.pipeline.tables.tables import TABLES
+from headgate.pipeline.tables.wishes import CHANGES, Wishes, changes_in
 
 FACTS = TABLES["facts"]
 
@@ -95,7 +95,7 @@ def rebuild(
         for name in tables:
             make = TABLES[name].make
             if name != FACTS.name and make is not None:
-                rows = make(facts.where(F.col("kind").isin(*TABLES[name].kind_names)))
+                rows = make(t.of_kinds(facts, TABLES[name].kind_names))
                 archive.write(TABLES[name], attempt, rows)
         if "matches" in tables:
             before = archive.stored(session, FACTS, state.table(FACTS.name))
@@ -151,13 +151,12 @@ def _write_matches(
     archive: Archive, attempt: str, facts: DataFrame, all_facts: DataFrame, chosen: Range
 ) -> None:
     """As the batches did it: with who wanted what before, since the router's last start."""
-    is_change = F.col("kind").isin(*(kind.__name__ for kind in match_counts.CHANGES))
-    earlier = all_facts.where(is_change & (F.col("number") <= chosen.after))
+    earlier = t.of_kinds(all_facts, CHANGES).where(F.col("number") <= chosen.after)
     is_start = F.col("kind") == f.RouterStarted.__name__
     (start,) = earlier.where(is_start).agg(F.max("number").alias("number")).collect()
     wishes = Wishes()
     for part in (earlier.where(F.col("number") >= (start.number or 0)), facts):
-        wishes.follow(match_counts.changes_in(part))
+        wishes.follow(changes_in(part))
     if wishes.spans:
         accepted = facts.where(F.col("kind") == f.Accepted.__name__)
         archive.write(TABLES["matches"], attempt, match_counts.count(accepted, wishes))

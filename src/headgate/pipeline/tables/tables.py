@@ -7,10 +7,8 @@ counts of a minute, the end of a subscription) is joined when the table is read:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from pyspark.sql import DataFrame
 
 from headgate.core import facts as f
 from headgate.core import ntf_facts as n
@@ -18,8 +16,7 @@ from headgate.core.ntf_facts import AnyFact
 from headgate.pipeline.source.schema import FACTS, PROPERTIES
 from headgate.pipeline.tables import match_counts
 from headgate.pipeline.tables import transforms as t
-
-Step = Callable[[DataFrame], DataFrame]
+from headgate.pipeline.tables.transforms import Step
 
 
 @dataclass(frozen=True, slots=True)

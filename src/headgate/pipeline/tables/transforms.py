@@ -6,9 +6,11 @@ zone of the session.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, TypeAlias
 
+from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
@@ -18,6 +20,30 @@ from headgate.core import ntf_facts as n
 from headgate.core.facts import Fact
 
 SECONDS_OF_DAY = 86_400
+
+Columns: TypeAlias = tuple[Column, ...]
+Step: TypeAlias = Callable[[DataFrame], DataFrame]
+
+
+def once(make: Callable[[], Columns]) -> Callable[[], Columns]:
+    """Columns that are written once for each Java that has them: to write them takes longer than a
+    small batch takes to be worked out."""
+
+    @lru_cache(maxsize=1)
+    def made(java: int) -> Columns:
+        return make()
+
+    return lambda: made(id(SparkContext._gateway))
+
+
+@lru_cache(maxsize=64)
+def _among(kinds: frozenset[str], java: int) -> Column:
+    return F.col("kind").isin(*sorted(kinds))
+
+
+def of_kinds(facts: DataFrame, kinds: Iterable[str]) -> DataFrame:
+    """The facts of some kinds."""
+    return facts.where(_among(frozenset(kinds), id(SparkContext._gateway)))
 
 
 def time_of(at: Column) -> Column:
@@ -40,10 +66,15 @@ def domain_of(queue: Column) -> Column:
     return F.when(found != "", found)
 
 
-def _rows(facts: DataFrame, *columns: Column) -> DataFrame:
-    return facts.select(
-        "number", time_of(F.col("at")).alias("time"), *columns, day_of(F.col("at")).alias("day")
-    )
+def _rows(columns: Callable[[], Columns]) -> Step:
+    """A row for each fact: its number, time and day, and these columns."""
+
+    @once
+    def made() -> Columns:
+        at = F.col("at")
+        return F.col("number"), time_of(at).alias("time"), *columns(), day_of(at).alias("day")
+
+    return lambda facts: facts.select(*made())
 
 
 def _event(names: Mapping[Any, str]) -> Column:
@@ -57,13 +88,18 @@ def _event(names: Mapping[Any, str]) -> Column:
 # Facts and messages.
 
 
+@once
+def _moments() -> Columns:
+    return F.col("*"), time_of(F.col("at")).alias("time"), day_of(F.col("at")).alias("day")
+
+
 def facts(facts: DataFrame) -> DataFrame:
-    return facts.withColumns({"time": time_of(F.col("at")), "day": day_of(F.col("at"))})
+    return facts.select(*_moments())
 
 
-def messages(facts: DataFrame) -> DataFrame:
-    return _rows(
-        facts,
+@_rows
+def messages() -> Columns:
+    return (
         address_of(F.col("queue")).alias("address"),
         domain_of(F.col("queue")).alias("domain"),
         F.col("message"),
@@ -83,11 +119,11 @@ OUTCOMES: Mapping[type[Fact], str] = {
 }
 
 
-def deliveries(facts: DataFrame) -> DataFrame:
+@_rows
+def deliveries() -> Columns:
     is_end = F.col("kind") == f.Confirmed.__name__
     age = F.when(is_end, F.col("age")).when(F.col("kind") == f.Expired.__name__, F.col("seconds"))
-    return _rows(
-        facts,
+    return (
         address_of(F.col("queue")).alias("address"),
         domain_of(F.col("queue")).alias("domain"),
         F.col("app"),
@@ -111,11 +147,11 @@ CHANGES: Mapping[type[Fact], str] = {
 }
 
 
-def subscriptions(facts: DataFrame) -> DataFrame:
+@_rows
+def subscriptions() -> Columns:
     is_channel = F.col("kind").startswith("Channel")
     channel = F.make_valid_utf8(F.col("channel").cast("string"))
-    return _rows(
-        facts,
+    return (
         F.when(is_channel, F.col("family")).otherwise(F.lit("queue")).alias("family"),
         F.when(is_channel, channel).otherwise(address_of(F.col("queue"))).alias("address"),
         F.coalesce(F.col("app"), F.lit("")).alias("app"),
@@ -209,27 +245,36 @@ COUNTED: Mapping[str, type[Fact]] = {
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-def minutes(facts: DataFrame) -> DataFrame:
-    """The share of a batch in each minute. The times to confirm are a sketch, since quantiles
-    of parts do not add up and sketches do."""
+@once
+def _minute() -> Columns:
     at = F.col("at")
+    return (
+        time_of(F.floor(at / 60) * 60).alias("minute"),
+        address_of(F.col("queue")).alias("address"),
+        day_of(at).alias("day"),
+    )
+
+
+@once
+def _counts() -> Columns:
     counts = [
         F.count_if(F.col("kind") == kind.__name__).alias(name) for name, kind in COUNTED.items()
     ]
     is_again = (F.col("kind") == f.Delivered.__name__) & (F.col("attempts") > 0)
+    size = F.when(F.col("kind") == f.Accepted.__name__, F.col("size")).otherwise(0)
     seconds = F.when(F.col("kind") == f.Confirmed.__name__, F.col("seconds"))
-    return facts.groupBy(
-        time_of(F.floor(at / 60) * 60).alias("minute"),
-        address_of(F.col("queue")).alias("address"),
-        day_of(at).alias("day"),
-    ).agg(
+    return (
         *counts,
         F.count_if(is_again).alias("redelivered"),
-        F.sum(F.when(F.col("kind") == f.Accepted.__name__, F.col("size")).otherwise(0)).alias(
-            "bytes"
-        ),
+        F.sum(size).alias("bytes"),
         F.kll_sketch_agg_double(seconds).alias("sketch"),
     )
+
+
+def minutes(facts: DataFrame) -> DataFrame:
+    """The share of a batch in each minute. The times to confirm are a sketch, since quantiles
+    of parts do not add up and sketches do."""
+    return facts.groupBy(*_minute()).agg(*_counts())
 
 
 def whole_minutes(parts: DataFrame) -> DataFrame:
@@ -249,9 +294,9 @@ def whole_minutes(parts: DataFrame) -> DataFrame:
 # Channels, displacements, pressure, services.
 
 
-def channels(facts: DataFrame) -> DataFrame:
-    return _rows(
-        facts,
+@_rows
+def channels() -> Columns:
+    return (
         F.make_valid_utf8(F.col("channel").cast("string")).alias("channel"),
         F.col("channels"),
         F.col("published"),
@@ -261,9 +306,9 @@ def channels(facts: DataFrame) -> DataFrame:
     )
 
 
-def displacements(facts: DataFrame) -> DataFrame:
-    return _rows(
-        facts,
+@_rows
+def displacements() -> Columns:
+    return (
         address_of(F.col("queue")).alias("address"),
         F.lower(F.hex("service")).alias("service"),
         F.col("session"),
@@ -285,9 +330,9 @@ PRESSURE: Mapping[type[Fact], str] = {
 }
 
 
-def pressure(facts: DataFrame) -> DataFrame:
-    return _rows(
-        facts,
+@_rows
+def pressure() -> Columns:
+    return (
         _event(PRESSURE),
         address_of(F.col("queue")).alias("address"),
         F.col("app"),
@@ -309,9 +354,9 @@ SERVICES: Mapping[type[Fact], str] = {
 }
 
 
-def services(facts: DataFrame) -> DataFrame:
-    return _rows(
-        facts,
+@_rows
+def services() -> Columns:
+    return (
         _event(SERVICES),
         F.lower(F.hex("service")).alias("service"),
         address_of(F.col("queue")).alias("address"),
@@ -331,9 +376,9 @@ TOKENS: Mapping[type[n.NtfFact], str] = {
 }
 
 
-def tokens(facts: DataFrame) -> DataFrame:
-    return _rows(
-        facts,
+@_rows
+def tokens() -> Columns:
+    return (
         _event(TOKENS),
         F.lower(F.hex("token")).alias("token"),
         F.col("provider"),
@@ -352,9 +397,9 @@ NOTIFIERS: Mapping[type[n.NtfFact], str] = {
 }
 
 
-def notifiers(facts: DataFrame) -> DataFrame:
-    return _rows(
-        facts,
+@_rows
+def notifiers() -> Columns:
+    return (
         _event(NOTIFIERS),
         F.col("router"),
         F.lower(F.hex("notifier")).alias("notifier"),
@@ -364,13 +409,14 @@ def notifiers(facts: DataFrame) -> DataFrame:
     )
 
 
-def notices(facts: DataFrame) -> DataFrame:
-    return _rows(facts, F.col("fate").alias("outcome"), F.col("count").alias("notices"))
+@_rows
+def notices() -> Columns:
+    return F.col("fate").alias("outcome"), F.col("count").alias("notices")
 
 
-def pushes(facts: DataFrame) -> DataFrame:
-    return _rows(
-        facts,
+@_rows
+def pushes() -> Columns:
+    return (
         F.col("provider"),
         F.col("push"),
         F.col("outcome"),
