@@ -332,8 +332,8 @@ class Shard:
         else:
             turn.again.append(command)
 
-    def _tick(self, command: Tick, turn: Turn) -> None:
-        self.shared.tick(turn)
+    def _tick(self, command: Tick, turn: Turn) -> Iterator[None]:
+        return self.shared.tick(turn)
 
     def _sealed(self, command: Sealed, turn: Turn) -> None:
         turn.batch.sealed = command.last

@@ -14,6 +14,7 @@ from headgate.core.model.ids import AppId
 from headgate.core.model.stream_id import FIRST, StreamId
 from headgate.core.reader_commands import DropGroup, MakeGroup, MoveGroup
 from headgate.core.reader_effects import Counted
+from headgate.core.turn.turn import BREATH_WORK
 from headgate.errors import HeadgateError, LimitReached, NoSuchApp, NoSuchQueue, Prohibited
 from tests.support.readers import Patron
 from tests.support.shared_queues import Q, Shop
@@ -141,6 +142,18 @@ def test_a_group_that_nobody_reads_by_is_dropped() -> None:
     [dropped] = shop.rig.take_facts(GroupDropped)
     assert (dropped.app, dropped.messages, dropped.reason) == ("g", 1, "idle")
     assert shop.stored() == {}
+
+
+def test_others_are_served_while_a_group_with_many_messages_is_dropped() -> None:
+    shop = Shop(OPEN)
+    make(shop, "g")
+    shop.post_many(1000)
+    before = shop.rig.breaths
+    for _ in range(2):
+        shop.pass_time(61)
+    [dropped] = shop.rig.take_facts(GroupDropped)
+    assert dropped.messages == 1000
+    assert shop.rig.breaths - before >= 1000 // BREATH_WORK
 
 
 def test_what_is_refused() -> None:

@@ -75,8 +75,8 @@ CLEANING = """
 import pathlib, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 folder = pathlib.Path(sys.argv[-1]).parent / "snapshot"
-folder.mkdir()
 try:
+    folder.mkdir()
     time.sleep(600)
 finally:
     folder.rmdir()

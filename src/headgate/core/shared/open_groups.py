@@ -144,8 +144,9 @@ class OpenGroups:
         turn.undo.assign(app, "passed", after)
         turn.effects.append(Counted(command.session, command.ref, skipped))
 
-    def drop_idle(self, queue: SharedQueue, turn: Turn) -> None:
-        """Drop the groups of a queue that nobody reads by, and say when to look again."""
+    def dropping_idle(self, queue: SharedQueue, turn: Turn) -> Iterator[None]:
+        """Drop the groups of a queue that nobody reads by, some of what they were to get at a time,
+        and say when to look again."""
         idle = queue.domain.group_idle
         if not idle or not queue.joined:
             return
@@ -154,8 +155,7 @@ class OpenGroups:
             readers = self._pulling.readers.of_app(queue.id, name).values()
             is_used = any(s > 0 for s in app.consumers) or any(r.pulls for r in readers)
             if not is_used and turn.sure - group.used > idle:
-                for _ in self._dropping(queue, name, "idle", turn):
-                    pass
+                yield from self._dropping(queue, name, "idle", turn)
         if queue.joined:
             when = min(group.used for group in queue.joined.values()) + idle
             when = max(when, turn.now + min(idle, IDLE_LOOK_SECONDS))

@@ -6,6 +6,8 @@ not hold up what comes after it; what those who want it have no room for waits f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from headgate.core.commands import Prune
 from headgate.core.facts import Accepted
 from headgate.core.model.domain import Domain
@@ -97,10 +99,10 @@ class SharedQueues:
         self.upkeep = Upkeep(context, self._delivery, catalog, history, self.open_groups)
         self.sinks = Sinks(context, catalog, expiry, self.accepting)
 
-    def tick(self, turn: Turn) -> None:
+    def tick(self, turn: Turn) -> Iterator[None]:
         """Messages whose time is over go first, as in every turn."""
         self.expiry.expire(turn)
-        self.upkeep.tick(turn)
+        yield from self.upkeep.tick(turn)
         self.returning.tick(turn)
         self._reader_upkeep.tick(turn)
         self.sinks.tick(turn)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from headgate.core.commands import RemoveUnused
 from headgate.core.facts import QueueDeleted, QueueStuck
 from headgate.core.model.domain import Mode
@@ -41,7 +43,7 @@ class Upkeep:
         self._since: float | None = None
         """When it was first asked which queues nobody opened."""
 
-    def tick(self, turn: Turn) -> None:
+    def tick(self, turn: Turn) -> Iterator[None]:
         """Look at the queues that have something to be looked at for."""
         for when, (queue_id, chore) in self._context.chores.due(turn.now, CHORES):
             turn.undo.note(self._context.chores.put, when, (queue_id, chore))
@@ -55,7 +57,7 @@ class Upkeep:
             elif chore == Chore.TRIM:
                 self._history.tick(queue, turn)
             elif chore == Chore.IDLE:
-                self._groups.drop_idle(queue, turn)
+                yield from self._groups.dropping_idle(queue, turn)
             else:
                 self._look_for_use(queue, turn)
         self._delivery.sample(turn)

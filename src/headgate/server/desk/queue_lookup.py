@@ -143,7 +143,7 @@ def _open(name: str, queue: SharedQueue) -> QueueAnswer:
         consumers=sum(len(app.consumers) for app in queue.apps.values()),
         producers=len(queue.producers),
         undelivered=sum(app.undelivered() for app in queue.apps.values()),
-        apps=[app for app in queue.domain.apps if app],
+        apps=[app for app in queue.app_ids() if app],
     )
 
 

@@ -392,7 +392,7 @@ class Rows:
             groups.append(_group(row))
             if groups[-1].reason:
                 yield ADVICE_UNITS
-        is_known = app.id in queue.domain.apps
+        is_known = queue.has_app(app.id)
         spared = app.redelivery.spared
         return AppAnswer(
             app=app.id,

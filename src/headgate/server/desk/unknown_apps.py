@@ -33,7 +33,7 @@ class UnknownApps:
         for (queue_id, app_id), since in list(self._since.items()):
             queue = broker.shard.shared.queues.get(queue_id)
             app = None if queue is None else queue.apps.get(app_id)
-            if queue is None or app is None or app_id in queue.domain.apps or not app.consumers:
+            if queue is None or app is None or queue.has_app(app_id) or not app.consumers:
                 del self._since[queue_id, app_id]
                 continue
             session = next(reversed(app.consumers))

@@ -1,4 +1,4 @@
-"""FastStream: a subscriber of a stream with a group, which claims what others left."""
+"""FastStream: a subscriber of a stream with a group."""
 
 from __future__ import annotations
 
