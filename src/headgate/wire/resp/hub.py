@@ -6,18 +6,15 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Protocol
 
 from headgate import errors
 from headgate.core.broker import Broker
 from headgate.core.channels.audience import Kind
-from headgate.core.commands import Command
 from headgate.core.effects import Effect, GoOn
 from headgate.core.facts import (
     AuthenticationFailed,
     ChannelSubscribed,
     ChannelUnsubscribed,
-    Fact,
     LimitReached,
     MessagesDiscarded,
     PublisherWaited,
@@ -26,7 +23,6 @@ from headgate.core.login.failed_logins import FailedLogins
 from headgate.core.login.pending_logins import network_of_peer
 from headgate.core.model.binding import Spoken
 from headgate.core.model.ids import SessionId
-from headgate.core.reader_commands import Block
 from headgate.core.redis.acl import AccessControl
 from headgate.core.redis.acl_log import AclLog
 from headgate.core.redis.cluster import Cluster
@@ -38,61 +34,13 @@ from headgate.wire.resp.command_cost import portions
 from headgate.wire.resp.commands.acl import UserFile
 from headgate.wire.resp.commands.all_commands import COMMANDS
 from headgate.wire.resp.commands.client import line
-from headgate.wire.resp.port import Monitor, OtherWorkers, RespPort
+from headgate.wire.resp.port import HubPort, Monitor, OtherWorkers, RespPort
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.settings import Settings
 from headgate.wire.resp.streams.bodies import BodyReader
 from headgate.wire.resp.streams.feeds import ChannelFeeds
 from headgate.wire.resp.streams.keys import StreamKeys
 from headgate.wire.resp.streams.spoken import spoken_body
-
-
-class Timer(Protocol):
-    """A call that comes later."""
-
-    def cancel(self) -> None: ...
-
-
-class HubPort(Protocol):
-    """What the hub asks of the process it is in."""
-
-    def soon(self, call: Callable[[], None]) -> None:
-        """Call it at the end of this pass of the loop."""
-        ...
-
-    def next_pass(self, call: Callable[[], None]) -> None:
-        """Call it in the next pass, when others had their turn."""
-        ...
-
-    def announce(self, facts: Sequence[Fact]) -> None: ...
-
-    def clock(self) -> float: ...
-
-    def known(self, session: SessionId) -> None:
-        """A session has shown who it is."""
-        ...
-
-    def suspect(self, session: SessionId) -> None:
-        """A session has not shown who it is when it tried to, whoever it was before. It may have
-        to go at once, and counts even if it is gone, until it is known."""
-        ...
-
-    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Call it after so long, unless it is cancelled."""
-        ...
-
-    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
-        """Put commands on queues in line for a turn; raise if there is no room for them."""
-        ...
-
-    def draw(self, length: int) -> bytes:
-        """So many bytes that nobody can guess."""
-        ...
-
-    def memory(self) -> int:
-        """Resident bytes of the process."""
-        ...
-
 
 FLUSHED = 2048
 """Deliveries that are made in a row; then others get their turn."""

@@ -1,10 +1,14 @@
-"""What a session asks of the shell that has its socket."""
+"""What Redis sessions ask of the process that they are in, each by itself and all together."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from headgate.core.commands import Command
+from headgate.core.facts import Fact
 from headgate.core.model.ids import SessionId
+from headgate.core.reader_commands import Block
 from headgate.wire.port import ClientPort
 from headgate.wire.resp.codec.replies import Reply, Several
 
@@ -76,4 +80,51 @@ class OtherWorkers(Protocol):
 
     def disconnect(self, session: SessionId) -> None:
         """A session is gone."""
+        ...
+
+
+class Timer(Protocol):
+    """A call that comes later."""
+
+    def cancel(self) -> None: ...
+
+
+class HubPort(Protocol):
+    """What the hub asks of the process it is in."""
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call it at the end of this pass of the loop."""
+        ...
+
+    def next_pass(self, call: Callable[[], None]) -> None:
+        """Call it in the next pass, when others had their turn."""
+        ...
+
+    def announce(self, facts: Sequence[Fact]) -> None: ...
+
+    def clock(self) -> float: ...
+
+    def known(self, session: SessionId) -> None:
+        """A session has shown who it is."""
+        ...
+
+    def suspect(self, session: SessionId) -> None:
+        """A session has not shown who it is when it tried to, whoever it was before. It may have
+        to go at once, and counts even if it is gone, until it is known."""
+        ...
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call it after so long, unless it is cancelled."""
+        ...
+
+    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
+        """Put commands on queues in line for a turn; raise if there is no room for them."""
+        ...
+
+    def draw(self, length: int) -> bytes:
+        """So many bytes that nobody can guess."""
+        ...
+
+    def memory(self) -> int:
+        """Resident bytes of the process."""
         ...
