@@ -12,6 +12,7 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from itertools import count
+from operator import itemgetter
 from types import FrameType
 from typing import Any, get_args
 
@@ -540,33 +541,36 @@ def snapshot(root: object, leave_out: tuple[type[Any], ...] = ()) -> object:
     """A picture of an object and all it holds, to be compared with a later one.
 
     Caches are left out by their type; functions, and what is met on the way to itself, are only
-    named. The order of dictionaries and sets does not count.
+    named. What many hold, and is itself and not its value, is pictured where it is met first. The
+    order of dictionaries and sets does not count.
     """
-    return _picture(root, leave_out, ())
+    return _picture(root, leave_out, (), set())
 
 
-def _picture(item: object, leave_out: tuple[type[Any], ...], above: tuple[int, ...]) -> object:
+def _picture(
+    item: object, leave_out: tuple[type[Any], ...], above: tuple[int, ...], met: set[int]
+) -> object:
     if item is None or isinstance(item, bool | int | float | str | bytes):
         return item
-    if isinstance(item, leave_out) or id(item) in above:
+    if isinstance(item, leave_out) or id(item) in above or id(item) in met:
         return f"<{type(item).__name__}>"
     above = (*above, id(item))
     if isinstance(item, dict):
-        return (
-            type(item).__name__,
-            {repr(k): _picture(v, leave_out, above) for k, v in item.items()},
-        )
+        named = sorted(((repr(k), v) for k, v in item.items()), key=itemgetter(0))
+        return (type(item).__name__, [(k, _picture(v, leave_out, above, met)) for k, v in named])
     if isinstance(item, set | frozenset):
         return (type(item).__name__, sorted(repr(member) for member in item))
     if isinstance(item, list | tuple | deque):
-        return (type(item).__name__, [_picture(member, leave_out, above) for member in item])
+        return (type(item).__name__, [_picture(member, leave_out, above, met) for member in item])
     if callable(item):
         return f"<{getattr(item, '__qualname__', type(item).__name__)}>"
+    if type(item).__eq__ is object.__eq__:
+        met.add(id(item))
     fields: dict[str, object] = dict(getattr(item, "__dict__", {}))
     for cls in type(item).__mro__:
         slots = cls.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if hasattr(item, name):
                 fields[name] = getattr(item, name)
-    pictured = {name: _picture(field, leave_out, above) for name, field in fields.items()}
+    pictured = [(name, _picture(fields[name], leave_out, above, met)) for name in sorted(fields)]
     return (type(item).__name__, pictured)
