@@ -182,9 +182,9 @@ def test_a_worker_that_is_killed_is_started_again_and_others_go_on(tmp_path: Pat
         gone = Subscriber(workers.client_on(1), "news", "only there")
         stays = Subscriber(workers.client_on(2), "news")
         assert publisher.publish("news", "before") == 2
+        assert gone.take(1) == [b"before"]
         before = workers.process_of(1)
         os.kill(before, signal.SIGKILL)
-        assert gone.take(1) == [b"before"]
         with pytest.raises(redis.ConnectionError):
             gone.next()
         eventually(lambda: publisher.publish("only there", "x") == 0, "it is known to be gone")
