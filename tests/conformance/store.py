@@ -1111,10 +1111,7 @@ class StoreConformance:
         await store.apply(amending(*(record(QueueId(n)) for n in names)))
         assert await owners(store, *asked) == {}
 
-    async def test_groups_are_those_of_their_queue_until_they_are_gone(
-        self, open_store: OpenStore
-    ) -> None:
-        store = await open_store()
+    async def test_groups_are_those_of_their_queue_until_they_are_gone(self, store: Store) -> None:
         await store.apply(creating(record(Q1), record(Q2)))
         odd = "größe \0 of a group"
         made = {"a": GroupRecord(), odd: GroupRecord('kind == "é"')}
@@ -1133,8 +1130,7 @@ class StoreConformance:
         assert await groups(store, Q1) == {}
         assert await groups(store, Q2) == {"a": GroupRecord()}
 
-    async def test_a_copy_has_the_groups(self, open_store: OpenStore) -> None:
-        store = await open_store()
+    async def test_a_copy_has_the_groups(self, store: Store) -> None:
         await store.apply(creating(record(Q1), record(Q2)))
         made = {(Q1, "a"): GroupRecord(), (Q2, "b"): GroupRecord("x == 1")}
         await store.apply(Batch(groups={**made}))
@@ -1143,9 +1139,8 @@ class StoreConformance:
             found |= batch.groups
         assert found == made
 
-    async def test_what_is_kept_has_no_apps_and_counts(self, open_store: OpenStore) -> None:
+    async def test_what_is_kept_has_no_apps_and_counts(self, store: Store) -> None:
         """What every app has confirmed may be kept, as history."""
-        store = await open_store()
         await store.apply(creating(record(Q1), record(Q2), record(Q3)))
         await store.apply(
             appending(

@@ -24,7 +24,7 @@ from headgate.core.model.parties import (
 )
 from headgate.core.model.stream_id import StreamId
 from headgate.core.model.tally import Tally
-from headgate.core.reader_commands import Block, MakeQueue, Want
+from headgate.core.reader_commands import Block, FeedPart, MakeQueue, TrimTo, View, Want
 from headgate.core.reader_effects import AppView, PendingMessage, ReaderView
 from headgate.errors import BadSubscription, ExpressionError, HeadgateError, QuotaReached
 from headgate.server.workers import lane_items as items
@@ -84,6 +84,12 @@ EXAMPLES: dict[str, Any] = {
     "exists": True,
     "apps": (AppView("app", (ReaderView(b"r", 1, 0.5),), ((SESSION, 2),), 3, ID, None, 4),),
     "seq": Seq(8),
+    "after": ID,
+    "to": TrimTo(5, ID, 2),
+    "channel": b"news",
+    "body": b"rain",
+    "parts": (FeedPart(QueueId(b"queue"), "orders", MESSAGE, True),),
+    "taken": 1,
 }
 OTHERS: dict[tuple[str, str], Any] = {
     ("Deliver", "interests"): (1, 2),
@@ -98,6 +104,7 @@ OTHERS: dict[tuple[str, str], Any] = {
     ("Acknowledge", "messages"): (ID,),
     ("RemoveMessages", "messages"): (ID,),
     ("TakeOver", "messages"): (ID,),
+    ("Browse", "wants"): (View(QueueId(b"queue"), "orders", ID),),
     ("PendingListed", "messages"): (PendingMessage(ID, None, SESSION, 1.0, 2),),
 }
 

@@ -103,7 +103,7 @@ class Limits:
     """Names and values of the properties of one message."""
 
     json_bytes: int = 256 * KiB
-    """Of a body out of which properties are read. A longer one is accepted without them: others
+    """Of bodies out of which properties are read. A longer one is accepted without them: others
     would wait while it is parsed."""
 
     queues_per_session: int = 1_000_000

@@ -56,6 +56,16 @@ def test_a_range_is_bounded_and_says_so(guest: Guest) -> None:
     assert ids(guest, "XRANGE", "s", added[2], "+", "COUNT", "100") == added[2:]
 
 
+def test_a_range_has_so_many_bytes() -> None:
+    """The limit range_bytes; one entry is given however large it is."""
+    guest = House(domains=(KEEPS,), limits=Limits(range_bytes=100)).guest()
+    added = [guest.ask("XADD", "s", "*", "data", size * "x") for size in (200, 20, 20)]
+    refused = "ERR limit range_bytes of 100 reached: ask for smaller pages, with COUNT"
+    assert guest.ask("XRANGE", "s", "-", "+") == refused
+    assert ids(guest, "XRANGE", "s", "-", "+", "COUNT", "1") == added[:1]
+    assert ids(guest, "XRANGE", "s", added[1], "+") == added[1:]
+
+
 def test_trimming_takes_only_what_every_group_has_acknowledged(guest: Guest) -> None:
     """Check 15."""
     added = [add(guest) for _ in range(3)]
