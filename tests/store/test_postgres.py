@@ -595,10 +595,10 @@ async def test_a_commit_that_is_still_under_way_is_ended_before_anybody_looks(
     """Otherwise a batch might be found missing, and be done a moment later."""
     # A sequence does not go back with a transaction: only the first COMMIT takes long.
     aside.db.execute("CREATE SEQUENCE times")
-    slow = "IF nextval('public.times') = 1 THEN PERFORM pg_sleep(10); END IF"
+    slow = "IF nextval('public.times') = 1 THEN PERFORM pg_sleep(120); END IF"
     aside.at_insert("messages", slow, deferred=True)
     proxy.at_commit = Odd.DURING
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await distant.apply(appending(stored(1, Q1)))
     assert await seqs(distant, Q1) == [1]
     assert aside.ask("SELECT last_value FROM times") == [(2,)]
