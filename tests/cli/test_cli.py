@@ -156,7 +156,7 @@ def test_check_prints_a_line_per_thing(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = result.stdout.splitlines()
     assert [line.split()[:2] for line in lines] == [
         ["warn" if name == "listen" else "ok", name]
-        for name in ("config", "directory", "store", "admin", "listen", "files")
+        for name in ("config", "directory", "store", "admin", "listen", "files", "compiled")
     ]
     assert "warning" not in result.stdout
     rows = [json.loads(line) for line in run("check", "--json").stdout.splitlines()]

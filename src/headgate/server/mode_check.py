@@ -36,8 +36,8 @@ def check_modes_of_file(db: sqlite3.Connection, domains: Mapping[str, Domain]) -
         most = 1 << 31
         found = db.execute(question, (0, domain.name, b"", most, most)).fetchall()
         listed = (
-            Listed(queue, messages, size, None if is_whole is None else bool(is_whole))
-            for _, queue, messages, size, is_whole in found
+            Listed(queue, messages, size, None if is_whole is None else bool(is_whole), groups)
+            for _, queue, messages, size, is_whole, groups in found
         )
         if text := complaint(domain, listed):
             raise ConfigError(text)

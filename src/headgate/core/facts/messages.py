@@ -36,7 +36,7 @@ class Accepted:
 
 @fact(
     FactCounter(
-        "bodies_unread",
+        "unread_bodies",
         "Bodies that a domain's properties could not be read out of.",
         ("domain",),
         "bodies",
