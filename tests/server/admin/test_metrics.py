@@ -87,6 +87,14 @@ def test_sessions_displacements_refusals_limits_and_drift_have_labels() -> None:
     assert value(metrics, "capacity_changes_total", scope="queue", state="high") == 1
 
 
+def test_a_fact_may_count_several_things_and_more_than_one_of_each() -> None:
+    metrics = Metrics()
+    metrics.observe([f.BodiesUnread(1.0, "jobs", 3, 2), f.BodiesUnread(2.0, "jobs", 4, 0)])
+    text = metrics.exposition().decode()
+    assert 'headgate_bodies_unread_total{domain="jobs"} 7.0' in text
+    assert 'headgate_properties_unfit_total{domain="jobs"} 2.0' in text
+
+
 def test_a_label_takes_no_more_than_so_many_values() -> None:
     metrics = Metrics()
     metrics.observe([f.SessionClosed(0, ONE, "smp", "", f"reason {n}") for n in range(1000)])

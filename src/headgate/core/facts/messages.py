@@ -36,7 +36,7 @@ class Accepted:
 
 @fact(
     FactCounter(
-        "unread_bodies",
+        "bodies_unread",
         "Bodies that a domain's properties could not be read out of.",
         ("domain",),
         "bodies",

@@ -119,7 +119,7 @@ class Domain:
     """Properties that are read out of JSON bodies of Redis clients, with the path and perhaps the
     type of each."""
     envelope: str = ""
-    """What is around such a body: nothing, or the envelope of FastStream."""
+    """What is around such bodies: nothing, or the envelope of FastStream."""
     feeds: tuple[ChannelFeed, ...] = ()
     """Channels that feed the domain: what Redis clients publish there is in its queues as well."""
     speaks: str = ""

@@ -52,7 +52,7 @@ COUNTERS = tuple({c: None for kind in f.KINDS for c in FACT_KINDS[kind].counters
 """All that facts are counted in, once each."""
 LABELLED = tuple(c for c in COUNTERS if c.labels)
 """By what is in the facts."""
-SUMMED = tuple(c for c in COUNTERS if c.adds or c is f.REDELIVERIES)
+SUMMED = tuple(c for c in COUNTERS if (c.adds and not c.labels) or c is f.REDELIVERIES)
 """Not one for each fact."""
 COUNTED: Mapping[type[Fact], Described] = {
     kind: counter
@@ -162,10 +162,9 @@ class Metrics(Collector):
         (closed,) = FACT_KINDS[f.SessionClosed].counters
         # The whole cost of a fact that is more than a count: one lookup and one call.
         self.handlers: dict[type[Fact], Callable[..., None]] = {
-            kind: self._handler(counter)
+            kind: self._handler(counters)
             for kind in f.KINDS
-            for counter in FACT_KINDS[kind].counters
-            if counter.labels or counter.adds
+            if (counters := [c for c in FACT_KINDS[kind].counters if c.labels or c.adds])
         } | {
             f.Delivered: self._delivered,
             f.Confirmed: self._confirmed,
@@ -179,18 +178,34 @@ class Metrics(Collector):
             f.ServiceSubscribed: self._service_subscribed,
         }
 
-    def _handler(self, counter: FactCounter) -> Callable[..., None]:
-        """Counts a fact by the values of its fields, or adds one of them."""
-        if counter.adds:
-            amount = attrgetter(counter.adds)
-            sums = self.sums
+    def _handler(self, counters: Sequence[FactCounter]) -> Callable[..., None]:
+        """Counts a fact in each of them: once, or as often as one of its fields says; by the values
+        of others, if they are labels."""
+        calls = [self._counting(counter) for counter in counters]
+        if len(calls) == 1:
+            return calls[0]
 
-            def add(fact: Fact) -> None:
-                sums[counter] += amount(fact)
+        def count_in_each(fact: Fact) -> None:
+            for call in calls:
+                call(fact)
 
-            return add
+        return count_in_each
+
+    def _counting(self, counter: FactCounter) -> Callable[..., None]:
         values = [attrgetter(label) for label in counter.labels]
-        return lambda fact: self._add(counter, *(value(fact) for value in values))
+        if not counter.adds:
+            return lambda fact: self._add(counter, *(value(fact) for value in values))
+        amount = attrgetter(counter.adds)
+        if values:
+            return lambda fact: self._add(
+                counter, *(value(fact) for value in values), amount=amount(fact)
+            )
+        sums = self.sums
+
+        def add(fact: Fact) -> None:
+            sums[counter] += amount(fact)
+
+        return add
 
     def observe(self, facts: Sequence[Fact]) -> None:
         """Count the facts of a turn."""
@@ -273,11 +288,11 @@ class Metrics(Collector):
         if fact.drift not in NO_DRIFT:
             self._add(f.SERVICE_DRIFT, fact.drift)
 
-    def _add(self, described: Described, *labels: str) -> None:
+    def _add(self, described: Described, *labels: str, amount: int = 1) -> None:
         counts = self.labelled[described]
         if labels not in counts and len(counts) >= LABEL_VALUES:
             labels = ("other",) * len(labels)
-        counts[labels] = counts.get(labels, 0) + 1
+        counts[labels] = counts.get(labels, 0) + amount
 
 
 def full_name(described: Described) -> str:
