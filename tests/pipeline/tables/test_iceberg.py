@@ -108,6 +108,21 @@ def test_everybody_reads_the_same_rows_after_batches_and_compaction(
     assert mirror.table("messages").scan(day).to_arrow().num_rows == wanted[0][0] > 0
 
 
+def test_a_table_whose_maker_was_killed_before_its_names_were_mapped_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = Archive(str(tmp_path))
+    archive.commit({"messages": [put(archive, 0)]})
+    with monkeypatch.context() as patched:
+        patched.setattr(iceberg, "_map_names", lambda transaction: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            turn_on(archive, Settings()).follow()
+    mirror = mirror_of(archive)
+    assert mirror is not None
+    assert "messages" in mirror.follow()
+    assert numbers(mirror) == [0, 1, 2]
+
+
 def test_a_mirror_shows_what_counts_and_never_goes_back(tmp_path: Path) -> None:
     archive = Archive(str(tmp_path))
     mirror = turn_on(archive, Settings())

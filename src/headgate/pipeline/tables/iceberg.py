@@ -21,6 +21,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table import Transaction
 from pyiceberg.table.update.snapshot import ExpireSnapshots
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
@@ -159,17 +160,21 @@ class Mirror:
         return True
 
     def _load(self, table: Table) -> Shown | None:
-        """What the catalog shows of a table, with the columns that it has by now."""
+        """What the catalog shows of a table, with the columns that it has by now. Who made it may
+        have been killed before its names were mapped."""
         try:
             found = self.table(table.name)
         except NoSuchTableError:
             return None
         wanted = schema_of(table)
         known = {each.name for each in found.schema().fields}
-        if any(each.name not in known for each in wanted.fields):
-            with found.update_schema() as change:
-                change.union_by_name(wanted)
-            _map_names(found)
+        is_wider = any(each.name not in known for each in wanted.fields)
+        if is_wider or NAME_MAPPING not in found.properties:
+            with self._as_committed(table.name), found.transaction() as transaction:
+                if is_wider:
+                    with transaction.update_schema() as change:
+                        change.union_by_name(wanted)
+                _map_names(transaction)
         self._shown[table.name] = Shown(found, set(_paths(found)))
         return self._shown[table.name]
 
@@ -183,7 +188,8 @@ class Mirror:
                 partition_spec=PartitionSpec(PartitionField(day, 1000, IdentityTransform(), "day")),
                 properties=PROPERTIES_OF_TABLES,
             )
-            _map_names(made)
+            with made.transaction() as transaction:
+                _map_names(transaction)
         self._shown[table.name] = Shown(made, set())
         return self._shown[table.name]
 
@@ -204,9 +210,9 @@ NAME_MAPPING = "schema.name-mapping.default"
 """Files of Spark name their columns and do not number them."""
 
 
-def _map_names(table: IcebergTable) -> None:
-    with table.transaction() as transaction:
-        transaction.set_properties({NAME_MAPPING: table.schema().name_mapping.model_dump_json()})
+def _map_names(transaction: Transaction) -> None:
+    names = transaction.table_metadata.schema().name_mapping
+    transaction.set_properties({NAME_MAPPING: names.model_dump_json()})
 
 
 # Catalogs and paths.
