@@ -121,6 +121,7 @@ def test_a_table_whose_maker_was_killed_before_its_names_were_mapped_can_be_read
     assert mirror is not None
     assert "messages" in mirror.follow()
     assert numbers(mirror) == [0, 1, 2]
+    assert [n for n in TABLES if iceberg.NAME_MAPPING not in mirror.table(n).properties] == []
 
 
 def test_a_mirror_shows_what_counts_and_never_goes_back(tmp_path: Path) -> None:
