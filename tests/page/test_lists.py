@@ -64,7 +64,7 @@ def test_a_tail_shows_some_messages_and_says_how_many_it_left_out(look: Look, sh
     expect(page.get_by_text("listening to ticks.SAP")).to_be_visible()
     assert lines.filter(has_text="ticks.BMW").count() == 0
     page.get_by_role("button", name="Stop").click()
-    page.get_by_label("Pattern").fill("*")
+    page.get_by_role("textbox", name="Pattern").fill("*")
     page.get_by_role("button", name="Tail", exact=True).click()
     expect(page.locator(".lines .skipped").first).to_contain_text("were not shown")
     page.get_by_role("button", name="Stop").click()
