@@ -1,4 +1,4 @@
-"""What is published between two times that it is written, and the blobs that are written of it.
+"""Messages that are published between two times that they are written, and the blobs made of them.
 
 Sessions that hear the same share a blob. Where everybody hears something else each has its own,
 put together from frames that all share.
@@ -25,8 +25,8 @@ LineOf: TypeAlias = Callable[[SessionId], PureLine]
 
 
 class PurePass:
-    """What was published in a row to the rosters of one moment, in its order. The channels own it,
-    and begin another one when it is full."""
+    """Messages published in a row to the rosters of one moment, in their order. The channels own
+    it, and begin another one when it is full."""
 
     __slots__ = ("_bytes", "_bytes_most", "_frames", "_frames_most", "_groups", "_log", "number")
 

@@ -1,4 +1,4 @@
-"""What the core remembers of exclusive queues: enough not to read back what it just wrote."""
+"""A cache of exclusive queues: enough not to read back what the core just wrote."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Reader(Protocol):
 
 
 class Owner(Protocol):
-    """Who made the connection."""
+    """The owner of a connection: whoever made it."""
 
     def pressed(self, connection: Connection) -> None:
         """Something came into its mailbox, and it is over its soft limit."""

@@ -26,7 +26,7 @@ SlowAction: TypeAlias = Literal["wait", "close", "drop-oldest"]
 
 @dataclass(frozen=True, slots=True)
 class SlowRule:
-    """What a wire does about its sessions that do not read what they asked for."""
+    """A wire's rule for its sessions that do not read what they asked for."""
 
     action: Callable[[SessionId], SlowAction]
     """Of a session that holds more than its share while the budget is spent: others wait for it,

@@ -1,4 +1,4 @@
-"""What the sessions of a listener share: channels, keys, users, slots, settings and each other."""
+"""The hub that the sessions of a listener share: channels, keys, users, slots, settings."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Unwritten:
 
 
 class Hub:
-    """What all Redis sessions of a router share: channels, keys, users, settings, each other.
+    """The state that all Redis sessions of a router share: channels, keys, users, settings.
 
     The server makes one for its listener. A session asks it for everything that is not its own.
     """

@@ -1,4 +1,4 @@
-"""What Redis sessions ask of the process that they are in, each by itself and all together."""
+"""Ports of Redis sessions: what they ask of their process, each by itself and all together."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class MessagePort(Protocol):
 
 
 class Monitor(Protocol):
-    """Who is told every command that is carried out."""
+    """A session that is told every command that is carried out."""
 
     @property
     def outlet(self) -> MessagePort: ...
@@ -90,7 +90,7 @@ class Timer(Protocol):
 
 
 class HubPort(Protocol):
-    """What the hub asks of the process it is in."""
+    """The port of the hub: what it asks of the process it is in."""
 
     def soon(self, call: Callable[[], None]) -> None:
         """Call it at the end of this pass of the loop."""
