@@ -1,4 +1,4 @@
-"""What must hold in every world, however bad its weather.
+"""Checkers of what must hold in every world, however bad its weather.
 
 A checker is told what happens by the methods it has, and raises what must not. It knows the
 rules, not the core: it goes by commands, effects, facts and what the store was made to do.

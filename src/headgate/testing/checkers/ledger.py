@@ -1,4 +1,4 @@
-"""What the store was made to do, written down a second time."""
+"""A ledger of what the store was made to do, written down a second time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Parcel:
 
 @dataclass(slots=True)
 class Changes:
-    """What one batch came to."""
+    """Changes that one batch came to."""
 
     appended: list[Parcel] = field(default_factory=list)
     released: list[tuple[Parcel, AppId]] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Changes:
 
 
 class Ledger:
-    """What is in the store, by the batches that were applied."""
+    """The contents of the store, by the batches that were applied."""
 
     def __init__(self) -> None:
         self.records: dict[QueueId, QueueRecord] = {}

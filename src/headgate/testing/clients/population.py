@@ -1,4 +1,4 @@
-"""Who lives in a world."""
+"""The population of a world."""
 
 from __future__ import annotations
 
