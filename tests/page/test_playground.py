@@ -151,6 +151,8 @@ def test_everything_typed_is_in_the_address(look: Look, shop: Shop) -> None:
     page.fill("#properties", 'region = "täglich"\nraw = 0x00ff')
     page.fill("#priority", "3")
     expect(card(page, "How it is read").locator(".tree")).to_contain_text("täglich")
+    expect(page).to_have_url(re.compile(r"priority=3"))
+    expect(page).to_have_url(re.compile(r"0x00ff"))
     page.reload()
     expect(page.locator("#expression")).to_have_value('region == "täglich" || amount % 7 == 3')
     expect(page.locator("#properties")).to_have_value('region = "täglich"\nraw = 0x00ff')
