@@ -84,7 +84,8 @@ def main(arguments: Sequence[str]) -> None:
     pin_load()
     gc.disable()  # nothing here makes cycles, and a collection would be time of the load
     print(describe())
-    sides, pairs = (PERSISTENT, HEADERS, TOPIC, STORED, OURS), PAIRS
+    sides: Sequence[Side] = (PERSISTENT, HEADERS, TOPIC, STORED, OURS)
+    pairs: Sequence[tuple[Side, Side]] = PAIRS
     if options.against is not None:
         other = ours("another, memory", MEMORY, is_acked=False, program=options.against)
         kept = ours("another, SQLite, acks", SQLITE, is_acked=True, program=options.against)

@@ -58,8 +58,10 @@ def test_it_is_equal_to_its_like_and_to_nothing_else() -> None:
 
     assert Point(1, 2) == Point(1, 2)
     assert Point(1, 2) != Point(1, 3)
-    assert Point(1, 2) != Other(1, 2)
-    assert Point(1, 2) != (1, 2)
+    other: object = Other(1, 2)
+    pair: object = (1, 2)
+    assert Point(1, 2) != other
+    assert Point(1, 2) != pair
     assert len({Point(1, 2), Point(1, 2), Point(2, 1)}) == 2
 
 
@@ -88,7 +90,7 @@ def test_what_is_made_for_one_is_not_shared_by_others() -> None:
 
 
 def test_it_is_a_dataclass_to_all_that_asks_for_one() -> None:
-    assert is_dataclass(Point)
+    assert all(map(is_dataclass, (Point, Labelled)))
     assert [each.name for each in fields(Labelled)] == list(Labelled.__slots__)  # type: ignore[attr-defined]
     assert replace(Point(1, 2), y=5) == Point(1, 5)
     assert asdict(Labelled(Point(1)))["point"] == {"x": 1, "y": 0}

@@ -48,7 +48,8 @@ def value(cls: type[T]) -> type[T]:
         del namespace["__eq__"], namespace["__hash__"]
     namespace["__qualname__"] = cls.__qualname__
     bases = (msgspec.Struct, *(base for base in cls.__bases__ if base is not object))
-    made: Any = type(msgspec.Struct)(cls.__name__, bases, namespace, frozen=True)
+    meta: Any = type(msgspec.Struct)
+    made = meta(cls.__name__, bases, namespace, frozen=True)
     made.__slots__ = tuple(each.name for each in found)
     return cast("type[T]", made)
 
