@@ -189,6 +189,12 @@ bench-desk: .venv/.dev ## what it costs that somebody looks: sample, scrape, pub
 bench-route: .venv/.dev ## routing over the BMQP wire against RabbitMQ's headers exchange; durable rates
 	$(BIN)/python -m bench.route
 
+bench-bmq-mix: .venv/.dev ## queues with apps on mixed loads against RabbitMQ's topic and headers exchanges
+	$(BIN)/python -m bench.bmq_mix
+
+bench-smp-mix: .venv/.dev ## SMP on mixed loads: 100 and 1,000 sessions, small and full bodies
+	$(BIN)/python -m bench.smp_mix
+
 bench-spark: .venv/.dev ## the pipeline: routing by shape, the audit of 100 million queues, facts to tables
 	$(BIN)/python -m bench.spark
 	$(BIN)/python -m bench.audit

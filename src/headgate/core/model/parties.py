@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum, IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from headgate.core.model.ids import QueueId, ServiceId
 from headgate.core.model.limits import KiB
@@ -32,7 +32,8 @@ class Party(IntEnum):
     LINK = 3
 
 
-class Address(NamedTuple):
+@value
+class Address:
     """A queue as one of its parties knows it."""
 
     party: Party
