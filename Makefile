@@ -14,7 +14,7 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 # Of these, those of what is compiled: they have to pass without it, too.
-TWICE := tests/core/channels tests/wire/resp/codec tests/wire/resp/test_session.py
+TWICE := tests/core/channels tests/server/net tests/wire/resp/codec tests/wire/resp/test_session.py
 # All but those that are run in one process each, or need the machine alone.
 PARALLEL := not serial and not alone and not spark and not page
 C_SOURCES := $(shell find src -name '_*.c')

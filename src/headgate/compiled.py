@@ -18,7 +18,11 @@ from typing import Any, TypeVar, cast
 
 VARIABLE = "HEADGATE_PURE"
 """Set to anything, everything is pure Python."""
-PARTS = ("headgate.core.channels._passes", "headgate.wire.resp.codec._requests")
+PARTS = (
+    "headgate.core.channels._passes",
+    "headgate.server.net._pump",
+    "headgate.wire.resp.codec._requests",
+)
 
 T = TypeVar("T", bound=type[Any] | Callable[..., Any])
 

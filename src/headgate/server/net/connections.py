@@ -13,9 +13,10 @@ from headgate.core.delivery.mailbox import Mailbox, Pressure
 from headgate.core.facts import MessagesDiscarded, SessionEvicted
 from headgate.core.model.ids import SessionId
 from headgate.errors import LimitReached
-from headgate.server.net.connection import Connection, Pipe
+from headgate.server.net.connection import Connection
 from headgate.server.net.endpoint import Guest
 from headgate.server.net.poller import poller_of
+from headgate.server.net.pump import Pipe
 from headgate.server.router_port import Outlet, RouterPort
 
 Gone = Callable[[Connection, str], None]

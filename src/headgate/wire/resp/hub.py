@@ -305,16 +305,11 @@ class Hub:
 
     def _take(self) -> None:
         """Write what was published, or leave it for later where many hear it."""
-        deliver, left, room = self._deliver, self.left, FLUSHED
-        for blob, sessions, messages in self.channels.take():
-            room -= len(sessions)
-            if room < 0 or left:
-                left.append(Unwritten(blob, sessions, messages))
-                self.flush_soon()
-                continue
-            for session in sessions:
-                if session in deliver:
-                    deliver[session](blob, messages)
+        blobs, left = self.channels.take(), self.left
+        rest = blobs if left else self.shell.deliver_all(blobs, self._deliver, FLUSHED)
+        for blob, sessions, messages in rest:
+            left.append(Unwritten(blob, sessions, messages))
+            self.flush_soon()
 
     def _flush_on(self) -> None:
         """Go on with what was left, a part of it in each pass."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from headgate.core.channels.publish_pass import Blob
 from headgate.core.commands import Command
 from headgate.core.facts import Fact
 from headgate.core.model.ids import SessionId
@@ -98,6 +99,13 @@ class HubPort(Protocol):
 
     def next_pass(self, call: Callable[[], None]) -> None:
         """Call it in the next pass, when others had their turn."""
+        ...
+
+    def deliver_all(
+        self, blobs: Iterable[Blob], calls: dict[SessionId, Callable[[bytes, int], None]], room: int
+    ) -> Iterable[Blob]:
+        """Hand each blob to all who get it and are there, before the next one is made. After so
+        many deliveries no more are begun; what is left is returned."""
         ...
 
     def announce(self, facts: Sequence[Fact]) -> None: ...
