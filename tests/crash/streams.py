@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,6 @@ from typing import Any, Final
 import redis
 
 from tests.crash.stream_worker import LOST, PAUSE_SECONDS, client
-from tests.support.resp_servers import eventually
 from tests.support.stream_router import StreamRouter
 
 FIXED: Final = "w"
@@ -35,6 +35,22 @@ KEPT: Final = "k"
 GROUPS: Final = ((FIXED, "team"), (KEPT, "one"), (KEPT, "two"))
 NAMES: Final = ("ann", "bob")
 """Consumers of each group."""
+PATIENCE_SECONDS: Final = 300.0
+"""A crash test may run beside others."""
+DOMAINS: Final = """
+[domains.work]
+mode = "priority"
+streams = ["w"]
+group = "team"
+consumer_grace = "1s"
+
+[domains.log]
+mode = "fanout"
+groups = "open"
+streams = ["k"]
+keep_messages = 100000
+consumer_grace = "1s"
+"""
 
 
 @dataclass
@@ -158,7 +174,7 @@ def run(folder: Path, rounds: int, entries: int, seed: int) -> Seen:
     """Kill somebody so many times, each time after so many entries more; then let everybody come to
     rest, and look at what is there."""
     draw = random.Random(seed)
-    router = StreamRouter(folder)
+    router = StreamRouter(folder, domains=DOMAINS)
     router.start()
     seen = Seen()
     with client(router.ready) as first:
@@ -170,7 +186,7 @@ def run(folder: Path, rounds: int, entries: int, seed: int) -> Seen:
     try:
         for number in range(rounds):
             enough = len(seen.added[KEPT]) + entries
-            eventually(lambda enough=enough: len(seen.added[KEPT]) >= enough, "more is added")  # type: ignore[misc]
+            _wait_for(lambda enough=enough: len(seen.added[KEPT]) >= enough, "more is added")  # type: ignore[misc]
             what = draw.choice(("router", "consumer", "both"))
             seen.kills[what] += 1
             if what != "consumer":
@@ -192,10 +208,17 @@ def run(folder: Path, rounds: int, entries: int, seed: int) -> Seen:
     return seen
 
 
+def _wait_for(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end, f"still not: {what}"
+        time.sleep(PAUSE_SECONDS)
+
+
 def _come_to_rest(router: StreamRouter, seen: Seen) -> None:
     with client(router.ready) as last:
-        eventually(lambda: all(_is_done(last, *of) for of in GROUPS), "every group is done")
-        eventually(lambda: all(map(seen.is_told, GROUPS)), "everything is told")
+        _wait_for(lambda: all(_is_done(last, *of) for of in GROUPS), "every group is done")
+        _wait_for(lambda: all(map(seen.is_told, GROUPS)), "everything is told")
         if last.xlen(FIXED) != 0:
             seen.wrong.append("something is left of a stream without a history")
         history: Any = last.xrange(KEPT)
