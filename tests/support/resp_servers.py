@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import shutil
 import signal
 import socket
@@ -23,6 +24,9 @@ READY_SECONDS = 30.0
 STOP_SECONDS = 10.0
 PASSWORD = "open sesame"
 Setting: TypeAlias = str | int | bool
+
+WORKERS = int(os.environ.get("TEST_WORKERS", "1"))
+"""How many a router of these tests has, if its test does not say. A node of a cluster has one."""
 
 _folders = itertools.count(1)
 
@@ -96,7 +100,8 @@ class Connect:
 @contextlib.contextmanager
 def start_headgate(tmp_path: Path, **settings: Setting) -> Iterator[Server]:
     """The router, with these settings in ``[listen.resp]``."""
-    with start_workers(tmp_path, 1, settings) as server:
+    workers = 1 if settings.get("cluster") else WORKERS
+    with start_workers(tmp_path, workers, settings) as server:
         yield server
 
 

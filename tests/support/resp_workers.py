@@ -121,7 +121,9 @@ def eventually(condition: Callable[[], bool], what: str) -> None:
 
 
 @contextmanager
-def started(folder: Path, count: int = 2, resp: str = "", more: str = "") -> Iterator[Workers]:
+def started(
+    folder: Path, count: int = 2, resp: str = "", more: str = "", admin: str = ""
+) -> Iterator[Workers]:
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "headgate.toml"
     config.write_text(
@@ -129,6 +131,7 @@ def started(folder: Path, count: int = 2, resp: str = "", more: str = "") -> Ite
 directory = "state"
 [admin]
 port = 0
+{admin}
 [workers]
 count = {count}
 timeout = 5

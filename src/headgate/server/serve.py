@@ -11,6 +11,7 @@ import asyncio
 import gc
 import logging
 import os
+import socket
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -173,6 +174,10 @@ class RouterService(Service):
         """Listen for the clients of a wire that the configuration has."""
         return wire.open(self.router, self.config)
 
+    def _listen_admin(self) -> socket.socket:
+        """The socket of the admin port."""
+        return bind("admin", self.config.admin.host, self.config.admin.port)
+
     async def _meet(self) -> None:
         """Wait for whoever else has to be ready: nobody, if the router is this process."""
 
@@ -190,7 +195,12 @@ class RouterService(Service):
         if self.stage:
             return self.metrics.exposition({})
         gauges = self.router.gauges() | self.desk.gauges()
-        return self.metrics.exposition(gauges, domain_gauges(self.router.broker.shard))
+        domains = domain_gauges(self.router.broker.shard)
+        return self.metrics.exposition(gauges, domains, self._workers())
+
+    def _workers(self) -> Mapping[int, Mapping[str, float]]:
+        """The gauges of each worker, of a router that has several."""
+        return EMPTY
 
     def status(self) -> Mapping[str, object]:
         if self.stage == STANDBY:
@@ -214,7 +224,7 @@ class RouterService(Service):
         if is_durable(config):
             make_directory(config)
         raise_descriptors(config)
-        listening = stack.enter_context(bind("admin", config.admin.host, config.admin.port))
+        listening = stack.enter_context(self._listen_admin())
         sinks = SinkAdmin(self.router, self._staging(stack), self._hub)
         token = stack.enter_context(tokens.kept(config, lasts=is_durable(config)))
         journal = journal_settings(config)

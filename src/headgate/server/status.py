@@ -170,10 +170,12 @@ def tables(router: Router) -> dict[str, object]:
     }
 
 
-def session_table(broker: Broker) -> Table[Session]:
+def session_table(broker: Broker, wire: str = "") -> Table[Session]:
+    """All sessions, or those of one wire."""
     waits_for = dict(broker.waiting)
     columns: dict[str, Callable[[Session], object]] = {
         "session": lambda session: session.id,
+        "worker": lambda session: broker.sessions.worker_of(session.id),
         "wire": lambda session: session.wire,
         "name": lambda session: session.name,
         "opened": lambda session: session.opened,
@@ -183,7 +185,7 @@ def session_table(broker: Broker) -> Table[Session]:
         "waits_for": lambda session: waits_for.get(session.id),
         "subscriptions": lambda session: len(broker.channels.of(session.id)),
     }
-    return Table(list(broker.sessions), columns)
+    return Table([each for each in broker.sessions if not wire or each.wire == wire], columns)
 
 
 def closed_table(broker: Broker) -> Table[SessionClosed]:

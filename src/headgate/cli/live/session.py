@@ -50,6 +50,7 @@ COLUMNS = (
     Column("in_per_s", "in", lambda n: f"{size(n)}/s", is_number=True, is_wide=True),
     Column("out_per_s", "out", lambda n: f"{size(n)}/s", is_number=True, is_wide=True),
     Column("unconfirmed", show=count, is_number=True, is_wide=True),
+    Column("worker", is_number=True, is_wide=True),
     Column("idle", show=duration, is_number=True, is_wide=True),
 )
 SLOW = tuple(
@@ -136,6 +137,7 @@ def show(who: str, asked: Asked, as_json: bool) -> None:
         "in, out": f"{size(row['in_per_s'])}/s, {size(row['out_per_s'])}/s",
         "unconfirmed": row["unconfirmed"],
         "idle": duration(row["idle"]),
+        "worker": row["worker"],
         **{name: row[name] or None for name in ("user", "peer", "agent")},
         "waited for by": [f"{s['session']} {s['name']}" for s in found["waited_for_by"]] or None,
     }

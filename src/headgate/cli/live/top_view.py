@@ -127,10 +127,16 @@ def _sentences(sentences: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
 
 def _sessions(rows: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     return _table(
-        ("session", "wire", "mailbox", "state"),
-        (False, False, True, False),
+        ("session", "wire", "worker", "mailbox", "state"),
+        (False, False, True, True, False),
         [
-            (f"{r['session']} {r['name']}", r["wire"], size(r["mailbox_bytes"]), state(r))
+            (
+                f"{r['session']} {r['name']}",
+                r["wire"],
+                str(r["worker"]),
+                size(r["mailbox_bytes"]),
+                state(r),
+            )
             for r in rows
         ],
     )

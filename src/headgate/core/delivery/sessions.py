@@ -80,6 +80,10 @@ class Sessions:
         """Number sessions from here on so that others who count can number theirs in between."""
         self._last, self._step = first, step
 
+    def worker_of(self, session: SessionId) -> int:
+        """The worker that has the socket of a session; 0 where there is one process."""
+        return session % self._step
+
     def next_id(self) -> SessionId:
         self._last += self._step
         return SessionId(self._last)

@@ -28,6 +28,7 @@ from prometheus_client.registry import Collector
 from headgate.core import facts as f
 from headgate.core.facts import Fact
 from headgate.core.model.fact_kind import FACT_KINDS, FactCounter
+from headgate.core.model.value import EMPTY
 from headgate.server.admin.process_metrics import ProcessMetrics
 from headgate.server.log import NO_DRIFT
 
@@ -133,6 +134,26 @@ DOMAIN_GAUGES: Mapping[str, Described] = {
 """Numbers of the domains with shared queues that were used. So many domains have a label as one
 label may have values; the rest together are "other"."""
 
+WORKER_GAUGES: Mapping[str, Described] = {
+    "clients": Described("worker_sessions", "Sessions whose sockets a worker has.", ("worker",)),
+    "sessions_slow": Described(
+        "worker_sessions_slow", "Of these, those over the soft limit of a mailbox.", ("worker",)
+    ),
+    "publishers_waiting": Described(
+        "worker_publishers_waiting",
+        "Sessions of a worker that wait for one that does not read.",
+        ("worker",),
+    ),
+    "mailbox_bytes": Described(
+        "worker_mailbox_bytes", "Bytes in the mailboxes of a worker.", ("worker",)
+    ),
+    "resident_bytes": Described("worker_resident_bytes", "Memory of a worker.", ("worker",)),
+    "cpu_seconds": Described(
+        "worker_cpu_seconds", "CPU time that a worker took since its start.", ("worker",)
+    ),
+}
+"""Numbers of each worker of a router that has several."""
+
 TOTALS: Mapping[str, Described] = {
     "turns": Described("turns", "Turns taken."),
     "turn_commands": Described("turn_commands", "Commands of all turns."),
@@ -151,6 +172,7 @@ class Metrics(Collector):
         self.gauges = gauges
         self._kept: Mapping[str, float] | None = None
         self._domains: Iterable[tuple[str, Mapping[str, float]]] = ()
+        self._workers: Mapping[int, Mapping[str, float]] = {}
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(self)
         self.registry.register(ProcessMetrics())
@@ -220,10 +242,11 @@ class Metrics(Collector):
         self,
         kept: Mapping[str, float] | None = None,
         domains: Iterable[tuple[str, Mapping[str, float]]] = (),
+        workers: Mapping[int, Mapping[str, float]] = EMPTY,
     ) -> bytes:
         """The text that Prometheus reads, with these gauges or those of now, and those of
-        domains."""
-        self._kept, self._domains = kept, domains
+        domains and of workers."""
+        self._kept, self._domains, self._workers = kept, domains, workers
         return generate_latest(self.registry)
 
     def collect(self) -> Iterator[Metric]:
@@ -234,6 +257,7 @@ class Metrics(Collector):
         for name, described in GAUGES.items():
             yield GaugeMetricFamily(full_name(described), described.help, kept.get(name, 0))
         yield from self._of_domains()
+        yield from self._of_workers()
         for name, described in TOTALS.items():
             yield CounterMetricFamily(full_name(described), described.help, kept.get(name, 0))
         for kind, described in COUNTED.items():
@@ -266,6 +290,15 @@ class Metrics(Collector):
         for name, value in rest.items():
             families[name].add_metric(["other"], value)
         yield from families.values()
+
+    def _of_workers(self) -> Iterator[Metric]:
+        for name, described in WORKER_GAUGES.items():
+            family = GaugeMetricFamily(
+                full_name(described), described.help, labels=described.labels
+            )
+            for worker, values in self._workers.items():
+                family.add_metric([str(worker)], values[name])
+            yield family
 
     def _histogram(self) -> Metric:
         family = HistogramMetricFamily(full_name(f.CONFIRM_SECONDS), f.CONFIRM_SECONDS.help)

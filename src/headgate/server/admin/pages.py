@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from starlette.exceptions import HTTPException
 
@@ -40,6 +40,13 @@ async def in_slices(work: Slices[R]) -> R:
         if done >= SLICE_UNITS:
             done = 0
             await asyncio.sleep(0)
+
+
+class Page(NamedTuple):
+    """Some rows of a list, and how many it has."""
+
+    rows: list[Row]
+    total: int
 
 
 class Table(Sequence[Row], Generic[T]):
@@ -111,6 +118,11 @@ class Table(Sequence[Row], Generic[T]):
             yield GLANCE_UNITS
         return places
 
+    async def paged(self, offset: int, limit: int, sort: str | None) -> Page:
+        """The same, and how many rows there are."""
+        rows = await in_slices(self.page(offset, limit, sort))
+        return Page(rows, len(self.items))
+
     def __len__(self) -> int:
         return len(self.items)
 
@@ -125,6 +137,27 @@ class Table(Sequence[Row], Generic[T]):
 
     def __iter__(self) -> Iterator[Row]:
         return (at_once(self.row(item)) for item in self.items)
+
+
+class SpreadTable(Table[T]):
+    """Rows of which others have some, too. `elsewhere` is asked for the first so many of each of
+    them, in the order of a field."""
+
+    def __init__(
+        self, table: Table[T], elsewhere: Callable[[int, str | None], Awaitable[list[Page]]]
+    ) -> None:
+        super().__init__(table.items, table.fields, table.more, table.order)
+        self._elsewhere = elsewhere
+
+    async def paged(self, offset: int, limit: int, sort: str | None) -> Page:
+        most, field = offset + limit, (sort or "").removeprefix("-")
+        pages = [await super().paged(0, most, sort), *await self._elsewhere(most, sort)]
+        runs = [page.rows for page in pages]
+        rows: Iterable[Row] = chain.from_iterable(runs)
+        if field in self.fields:
+            is_reverse = sort is not None and sort.startswith("-")
+            rows = merge(*runs, key=lambda row: _rank(row[field]), reverse=is_reverse)
+        return Page(list(islice(rows, offset, most)), sum(page.total for page in pages))
 
 
 class Made(Table[Any]):
@@ -162,14 +195,15 @@ async def page(
     fields = {field for table in tables.values() for field in table.fields}
     if sort is not None and fields and sort.removeprefix("-") not in fields:
         raise HTTPException(400, f"no list can be sorted by that; by {', '.join(sorted(fields))}")
-    cut = {name: await in_slices(table.page(offset, limit, sort)) for name, table in tables.items()}
+    pages = {name: await table.paged(offset, limit, sort) for name, table in tables.items()}
+    cut = {name: found.rows for name, found in pages.items()}
     paged: dict[str, object] = {}
     for name, value in status.items():
         if isinstance(value, dict):
             paged[name] = {k: cut.get(f"{name}.{k}", v) for k, v in value.items()}
         else:
             paged[name] = cut.get(name, value)
-    total = {name: len(table) for name, table in tables.items()}
+    total = {name: found.total for name, found in pages.items()}
     paged["page"] = {"limit": limit, "offset": offset, "sort": sort, "total": total}
     return paged
 

@@ -17,14 +17,14 @@ from starlette.requests import Request
 from headgate.core.commands import LookAgain, Tick
 from headgate.core.delivery.sessions import Session
 from headgate.core.facts import AdminActed, MessagesDiscarded
-from headgate.core.model.ids import QueueId
+from headgate.core.model.ids import QueueId, SessionId
 from headgate.core.model.queue_uri import parse_uri
 from headgate.core.shared.queue import SharedQueue
 from headgate.errors import HeadgateError
 from headgate.server.admin.guard import OPERATOR
 from headgate.server.admin.queues import QueueAdmin
 from headgate.server.admin.responses import Refusal
-from headgate.server.desk.answers import ActionAnswer
+from headgate.server.desk.answers import ActionAnswer, SessionRow
 from headgate.server.desk.asking import (
     ActionQuestion,
     AuditQuestion,
@@ -36,7 +36,7 @@ from headgate.server.desk.asking import (
 from headgate.server.desk.names import short_name
 from headgate.server.desk.pace import Pace
 from headgate.server.desk.routes.path import Path
-from headgate.server.desk.routes.sessions import find_session
+from headgate.server.desk.routes.sessions import find_session, session_number
 from headgate.server.in_process import InProcessSession
 from headgate.server.net.connection import Connection
 
@@ -158,7 +158,12 @@ class Actions:
 async def close_session(desk: Desk, request: Request) -> ActionAnswer:
     """Close a session. What it has not confirmed goes to others."""
     asked = await desk.actions.asked(request, ActionQuestion)
+    number, sessions = session_number(request), desk.router.broker.sessions
+    if sessions.get(number) is None and (found := await desk.elsewhere.session(number)):
+        return await _close_elsewhere(desk, request, asked, found.row)
     session = find_session(desk, request)
+    if sessions.worker_of(number):
+        return await _close_elsewhere(desk, request, asked, desk.sampler.rows.session(session))
     connection = session.traffic
     if not isinstance(connection, Connection):
         raise Refusal(409, "the session is the router's own", "own_session")
@@ -171,6 +176,27 @@ async def close_session(desk: Desk, request: Request) -> ActionAnswer:
         reason = shown(asked.reason, REASON_CHARS) or "no reason given"
         connection.close(f"closed by an operator: {reason}", at_once=True)
         return ActionAnswer(action="session/close", target=target, outcome="closed", count=held)
+
+    return await desk.actions.act(request, asked, "session/close", target, work)
+
+
+async def _close_elsewhere(
+    desk: Desk, request: Request, asked: ActionQuestion, row: SessionRow
+) -> ActionAnswer:
+    """The same of a session whose socket another worker has."""
+    number = str(row.session)
+    target = number if asked.confirm == number else row.name
+    if asked.dry_run:
+        return _planned("session/close", target, row.unconfirmed)
+
+    async def work() -> ActionAnswer:
+        reason = shown(asked.reason, REASON_CHARS) or "no reason given"
+        closing = f"closed by an operator: {reason}"
+        is_closed = await desk.elsewhere.close(SessionId(row.session), closing)
+        outcome = "closed" if is_closed else "not there any more"
+        return ActionAnswer(
+            action="session/close", target=target, outcome=outcome, count=row.unconfirmed
+        )
 
     return await desk.actions.act(request, asked, "session/close", target, work)
 

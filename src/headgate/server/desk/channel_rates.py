@@ -74,7 +74,7 @@ class ChannelRates:
     def top(self, most: int, channels: Channels) -> list[ChannelRow]:
         """The busiest of the last second that was counted."""
         last = self._seconds[-1] if self._seconds else []
-        names = [each.channel for each in islice(last, most)]
+        names = list(islice(dict.fromkeys(each.channel for each in last), most))
         if not names:
             return []
         sums = self.sums()

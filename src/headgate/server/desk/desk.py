@@ -19,6 +19,7 @@ from headgate.server.desk.actions import ACTIONS, Actions
 from headgate.server.desk.answers import CommandOptions
 from headgate.server.desk.audits import Audits
 from headgate.server.desk.command_options import command_options
+from headgate.server.desk.elsewhere import NOBODY_ELSEWHERE, Elsewhere
 from headgate.server.desk.journal_page import JournalPage
 from headgate.server.desk.operating import Operating
 from headgate.server.desk.pace import Pace, ViewerPace
@@ -79,6 +80,8 @@ class Desk:
         self.pipeline = PipelinePage(router.clock)
         self.services = ServiceRows(router)
         self.tails = Tails(router)
+        self.elsewhere: Elsewhere = NOBODY_ELSEWHERE
+        """The other workers, if the router has some."""
         self._sampler: Sampler | None = None
 
     @property
@@ -134,6 +137,7 @@ class Desk:
         sampler = Sampler(
             self.router,
             self._metrics,
+            elsewhere=self.elsewhere,
             version=VERSION,
             stage=self._stage,
             recent=recent,

@@ -38,6 +38,7 @@ from headgate.server.desk.answers import (
 )
 from headgate.server.desk.asking import shown, shown_bytes
 from headgate.server.desk.attention import UndecidedGroup
+from headgate.server.desk.elsewhere import NOBODY_ELSEWHERE, Elsewhere
 from headgate.server.desk.kept import KeptFacts
 from headgate.server.desk.names import PLACE, digest, local_name, short_name
 
@@ -114,8 +115,9 @@ class Growth:
 class Rows:
     """Makes rows of a router's sessions, queues and domains."""
 
-    def __init__(self, router: Router) -> None:
+    def __init__(self, router: Router, elsewhere: Elsewhere = NOBODY_ELSEWHERE) -> None:
         self._router = router
+        self._elsewhere = elsewhere
         self._rates = Rates()
         self._growth = Growth()
         self._leaders: list[AppKey] = []
@@ -128,7 +130,7 @@ class Rows:
         """Who holds up others first, then who is slow, who waits, and who has most in line."""
         waiting, box = self._router.broker.waiting, session.mailbox
         return (
-            waiting.held_up(session.id),
+            waiting.held_up(session.id) + self._elsewhere.held_up(session.id),
             int(box.pressure),
             waiting.blocker(session.id) is not None,
             box.bytes,
@@ -150,7 +152,8 @@ class Rows:
                 session = broker.sessions.get(id)
                 if session is not None:
                     found[id] = session
-        return [self.session(each) for each in nlargest(most, found.values(), key=self.trouble)]
+        here = [self.session(each) for each in nlargest(most, found.values(), key=self.trouble)]
+        return nlargest(most, [*here, *self._elsewhere.in_trouble()], key=trouble_of)
 
     def session(self, session: Session) -> SessionRow:
         broker, box = self._router.broker, session.mailbox
@@ -172,7 +175,7 @@ class Rows:
             pressure=_pressure(session),
             slow_since=box.slow_since,
             waits_for=self._blocker(waiting.blocker(session.id)),
-            held_up=waiting.held_up(session.id),
+            held_up=waiting.held_up(session.id) + self._elsewhere.held_up(session.id),
             subscriptions=len(broker.channels.of(session.id)),
             queues=0 if state is None else len(state.queues) + len(state.opens),
             in_per_s=bytes_in,
@@ -180,6 +183,7 @@ class Rows:
             unconfirmed=unconfirmed,
             oldest_unconfirmed=oldest,
             idle=max(0.0, monotonic() - heard) if (heard := session.traffic.heard) else 0.0,
+            worker=broker.sessions.worker_of(session.id),
         )
 
     def _unconfirmed(self, session: SessionId) -> tuple[int, float | None]:
@@ -205,7 +209,8 @@ class Rows:
         if session is None:
             return None
         found = self._router.broker.sessions.get(session)
-        return Blocker(session=session, name="" if found is None else short_name(found))
+        name = self._elsewhere.name_of(session) if found is None else short_name(found)
+        return Blocker(session=session, name=name)
 
     def session_page(self, session: Session, facts: KeptFacts) -> SessionAnswer:
         """One session, with what it holds."""
@@ -431,9 +436,17 @@ def _group(row: dict[str, object]) -> GroupRow:
     )
 
 
+PRESSURES: tuple[PressureName, ...] = ("easy", "soft", "hard")
+
+
 def _pressure(session: Session) -> PressureName:
-    names: tuple[PressureName, ...] = ("easy", "soft", "hard")
-    return names[session.mailbox.pressure]
+    return PRESSURES[session.mailbox.pressure]
+
+
+def trouble_of(row: SessionRow) -> tuple[int, int, bool, int]:
+    """The same as `Rows.trouble`, of a row."""
+    pressure = PRESSURES.index(row.pressure)
+    return row.held_up, pressure, row.waits_for is not None, row.mailbox_bytes
 
 
 def closed_row(fact: SessionClosed) -> ClosedRow:

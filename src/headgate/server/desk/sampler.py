@@ -23,6 +23,7 @@ from headgate.server.certificates import CertificateEnd
 from headgate.server.desk.answers import Point, Sentence, Tick
 from headgate.server.desk.attention import Attention, Moment
 from headgate.server.desk.channel_rates import ChannelRates
+from headgate.server.desk.elsewhere import NOBODY_ELSEWHERE, Elsewhere
 from headgate.server.desk.expiry_lag import ExpiryLag
 from headgate.server.desk.findings import findings
 from headgate.server.desk.kept import FACTS_PER_SECOND, LEVELS, KeptFacts, RecentMessages
@@ -98,6 +99,7 @@ class Sampler:
         version: str,
         stage: Callable[[], str],
         recent: int,
+        elsewhere: Elsewhere = NOBODY_ELSEWHERE,
         directory: Path | None = None,
     ) -> None:
         self._router = router
@@ -107,7 +109,7 @@ class Sampler:
         self._directory = directory
         """Of the state, if there is any."""
         self._started = router.clock()
-        self.rows = Rows(router)
+        self.rows = Rows(router, elsewhere)
         self.history = History()
         self.facts = KeptFacts()
         self.recent = RecentMessages(recent)

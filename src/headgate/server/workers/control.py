@@ -24,7 +24,7 @@ AT_ONCE = 64
 
 class Welcome(msgspec.Struct, tag="welcome"):
     """To a worker, first of all: whom it will be linked to before it is ready, and where the
-    supervisor listens for each wire."""
+    supervisor listens for each wire. Worker 0 is passed the socket of the admin port with it."""
 
     linked: list[int]
     addresses: dict[str, tuple[str, int]]

@@ -27,6 +27,7 @@ from headgate.server.wires.wire import Listening
 from headgate.server.workers.lanes import FrontLane
 from headgate.server.workers.membership import IDS_PER_START, Membership, WorkerRouter
 from headgate.server.workers.remote_router import RemoteRouter
+from headgate.server.workers.reports import Reporting
 from headgate.server.workers.shares import share_of
 from headgate.store.memory import MemoryStore
 
@@ -35,6 +36,8 @@ Place: TypeAlias = tuple[socket.socket, int, int, int]
 
 OpenRemote: TypeAlias = Callable[[RouterPort, Config, Listen], Listening]
 """Opens the listener of a durable wire, which does not need channels."""
+
+REPORT_SECONDS = 1.0
 
 logger = logging.getLogger("headgate")
 
@@ -75,6 +78,8 @@ class FrontService(Service):
         stack.callback(self._close)
         stack.callback(membership.stop)
         membership.attach(router, server, FrontLane(remote))
+        assert membership.relay is not None, "attached"
+        membership.every(REPORT_SECONDS, Reporting(router, membership.relay).report)
         opening = asyncio.create_task(self._open_durable(remote, membership))
         stack.callback(opening.cancel)
         self.stage = ""

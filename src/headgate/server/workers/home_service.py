@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from headgate.core.model.value import EMPTY
+from headgate.server.admin.pages import SpreadTable, Table
 from headgate.server.config import Config
 from headgate.server.router import Router
 from headgate.server.serve import RouterService
@@ -18,7 +21,9 @@ from headgate.server.wires.wire import Listening, Wire
 from headgate.server.workers.front_service import Place, channel_server
 from headgate.server.workers.lanes import HomeLane
 from headgate.server.workers.membership import IDS_PER_START, Membership, WorkerRouter
+from headgate.server.workers.reports import TABLES, Reports, worker_gauges
 from headgate.server.workers.shares import share_of
+from headgate.wire.resp.workers.places import HOME
 
 
 class HomeService(RouterService):
@@ -33,7 +38,9 @@ class HomeService(RouterService):
         self, config: Config, ready_file: Path | None, environ: Mapping[str, str], place: Place
     ) -> None:
         self._place = place
+        self._reports = Reports()
         super().__init__(share_of(config, place[2]), ready_file, environ, EMPTY, None)
+        self.desk.elsewhere = self._reports
 
     _make_router: Callable[..., Router] = WorkerRouter
 
@@ -54,6 +61,10 @@ class HomeService(RouterService):
     def _open_wire(self, wire: Wire) -> Listening:
         return wire.open(self.router, self.config, self._membership.listen)
 
+    def _listen_admin(self) -> socket.socket:
+        assert self._membership.admin is not None, "welcomed"
+        return self._membership.admin
+
     async def _meet(self) -> None:
         """Wait for the others before anybody is told that the router is ready. Everything is open
         by now that they read, as the identity of the SMP listener."""
@@ -62,6 +73,9 @@ class HomeService(RouterService):
         if not isinstance(server, RespServer):
             server = self._nobodys = channel_server(router, self.config, self._membership)
         self._membership.attach(router, server, HomeLane(router))
+        assert router.relay is not None, "attached"
+        self._reports.attach(router.relay)
+        router.summed = self._reports.summed
         await self._membership.ready()
         await self._membership.went()
 
@@ -70,7 +84,15 @@ class HomeService(RouterService):
 
     def status(self) -> Mapping[str, object]:
         workers = [msgspec.to_builtins(worker) for worker in self._membership.state.workers]
-        return {**super().status(), "workers": workers}
+        found = {**super().status(), "workers": workers}
+        for name in TABLES:
+            table = found.get(name)
+            if isinstance(table, Table):
+                found[name] = SpreadTable(table, partial(self._reports.rows, name))
+        return found
+
+    def _workers(self) -> Mapping[int, Mapping[str, float]]:
+        return {HOME: worker_gauges(self.router), **self._reports.gauges()}
 
     def drain(self, is_draining: bool) -> None:
         super().drain(is_draining)

@@ -13,6 +13,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
+from typing import Any
 
 import msgspec
 
@@ -54,6 +55,12 @@ class WorkerRouter(Router):
     relay: Relay | None = None
     turned: Callable[[int], None] | None = None
     """Told after each turn how many commands were ever taken."""
+    summed: Callable[[dict[str, float]], dict[str, float]] | None = None
+    """Adds to the gauges of worker 0 what others have."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(**options)
+        self._counted_elsewhere: list[ChannelCounted] = []
 
     @property
     def budget(self) -> Budget:
@@ -90,6 +97,19 @@ class WorkerRouter(Router):
         if self.relay is not None:
             self.relay.relieved()
 
+    def gauges(self) -> dict[str, float]:
+        own = super().gauges()
+        return own if self.summed is None else self.summed(own)
+
+    def add_counted(self, counted: Sequence[ChannelCounted]) -> None:
+        """So much was published on channels by sessions of another worker. It is told with what
+        was counted here, once a second."""
+        self._counted_elsewhere += counted
+
+    def count_channels(self, counted: Sequence[ChannelCounted]) -> None:
+        elsewhere, self._counted_elsewhere = self._counted_elsewhere, []
+        super().count_channels([*counted, *elsewhere])
+
 
 class GivenListener:
     """Takes the connections that the supervisor accepted, as `Listener` takes its own."""
@@ -113,6 +133,8 @@ class Membership:
         self.workers = workers
         self.start = start
         self.relay: Relay | None = None
+        self.admin: socket.socket | None = None
+        """Of worker 0: the socket of its admin port."""
         self.state = control.State([], [])
         """Of all workers, as worker 0 is told it."""
         self._router: WorkerRouter | None = None
@@ -163,8 +185,8 @@ class Membership:
             self._join(link, connected)
         self._early.clear()
         self.synced()
-        self._every(BEAT_SECONDS, self.relay.beat)
-        self._every(SETTLE_SECONDS, self._settle)
+        self.every(BEAT_SECONDS, self.relay.beat)
+        self.every(SETTLE_SECONDS, self._settle)
 
     @property
     def clients(self) -> int:
@@ -202,7 +224,8 @@ class Membership:
     def drain(self, is_draining: bool) -> None:
         self._control.send(control.Drain(is_draining))
 
-    def _every(self, seconds: float, call: Callable[[], None]) -> None:
+    def every(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call something again and again, until the worker stops."""
         loop, place = asyncio.get_running_loop(), len(self._timers)
 
         def run() -> None:
@@ -236,6 +259,7 @@ class Membership:
     def _take(self, message: Message, passed: socket.socket | None) -> None:
         match message:
             case control.Welcome():
+                self.admin = passed
                 self._awaited = set(message.linked)
                 self._addresses = message.addresses
                 self._welcomed.set()
@@ -313,7 +337,7 @@ class Membership:
             else:
                 others.append(fact)
         self._router.announce(others)
-        self._router.count_channels(counted)
+        self._router.add_counted(counted)
         reply(b"")
 
 

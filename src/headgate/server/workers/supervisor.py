@@ -29,6 +29,7 @@ from headgate.server.service import Service, run_service
 from headgate.server.workers import control
 from headgate.server.workers.control import Control, Message
 from headgate.server.workers.restarts import Restarts
+from headgate.server.workers.stand_in import StandIn
 
 STOP_SECONDS = 20.0
 """From the signal to the end, whatever hangs; a worker has 15 of them."""
@@ -88,6 +89,8 @@ class Supervisor(Service):
         self._reported: control.State | None = None
         self._failed: str = ""
         """Why the router cannot start."""
+        self._admin: socket.socket
+        self._stand_in: StandIn
 
     async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         self._refuse_passed()
@@ -95,6 +98,10 @@ class Supervisor(Service):
             listening = stack.enter_context(bind(f"listen.{wire}", section.host, section.port))
             self._bound[wire] = listening
             self._addresses[wire] = listening.getsockname()[:2]
+        admin = self._config.admin
+        self._admin = bind("admin", admin.host, admin.port)
+        self._stand_in = StandIn(self._admin)
+        stack.callback(self._stand_in.close)
         stack.push_async_callback(self._stop_all)
         for number in range(self._count):
             self._start(number)
@@ -136,7 +143,9 @@ class Supervisor(Service):
         awaited = [other.number for other in others]
         if not self._has_started:
             awaited = [other for other in range(self._count) if other != number]
-        worker.control.send(control.Welcome(awaited, self._addresses))
+        # Worker 0 has the admin port; it stays the same when that is started again.
+        passed = self._admin.dup() if number == HOME else None
+        worker.control.send(control.Welcome(awaited, self._addresses), passed)
         for other in others:
             self._link(worker, other)
         self._workers[number] = worker
@@ -211,6 +220,8 @@ class Supervisor(Service):
     def _report_home(self) -> None:
         """Let worker 0 say how all are, if that changed."""
         home = self._workers.get(HOME)
+        is_away = home is None or not home.is_ready or home.unanswered > 2
+        self._stand_in.stand_in(is_needed=self._has_started and is_away)
         if home is None or home.control is None:
             return
         rows = [
@@ -325,6 +336,7 @@ class Supervisor(Service):
         """Accept nobody, then end the workers, worker 0 last: what the others still have to tell
         goes to it."""
         self._is_stopping = True
+        self._stand_in.stand_in(is_needed=False)
         for listener in self._listeners:
             listener.close()
         fronts = [worker for worker in self._all() if worker.number != HOME]

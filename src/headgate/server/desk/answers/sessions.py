@@ -55,6 +55,8 @@ class SessionRow(Answer, frozen=True, kw_only=True):
     """When the oldest of these was made."""
     idle: float
     """Seconds since it last sent anything."""
+    worker: int
+    """The worker that has its socket; 0 where there is one process."""
 
 
 class ClosedRow(Answer, frozen=True, kw_only=True):

@@ -50,6 +50,7 @@ function list({ rows, total, wires, closed }, { q, wire, offset }, set) {
       { name: "unconfirmed", number: true, cell: (row) => count(row.unconfirmed) },
       { name: "in", number: true, cell: (row) => `${bytes(row.in_per_s)}/s` },
       { name: "out", number: true, cell: (row) => `${bytes(row.out_per_s)}/s` },
+      ...(rows.some((row) => row.worker) ? [{ name: "worker", number: true, cell: (row) => row.worker }] : []),
       { name: "open for", number: true, cell: (row) => lasted(since(row.opened)) },
     ], rows, nothing, { key: (row) => row.session }), pager(offset, rows.length, LIMIT, total, (to) => set({ offset: to }))),
     card("Closed lately", table([

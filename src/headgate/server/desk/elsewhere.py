@@ -1,0 +1,94 @@
+"""Sessions whose sockets other workers of the router have, as its desk sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from headgate.core.model.ids import SessionId
+from headgate.server.desk.answers import ClosedRow, SessionAnswer, SessionRow
+
+Rank: TypeAlias = tuple[float, ...]
+"""What rows are put in order by."""
+
+
+class SessionQuestion(msgspec.Struct, frozen=True, array_like=True):
+    """Which sessions somebody wants to see."""
+
+    sort: str
+    wire: str
+    text: str
+    """Part of a name or of a user, in lower case."""
+    slow: bool
+    most: int
+
+
+class RankedRow(msgspec.Struct, frozen=True, array_like=True):
+    """A row, and what it is put in order by among those of others."""
+
+    rank: Rank
+    row: SessionRow
+
+
+class FoundSessions(msgspec.Struct, frozen=True, array_like=True):
+    """What one worker has of what is asked for: the first in that order, and how many there are."""
+
+    rows: list[RankedRow]
+    total: int
+    wires: dict[str, int]
+    closed: list[ClosedRow]
+
+
+class Elsewhere(Protocol):
+    """The other workers, as far as they have sessions that this process does not know."""
+
+    def in_trouble(self) -> Sequence[SessionRow]:
+        """The sessions there that need attention most, as of a second ago."""
+        ...
+
+    def held_up(self, session: SessionId) -> int:
+        """How many there wait for a session, as of a second ago."""
+        ...
+
+    def name_of(self, session: SessionId) -> str:
+        """What a session there is called, if it is in trouble."""
+        ...
+
+    async def sessions(self, asked: SessionQuestion) -> list[FoundSessions]:
+        """What each of those that answer in time has."""
+        ...
+
+    async def session(self, session: SessionId) -> SessionAnswer | None:
+        """One of them, with what it holds."""
+        ...
+
+    async def close(self, session: SessionId, reason: str) -> bool:
+        """Close one of them; whether it was there."""
+        ...
+
+
+class NobodyElsewhere:
+    """A router of one process."""
+
+    def in_trouble(self) -> Sequence[SessionRow]:
+        return ()
+
+    def held_up(self, session: SessionId) -> int:
+        return 0
+
+    def name_of(self, session: SessionId) -> str:
+        return ""
+
+    async def sessions(self, asked: SessionQuestion) -> list[FoundSessions]:
+        return []
+
+    async def session(self, session: SessionId) -> SessionAnswer | None:
+        return None
+
+    async def close(self, session: SessionId, reason: str) -> bool:
+        return False
+
+
+NOBODY_ELSEWHERE = NobodyElsewhere()
