@@ -85,7 +85,6 @@ def show(name: str, asked: Asked, as_json: bool) -> None:
 
 
 def _fields(row: Mapping[str, Any]) -> dict[str, object]:
-    messages = limited(counted(row["messages"], "message"), row["domain_max_messages"], count)
     per_queue = [
         show(row[name]) + what
         for name, show, what in (("max_messages", count, " messages"), ("max_bytes", size, ""))
@@ -95,10 +94,21 @@ def _fields(row: Mapping[str, Any]) -> dict[str, object]:
         "domain": row["domain"],
         "mode": row["mode"],
         "apps": row["apps"] or None,
+        **(_holding(row) if row["queues"] is not None else EXCLUSIVE),
+        "per queue": f"at most {', '.join(per_queue)}" if per_queue else None,
+    }
+
+
+EXCLUSIVE = {"queues": "exclusive, and not counted; headgate queue show ID looks one up"}
+"""In place of what a domain of shared queues holds."""
+
+
+def _holding(row: Mapping[str, Any]) -> dict[str, object]:
+    messages = limited(counted(row["messages"], "message"), row["domain_max_messages"], count)
+    return {
         "queues": f"{count(row['queues'])}, {count(row['opened'])} of them in memory",
         "holds": f"{messages}, {limited(size(row['bytes']), row['domain_max_bytes'], size)}",
         "capacity": row["capacity"],
-        "per queue": f"at most {', '.join(per_queue)}" if per_queue else None,
     }
 
 
