@@ -74,7 +74,7 @@ def show(name: str, asked: Asked, as_json: bool) -> None:
     if as_json:
         print_page(found, as_json=True)
         return
-    print_page(_fields(found["row"]))
+    print_page(domain_fields(found["row"]))
     if found["rows"]:
         click.echo()
         for line in Listing(QUEUES).lines(found["rows"]):
@@ -84,7 +84,7 @@ def show(name: str, asked: Asked, as_json: bool) -> None:
             click.echo(f"\n{text}")
 
 
-def _fields(row: Mapping[str, Any]) -> dict[str, object]:
+def domain_fields(row: Mapping[str, Any]) -> dict[str, object]:
     per_queue = [
         show(row[name]) + what
         for name, show, what in (("max_messages", count, " messages"), ("max_bytes", size, ""))
