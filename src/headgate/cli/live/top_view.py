@@ -99,7 +99,11 @@ def _numbers(point: Mapping[str, float], history: History) -> Iterator[Line]:
         ("queued", rate(point["accepted"]), "accepted"),
         ("to subscribers", rate(point["fanned_out"]), "fanned_out"),
         ("backlog", count(point["backlog_messages"]), "backlog_messages"),
-        ("confirm p99", duration(point["confirm_p99"]), "confirm_p99"),
+        (
+            "confirm p99",
+            duration(point["confirm_p99"]) if point["confirmed"] else "–",
+            "confirm_p99",
+        ),
         ("turns busy", share(point["busy"]), "busy"),
     )
     for left, right in zip(rows[::2], rows[1::2], strict=True):
