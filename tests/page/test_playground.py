@@ -181,6 +181,12 @@ def test_a_queue_of_no_domain_is_said_to_be(look: Look, shop: Shop) -> None:
     look.clean("status of 400", "status of 404")
 
 
+def test_to_compare_one_chooses_a_queue(look: Look, shop: Shop) -> None:
+    page = look.go("playground/compare")
+    page.get_by_role("link", name="orders/incoming", exact=True).click()
+    expect(card(page, "What would change")).to_contain_text("go where they went.")
+
+
 def test_two_sets_of_subscriptions_are_compared(look: Look, router: PageRouter, shop: Shop) -> None:
     page = opened(look)
     page.get_by_role("link", name="compare sets of subscriptions").click()

@@ -352,7 +352,8 @@ class Desk:
     """Whether a tail may show bodies of messages, to whoever knows a token."""
     tables: Annotated[str | None, Text("the path of a folder", example="tables")] = None
     """Where the pipeline keeps its tables, relative to the state directory, if that is on this
-    machine: then the API says how it is doing."""
+    machine: then the API says how it is doing. Without it, the folder "pipeline" there, if there
+    is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
