@@ -140,7 +140,13 @@ def test_sizes_are_for_people_and_exact_for_programs(router: CliRouter) -> None:
 
 
 def test_a_domain_of_exclusive_queues_says_that_they_are_not_counted() -> None:
-    row = {"domain": "smp", "mode": "exclusive", "apps": [], "queues": None, "opened": None}
+    row: dict[str, object] = {
+        "domain": "smp",
+        "mode": "exclusive",
+        "apps": [],
+        "queues": None,
+        "opened": None,
+    }
     row |= {"messages": None, "bytes": None, "capacity": None, "max_messages": 128}
     assert domain_fields(row | {"max_bytes": None}) == {
         "domain": "smp",

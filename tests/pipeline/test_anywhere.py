@@ -122,7 +122,7 @@ class Shell:
             "SPARK_MASTER_WEBUI_PORT": "0",
             "SPARK_WORKER_WEBUI_PORT": "0",
         }
-        write_journal(folder / "var" / "journal", FACTS)
+        write_journal(folder / "var" / "journal", FACTS, per_segment=len(FACTS))
 
     @contextmanager
     def serving(self, text: str) -> Iterator[int]:
@@ -132,8 +132,12 @@ class Shell:
         with (self._folder / "server.log").open("w") as log:
             servers = subprocess.Popen(
                 ["bash", "-c", f"{self._here(text)}\nwait"],
-                **{"cwd": self._folder, "env": environment, "start_new_session": True},
-                **{"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log},
+                cwd=self._folder,
+                env=environment,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
         try:
             end = time.monotonic() + DEADLINE_SECONDS
@@ -150,8 +154,11 @@ class Shell:
         """Have it done; what it printed."""
         done = subprocess.run(
             ["bash", "-c", self._here(text)],
-            **{"cwd": self._folder, "env": self._environment, "timeout": DEADLINE_SECONDS},
-            **{"capture_output": True, "text": True},
+            cwd=self._folder,
+            env=self._environment,
+            timeout=DEADLINE_SECONDS,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, (done.stderr, (self._folder / "run.txt").read_text())
         return done.stdout

@@ -3,7 +3,8 @@
     python -m tests.strangers.stream_sequences --count 200000 --seed 1
 
 Two connections, one of them of RESP3, say the same to both servers, one command after the other, or
-one waits while the other adds; many sequences are played side by side. Only this is not compared as it stands:
+one waits while the other adds; many sequences are played side by side. Only this is not compared as
+it stands:
 
 * ids, which each server makes: the first that was made is ``#0`` in what both are told and say;
 * how long an entry was held.
