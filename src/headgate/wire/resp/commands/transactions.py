@@ -21,7 +21,7 @@ from headgate.wire.resp.codec.replies import (
 from headgate.wire.resp.command_cost import Allowance, refusal, steps_of
 from headgate.wire.resp.commands.table import CommandEntry, CommandTable
 from headgate.wire.resp.reply_mode import SILENT, is_confirmation
-from headgate.wire.resp.streams.awaited import STORE_FAILED, Asked, AskedTogether
+from headgate.wire.resp.streams.awaited import STORE_FAILED, Asked, AskedTogether, ReplyRoom
 
 if TYPE_CHECKING:
     from headgate.wire.resp.session import RespSession
@@ -123,9 +123,11 @@ def _ask(session: RespSession, queued: Queued) -> Reply:
     session.is_executing = True
     parts: dict[int, Asked] = {}
     answered: dict[int, Reply] = {}
+    limits = session.hub.broker.limits
+    allowance = Allowance(limits)
     for place, (entry, command) in enumerate(queued):
         if _takes_turn(session, entry, command):
-            reply = _attempt(session, entry, command, Allowance(session.hub.broker.limits))
+            reply = _attempt(session, entry, command, allowance)
             if isinstance(reply, Asked):
                 parts[place] = reply
             else:
@@ -133,7 +135,11 @@ def _ask(session: RespSession, queued: Queued) -> Reply:
     session.is_executing = False
     if not parts:
         return _carry_out(session, queued, answered)
-    return AskedTogether(parts, lambda found: _settled(session, queued, {**answered, **found}))
+    reached = LimitReached("reply_bytes", limits.reply_bytes)
+    room = ReplyRoom(limits.reply_bytes, lambda: refusal(session, reached))
+    return AskedTogether(
+        parts, lambda found: _settled(session, queued, {**answered, **found}), room
+    )
 
 
 def _settled(session: RespSession, queued: Queued, answered: dict[int, Reply]) -> Reply:

@@ -26,6 +26,8 @@ UNDER_WAY_MAX = 4096
 """Commands of one client that wait for a turn; others wait until these are answered."""
 UNDER_WAY_BYTES = 16 * MiB
 """And bytes of them."""
+ENTRY_BYTES = 64
+"""About what an entry has in an answer besides its body."""
 AGAIN_SECONDS = 0.02
 """After so long it is tried again to put commands in line, if there was no room."""
 
@@ -36,6 +38,16 @@ Answer: TypeAlias = Callable[[list[Deliver], Effect], Reply]
 """Makes the answer of the messages that came, and of the effect that ends the request."""
 Refusal: TypeAlias = Callable[[HeadgateError], CommandError | None]
 """Makes the answer of an error, if there is one that is better than its text."""
+
+
+class ReplyRoom:
+    """Bytes that the answers of one transaction may have, and what one is told that is beyond."""
+
+    __slots__ = ("bytes", "refusal")
+
+    def __init__(self, bytes: int, refusal: Callable[[], CommandError]) -> None:
+        self.bytes = bytes
+        self.refusal = refusal
 
 
 class Asked(Deferred):
@@ -66,11 +78,15 @@ class AskedTogether(Deferred):
     """The same of a transaction: its commands on streams are one block, and the others are carried
     out when that is settled."""
 
-    __slots__ = ("finish", "parts")
+    __slots__ = ("finish", "parts", "room")
 
     def __init__(
-        self, parts: dict[int, Asked], finish: Callable[[dict[int, Reply]], Reply]
+        self,
+        parts: dict[int, Asked],
+        finish: Callable[[dict[int, Reply]], Reply],
+        room: ReplyRoom,
     ) -> None:
+        self.room = room
         self.parts = parts
         """By their places in the transaction."""
         self.finish = finish
@@ -79,7 +95,16 @@ class AskedTogether(Deferred):
 class PendingAnswer:
     """The place of an answer among those of its session. It is the `ref` of its command."""
 
-    __slots__ = ("asked", "delivered", "is_done", "is_wanted", "reply", "timer", "unblocked")
+    __slots__ = (
+        "asked",
+        "delivered",
+        "is_done",
+        "is_wanted",
+        "reply",
+        "room",
+        "timer",
+        "unblocked",
+    )
 
     def __init__(self, asked: Asked | None, *, is_wanted: bool = True) -> None:
         self.asked = asked
@@ -91,6 +116,9 @@ class PendingAnswer:
         """Whether somebody else had it wait no longer, with an error."""
         self.timer: Callable[[], None] | None = None
         """Ends the clock of one that waits."""
+        self.room: ReplyRoom | None = None
+        """What the answers of its transaction may still have; alone it is bounded by what it
+        asks for."""
 
     @property
     def waits(self) -> bool:
@@ -99,6 +127,8 @@ class PendingAnswer:
     def take(self, effect: Effect) -> None:
         """What came of the command, or a part of it."""
         if isinstance(effect, Deliver):
+            if self.room is not None:
+                self.room.bytes -= len(effect.message.body) + ENTRY_BYTES
             self.delivered.append(effect)
             return
         asked = self.asked
@@ -108,6 +138,8 @@ class PendingAnswer:
             reply = failure(effect.error, asked.refusal)
         elif self.unblocked and not self.delivered:
             reply = CommandError(UNBLOCKED)
+        elif self.room is not None and self.room.bytes < 0 and self.delivered:
+            reply = self.room.refusal()
         else:
             reply = asked.answer(self.delivered, effect)
         self.settle(reply)
@@ -128,6 +160,8 @@ class PendingTransaction(PendingAnswer):
     def __init__(self, asked: AskedTogether, *, is_wanted: bool) -> None:
         super().__init__(None, is_wanted=is_wanted)
         self.parts = {place: PendingAnswer(each) for place, each in asked.parts.items()}
+        for part in self.parts.values():
+            part.room = asked.room
         self.finish = asked.finish
 
     def look(self) -> None:
