@@ -264,6 +264,50 @@ def test_a_group_that_is_called_as_a_word_hides_no_key() -> None:
     assert eve.ask(*read, "STREAMS", "n2", ">") is None
 
 
+def entitled(house: House) -> Guest:
+    """A client that is a user with rules."""
+    house.guest().ask("ACL", "SETUSER", "bob", "on", "nopass", "~*", "+@all")
+    bob = house.guest()
+    assert bob.ask("AUTH", "bob", "x") == "OK"
+    return bob
+
+
+@pytest.mark.parametrize("rule", ["resetkeys", "-@stream", "-xreadgroup"])
+def test_who_may_read_no_more_waits_no_more(rule: str) -> None:
+    house = house_with()
+    bob = entitled(house)
+    assert bob.raw("XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "STREAMS", "s", ">") == b""
+    admin = house.guest()
+    assert admin.ask("ACL", "SETUSER", "bob", rule) == "OK"
+    fill(admin, 1)
+    assert bob.received.startswith(b"-NOPERM")
+    assert b"data" not in bob.received
+    assert bob.ended == ""
+
+
+def test_who_keeps_its_rights_waits_on() -> None:
+    house = house_with()
+    bob = entitled(house)
+    bob.raw("XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "STREAMS", "s", ">")
+    admin = house.guest()
+    admin.ask("ACL", "SETUSER", "bob", "resetkeys", "~s", "-get")
+    assert bob.received == b""
+    fill(admin, 1)
+    assert bob.received.startswith(b"*1\r\n*2\r\n$1\r\ns")
+
+
+def test_what_streams_do_cannot_depend_on_watched_keys() -> None:
+    """They are written in a turn, and somebody may change a key before the turn is over."""
+    guest = house_with().guest()
+    for words in (("SET", "k", "1"), ("WATCH", "k"), ("MULTI",), ("XADD", "s", "*", "a", "b")):
+        guest.ask(*words)
+    assert guest.ask("EXEC").startswith("EXECABORT")
+    assert guest.ask("XLEN", "s") == 0
+    for words in (("WATCH", "k"), ("UNWATCH",), ("MULTI",), ("XADD", "s", "*", "a", "b")):
+        guest.ask(*words)
+    assert len(guest.ask("EXEC")) == 1
+
+
 @pytest.mark.parametrize(
     ("words", "keys"),
     [

@@ -36,6 +36,10 @@ Queued: TypeAlias = list[tuple[CommandEntry, list[bytes]]]
 
 REDIRECTIONS = frozenset(("MOVED", "CROSSSLOT", "CLUSTERDOWN"))
 """Errors that a cluster client acts upon, so they are told as they are."""
+WATCHED = (
+    "EXECABORT Transaction discarded because of: keys that are watched may change while streams are"
+    " written, so that commands on streams cannot depend on them"
+)
 ARGUMENT_BYTES = 64
 """About what an argument takes besides its bytes."""
 
@@ -102,6 +106,8 @@ def exec(session: RespSession, args: list[bytes]) -> Reply:
         if any(_stamp(session, db, key) != stamp for (db, key), stamp in watched.items()):
             return NoArray()
         if any(_takes_turn(session, *each) for each in session.queued):
+            if watched:
+                raise CommandError(WATCHED)
             return _ask(session, session.queued)
         return _carry_out(session, session.queued, {})
     finally:

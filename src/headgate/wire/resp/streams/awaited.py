@@ -20,6 +20,7 @@ from headgate.errors import HeadgateError, Overloaded, StoreError
 from headgate.wire.resp.codec.replies import CommandError, Decided, Deferred, Reply
 
 if TYPE_CHECKING:
+    from headgate.wire.resp.commands.table import CommandEntry
     from headgate.wire.resp.session import RespSession
 
 UNDER_WAY_MAX = 4096
@@ -56,7 +57,7 @@ class Asked(Deferred):
     A handler returns it instead of a reply.
     """
 
-    __slots__ = ("answer", "make", "refusal", "seconds")
+    __slots__ = ("answer", "command", "make", "refusal", "seconds")
 
     def __init__(
         self,
@@ -72,6 +73,8 @@ class Asked(Deferred):
         self.refusal = refusal
         self.seconds = seconds
         """For so long it may wait for messages; 0 is for ever, and None not at all."""
+        self.command: tuple[CommandEntry, list[bytes]] | None = None
+        """What asked, if it waits: rights to it may be taken away meanwhile."""
 
 
 class AskedTogether(Deferred):
@@ -112,8 +115,8 @@ class PendingAnswer:
         self.delivered: list[Deliver] = []
         self.is_done = False
         self.reply: Reply = None
-        self.unblocked = False
-        """Whether somebody else had it wait no longer, with an error."""
+        self.unblocked: CommandError | None = None
+        """The error with which somebody else had it wait no longer, if there is one."""
         self.timer: Callable[[], None] | None = None
         """Ends the clock of one that waits."""
         self.room: ReplyRoom | None = None
@@ -136,8 +139,8 @@ class PendingAnswer:
         reply: Reply
         if isinstance(effect, Failed):
             reply = failure(effect.error, asked.refusal)
-        elif self.unblocked and not self.delivered:
-            reply = CommandError(UNBLOCKED)
+        elif self.unblocked is not None and not self.delivered:
+            reply = self.unblocked
         elif self.room is not None and self.room.bytes < 0 and self.delivered:
             reply = self.room.refusal()
         else:
@@ -251,12 +254,12 @@ class Awaited:
             found.append((first.reply, first.is_wanted or type(first.reply) is Decided))
         return found
 
-    def unblock(self, *, is_error: bool) -> bool:
-        """Have a read wait no longer; whether one did."""
+    def unblock(self, error: CommandError | None = None) -> bool:
+        """Have a read wait no longer; whether one did. Its answer is nothing, or the error."""
         waiting = self.waiting
         if waiting is None:
             return False
-        waiting.unblocked = is_error
+        waiting.unblocked = error
         self._give_up(waiting)
         return True
 
