@@ -157,7 +157,7 @@ def test_numbers_that_repeat_let_go_of_nobody_too_early() -> None:
 def test_blobs_are_not_asked_for_while_their_lines_are_found() -> None:
     assert BOTH is not None
     ways, _ = BOTH
-    log, line, refused = ways.log(1, 9, 99), ways.line(), []
+    log, line, refused = ways.log(1, 9, 99), ways.line(), list[int]()
 
     def line_of(session: int) -> object:
         with pytest.raises(RuntimeError, match="while their lines are found"):

@@ -53,7 +53,7 @@ class Browsing:
 
     def range(self, command: Range, turn: Turn) -> Parts:
         limits = self._context.limits
-        if turn.told > limits.range_bytes:
+        if turn.sent_bytes > limits.range_bytes:
             turn.again.append(command)
             return
         try:
@@ -117,7 +117,7 @@ class Browsing:
 
     def browse(self, command: Browse, turn: Turn) -> Parts:
         session = command.session
-        if turn.told > self._context.limits.range_bytes:
+        if turn.sent_bytes > self._context.limits.range_bytes:
             turn.again.append(command)
             return
         if self._context.session_states.take(session, turn.undo) is None:

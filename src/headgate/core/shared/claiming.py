@@ -116,7 +116,7 @@ class Claiming:
         turn.effects.append(Counted(command.session, command.ref, count))
 
     def claim(self, command: TakeOver, turn: Turn) -> Iterator[None]:
-        if turn.told > self._pulling.limits.range_bytes:
+        if turn.sent_bytes > self._pulling.limits.range_bytes:
             turn.again.append(command)
             return
         if self._session_states.take(command.session, turn.undo) is None:

@@ -66,7 +66,7 @@ class Pulling:
 
     def pull(self, command: Pull, turn: Turn) -> Iterator[None]:
         session = command.session
-        if turn.told > self._context.limits.range_bytes:
+        if turn.sent_bytes > self._context.limits.range_bytes:
             turn.again.append(command)
             return
         share = share_of(self._context.limits, len(command.wants))

@@ -79,7 +79,7 @@ class Surveying:
 
     def survey(self, command: Survey, turn: Turn) -> Parts:
         """What there is. With it come the first and the last message, or the first ones."""
-        if command.shows and turn.told > self._limits.range_bytes:
+        if command.shows and turn.sent_bytes > self._limits.range_bytes:
             turn.again.append(command)
             return
         try:
