@@ -138,7 +138,7 @@ def of_ids(prepare: Prepare, verb: list[bytes], count: int) -> Play:
     async def play(stage: Stage) -> AsyncIterator[None]:
         client = await stage.resp()
         await prepare(client)
-        found = []
+        found: list[bytes] = []
         start = b"-"
         while len(found) < count:
             page = await client.ask(b"XPENDING", b"jobs", b"g0", start, b"+", b"5000")

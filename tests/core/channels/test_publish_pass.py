@@ -138,7 +138,7 @@ def test_who_holds_itself_is_collected() -> None:
 def test_numbers_that_repeat_let_go_of_nobody_too_early() -> None:
     """What a pass has logged it holds, whatever it is called."""
     assert BOTH is not None
-    ways, _ = BOTH
+    ways = BOTH[0]
     lines = {session: ways.line() for session in (1, 2)}
     for number in (0, 1, 1):
         left, right = ways.group(RESP, (1,)), ways.group(RESP, (2, 1))
@@ -156,7 +156,7 @@ def test_numbers_that_repeat_let_go_of_nobody_too_early() -> None:
 @needs_compiled
 def test_blobs_are_not_asked_for_while_their_lines_are_found() -> None:
     assert BOTH is not None
-    ways, _ = BOTH
+    ways = BOTH[0]
     log, line, refused = ways.log(1, 9, 99), ways.line(), list[int]()
 
     def line_of(session: int) -> object:

@@ -158,8 +158,8 @@ class Surveying:
             if len(found) >= command.count:
                 break
             if len(found) == most:
-                error = LimitReached("range_messages", most)
-                turn.fail(command.session, command.ref, command.queue, error)
+                reached = LimitReached("range_messages", most)
+                turn.fail(command.session, command.ref, command.queue, reached)
                 return
             turn.work += 1
             if turn.take_breath():
