@@ -285,6 +285,9 @@ class Survey:
     shows: int = 0
     """So many messages that are held are told of each app; and so many of the queue, from the
     oldest, or the first and the last if it is 1."""
+    apps: tuple[AppId, ...] | None = None
+    """Those that are told of; all of them if it is nothing. It takes as long as they have messages
+    and readers."""
 
 
 @value

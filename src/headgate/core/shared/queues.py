@@ -90,7 +90,7 @@ class SharedQueues:
         )
         self.browsing = Browsing(context, self._delivery, catalog, history)
         self.dead_letters = DeadLetters(context, catalog, releasing, self.accepting)
-        self.surveying = Surveying(readers, catalog, self.accepting, self.browsing)
+        self.surveying = Surveying(context.limits, readers, catalog, self.accepting, self.browsing)
         self._reader_upkeep = ReaderUpkeep(self.pulling, self.claiming)
         self.purging = Purging(context, catalog, releasing, self.opening, self.pulling, history)
         self.reconfiguring = Reconfiguring(

@@ -170,6 +170,8 @@ static int
 pump_sent(Pump *self, PyObject *blob, PyObject *messages, Py_ssize_t sent, int number)
 {
     if (sent < 0) {
+        if (self->is_ending)
+            return 0;
         if (!is_for_later(number))
             return tell_error(self, _broken, number);
         sent = 0;
@@ -382,6 +384,10 @@ row_send(Row *row)
 {
     Py_ssize_t size = PyBytes_GET_SIZE(row->blob);
     const char *bytes = PyBytes_AS_STRING(row->blob);
+    /* Who is gone by now has a closed socket, whose number may be somebody else's. */
+    for (Py_ssize_t at = 0; at < row->count; at++)
+        if (row->pumps[at]->is_ending)
+            row->files[at] = -1;
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t at = 0; at < row->count; at++) {
         row->sent[at] = send(row->files[at], bytes, (size_t)size, MSG_NOSIGNAL);

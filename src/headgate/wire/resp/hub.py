@@ -93,7 +93,7 @@ class Hub:
         self.keys = Keyspace(broker.limits)
         self.stream_keys = StreamKeys(broker.shard.domains)
         self.bodies = BodyReader(broker.limits)
-        self.feeds = ChannelFeeds(broker.shard.domains)
+        self.feeds = ChannelFeeds(broker.shard.domains, broker.limits.name_bytes)
         broker.speaker = self.speak
         self.names_fit = broker.limits.name_bytes >= NAME_BYTES
         """Whether no name in a run of PUBLISHes can be over the limit."""

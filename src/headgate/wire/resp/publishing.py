@@ -58,13 +58,12 @@ def run_of_publishes(
     """The well-formed PUBLISHes that follow one another from here, up to one on a channel that
     feeds a domain."""
     end = start
+    is_used = feeds.is_used
     while end < len(commands) and commands[end][0] in PUBLISH and len(commands[end]) == 3:
+        if is_used and feeds.of(Kind.EXACT, commands[end][1]):
+            break
         end += 1
-    run = commands[start:end]
-    if feeds.is_used and not feeds.has_none([command[1] for command in run]):
-        fed = next(n for n, command in enumerate(run) if feeds.of(Kind.EXACT, command[1]))
-        return run[:fed]
-    return run
+    return commands[start:end]
 
 
 def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:

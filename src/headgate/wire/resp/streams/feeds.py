@@ -54,8 +54,10 @@ class ChannelFeeds:
     """Finds the feeds of a channel, by the domains as they are now. The hub owns it, and has it
     look at them again from time to time."""
 
-    def __init__(self, domains: Mapping[str, Domain]) -> None:
+    def __init__(self, domains: Mapping[str, Domain], longest: int) -> None:
         self._domains = domains
+        self._longest = longest
+        """Bytes of a name; who publishes to a longer one is refused."""
         self._feeds: list[tuple[Domain, ChannelFeed, tuple[Glob, ...]]] = []
         self._bound: dict[tuple[Kind, bytes], tuple[BoundFeed, ...]] = {}
         self._unfed: set[bytes] = set()
@@ -86,6 +88,8 @@ class ChannelFeeds:
 
     def of(self, kind: Kind, channel: bytes) -> tuple[BoundFeed, ...]:
         """The feeds of a channel, one for each queue."""
+        if len(channel) > self._longest:
+            return ()
         found = self._bound.get((kind, channel))
         if found is None:
             if len(self._bound) >= KNOWN_MAX:
@@ -111,7 +115,7 @@ class ChannelFeeds:
 
 
 def _queue(domain: Domain, feed: ChannelFeed, channel: bytes) -> QueueId:
-    name = feed.queue.encode() or spelled(channel)
+    name = feed.queue.encode() or (spelled(channel) if len(channel) <= QUEUE_CHARS_MAX else b"")
     if not 0 < len(name) <= QUEUE_CHARS_MAX:
         return NO_QUEUE
     return QueueId(f"{SCHEME}{domain.name}/".encode() + name)
