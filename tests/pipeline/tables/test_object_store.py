@@ -134,7 +134,7 @@ def test_a_log_in_an_object_store_is_committed_read_and_cleaned(archive: Archive
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2000)
 @pytest.mark.skipif(JARS not in os.environ, reason=f"{JARS} names no jars of hadoop-aws")
 def test_spark_keeps_tables_in_an_object_store(archive: Archive, tmp_path: Path) -> None:
     """Of a batch that Spark writes, of a light one after it, and by who asks."""
@@ -148,14 +148,17 @@ def test_spark_keeps_tables_in_an_object_store(archive: Archive, tmp_path: Path)
     conf = {f"spark.hadoop.fs.s3a.{name}": it for name, it in store.items()}
     conf["spark.jars"] = os.environ[JARS]
 
+    settings = [part for name, it in conf.items() for part in ("--conf", f"{name}={it}")]
+    place = ["--journal", str(tmp_path / "journal"), "--tables", archive.storage.root]
+    program = str(Path(sys.executable).with_name("headgate"))
+
     def headgate(*command: str) -> str:
-        settings = [part for name, it in conf.items() for part in ("--conf", f"{name}={it}")]
         done = subprocess.run(
-            [
-                *(Path(sys.executable).with_name("headgate"), "pipeline", *command, *settings),
-                *("--journal", tmp_path / "journal", "--tables", archive.storage.root),
-            ],
-            **{"capture_output": True, "text": True, "timeout": 300, "cwd": tmp_path},
+            [program, "pipeline", *command, *settings, *place],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=600,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
