@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+
+from headgate.cli.demo import admin_port, at_free_port
+from headgate.server.config import load_config
+from headgate.server.config.sections import RouterAdmin
 
 HEADGATE = Path(sys.executable).with_name("headgate")
 
@@ -52,6 +57,15 @@ def test_the_demo_plays_where_clients_of_queues_need_a_token(tmp_path: Path) -> 
     )
     assert done.returncode == 0, done.stderr
     assert "express received 'one kidney'" in done.stdout
+
+
+def test_the_demo_is_in_nobodys_way() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert at_free_port(RouterAdmin(port=port)).port == 0
+    assert at_free_port(RouterAdmin(port=port)).port == port
+    config = load_config(None, {"HEADGATE_ADMIN__PORT": "1"})
+    assert admin_port(config).port == 1, "whoever says a port wants that one"
 
 
 def test_the_demo_goes_on_serving_until_it_is_interrupted(tmp_path: Path) -> None:
