@@ -99,6 +99,20 @@ def test_the_demo_goes_on_serving_until_it_is_interrupted(tmp_path: Path) -> Non
         assert process.wait(timeout=20) == 0
 
 
+def test_the_demo_ends_with_its_terminal(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [HEADGATE, "demo", "--no-tables"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if "Ctrl-C stops it" in line)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=20) == 0
+
+
 def test_the_demo_can_be_stopped_while_the_pipeline_is_at_work(tmp_path: Path) -> None:
     with subprocess.Popen(
         [HEADGATE, "demo"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -54,6 +55,9 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
     folder, program = os.path.relpath(settings.directory), os.path.relpath(sys.argv[0])
 
     async def play(router: Router, addresses: Mapping[str, str]) -> bool:
+        # Its terminal was closed; the scene is in no configuration that could be read again.
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, signal.raise_signal, signal.SIGTERM)
         click.echo(f"The page of the router, for one browser, once: {addresses['login']}")
         click.echo(
             f"The router is running; its store is {masked(settings.store.url)} in {folder}.\n"
