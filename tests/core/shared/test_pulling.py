@@ -358,6 +358,17 @@ def test_equal_text_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert texts == ["x == 1", "x == 2"]
 
 
+def test_many_expressions_are_not_evaluated() -> None:
+    """Check 62: of all that readers ask for only what may match is looked at."""
+    shop = Shop()
+    session = shop.rig.session()
+    for number in range(200):
+        Patron(shop, b"r%d" % number, where=f"x == {number}", session=session).fetch()
+    Patron(shop, b"r7", where="x == 7", session=session).wait()
+    shop.post(x=7)
+    assert shop.rig.shard.shared.queues[Q].apps[""].groups.candidates == 1
+
+
 def test_equal_text_regroups_nothing() -> None:
     """Check 61."""
     shop = Shop()
