@@ -317,7 +317,9 @@ class FeedPart:
     domain: str
     message: Message
     drops: bool = False
-    """Whether a full queue goes without; else the whole is refused."""
+    """Whether a full queue goes without; else the whole is refused, or waits."""
+    waits: bool = False
+    """Whether the whole waits for room in this queue."""
 
 
 @value
@@ -331,6 +333,10 @@ class Feed:
     body: bytes
     parts: tuple[FeedPart, ...]
     is_sharded: bool = False
+    may_wait: bool = False
+    """Whether it is carried out when there is room, if there is none."""
+    since: float | None = None
+    """When it began to wait."""
 
 
 OfQueue: TypeAlias = (

@@ -72,7 +72,7 @@ class SharedQueues:
         self.expiry = expiry
         self.catalog = catalog
         self.accepting = Accepting(context, self._delivery, expiry, history)
-        self.feeding = Feeding(catalog, self.accepting)
+        self.feeding = Feeding(context, catalog, self.accepting)
         self.returning = Returning(context, self._delivery, releasing)
         self.opening = Opening(context, self._delivery, catalog, expiry, self.returning)
         self.pulling = Pulling(context, readers, self._delivery, catalog, expiry, releasing)
@@ -106,6 +106,7 @@ class SharedQueues:
         self.returning.tick(turn)
         self._reader_upkeep.tick(turn)
         self.sinks.tick(turn)
+        self.feeding.tick(turn)
 
     @property
     def has_readers(self) -> bool:

@@ -109,7 +109,8 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
     if run is None:
         return 0
     names, bodies, end = run
-    if hub.feeds.is_used and not hub.feeds.has_none(names):
+    is_one = len(names) == 1 or names.count(names[0]) == len(names)
+    if hub.feeds.is_used and not hub.feeds.has_none(names[:1] if is_one else names):
         return 0
     budget = hub.budget
     if budget.stuck and not _has_room(hub, names, bodies):
@@ -121,7 +122,6 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
         if channels.is_unwritten:
             hub.flush_soon()
     else:
-        is_one = names.count(names[0]) == len(names)
         answers, done = _published(session, names, bodies, is_one)
     hub.commands += done
     session.outlet.write(answers)

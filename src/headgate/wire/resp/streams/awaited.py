@@ -16,6 +16,7 @@ from headgate.core.commands import Command
 from headgate.core.effects import Deliver, Effect, Failed
 from headgate.core.model.limits import MiB
 from headgate.core.reader_commands import Block, ReaderRequest, Withdraw
+from headgate.core.reader_effects import Fed
 from headgate.errors import HeadgateError, Overloaded, StoreError
 from headgate.wire.resp.codec.replies import CommandError, Decided, Deferred, Reply
 
@@ -139,7 +140,7 @@ class PendingAnswer:
         reply: Reply
         if isinstance(effect, Failed):
             reply = failure(effect.error, asked.refusal)
-        elif self.unblocked is not None and not self.delivered:
+        elif self.unblocked is not None and not self.delivered and not isinstance(effect, Fed):
             reply = self.unblocked
         elif self.room is not None and self.room.bytes < 0 and self.delivered:
             reply = self.room.refusal()

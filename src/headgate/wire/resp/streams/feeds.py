@@ -138,18 +138,23 @@ def ask_to_feed(
             each.domain.name,
             _message(session, each, channel, body),
             each.feed.when_full == "drop",
+            each.feed.when_full == "wait",
         )
         for each in bound
     )
 
+    # Nothing waits in a transaction.
+    may_wait = any(part.waits for part in parts) and not session.is_executing
+
     def make(ref: PendingAnswer) -> Feed:
-        return Feed(session.id, ref, channel, body, parts, kind is Kind.SHARDED)
+        return Feed(session.id, ref, channel, body, parts, kind is Kind.SHARDED, may_wait)
 
     def answer(delivered: list[Deliver], effect: Effect) -> Reply:
         assert isinstance(effect, Fed), "it was taken"
         return hub.channels.receivers(kind, channel) + effect.taken
 
-    return Asked(make, answer, refusal=_refusal)
+    # The core has a clock of its own for it.
+    return Asked(make, answer, refusal=_refusal, seconds=0.0 if may_wait else None)
 
 
 def _refusal(error: HeadgateError) -> CommandError | None:
