@@ -4,14 +4,15 @@ attempt is counted. Without one of the rules that see to it, it is not so."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from headgate.core.commands import Command
 from headgate.core.delivery.remote_mailbox import RemoteMailbox
+from headgate.core.model.domain import Domain
 from headgate.server.workers import remote_router
 from headgate.server.workers.front_sessions import FrontSessions
+from headgate.server.workers.membership import WorkerRouter
 from headgate.server.workers.remote_router import RemoteRouter
 from headgate.server.workers.standings import Standings
 from tests.simulation.front_worlds import Broken, FencedStore, FrontWorld, play_all
@@ -73,7 +74,13 @@ def not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_router, "RESENT", frozenset(("smp",)))
     made = RemoteRouter.__init__
 
-    def deaf(self: RemoteRouter, local: Any, domains: Any, workers: int, end: object) -> None:
+    def deaf(
+        self: RemoteRouter,
+        local: WorkerRouter,
+        domains: dict[str, Domain],
+        workers: int,
+        end: object,
+    ) -> None:
         made(self, local, domains, workers, lambda session, reason: None)
 
     monkeypatch.setattr(RemoteRouter, "__init__", deaf)
