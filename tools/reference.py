@@ -27,6 +27,7 @@ from headgate.server.admin.metrics import (
     LABELLED,
     SUMMED,
     TOTALS,
+    WORKER_GAUGES,
     Described,
     full_name,
 )
@@ -122,7 +123,7 @@ def metrics() -> str:
     is "other". Queues and sessions are in the [API](../admin.md#the-api).
     """
     counters = [*COUNTED.values(), *SUMMED, *LABELLED, *TOTALS.values()]
-    gauges = [BUILD, *GAUGES.values(), *DOMAIN_GAUGES.values()]
+    gauges = [BUILD, *GAUGES.values(), *DOMAIN_GAUGES.values(), *WORKER_GAUGES.values()]
     process = [
         f"### `{family.name}{'_total' * (family.type == 'counter')}`\n\n"
         f"{family.documentation} A {family.type}.\n"

@@ -243,7 +243,8 @@ class Reports(Elsewhere):
         relay = self._relay
         if relay is None:
             return []
-        asked = list(self._links().values())
+        # One that is being started does not answer yet.
+        asked = [link for link in self._links().values() if link.is_synced]
         if session is not None:
             worker = relay.hub.broker.sessions.worker_of(session)
             asked = [link for link in asked if link.worker == worker]
