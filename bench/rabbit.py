@@ -18,7 +18,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,11 +31,12 @@ from bench.route_load import (
     UNCONFIRMED_MAX,
     Address,
     Backlog,
+    Content,
     Link,
     Route,
     Seen,
     Shape,
-    body_of,
+    plain,
     properties_of,
 )
 from bench.servers import Server, _running
@@ -261,10 +262,18 @@ def _framed(method: Method, channel: int = CHANNEL) -> bytes:
 class Publishes:
     """Makes frames that post."""
 
-    def __init__(self, exchange: str, key: str | None, *, is_durable: bool) -> None:
+    def __init__(
+        self,
+        exchange: str,
+        key: str | Callable[[int], str] | None,
+        *,
+        is_durable: bool,
+        content: Content | None = None,
+    ) -> None:
         self._exchange = exchange
+        self._content = content or plain
         self._key = key
-        """The customer if None."""
+        """The customer if None, or what a function says of the message."""
         self._mode = PERSISTENT if is_durable else TRANSIENT
         self._known: dict[int, bytes] = {}
 
@@ -272,9 +281,11 @@ class Publishes:
         return b"".join(self._known.get(some) or self._make(some) for some in customers)
 
     def _make(self, customer: int) -> bytes:
-        body = body_of(customer)
-        about = spec.BasicProperties(headers=properties_of(customer), delivery_mode=self._mode)
+        properties, body = self._content(customer)
+        about = spec.BasicProperties(headers=properties, delivery_mode=self._mode)
         key = about.headers["customer"] if self._key is None else self._key
+        if callable(key):
+            key = key(customer)
         made: bytes = _framed(spec.Basic.Publish(exchange=self._exchange, routing_key=key))
         made += frame.Header(CHANNEL, len(body), about).marshal()
         made += frame.Body(CHANNEL, body).marshal()

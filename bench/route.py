@@ -96,7 +96,9 @@ MB = 1 << 20
 
 
 @contextmanager
-def router(store: str, program: Path | None = None) -> Iterator[Server]:
+def router(
+    store: str, program: Path | None = None, domain: str = 'mode = "priority"\n'
+) -> Iterator[Server]:
     """A fresh router with the BMQP wire and without a journal."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -108,7 +110,7 @@ def router(store: str, program: Path | None = None) -> Iterator[Server]:
             "[admin]\nport = 0\n"
             '[log]\nlevel = "warning"\n'
             "[listen.bmq]\nport = 0\nheartbeats_missed = 1000\n"
-            f'[domains.{DOMAIN}]\nmode = "priority"\n'
+            f"[domains.{DOMAIN}]\n{domain}"
         )
         program = program or headgate_program()
         line = [str(program), "serve", "--config", str(config), "--ready-file", str(ready)]

@@ -12,7 +12,7 @@ import selectors
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -87,6 +87,15 @@ def properties_of(customer: int) -> Mapping[str, str]:
 
 def body_of(customer: int) -> bytes:
     return b"%d." % customer + bytes(BODY_BYTES - len(b"%d." % customer))
+
+
+Content: TypeAlias = Callable[[int], tuple[Mapping[str, str | int | bool], bytes]]
+"""The properties and the body of a message, by its number."""
+
+
+def plain(customer: int) -> tuple[Mapping[str, str], bytes]:
+    """The message to a customer."""
+    return properties_of(customer), body_of(customer)
 
 
 def customer_of(body: bytes) -> int:
@@ -164,23 +173,27 @@ def carry(
     *,
     is_acked: bool,
     window: int = WINDOW,
+    copies: int = 1,
 ) -> float:
-    """Post the batches, if any; seconds until the messages were consumed, if there are readers,
-    and acked, if that was asked for."""
+    """Post the batches, if any; seconds until so many copies of the messages were consumed, if
+    there are readers, and acked, if that was asked for."""
     waiting = iter(batches)
     batch = next(waiting, None)
     posted = 0
-    arrived = 0 if readers else messages
+    wanted = messages * copies
+    arrived = 0 if readers else wanted
     acked = 0 if is_acked else messages
     with selectors.DefaultSelector() as selector:
         for link in (*readers, *([poster] if poster else [])):
             selector.register(link.socket, selectors.EVENT_READ, link)
         began = time.perf_counter()
-        while arrived < messages or acked < messages:
-            while batch and poster and posted + batch.messages <= min(arrived, acked) + window:
+        while arrived < wanted or acked < messages:
+            room = min(arrived // copies, acked) + window - posted
+            while batch and poster and batch.messages <= room:
                 poster.write(batch.data)
                 _watch(selector, poster)
                 posted += batch.messages
+                room -= batch.messages
                 batch = next(waiting, None)
             ready = selector.select(PATIENCE)
             assert ready, f"silence after {arrived} arrived, {acked} acked, of {messages}"
@@ -194,7 +207,8 @@ def carry(
                     link.flush()
                 _watch(selector, link)
         took = time.perf_counter() - began
-    assert arrived == acked == messages, f"{arrived} arrived, {acked} acked, of {messages}"
+    assert arrived == wanted, f"{arrived} arrived, of {wanted}"
+    assert acked == messages, f"{acked} acked, of {messages}"
     return took
 
 
@@ -216,6 +230,9 @@ class Work(NamedTuple):
 
 class Route(ABC):
     """A queue, or what the peer has instead, with subscriptions to all customers."""
+
+    copies = 1
+    """How many consumers get each message."""
 
     def __init__(self, shape: Shape, poster: Link, readers: Sequence[Link], *, is_acked: bool):
         self.shape = shape
@@ -245,8 +262,13 @@ class Route(ABC):
         messages = sum(batch.messages for batch in self._batches)
         cpu = time.process_time()
         took = carry(
-            self._poster, self._batches, self._readers, messages, is_acked=self._is_acked
-        )  # fmt: skip
+            self._poster,
+            self._batches,
+            self._readers,
+            messages,
+            is_acked=self._is_acked,
+            copies=self.copies,
+        )
         return Work(messages, took, time.process_time() - cpu)
 
     def check(self, messages: int) -> None:
@@ -319,8 +341,8 @@ class Backlog(ABC):
 DOMAIN = "bench"
 READ, WRITE = 2, 4
 """Flags of an open queue."""
-QUEUE = 0
-"""The number of the only queue of a connection."""
+QUEUE, APP = 0, 1
+"""The numbers of the only queue of a connection, and of its app if that has a name."""
 UNLIMITED = 1_000_000
 UNLIMITED_BYTES = 1 << 40
 UNCONFIRMED_MAX = 1_000
@@ -328,11 +350,14 @@ UNCONFIRMED_MAX = 1_000
 
 
 class BmqLink(Link):
-    """A connection that has one queue open."""
+    """A connection that has one queue open, for one app of it if that has a name."""
 
-    def __init__(self, address: Address, queue: str, flags: int, consumer: int = 0) -> None:
+    def __init__(
+        self, address: Address, queue: str, flags: int, consumer: int = 0, app: str = ""
+    ) -> None:
         super().__init__(address)
         self._consumer = consumer
+        self._app = app
         self._frames = EventFrames(1 << 26)
         self._requests = count(1)
         self._numbers: Mapping[int, int] = {}
@@ -342,9 +367,9 @@ class BmqLink(Link):
         welcome = decode_negotiation(answer.body, answer.encoding)
         assert isinstance(welcome, c.BrokerResponse), welcome
         assert welcome.result.category == c.Category.SUCCESS, welcome
-        handle = c.HandleParameters(
-            f"bmq://{DOMAIN}/{queue}", QUEUE, None, flags, int(flags == READ), int(flags == WRITE)
-        )
+        uri = f"bmq://{DOMAIN}/{queue}" + (f"?id={app}" if app else "")
+        own = c.SubIdInfo(APP, app) if app else None
+        handle = c.HandleParameters(uri, QUEUE, own, flags, int(flags == READ), int(flags == WRITE))
         self._ask(c.OpenQueue(handle))
 
     def subscribe(self, customers: Sequence[int]) -> None:
@@ -394,7 +419,8 @@ class BmqLink(Link):
             if found.type == EventType.PUSH:
                 pushes = parse_pushes(found.body)
                 arrived += len(pushes)
-                confirmed += [Confirmation(QUEUE, push.guid, 0) for push in pushes]
+                number = APP if self._app else 0
+                confirmed += [Confirmation(QUEUE, push.guid, number) for push in pushes]
                 if self.noted is not None:
                     self._note(pushes)
             elif found.type == EventType.ACK:
@@ -427,7 +453,10 @@ class BmqLink(Link):
 class Puts:
     """Makes events that post, each message with an id of its own."""
 
-    def __init__(self, *, is_acked: bool, together: int = BATCH) -> None:
+    def __init__(
+        self, *, is_acked: bool, together: int = BATCH, content: Content | None = None
+    ) -> None:
+        self._content = content or plain
         self._flags = HAS_PROPERTIES | (ACK_REQUESTED if is_acked else 0)
         self._together = together
         """Messages in an event."""
@@ -446,7 +475,7 @@ class Puts:
     def _put(self, customer: int) -> Put:
         known = self._data.get(customer)
         if known is None:
-            data = close_data(properties_of(customer), body_of(customer))
+            data = close_data(*self._content(customer))
             known = self._data[customer] = data, checksum(data)
         guid = self._prefix + next(self._ids).to_bytes(8, "big")
         return Put(QUEUE, guid, self._flags, *known)

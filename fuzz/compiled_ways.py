@@ -14,6 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from fuzz.compiled_pumps import check_pumps
 from headgate.compiled import PARTS
 from headgate.core.channels.audience import Framing, PureFrameGroup, PureHeard, PureLine
 from headgate.core.channels.publish_pass import PurePass
@@ -41,13 +42,13 @@ class Ways(NamedTuple):
 PURE = Ways(PureLine, PureFrameGroup, PureHeard, PurePass)
 
 
-def compiled() -> tuple[Ways, ModuleType] | None:
+def compiled() -> tuple[Ways, ModuleType, ModuleType] | None:
     """The compiled types and functions, whatever runs; nothing if they are not built."""
     try:
-        passes, codec = map(import_module, PARTS[:2])
+        passes, pumps, codec = map(import_module, PARTS)
     except ImportError:
         return None
-    return Ways(passes.Line, passes.FrameGroup, passes.Heard, passes.Pass), codec
+    return Ways(passes.Line, passes.FrameGroup, passes.Heard, passes.Pass), codec, pumps
 
 
 class World:
@@ -182,10 +183,11 @@ def check(seed: int) -> None:
     """One input of each kind."""
     both = compiled()
     assert both is not None, "build it first: python hatch_build.py"
-    ways, codec = both
+    ways, codec, pumps = both
     draw = random.Random(seed)
     check_passes(draw, ways)
     check_read(read(draw), codec)
+    check_pumps(seed, pumps)
 
 
 def main(seconds: float, seed: int) -> None:

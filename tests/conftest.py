@@ -24,6 +24,9 @@ settings.register_profile("same", any_machine, derandomize=True, database=None)
 settings.register_profile("drawn", any_machine, print_blob=True)
 settings.load_profile("same")
 
+PATIENCE_SECONDS = 900
+"""For tests that start many processes: how long that takes is the machine's affair."""
+
 # A shell has what it starts in the background ignore Ctrl-C, and programs would inherit that from
 # the tests that end them with it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -32,6 +35,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if sitecustomize.VARIABLE in os.environ:
     paths = [str(Path(sitecustomize.__file__).parent), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        patient = item.get_closest_marker("serial") or item.get_closest_marker("alone")
+        if patient and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(PATIENCE_SECONDS))
 
 
 @pytest.fixture(scope="session")

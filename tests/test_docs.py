@@ -11,7 +11,8 @@ from pathlib import Path
 from tests.support.repository import DOCS, ROOT
 
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *DOCS.rglob("*.md")]
+AT_THE_ROOT = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+PAGES = [*(ROOT / name for name in AT_THE_ROOT), *DOCS.rglob("*.md")]
 
 
 def linked(page: Path) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""Which parts of Headgate run compiled, chosen once, when they are imported.
+"""Compiled parts of Headgate, chosen once, when they are imported.
 
 A compiled part is a module in C beside the one in Python whose twin it is. It is there if a
 compiler was when Headgate was installed, and used unless `HEADGATE_PURE` is set. What was built of
@@ -18,7 +18,11 @@ from typing import Any, TypeVar, cast
 
 VARIABLE = "HEADGATE_PURE"
 """Set to anything, everything is pure Python."""
-PARTS = ("headgate.core.channels._passes", "headgate.wire.resp.codec._requests")
+PARTS = (
+    "headgate.core.channels._passes",
+    "headgate.server.net._pump",
+    "headgate.wire.resp.codec._requests",
+)
 
 T = TypeVar("T", bound=type[Any] | Callable[..., Any])
 

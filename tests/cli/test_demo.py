@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -65,13 +66,17 @@ def test_the_demo_goes_on_serving_until_it_is_interrupted(tmp_path: Path) -> Non
         first = process.stdout.readline()
         assert first.startswith("The page of the router, for one browser, once: http://127.0.0.1:")
         login = first.split()[-1]
-        line = next(line.strip() for line in process.stdout if "/status.json" in line)
-        secret = (tmp_path / "var" / "admin.token").read_text().strip()
-        assert line.startswith('curl -H "Authorization: Bearer $(cat var/admin.token)" http://')
-        known = {"authorization": f"Bearer {secret}"}
-        request = urllib.request.Request(line.split()[-1], headers=known)
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            assert answer.status == 200
+        line = next(line for line in process.stdout if " top --url http://" in line)
+        watching, _, _ = line.partition("#")
+        watched = subprocess.run(
+            [HEADGATE, *shlex.split(watching)[1:], "--once"],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert "nothing needs attention" in watched.stdout, watched.stderr
         browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         browser.addheaders = [("accept", "text/html")]
         with browser.open(login, timeout=20) as answer:

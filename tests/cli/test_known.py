@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.cli.live.domain import domain_fields
 from headgate.cli.live.known import app_problem, domain_problem
 from headgate.cli.live.queue import exclusive_fields
 from headgate.cli.live.reasons import why_undecided
@@ -136,6 +137,24 @@ def test_sizes_are_for_people_and_exact_for_programs(router: CliRouter) -> None:
     assert " B of 1.0 GiB\n" in shown
     row = json.loads(router.run("domain", "show", "work", "--json").stdout)["row"]
     assert row["domain_max_bytes"] == 1024**3
+
+
+def test_a_domain_of_exclusive_queues_says_that_they_are_not_counted() -> None:
+    row: dict[str, object] = {
+        "domain": "smp",
+        "mode": "exclusive",
+        "apps": [],
+        "queues": None,
+        "opened": None,
+    }
+    row |= {"messages": None, "bytes": None, "capacity": None, "max_messages": 128}
+    assert domain_fields(row | {"max_bytes": None}) == {
+        "domain": "smp",
+        "mode": "exclusive",
+        "apps": None,
+        "queues": "exclusive, and not counted; headgate queue show ID looks one up",
+        "per queue": "at most 128 messages",
+    }
 
 
 def test_a_queue_of_one_recipient_is_shown_for_people() -> None:

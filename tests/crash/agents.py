@@ -21,7 +21,7 @@ from headgate.agent.records import Records
 from headgate.agent.records.check import check
 from headgate.testing.agents.laws import QueueBook
 from headgate.wire.smp.codec.router_address import RouterAddress
-from tests.crash.routers import free_port, start
+from tests.crash.routers import lasting_port, start
 
 QUEUES = 3
 CONNECTIONS = 3
@@ -77,7 +77,7 @@ class Family(ABC):
         self._readings: dict[str, asyncio.Task[None]] = {}
         self._is_last = False
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "headgate.toml").write_text(CONFIG.format(port=free_port()))
+        (folder / "headgate.toml").write_text(CONFIG.format(port=lasting_port()))
 
     def _broken(self, law: str, what: str) -> None:
         self.result.wrong.append(f"{law}: {what}")

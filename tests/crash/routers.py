@@ -48,7 +48,7 @@ def lasting_port() -> int:
 
 def configured(folder: Path) -> int:
     """Write a configuration; return the port of its admin."""
-    port = free_port()
+    port = lasting_port()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "headgate.toml").write_text(CONFIG.format(port=port))
     return port

@@ -39,7 +39,7 @@ def played() -> Mapping[str, Result]:
     return {result.case.title: result for result in asyncio.run(play_all(QUICK, None))}
 
 
-@pytest.mark.serial
+@pytest.mark.alone
 @pytest.mark.parametrize("title", [case.title for case in QUICK])
 def test_nobody_holds_the_loop(played: Mapping[str, Result], title: str) -> None:
     result = played[title]

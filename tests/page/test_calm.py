@@ -17,6 +17,7 @@ EMPTY = {
     "domains": ("Every shared queue has delivered what came.", "orders"),
     "domains/orders/incoming": ("nobody has opened it since the router started",),
     "playground": ("none is remembered", "Say a queue, like bmq://orders/incoming."),
+    "playground/compare": ("Subscriptions of which queue?", "Nobody has opened a queue yet."),
     "channels": ("Nothing was published yet.", "Nobody subscribed to a pattern."),
     "queues": ("No service is subscribed.",),
     "journal": ("No journal is kept",),

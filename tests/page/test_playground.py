@@ -151,6 +151,8 @@ def test_everything_typed_is_in_the_address(look: Look, shop: Shop) -> None:
     page.fill("#properties", 'region = "täglich"\nraw = 0x00ff')
     page.fill("#priority", "3")
     expect(card(page, "How it is read").locator(".tree")).to_contain_text("täglich")
+    expect(page).to_have_url(re.compile(r"priority=3"))
+    expect(page).to_have_url(re.compile(r"0x00ff"))
     page.reload()
     expect(page.locator("#expression")).to_have_value('region == "täglich" || amount % 7 == 3')
     expect(page.locator("#properties")).to_have_value('region = "täglich"\nraw = 0x00ff')
@@ -177,6 +179,12 @@ def test_a_queue_of_no_domain_is_said_to_be(look: Look, shop: Shop) -> None:
     page.fill("#queue", "bmq://nowhere/q")
     expect(card(page, "Who would get the message now").get_by_role("alert")).to_be_visible()
     look.clean("status of 400", "status of 404")
+
+
+def test_to_compare_one_chooses_a_queue(look: Look, shop: Shop) -> None:
+    page = look.go("playground/compare")
+    page.get_by_role("link", name="orders/incoming", exact=True).click()
+    expect(card(page, "What would change")).to_contain_text("go where they went.")
 
 
 def test_two_sets_of_subscriptions_are_compared(look: Look, router: PageRouter, shop: Shop) -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
 
 import pyspark
 import pytest
 
-from tests.support.repository import ROOT
+from headgate.pipeline.tables.archive import Archive
+from tests.crash.routers import free_port
+from tests.support.journals import facts_of_a_day, write_journal
+from tests.support.repository import DOCS, ROOT
 
 PACKAGE = Path(pyspark.__file__).parent
 
@@ -94,56 +100,72 @@ def check(told: dict[str, Any], daemons: int) -> None:
     assert told["daemons"] == daemons
 
 
-def own_home(folder: Path) -> Path:
-    """The installed Spark by another name: workers write next to what they run."""
-    home = folder / "spark"
-    home.mkdir()
-    for each in PACKAGE.iterdir():
-        (home / each.name).symlink_to(each)
-    return home
+CLUSTER, ENDED_BY_SIGNAL, SERVER, ENDED_BY_STOP = re.findall(
+    r"```sh\n(.*?)```", (DOCS / "clusters.md").read_text(), re.DOTALL
+)
+"""What the page has to be pasted into a shell."""
+
+FACTS = facts_of_a_day(2)[:40]
+DEADLINE_SECONDS = 240
 
 
-@pytest.mark.serial
-def test_executors_in_processes_of_their_own_have_the_package(tmp_path: Path) -> None:
-    home = own_home(tmp_path)
-    settings = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "4"}
-    options = {"master": "local-cluster[2,1,1024]", "settings": settings}
-    check(ran(options, tmp_path, SPARK_HOME=str(home)), daemons=2)
-    assert (home / "work").is_dir()
-    assert not (PACKAGE / "work").exists()
+class Shell:
+    """Where it is pasted: an empty folder, with a journal as a router leaves it. Of what is
+    pasted the ports are others."""
 
+    def __init__(self, folder: Path, port: str) -> None:
+        self._folder, self._port, self.free_port = folder, port, free_port()
+        self._environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "SPARK_LOCAL_IP": "127.0.0.1",  # a page that forgets it is found out by its servers
+            "SPARK_MASTER_WEBUI_PORT": "0",
+            "SPARK_WORKER_WEBUI_PORT": "0",
+        }
+        write_journal(folder / "var" / "journal", FACTS, per_segment=len(FACTS))
 
-@contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    settings = {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.driver.memory": "1g",
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "4",
-    }
-    command = [str(PACKAGE / "bin" / "spark-submit"), "--master", "local[2]"]
-    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    for name, value in settings.items():
-        command += ["--conf", f"{name}={value}"]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    with (folder / "server.log").open("w") as log:
-        server = subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+    @contextmanager
+    def serving(self, text: str) -> Iterator[int]:
+        """Servers that it starts, until they are ended; the number of their session."""
+        environment = {**self._environment}
+        del environment["SPARK_LOCAL_IP"]
+        with (self._folder / "server.log").open("w") as log:
+            servers = subprocess.Popen(
+                ["bash", "-c", f"{self._here(text)}\nwait"],
+                cwd=self._folder,
+                env=environment,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        try:
+            end = time.monotonic() + DEADLINE_SECONDS
+            while not _answers(self.free_port):
+                assert servers.poll() is None, (self._folder / "server.log").read_text()
+                assert time.monotonic() < end, (self._folder / "server.log").read_text()
+                time.sleep(0.2)
+            yield servers.pid
+        finally:
+            os.killpg(servers.pid, signal.SIGTERM)
+            servers.wait(60)
+
+    def run(self, text: str) -> str:
+        """Have it done; what it printed."""
+        done = subprocess.run(
+            ["bash", "-c", self._here(text)],
+            cwd=self._folder,
+            env=self._environment,
+            timeout=DEADLINE_SECONDS,
+            capture_output=True,
+            text=True,
         )
-    try:
-        until = time.monotonic() + 120
-        while not _answers(port):
-            assert server.poll() is None, (folder / "server.log").read_text()
-            assert time.monotonic() < until, (folder / "server.log").read_text()
-            time.sleep(0.2)
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(60)
+        assert done.returncode == 0, (done.stderr, (self._folder / "run.txt").read_text())
+        return done.stdout
+
+    def _here(self, text: str) -> str:
+        assert self._port in text
+        return text.replace(self._port, str(self.free_port))
 
 
 def _answers(port: int) -> bool:
@@ -154,7 +176,85 @@ def _answers(port: int) -> bool:
     return True
 
 
+LISTENS = "0A"
+"""The state of a socket, in words of the kernel."""
+
+
+def hosts_of(session: int) -> set[str]:
+    """Where processes of a session listen."""
+    sockets = {inode for pid in _pids_of(session) for inode in _sockets_of(pid)}
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == LISTENS and rest[5] in sockets:
+                words = bytes.fromhex(local.partition(":")[0])
+                turned = b"".join(words[n : n + 4][::-1] for n in range(0, len(words), 4))
+                host = ip_address(turned)
+                mapped = host.ipv4_mapped if isinstance(host, IPv6Address) else None
+                found.add(str(mapped or host))
+    return found
+
+
+def _pids_of(session: int) -> Iterator[int]:
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with suppress(ProcessLookupError):
+                if os.getsid(int(folder.name)) == session:
+                    yield int(folder.name)
+
+
+def _sockets_of(pid: int) -> Iterator[str]:
+    with suppress(FileNotFoundError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                if found := re.fullmatch(r"socket:\[(\d+)\]", os.readlink(link)):
+                    yield found[1]
+
+
+def check_tables(folder: Path) -> None:
+    """Everything is in them, and they are as readable as those of one process."""
+    archive = Archive(str(folder / "var" / "pipeline"))
+    state = archive.state()
+    assert state.upto == len(FACTS)
+    files = state.table("facts")
+    rows = [archive.storage.columns(file.path, ["number"])["number"] for file in files]
+    assert sorted(number for each in rows for number in each.to_pylist()) == [
+        *range(1, len(FACTS) + 1)
+    ]
+
+
 @pytest.mark.serial
-def test_a_connect_server_has_the_package_and_its_columns(tmp_path: Path) -> None:
-    with connect_server(tmp_path) as remote:
-        check(ran({"remote": remote}, tmp_path), daemons=1)
+@pytest.mark.timeout(900)
+def test_a_cluster_as_the_page_says_has_the_package_and_keeps_tables(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, "7077")
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.cores.max": "2",
+        # So that both workers have a share.
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{DEADLINE_SECONDS}s",
+    }
+    with shell.serving(CLUSTER) as session:
+        options = {"master": f"spark://127.0.0.1:{shell.free_port}", "settings": settings}
+        check(ran(options, tmp_path, SPARK_LOCAL_IP="127.0.0.1"), daemons=2)
+        assert hosts_of(session) == {"127.0.0.1"}
+        assert f"batch 0: {len(FACTS)} facts" in shell.run(ENDED_BY_SIGNAL)
+    check_tables(tmp_path)
+    assert not (PACKAGE / "work").exists()
+
+
+@pytest.mark.serial
+@pytest.mark.timeout(900)
+def test_a_connect_server_as_the_page_says_has_the_package_and_keeps_tables(
+    tmp_path: Path,
+) -> None:
+    shell = Shell(tmp_path, "15002")
+    with shell.serving(SERVER) as session:
+        check(ran({"remote": f"sc://127.0.0.1:{shell.free_port}"}, tmp_path), daemons=1)
+        assert hosts_of(session) == {"127.0.0.1"}
+        told = shell.run(ENDED_BY_STOP)
+        assert f"batch 0: {len(FACTS)} facts" in told
+        assert "asked whoever keeps the tables" in told
+    check_tables(tmp_path)

@@ -26,7 +26,7 @@ from headgate.core.model.tally import name_of
 from headgate.journal.sealer_process import JournalSettings
 from headgate.journal.segments import name_of as name_of_segment
 from headgate.pipeline.source.format import register
-from headgate.pipeline.tables import stopping
+from headgate.pipeline.tables import lease, stopping
 from headgate.pipeline.tables.archive import Archive
 from headgate.pipeline.tables.keeper import Keeper
 from headgate.server.in_process import InProcessSession
@@ -168,7 +168,8 @@ def test_a_table_is_routed_and_listed_without_the_files_that_were_replaced(
 def test_whoever_keeps_the_tables_can_be_asked_to_stop(tmp_path: Path) -> None:
     assert "there are no tables in" in run(tmp_path, "stop", code=1).stderr
     archive = Archive(str(tmp_path / "var" / "pipeline"))
-    archive.commit({})
+    archive.storage.make()
+    archive.storage.put(lease.WRITER, b"")  # a run that has no batch yet
     before = time.time()
     assert run(tmp_path, "stop").stdout.startswith("asked whoever keeps the tables in")
     assert stopping.is_asked(archive.storage, before)

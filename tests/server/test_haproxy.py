@@ -71,7 +71,7 @@ async def pair(tmp_path: Path, cluster: PostgresCluster) -> AsyncIterator[Pair]:
     pair.kill()
 
 
-@pytest.mark.serial
+@pytest.mark.alone
 async def test_clients_of_a_router_that_hangs_are_cut_and_find_the_other(
     pair: Pair, tmp_path: Path
 ) -> None:

@@ -154,7 +154,7 @@ async def test_an_identity_that_clients_would_refuse_is_one_line_that_says_what_
     assert not (b.folder / "state" / "identity").exists(), "it makes none of its own"
 
 
-@pytest.mark.serial
+@pytest.mark.alone
 async def test_a_stopped_owner_closes_every_client_when_it_goes_on_and_waits(quick: Pair) -> None:
     pair = quick
     await pair.start()
@@ -181,7 +181,7 @@ async def test_a_stopped_owner_closes_every_client_when_it_goes_on_and_waits(qui
     await owner.serves()
 
 
-@pytest.mark.serial
+@pytest.mark.alone
 async def test_clocks_that_differ_play_no_part(quick: Pair) -> None:
     """One is 300 days ahead of the other, and of the database."""
     quick.members[1].command = AHEAD
@@ -237,7 +237,7 @@ async def test_the_owner_serves_on_when_the_database_was_restarted(tmp_path: Pat
             pair.kill()
 
 
-@pytest.mark.serial
+@pytest.mark.alone
 async def test_an_owner_that_is_held_apart_from_the_database_is_succeeded_and_waits_again(
     quick: Pair, url: str, cluster: PostgresCluster
 ) -> None:

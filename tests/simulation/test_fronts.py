@@ -3,13 +3,14 @@ attempt is counted. Without one of the rules that see to it, it is not so."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from headgate.core.commands import Command
 from headgate.core.delivery.remote_mailbox import RemoteMailbox
 from headgate.core.model.domain import Domain
+from headgate.core.model.ids import SessionId
 from headgate.server.workers import remote_router
 from headgate.server.workers.front_sessions import FrontSessions
 from headgate.server.workers.membership import WorkerRouter
@@ -77,9 +78,9 @@ def not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def deaf(
         self: RemoteRouter,
         local: WorkerRouter,
-        domains: dict[str, Domain],
+        domains: Mapping[str, Domain],
         workers: int,
-        end: object,
+        end: Callable[[SessionId, str], None],
     ) -> None:
         made(self, local, domains, workers, lambda session, reason: None)
 

@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 
 def seed_options(description: str | None) -> argparse.ArgumentParser:
@@ -22,17 +22,26 @@ def seed_options(description: str | None) -> argparse.ArgumentParser:
 def play_seeds(
     options: argparse.Namespace, check: Callable[[int], str | None], steps: Callable[[], int]
 ) -> int:
-    """Play them, and print what differs, and how far it is; return the exit code."""
-    troubles = 0
+    """Play them one by one, and print what differs, and how far it is; return the exit code."""
+    return tell(options, map(check, range(options.seed, options.seed + options.count)), steps)
+
+
+def tell(
+    options: argparse.Namespace,
+    troubles: Iterable[str | None],
+    steps: Callable[[], int] | None = None,
+) -> int:
+    """Print what differs in sequences as they end, and how far it is; return the exit code."""
+    differ = 0
     started = time.monotonic()
-    for done, seed in enumerate(range(options.seed, options.seed + options.count), 1):
-        if trouble := check(seed):
-            troubles += 1
+    for done, trouble in enumerate(troubles, 1):
+        if trouble:
+            differ += 1
             print(trouble, flush=True)
-            if troubles >= options.most:
+            if differ >= options.most:
                 break
         if done % 100 == 0 or done == options.count:
             rate = done / (time.monotonic() - started)
-            played = f"{done} sequences of {steps()} steps"
-            print(f"{played}, {troubles} differ, {rate:.1f} a second", flush=True)
-    return 1 if troubles else 0
+            of = f" of {steps()} steps" if steps is not None else ""
+            print(f"{done} sequences{of}, {differ} differ, {rate:.1f} a second", flush=True)
+    return 1 if differ else 0

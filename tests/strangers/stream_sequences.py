@@ -3,7 +3,8 @@
     python -m tests.strangers.stream_sequences --count 200000 --seed 1
 
 Two connections, one of them of RESP3, say the same to both servers, one command after the other, or
-one waits while the other adds. Only this is not compared as it stands:
+one waits while the other adds; many sequences are played side by side. Only this is not compared as
+it stands:
 
 * ids, which each server makes: the first that was made is ``#0`` in what both are told and say;
 * how long an entry was held.
@@ -25,15 +26,16 @@ import contextlib
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
 
 from tests.strangers.resp_draw import multibulk
-from tests.strangers.resp_frames import Frame, first, parse, shown
+from tests.strangers.resp_frames import first, shown
 from tests.strangers.resp_sequences import Line
-from tests.strangers.seeds import play_seeds, seed_options
+from tests.strangers.seeds import seed_options, tell
 from tests.support.resp_servers import start_redis
 from tests.support.stream_router import StreamRouter
 
@@ -115,8 +117,14 @@ WRONG = (
     (b"CLIENT", b"UNBLOCK", b"x"),
     (b"CLIENT", b"UNBLOCK", b"999999"),
 )
-HELD = re.compile(rb"(\*4\r\n\$#\d+\r\n\$\d+\r\n[^*]*?\r\n):\d+\r\n:")
+HELD = re.compile(rb"(\*4\r\n\$\d+\r\n#\d+\r\n\$\d+\r\n[^*]*?\r\n):\d+\r\n:")
 """Of an entry of XPENDING: how long it was held."""
+ID = re.compile(rb"\$\d+\r\n(\d{9,}-\d+)\r\n")
+NUMBERED = re.compile(rb"\$\d+\r\n#(\d+)\r\n")
+TOGETHER = 100
+"""Sequences that are played side by side."""
+IN_ONE_ARENA = 4_000
+"""Sequences for which servers are kept: each has two streams, and a domain has 10,000."""
 
 
 class Drawing:
@@ -171,24 +179,21 @@ class Drawing:
 
     def follow(self, moves: list[Move], answers: list[bytes]) -> None:
         """Note what was added and delivered."""
-        answered = list(
-            zip([command for _, command in moves], map(_frame_of, answers), strict=True)
-        )
+        answered = list(zip([command for _, command in moves], answers, strict=True))
         if moves[0][1] == (b"MULTI",):
-            _, replies = answered.pop()
-            queued = [command for command, frame in answered[1:] if frame == ("+", b"QUEUED")]
-            values = replies[1] if isinstance(replies[1], list) else []
-            answered = list(zip(queued, values, strict=False))
-        for command, frame in sorted(answered, key=lambda pair: pair[0][0].upper() != b"XADD"):
+            _, executed = answered.pop()
+            queued = [command for command, answer in answered[1:] if answer == b"+QUEUED\r\n"]
+            answered = list(zip(queued, _elements(executed), strict=False))
+        for command, answer in sorted(answered, key=lambda pair: pair[0][0].upper() != b"XADD"):
             name = command[0].upper()
             if name == b"XADD" and isinstance(command[1], bytes):
-                self.added[command[1]] += _ids_in(frame)
+                self.added[command[1]] += _ids_in(answer)
             elif name == b"XDEL" and isinstance(command[1], bytes):
                 self.added[command[1]] = [n for n in self.added[command[1]] if n not in command[2:]]
             elif name == b"XGROUP" and command[1] == b"DESTROY":
                 self.seen.pop((command[2], command[3]), None)
             elif name == b"XREADGROUP" and isinstance(command[2], bytes):
-                for number in _ids_in(frame):
+                for number in _ids_in(answer):
                     for key, numbers in self.added.items():
                         if number in numbers:
                             self.seen.setdefault((key, command[2]), set()).add(number)
@@ -340,22 +345,35 @@ class Drawing:
         return (b"XGROUP", b"CREATECONSUMER", key, group, name)
 
 
-class Side:
-    """One server: two connections, and the ids that it made."""
+class Seat:
+    """What one server sees of a sequence: two connections, and the ids that it made. The
+    connections serve one sequence after the other."""
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.lines = [Line(address), Line(address)]
         self.ids: list[bytes] = []
-        self.ask(1, (b"HELLO", b"3"))
+        self._numbers: dict[bytes, int] = {}
+        self.say(1, (b"HELLO", b"3"))
+        self.hear(1)
+
+    def clear(self) -> None:
+        """Forget the ids of the sequence before."""
+        self.ids, self._numbers = [], {}
 
     def say(self, connection: int, command: Command) -> None:
-        words = [self._word(word) for word in command]
-        self.lines[connection].send(multibulk(tuple(words)))
+        self.lines[connection].send(self._bytes(command))
+
+    def say_all(self, moves: list[Move]) -> None:
+        """Say what is said over one connection, in one write."""
+        self.lines[moves[0][0]].send(b"".join(self._bytes(command) for _, command in moves))
+
+    def _bytes(self, command: Command) -> bytes:
+        return multibulk(tuple([self._word(word) for word in command]))
 
     def _word(self, word: Word) -> bytes:
-        if isinstance(word, tuple):
-            return word[0] + self.ids[word[1]]
-        return self.ids[word] if isinstance(word, int) else word
+        if isinstance(word, bytes):
+            return word
+        return word[0] + self.ids[word[1]] if isinstance(word, tuple) else self.ids[word]
 
     def hear(self, connection: int) -> bytes:
         """The next answer, as it stands on the wire."""
@@ -364,94 +382,177 @@ class Side:
             line.read()
         return line.take(found[1])
 
-    def ask(self, connection: int, command: Command) -> bytes:
-        self.say(connection, command)
-        return self.hear(connection)
-
-    def learn(self, answer: bytes) -> None:
-        """Note the ids in an answer: all of them were made by this server."""
-        for id in re.findall(rb"\$\d+\r\n(\d{9,}-\d+)\r\n", answer):
-            if id not in self.ids:
-                self.ids.append(id)
-
     def plain(self, answer: bytes) -> bytes:
-        """An answer with the numbers of ids, and without the time that entries were held."""
-        for number, id in sorted(enumerate(self.ids), key=lambda item: -len(item[1])):
-            answer = answer.replace(b"$%d\r\n%s\r\n" % (len(id), id), b"$#%d\r\n" % number)
-        return HELD.sub(rb"\1:0\r\n:", answer)
+        """An answer with the numbers of ids, all of which this server made, and without the time
+        that entries were held."""
+        answer = ID.sub(self._number, answer)
+        return HELD.sub(rb"\1:0\r\n:", answer) if b"*4" in answer else answer
+
+    def _number(self, found: re.Match[bytes]) -> bytes:
+        id = found[1]
+        number = self._numbers.get(id)
+        if number is None:
+            number = self._numbers[id] = len(self.ids)
+            self.ids.append(id)
+        text = b"#%d" % number
+        return b"$%d\r\n%s\r\n" % (len(text), text)
 
     def close(self) -> None:
         for line in self.lines:
             line.close()
 
 
+class Game:
+    """One sequence, played at a seat of each server."""
+
+    def __init__(self, seed: int, seats: Sequence[Seat]) -> None:
+        self.seats = seats
+        self._seed = seed
+        self._drawing = Drawing(seed)
+        self._left = self._drawing.steps()
+        self._said: list[str] = []
+        self._moves: list[Move] = []
+        self.trouble: str | None = None
+        for seat in seats:
+            seat.clear()
+
+    @property
+    def is_over(self) -> bool:
+        return self._left == 0 or self.trouble is not None
+
+    def set_up(self) -> None:
+        """Say what makes the streams of the sequence."""
+        keys = self._drawing.keys
+        making: list[Move] = [
+            (0, (b"XGROUP", b"CREATE", key, group, b"$", b"MKSTREAM"))
+            for key in keys
+            for group in GROUPS
+        ]
+        # Redis gives entries of two streams the same ids; of the second they are larger here.
+        later: list[Move] = [(0, (b"XSETID", keys[1], b"9999999999999-0"))]
+        self.seats[0].say_all(making + later)
+        self.seats[1].say_all(making)
+
+    def see_set_up(self) -> None:
+        for seat, count in zip(self.seats, (5, 4), strict=True):
+            for _ in range(count):
+                seat.hear(0)
+
+    def say(self) -> None:
+        """Draw what is next, and say it; of a read that waits and what it gets only the read."""
+        self._moves = self._drawing.moves()
+        self._said += [f"{number}> {_shown(command)}" for number, command in self._moves]
+        first = self._moves[:1] if self.is_waiting else self._moves
+        for seat in self.seats:
+            seat.say_all(first)
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._drawing.is_waiting(self._moves)
+
+    def say_rest(self) -> None:
+        for seat in self.seats:
+            seat.say(*self._moves[1])
+
+    def hear(self) -> None:
+        """Hear the answers, and compare them."""
+        heard = [self._answers(seat) for seat in self.seats]
+        if heard[0] != heard[1]:
+            told = ["\n".join(map(shown, answers)) for answers in heard]
+            self.trouble = "\n".join(
+                [f"seed {self._seed}", *self._said, "redis:", told[0], "router:", told[1]]
+            )
+            return
+        self._drawing.follow(self._moves, heard[0])
+        self._left -= 1
+
+    def _answers(self, seat: Seat) -> list[bytes]:
+        """What one server answers to each move, in the order of the moves."""
+        if self.is_waiting:  # what was added has its number first
+            added = seat.plain(seat.hear(self._moves[1][0]))
+            return [seat.plain(seat.hear(self._moves[0][0])), added]
+        return [seat.plain(seat.hear(number)) for number, _ in self._moves]
+
+
 class StreamArena:
-    """Both servers."""
+    """Both servers, at which many sequences are played side by side: each says its next command,
+    and then all answers are heard. So servers have many commands at once, and nobody waits for
+    one read that waits."""
 
     def __init__(self, redis: tuple[str, int], router: tuple[str, int]) -> None:
         self._addresses = (redis, router)
+        self._free: list[list[Seat]] = []
         self.steps = 0
 
     def check(self, seed: int) -> str | None:
         """Play one sequence; what differs, if anything does."""
-        drawing = Drawing(seed)
-        sides = [Side(address) for address in self._addresses]
-        said: list[str] = []
-        try:
-            for key in drawing.keys:
-                for group in GROUPS:
-                    for side in sides:
-                        side.ask(0, (b"XGROUP", b"CREATE", key, group, b"$", b"MKSTREAM"))
-            # Redis gives entries of two streams the same ids; of the second they are larger here.
-            sides[0].ask(0, (b"XSETID", drawing.keys[1], b"9999999999999-0"))
-            for _ in range(drawing.steps()):
-                self.steps += 1
-                moves = drawing.moves()
-                said += [f"{number}> {_shown(command)}" for number, command in moves]
-                heard = [_played(side, drawing, moves) for side in sides]
-                if heard[0] != heard[1]:
-                    told = ["\n".join(map(shown, answers)) for answers in heard]
-                    return "\n".join([f"seed {seed}", *said, "redis:", told[0], "router:", told[1]])
-                drawing.follow(moves, heard[0])
-        finally:
-            for side in sides:
-                side.close()
-        return None
+        [trouble] = self.check_all([seed])
+        return trouble
+
+    def check_all(self, seeds: Iterable[int]) -> Iterator[str | None]:
+        """Play sequences, and say of each, in the order of their ends, what differs."""
+        left = iter(seeds)
+        games: list[Game] = []
+        while True:
+            new = [Game(seed, self._seats()) for seed in islice(left, TOGETHER - len(games))]
+            for game in new:
+                game.set_up()
+            for game in new:
+                game.see_set_up()
+            games += new
+            if not games:
+                return
+            self._play(games)
+            for game in [each for each in games if each.is_over]:
+                games.remove(game)
+                self._leave(game)
+                yield game.trouble
+
+    def _play(self, games: list[Game]) -> None:
+        """One step of each sequence."""
+        self.steps += len(games)
+        for game in games:
+            game.say()
+        for game in games:
+            if not game.is_waiting:
+                game.hear()
+        waiting = [game for game in games if game.is_waiting]
+        for game in waiting:
+            game.say_rest()
+        for game in waiting:
+            game.hear()
+
+    def _seats(self) -> list[Seat]:
+        return self._free.pop() if self._free else [Seat(each) for each in self._addresses]
+
+    def _leave(self, game: Game) -> None:
+        if game.trouble is None:
+            self._free.append(list(game.seats))
+            return
+        for seat in game.seats:  # an answer may still be on its way
+            seat.close()
+
+    def close(self) -> None:
+        for seats in self._free:
+            for seat in seats:
+                seat.close()
 
 
-def _played(side: Side, drawing: Drawing, moves: list[Move]) -> list[bytes]:
-    """What one server answers to each move, in the order of the moves."""
-    answers = []
-    if drawing.is_waiting(moves):
-        (waiting, wait), (adding, add) = moves
-        side.say(waiting, wait)
-        added = side.ask(adding, add)
-        answers = [side.hear(waiting), added]
-        side.learn(added)
-    else:
-        for move in moves:
-            answers.append(side.ask(*move))
-    for answer in answers:
-        side.learn(answer)
-    return [side.plain(answer) for answer in answers]
+def _elements(answer: bytes) -> list[bytes]:
+    """What an array has in it, as it stands on the wire."""
+    found: list[bytes] = []
+    at = answer.index(b"\r\n") + 2
+    while answer[:1] == b"*" and at < len(answer):
+        element = first(answer, at)
+        assert element is not None, "the answer is whole"
+        found.append(answer[at : element[1]])
+        at = element[1]
+    return found
 
 
-def _frame_of(answer: bytes) -> Frame:
-    """An answer, with the numbers of its ids as texts."""
-    texts = re.sub(
-        rb"\$(#\d+)\r\n", lambda found: b"$%d\r\n%s\r\n" % (len(found[1]), found[1]), answer
-    )
-    [frame] = parse(texts)
-    return frame
-
-
-def _ids_in(frame: Frame) -> list[int]:
+def _ids_in(answer: bytes) -> list[int]:
     """The numbers of the ids in an answer."""
-    _, value = frame
-    if isinstance(value, list):
-        return [id for each in value for id in _ids_in(each)]
-    found = re.fullmatch(rb"#(\d+)", value) if isinstance(value, bytes) else None
-    return [int(found[1])] if found else []
+    return [int(number) for number in NUMBERED.findall(answer)]
 
 
 def _shown(command: Command) -> str:
@@ -463,20 +564,29 @@ def _shown(command: Command) -> str:
 
 @contextlib.contextmanager
 def stream_arena(folder: Path) -> Iterator[StreamArena]:
-    """Fresh servers."""
+    """Fresh servers. redis-server looks for reads whose time is over as often as `hz` says, and
+    nothing depends on when."""
     router = StreamRouter(folder, store="memory:")
-    with start_redis(folder) as redis:
+    with start_redis(folder, hz=500) as redis:
         router.start()
+        arena = StreamArena(redis.address, router.resp)
         try:
-            yield StreamArena(redis.address, router.resp)
+            yield arena
         finally:
+            arena.close()
             router.stop()
+
+
+def played(seeds: range) -> Iterator[str | None]:
+    """What differs in each; with fresh servers now and then, as streams stay."""
+    for start in range(seeds.start, seeds.stop, IN_ONE_ARENA):
+        with tempfile.TemporaryDirectory() as folder, stream_arena(Path(folder)) as both:
+            yield from both.check_all(range(start, min(start + IN_ONE_ARENA, seeds.stop)))
 
 
 def main() -> int:
     options = seed_options(__doc__).parse_args()
-    with tempfile.TemporaryDirectory() as folder, stream_arena(Path(folder)) as both:
-        return play_seeds(options, both.check, lambda: both.steps)
+    return tell(options, played(range(options.seed, options.seed + options.count)))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from headgate.core.redis.cluster import Cluster
 from headgate.core.turn.handouts import handouts
 from headgate.core.turn.inbox import Inbox
 from headgate.errors import LimitReached
+from headgate.server.net.pump import deliver_all
 from headgate.testing.rig import Rig
 from headgate.wire.resp.codec.replies import bulk
 from headgate.wire.resp.hub import Hub
@@ -55,6 +56,7 @@ class House:
         self.step = 0.0
         """So much later it is each time somebody asks."""
         self.calls: list[Callable[[], None]] = []
+        self.deliver_all = deliver_all
         self.facts: list[Fact] = []
         self.known_sessions: list[SessionId] = []
         self.suspects: list[SessionId] = []

@@ -44,7 +44,8 @@ OPERATORS = 300
 """In the expressions of a batch: Spark compiles all of them in one plan."""
 
 FILTERED = 4
-"""Expressions of a batch that are asked as filters too: other rules of the optimiser apply."""
+"""Expressions of a batch that are asked as filters too, unless it says otherwise: other rules of
+the optimiser apply."""
 
 SCHEMA = StructType([StructField("row", LongType()), StructField("properties", PROPERTIES)])
 
@@ -289,6 +290,7 @@ class Batch:
     messages: Sequence[Message]
     wanted: Outcomes
     """Of the router."""
+    filtered: int = FILTERED
 
 
 @dataclass
@@ -326,7 +328,7 @@ class Comparison:
                     self.differs(predicate, repr(message), where, one, other)
 
     def filters(self, batch: Batch, frame: DataFrame, where: str) -> None:
-        predicates = batch.predicates[:FILTERED]
+        predicates = batch.predicates[: batch.filtered]
         found = matched_by_spark(predicates, frame)
         for predicate, row, passed in zip(predicates, batch.wanted, found, strict=False):
             for number, one in enumerate(row):

@@ -49,6 +49,8 @@ class StreamRouter:
         workers: int = WORKERS,
     ) -> None:
         self._folder = folder
+        self.ready = folder / "ready.json"
+        """Where a router says that it serves, and where."""
         self._process: subprocess.Popen[bytes] | None = None
         self._clients: list[redis.Redis] = []
         (folder / "headgate.toml").write_text(
@@ -58,7 +60,7 @@ class StreamRouter:
         )
 
     def start(self) -> None:
-        ready = self._folder / "ready.json"
+        ready = self.ready
         ready.unlink(missing_ok=True)
         program = [sys.executable, "-c", "from headgate.cli import main; main()", "serve"]
         arguments = [*program, "--config", str(self._folder / "headgate.toml")]

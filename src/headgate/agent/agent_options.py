@@ -1,4 +1,4 @@
-"""What an agent is opened with."""
+"""Options that an agent is opened with."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class AgentClock(Protocol):
-    """What time it is, and waiting."""
+    """The clock of an agent: the time, and waiting."""
 
     def now(self) -> float:
         """Seconds of the wall clock: messages are as old as the world says."""

@@ -1,4 +1,4 @@
-"""Which messages the routers wait for an acknowledgement of, and in which session."""
+"""Deliveries: messages that routers wait for an acknowledgement of, and in which session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine of an agent asks for that takes time: rows of the records, and subscribes."""
+"""Requests of an engine that take time: rows of the records, and subscribes."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ T = TypeVar("T")
 
 
 class EventQueue(Generic[T]):
-    """What the application has not read yet, in order. Owned by an agent; it is both ends of its
-    `events()`, so reading may stop and begin again at any event.
+    """Events that the application has not read yet, in order. Owned by an agent; it is both ends of
+    its `events()`, so reading may stop and begin again at any event.
 
     While it is held, nothing is given but what was put first. A closed queue gives what it has,
     and then ends.
@@ -197,7 +197,7 @@ Place: TypeAlias = tuple[UserId, RouterAddress]
 
 
 class _Difference:
-    """What a run of events leads to."""
+    """The difference that a run of events makes."""
 
     def __init__(self) -> None:
         self.seen = 0

@@ -32,7 +32,7 @@ class MessageStream:
 
 
 class EventSorting:
-    """What the application has not read yet. Owned by an agent.
+    """Events that the application has not read yet, sorted. Owned by an agent.
 
     What must hold: each event is in one place; the messages of a connection keep their order; what
     is held and what is closed is so in all places.

@@ -1,4 +1,4 @@
-"""What `events()` of an agent gives: events in their order, and messages with their bodies."""
+"""The stream of `events()`: events in their order, and messages with their bodies."""
 
 from __future__ import annotations
 

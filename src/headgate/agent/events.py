@@ -1,4 +1,4 @@
-"""What an application is given: who is up and who is down, messages, and what went wrong.
+"""Events for an application: who is up and who is down, messages, and what went wrong.
 
 Events are values that never change. They name routers by address and connections by id.
 """
@@ -106,7 +106,7 @@ class ServiceEnd:
 
 
 class ProblemKind(Enum):
-    """What a `Problem` is about."""
+    """The kind of a `Problem`: what it is about."""
 
     REFUSED = "refused"
     """The router refused queues for good; they are not subscribed until somebody asks."""
@@ -311,8 +311,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What the peer of a connection writes of itself, if it was not asked about before. `Connected`
-    follows."""
+    """Information that the peer of a connection writes of itself, if it was not asked about before.
+    `Connected` follows."""
 
     connection: ConnectionId
     info: bytes = field(repr=False)

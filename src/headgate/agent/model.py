@@ -64,7 +64,7 @@ class QueueRow:
 
 
 class Which(Enum):
-    """Which receive queues of a user at a router are read."""
+    """The choice of a user's receive queues at a router that are read."""
 
     ALL = "all"
     SINGLE = "single"

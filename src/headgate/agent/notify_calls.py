@@ -1,4 +1,4 @@
-"""What an application asks of an agent about being woken by pushes."""
+"""Calls of an application about being woken by pushes."""
 
 from __future__ import annotations
 

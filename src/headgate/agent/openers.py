@@ -36,7 +36,8 @@ INT64_BYTES: Final = 8
 
 @value
 class Sealed:
-    """What a sender sent to a queue, and the hash by which a repetition is recognised."""
+    """An envelope as a sender sent it to a queue, and the hash by which a repetition is
+    recognised."""
 
     content: bytes = field(repr=False)
     hash: bytes
@@ -47,7 +48,7 @@ class Sealed:
 
 @value
 class FollowUp:
-    """What is to be done for a connection after a message of it was stored."""
+    """The work for a connection that follows when a message of it was stored."""
 
     connection: ConnectionId
     continue_with: QueueKey | None = None
@@ -58,7 +59,7 @@ class FollowUp:
 
 @value
 class Opened:
-    """What was inside, and what has to be stored with it."""
+    """The contents of an envelope, and what has to be stored with it."""
 
     kind: str
     body: bytes = field(repr=False)

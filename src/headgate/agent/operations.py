@@ -1,4 +1,4 @@
-"""What an agent has under way, so that it can be suspended when nothing is."""
+"""Operations that an agent has under way, so that it can be suspended when there are none."""
 
 from __future__ import annotations
 

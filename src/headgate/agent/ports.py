@@ -65,7 +65,7 @@ class RouterPort(Protocol):
 
 
 class FetchPort(Protocol):
-    """What fetching a message of a queue needs that is not subscribed."""
+    """The port of fetching a message of a queue that is not subscribed."""
 
     def lock(self, user: UserId, router: RouterId, row: QueueRow) -> bool:
         """Have the queue left out of subscribing; False if it is subscribed, or locked."""

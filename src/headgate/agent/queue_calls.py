@@ -1,4 +1,4 @@
-"""What an application asks of an agent about plain queues."""
+"""Calls of an application about plain queues."""
 
 from __future__ import annotations
 

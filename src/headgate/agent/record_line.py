@@ -1,4 +1,4 @@
-"""What the shell has the records do, one after another.
+"""The line of jobs that the shell has the records do, one after another.
 
 The engine's effects have an order: what changes the records comes before what reads them. Records
 keep the order of calls, but a write that fails and is tried again would come after reads that

@@ -20,7 +20,7 @@ from headgate.wire.smp.codec import replies as r
 
 
 class SessionReports(Protocol):
-    """Who is handed what a session brings: the shell. Its methods return at once."""
+    """The shell, as a session reports to it. Its methods return at once."""
 
     def took(self, session: RouterSession, queue: RecipientId, message: r.Msg) -> None:
         """A message, in whichever answer or event."""

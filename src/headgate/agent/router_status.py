@@ -1,4 +1,4 @@
-"""What an agent has with a router at one moment."""
+"""The status of a router, as an agent sees it at one moment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 
 @value
 class RouterStatus:
-    """What an agent has with one router; in entity mode, of one connection there."""
+    """The status of one router for an agent; in entity mode, of one connection there."""
 
     user: UserId
     router: RouterAddress

@@ -1,4 +1,4 @@
-"""What is to be done at a send queue, and what it means that it was done: for sending."""
+"""Work at a send queue, and what it means that it was done: for sending."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINK: Final = "this link"
 
 @value
 class Work:
-    """What is next at a send queue: to secure it, or a message."""
+    """The next work at a send queue: to secure it, or a message."""
 
     user: UserId
     kind: ConnectionKind

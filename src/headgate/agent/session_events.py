@@ -1,4 +1,4 @@
-"""What sessions bring, on its way to the engine and to whoever takes messages."""
+"""Events of sessions, on their way to the engine and to whoever takes messages."""
 
 from __future__ import annotations
 

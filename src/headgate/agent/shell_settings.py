@@ -12,7 +12,8 @@ from headgate.wire.smp.handshake import VERSIONS, Versions
 
 @value
 class ShellSettings:
-    """What the engine does, how long links wait, and when the records are tried again."""
+    """Settings of the shell: the engine's, how long links wait, when the records are tried
+    again."""
 
     engine: EngineSettings = MESSAGING
     timing: Timing = BACKGROUND

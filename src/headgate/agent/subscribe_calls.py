@@ -15,7 +15,7 @@ from headgate.core.model.value import value
 
 
 class SubscribeState(Enum):
-    """What became of a connection that was to be subscribed."""
+    """The state of a connection that was to be subscribed."""
 
     SUBSCRIBED = "subscribed"
     NOT_NEEDED = "not needed"
@@ -32,7 +32,7 @@ class SubscribeState(Enum):
 
 @value
 class SubscribeResult:
-    """What became of one connection, and why."""
+    """The result for one connection, and why."""
 
     state: SubscribeState
     text: str = ""

@@ -50,7 +50,7 @@ class Origin:
 
 @value
 class Stored:
-    """It is new and stored, and can be shown."""
+    """A message that is new and stored, and can be shown."""
 
     origin: Origin
     message: ReceivedMessage
@@ -62,7 +62,7 @@ class Stored:
 
 @value
 class Repeated:
-    """It came before."""
+    """A message that came before."""
 
     origin: Origin
     message: ReceivedMessage
@@ -70,14 +70,14 @@ class Repeated:
 
 @value
 class Handled:
-    """It was for the agent and not for the application, and is stored and marked."""
+    """A message for the agent and not for the application, stored and marked."""
 
     follow_up: FollowUp | None
 
 
 @value
 class Full:
-    """It is the marker of a queue that had no room."""
+    """The marker of a queue that had no room."""
 
     origin: Origin
     follow_up: FollowUp | None = None
@@ -86,7 +86,7 @@ class Full:
 
 @value
 class Unreadable:
-    """It cannot be opened, now or later."""
+    """A message that cannot be opened, now or later."""
 
     origin: Origin
     reason: str

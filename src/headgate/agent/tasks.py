@@ -23,7 +23,7 @@ def _look_at(done: asyncio.Future[T]) -> None:
 
 
 class Tasks:
-    """Whatever its owner has under way. An exception that leaves a task goes to `failed`, or to
+    """Tasks that their owner has under way. An exception that leaves a task goes to `failed`, or to
     the loop, as a mistake of ours. What is begun after the end does not run."""
 
     def __init__(self, failed: Callable[[Exception], None] | None = None) -> None:

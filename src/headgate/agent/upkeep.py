@@ -1,4 +1,4 @@
-"""What an agent does for its records now and then: traces of old messages go."""
+"""Upkeep of an agent's records now and then: traces of old messages go."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ FILE_BYTES: Final = SCALAR_BYTES + AUTH_BYTES
 
 
 class WebPushReceiver:
-    """What browsers do for pages, for a program that takes a POST over https."""
+    """A receiver of Web Push, as browsers have it for pages, for a program that takes a POST over
+    https."""
 
     def __init__(self, private: EllipticCurvePrivateKey, auth: bytes) -> None:
         self._private = private

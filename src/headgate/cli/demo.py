@@ -24,7 +24,7 @@ from headgate.demo.conversation import conversation
 from headgate.demo.meeting import meeting
 from headgate.errors import ConfigError
 from headgate.server.config import Config, load_config
-from headgate.server.config.sections import Listen, ListenBmq, ListenSection
+from headgate.server.config.sections import Listen, ListenBmq, ListenSection, RouterAdmin
 from headgate.server.net.listener import bind
 from headgate.server.router import Router
 from headgate.server.serve import serve
@@ -73,9 +73,11 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
         host, _, port = addresses["resp"].rpartition(":")
         bmq = addresses["bmq"].removeprefix("tcp://")
         at = "" if bmq == DEFAULT_BMQ else f" --url {bmq}"
+        admin = addresses["admin"]
+        watched = "" if admin == DEFAULT_ADMIN else f" --url {admin}"
         click.echo(f"  redis-cli -h {host} -p {port} subscribe news")
         click.echo(f"  redis-cli -h {host} -p {port} publish news 'rain tomorrow'")
-        click.echo(f"  {asking(addresses)}")
+        click.echo(f"  {program} top{watched}  # what needs attention now")
         click.echo(f"  {program} sub '{scene.ORDERS_QUEUE}?id=shipping' --where 'amount >= 50'{at}")
         click.echo(f"  {program} pub {scene.ORDERS_QUEUE} 'a lamp' --property amount=60{at}")
         click.echo(f"  {program} agent init --router '{addresses['smp']}'")
@@ -84,7 +86,7 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
         click.echo(f"  {program} expr check 'amount >= 1000 && kind == \"express\"'")
         click.echo(f"  {program} pipeline dryrun 'amount >= 50' --domain {scene.ORDERS}")
         click.echo(f"  {program} pipeline sql 'select * from deliveries'")
-        click.echo(f"Its page is at {addresses['admin']}; {entering(addresses)}")
+        click.echo(f"Its page is at {admin}; {entering(addresses)}")
         click.echo("Ctrl-C stops it.")
         return True
 
@@ -112,15 +114,11 @@ def entering(addresses: Mapping[str, str]) -> str:
     return f"a browser that is new to it is asked for the token, {where}"
 
 
-def asking(addresses: Mapping[str, str]) -> str:
-    """A command that asks the admin port."""
-    file = addresses.get("token_file")
-    token = "$TOKEN" if file is None else f"$(cat {shlex.quote(os.path.relpath(file))})"
-    return f'curl -H "Authorization: Bearer {token}" {addresses["admin"]}/status.json'
-
-
 DEFAULT_BMQ = "{0.host}:{0.port}".format(ListenBmq())
 """Where `headgate pub` and `headgate sub` look if nobody says where."""
+
+DEFAULT_ADMIN = "http://{0.host}:{0.port}".format(RouterAdmin())
+"""Where commands ask a router if nobody says where."""
 
 QUERIES = (
     "select address, app, outcome, count(*) messages from deliveries group by all order by all",

@@ -73,7 +73,7 @@ class Tls(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What a stream of the admin port sends: its kind, and what its JSON says."""
+    """An event of a stream of the admin port: its kind, and what its JSON says."""
 
     kind: str
     content: Any

@@ -1,4 +1,4 @@
-"""What a session may ask, whatever its protocol. `ref` comes back in the reply."""
+"""Commands: all that a session may ask, whatever its protocol. `ref` comes back in the reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the core asks a shell to do: replies, deliveries and events for one session each."""
+"""Effects that a shell carries out for the core: replies, deliveries and events for one session
+each."""
 
 from __future__ import annotations
 
@@ -99,7 +100,7 @@ class Amended:
 
 
 class Standing(Enum):
-    """What a session is to a queue."""
+    """The standing of a session with a queue."""
 
     NONE = "none"
     SUBSCRIBED = "subscribed"
@@ -108,7 +109,7 @@ class Standing(Enum):
 
 @value
 class Inspected:
-    """What there is to say of a queue."""
+    """The state of a queue, for its recipient."""
 
     session: SessionId
     ref: Ref
@@ -217,7 +218,7 @@ class SweepDone:
 
 @value
 class GoOn:
-    """Whoever kept the session from publishing does not any more: it may ask again."""
+    """A session that had to wait with publishing may ask again."""
 
     session: SessionId
 

@@ -32,10 +32,9 @@ from headgate.core.commands import (
     Sweep,
     Watch,
 )
-from headgate.core.exclusive.authorization import address_of
+from headgate.core.exclusive.authorization import via_of
 from headgate.core.exclusive.queues import ExclusiveQueues
 from headgate.core.model.domain import Mode
-from headgate.core.model.ids import QueueId
 from headgate.core.model.parties import Address, Party, SetLink
 from headgate.core.reader_commands import Browse, Feed, OfQueue, Pull
 from headgate.core.shared.queues import SharedQueues
@@ -102,12 +101,14 @@ class LoadPlan:
         return load
 
     def _need_record(self, command: Delete | Send | Amend | Watch, load: Load) -> None:
-        address = address_of(command)
-        if address.party is not Party.RECIPIENT:
+        address = via_of(command)
+        if address is not None:
             load.addresses[address] = 0
-        elif address.id not in self._shared.queues:
+            return
+        assert not isinstance(command, Watch), "a notifier is not the recipient"
+        if command.queue not in self._shared.queues:
             # S004-41: a record without messages is enough for these.
-            load.heads.setdefault(QueueId(address.id), 0)
+            load.heads.setdefault(command.queue, 0)
 
     def _need_sent_to(self, command: Send, load: Load) -> None:
         """Of a shared queue that somebody has open everything is known."""

@@ -1,4 +1,4 @@
-"""What happened at a notification server: the vocabulary of its journal.
+"""Facts of a notification server: the vocabulary of its journal.
 
 Its metrics come from what it counts, and its log from who notices; these are for the journal alone.
 Tokens and notifiers are named by digests, as exclusive queues are in the journal of a router:

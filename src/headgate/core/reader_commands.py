@@ -1,4 +1,4 @@
-"""What a session asks for readers: named consumers that fetch messages when they want some.
+"""Commands for readers: named consumers that fetch messages when they want some.
 
 The consumer of another wire has a session, and messages are pushed to it. A reader has a name; any
 session may fetch, confirm or claim by that name. `ref` comes back in the reply.

@@ -1,4 +1,4 @@
-"""What sessions that act for readers are told. Messages come as `Deliver`s with the `ref` of the
+"""Effects for sessions that act for readers. Messages come as `Deliver`s with the `ref` of the
 request, before the effect that ends it."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Added:
 
 @value
 class Fed:
-    """What was published is in so many domains, and survives a crash from here on."""
+    """A published message is in so many domains, and survives a crash from here on."""
 
     session: SessionId
     ref: Ref
@@ -40,7 +40,7 @@ class Pulled:
 
 @value
 class BrowseDone:
-    """What was looked at came before this."""
+    """The end of a browse: all that was looked at came before it."""
 
     session: SessionId
     ref: Ref
@@ -105,7 +105,7 @@ class AppView:
 
 @value
 class Surveyed:
-    """What there is in a queue."""
+    """The contents of a queue: its first and last messages, its counts."""
 
     session: SessionId
     ref: Ref
@@ -134,7 +134,7 @@ class PendingMessage:
 
 @value
 class PendingListed:
-    """What is held of an app."""
+    """Messages of an app that readers hold."""
 
     session: SessionId
     ref: Ref

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from headgate.core.commands import (
     Amend,
@@ -52,7 +52,7 @@ from headgate.core.commands import (
 )
 from headgate.core.delivery.sessions import Sessions
 from headgate.core.effects import Deliver, Effect, Failed
-from headgate.core.exclusive.authorization import Guarded, address_of
+from headgate.core.exclusive.authorization import Guarded
 from headgate.core.exclusive.context import ExclusiveContext
 from headgate.core.exclusive.queue_cache import QueueCache
 from headgate.core.exclusive.queues import ExclusiveQueues
@@ -99,6 +99,10 @@ from headgate.core.turn.store_requests import (
 )
 from headgate.core.turn.turn import BREATH_WORK, COMMAND_WORK, Turn
 from headgate.errors import HeadgateError, QueueExists, StoreError
+
+GUARDED = frozenset(get_args(Guarded))
+BOTH = frozenset((Send, Confirm))
+"""Commands of exclusive and of shared queues."""
 
 
 class Shard:
@@ -366,11 +370,15 @@ class Shard:
             self.shared.bodies.keep(seq, body)
 
     def _touched(self, command: Command) -> QueueId | None:
-        if isinstance(command, Create):
-            return command.queue
-        if isinstance(command, Send | Confirm) and command.queue in self.shared.queues:
+        kind = type(command)
+        if kind is Create:
+            return cast(Create, command).queue
+        if kind not in GUARDED:
             return None
-        return self.cache.owner(address_of(command)) if isinstance(command, Guarded) else None
+        named = cast(Guarded, command)
+        if kind in BOTH and cast(Send | Confirm, named).queue in self.shared.queues:
+            return None
+        return self.exclusive.authorization.queue_of(named)
 
     def _take_back(self, turn: Turn) -> None:
         self.shared.abandon()

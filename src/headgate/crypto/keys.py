@@ -44,7 +44,7 @@ CHAIN_MAX = 4
 
 
 class KeyKind(Enum):
-    """What a key is for. The value is what stands before the raw key in its DER."""
+    """The use of a key. The value is what stands before the raw key in its DER."""
 
     ED25519 = ED25519
     ED448 = ED448

@@ -43,7 +43,7 @@ rest of a SEND's authorisation."""
 
 @value
 class ServiceProof:
-    """What a service showed in its handshake."""
+    """Proof of a service, as its handshake showed it."""
 
     fingerprint: bytes
     session_key: bytes

@@ -49,7 +49,7 @@ class PublicPair:
 
 @value
 class AgreedKeys:
-    """What both know after the agreement."""
+    """Keys that both have after the agreement."""
 
     header_key: bytes = field(repr=False)
     """Of the joiner's first headers."""
@@ -62,7 +62,7 @@ class AgreedKeys:
 
 @value
 class RootStep:
-    """What a new pair of keys makes of the root."""
+    """A step of the root by a new pair of keys."""
 
     root_key: bytes = field(repr=False)
     chain_key: bytes = field(repr=False)
@@ -71,7 +71,7 @@ class RootStep:
 
 @value
 class ChainStep:
-    """What one more message makes of a chain."""
+    """A step of a chain by one more message."""
 
     chain_key: bytes = field(repr=False)
     message_key: bytes = field(repr=False)

@@ -1,1 +1,1 @@
-"""What `make run` shows: a scene with clients of all wires against a router."""
+"""The demo of `make run`: a scene with clients of all wires against a router."""

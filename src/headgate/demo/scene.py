@@ -123,7 +123,8 @@ def fan_out(router: Router, show: Show) -> None:
     published = [(b"news", b"rain tomorrow"), (b"sport", b"two to one")]
     counts = channels.publish(Kind.EXACT, published)
     for (channel, body), receivers in zip(published, counts, strict=True):
-        show(f"  published        {body.decode()!r} on {channel.decode()}: {receivers} receivers")
+        heard = f"{receivers} receiver{'' if receivers == 1 else 's'}"
+        show(f"  published        {body.decode()!r} on {channel.decode()}: {heard}")
     for blob, receivers_of, _ in channels.take():
         for receiver in receivers_of:
             show(f"  {names[receiver]:<5}received    {blob.decode()!r}")

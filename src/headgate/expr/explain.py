@@ -1,4 +1,4 @@
-"""What an expression means, for people: its tree, its keys, warnings, and where it is wrong."""
+"""Explanation of an expression, for people: its tree, its keys, warnings, and where it is wrong."""
 
 from __future__ import annotations
 

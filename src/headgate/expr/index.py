@@ -1,4 +1,4 @@
-"""Which of many predicates match a message, without asking them all.
+"""The predicate index: finds those of many predicates that match a message, without trying all.
 
 Each predicate is filed under keys of which a matching message must hold one (`index_keys.py`); a
 message asks only the predicates it finds under the keys it holds. The predicate decides, so

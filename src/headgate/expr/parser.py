@@ -45,7 +45,7 @@ DEFAULT_LIMITS = ExpressionLimits()
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the text says, and what the tree no longer shows."""
+    """A text as it was read: its tree, and what that no longer shows."""
 
     text: str
     tree: Tree

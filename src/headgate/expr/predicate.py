@@ -59,7 +59,7 @@ Evaluate: TypeAlias = Callable[[Properties], bool | Failure]
 
 
 class Predicate:
-    """What an expression compiles to."""
+    """A compiled expression."""
 
     __slots__ = ("_evaluate", "matches", "properties", "text", "tree")
 

@@ -1,4 +1,4 @@
-"""Which journal it is: numbers of facts mean something within one journal only.
+"""The identity of a journal: numbers of facts mean something within one journal only.
 
 A journal gets its identity when its first sealer starts, and keeps it: in a file of its folder, for
 whoever lists it, and in every segment, which may be copied elsewhere.

@@ -16,7 +16,7 @@ from headgate.journal.segments import Segment, segments
 
 @value
 class Finding:
-    """What `verify` found out about a segment."""
+    """A finding of `verify` about a segment."""
 
     segment: Segment
     facts: int

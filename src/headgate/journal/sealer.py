@@ -55,7 +55,7 @@ router leaves its sealer at work for a moment, while the next router starts anot
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the journal may take, and for how long."""
+    """Bounds of the journal: how many bytes it may take, and for how long it keeps facts."""
 
     segment_bytes: int = 64 * MiB
     """A batch of rows that is sealed at once, and the size up to which segments are merged."""

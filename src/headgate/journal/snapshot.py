@@ -63,7 +63,7 @@ QUEUE, SERVICE = (1 + FIELD_NAMES[ASSOCIATED].index(name) for name in ("queue", 
 
 @value
 class Snapshot:
-    """What a store holds, as files of rows."""
+    """A snapshot of a store, as files of rows."""
 
     folder: Path
     number: int | None

@@ -31,8 +31,8 @@ REASON_MAX: Final = 64
 
 
 class ProviderTokens:
-    """Who we are, for Apple: one token at a time, renewed after half an hour, and once when Apple
-    refuses it."""
+    """Tokens that show Apple who we are: one at a time, renewed after half an hour, and once when
+    Apple refuses it."""
 
     __slots__ = ("_bearer", "_issued", "_key_id", "_private", "_renewed", "_team")
 

@@ -1,4 +1,4 @@
-"""Which endpoints may be asked. They come from strangers, who could name our own network.
+"""Endpoints that may be asked. They come from strangers, who could name our own network.
 
 A name says nothing: what counts are the addresses that it has at the moment of the push. Whoever
 connects must connect to one of the addresses that were looked at here, not look the name up again.

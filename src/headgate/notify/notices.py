@@ -22,7 +22,7 @@ PAUSE_SECONDS: Final = 1.0
 
 
 class NoticeFate(Enum):
-    """What becomes of a notice. The value is its label in the metrics."""
+    """The fate of a notice. The value is its label in the metrics."""
 
     PUSHED = "pushed"
     NO_TOKEN = "no_token"

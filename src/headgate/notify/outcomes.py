@@ -1,4 +1,4 @@
-"""What came of a push, whichever provider it went through."""
+"""Outcomes of a push, whichever provider it went through."""
 
 from __future__ import annotations
 

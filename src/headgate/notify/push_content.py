@@ -1,4 +1,4 @@
-"""What is pushed: JSON in which a device finds a nonce and what was sealed for it.
+"""The content of a push: JSON in which a device finds a nonce and what was sealed for it.
 
 Sealed is either the code that verifies the device, or which notifiers have messages. It is padded
 to one size, so that a provider cannot see how many.
@@ -78,7 +78,7 @@ class CodePush:
 
 @value
 class MessagesPush:
-    """Which notifiers have messages."""
+    """A push that names the notifiers that have messages."""
 
     nonce: bytes
     sealed: bytes

@@ -19,7 +19,7 @@ HOSTS_MAX: Final = 10_000
 
 
 class RestingHosts:
-    """What is known of hosts, by those who ask them. The time is given."""
+    """Hosts that rest after failures, as those know who ask them. The time is given."""
 
     __slots__ = ("_answered", "_resting", "hosts_max")
 

@@ -69,7 +69,7 @@ def router_key(address: RouterAddress) -> RouterKey:
 
 @value
 class NotifierSubscription:
-    """What an app wants to be woken for: a notifier of one of its queues."""
+    """A subscription of an app: a notifier of one of its queues, for which it wants to be woken."""
 
     id: bytes
     token: bytes

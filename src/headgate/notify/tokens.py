@@ -48,7 +48,7 @@ replaced tomorrow. Pushes need `ACTIVE`."""
 
 @value
 class FreshToken:
-    """What a new token is made of; drawn by whoever asks."""
+    """The parts of a new token; drawn by whoever asks."""
 
     id: bytes
     private: bytes = field(repr=False)

@@ -90,8 +90,8 @@ def _hmac(key: bytes, message: bytes) -> bytes:
 
 
 class SenderTokens:
-    """Who we are, for each push service: one token for an origin, renewed when half of its time is
-    over."""
+    """Tokens that show push services who we are: one for an origin, renewed when half of its time
+    is over."""
 
     __slots__ = ("_contact", "_headers", "_private")
 

@@ -66,7 +66,7 @@ class ListenNtf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NtfListen:
-    """What apps connect to."""
+    """The listener that apps connect to."""
 
     ntf: ListenNtf = field(default_factory=ListenNtf)
 
@@ -129,7 +129,7 @@ class Apns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ntf:
-    """What the server does for its apps."""
+    """Settings of what the server does for its apps."""
 
     store: Annotated[str, StoreUrl(FORMS, f"{SQLITE.pattern}|{POSTGRES.pattern}")] = "sqlite:ntf.db"
     """Where tokens and subscriptions are kept: "sqlite:FILE", relative to the state directory, or

@@ -1,4 +1,4 @@
-"""What a server and its providers are made of, by the configuration."""
+"""Parts of a server and its providers, by the configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the parts of a notification server share: the clock, the limits, and facts for metrics and
+"""The host of a notification server's parts: the clock, the limits, and facts for metrics and
 log."""
 
 from __future__ import annotations

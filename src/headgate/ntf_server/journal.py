@@ -138,7 +138,7 @@ class NtfJournal:
 
 
 class Counts:
-    """What was counted up to the last look."""
+    """Counts up to the last look."""
 
     def __init__(self, intake: NoticeIntake, pusher: Pusher, notifiers: NotifierShell) -> None:
         self._fates = Since(intake.fates)

@@ -1,4 +1,4 @@
-"""What a notification server shows to Prometheus.
+"""Metrics of a notification server, for Prometheus.
 
 It reads what the server counts as it goes, and the last census. No label has an unbounded value:
 none names a token, a notifier or a router.

@@ -37,7 +37,7 @@ OPEN_SECONDS: Final = 2.0
 
 @value
 class NtfSettings:
-    """What a server is made of."""
+    """Settings of a server."""
 
     store: str = "sqlite:ntf.db"
     """Where the records are; a file is relative to the folder."""

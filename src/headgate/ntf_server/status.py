@@ -1,4 +1,4 @@
-"""What a running notification server says of itself on ``/status.json``. The store is not asked."""
+"""Status of a running notification server on ``/status.json``. The store is not asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who the router is: a certificate of its own that clients know by its fingerprint.
+"""Identity of the router: a certificate of its own that clients know by its fingerprint.
 
 The identity is a CA that signs one thing, the leaf that TLS shows. They are made at the first
 start, in a folder of files:

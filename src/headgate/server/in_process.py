@@ -16,7 +16,7 @@ P = ParamSpec("P")
 
 
 class InProcessSession:
-    """What the demo, the benchmarks and the tests speak to the router with."""
+    """A session within the process, for the demo, the benchmarks and the tests."""
 
     def __init__(self, router: Router, name: str) -> None:
         self._router = router

@@ -299,8 +299,11 @@ class Router:
 
     def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
         """Put a session's commands in line for the next turn."""
-        with self.recording_limits(session):
+        try:
             self.turns.submit(commands)
+        except LimitReached:
+            with self.recording_limits(session):
+                raise
 
     def submit_again(self, commands: Sequence[Command]) -> None:
         """The same for commands that there was no room for before, which is known."""

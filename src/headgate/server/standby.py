@@ -35,7 +35,7 @@ REAP_TRIES, REAP_PAUSE = 20, 0.01
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """What is kept of a database between two runs."""
+    """State of a database that is kept between two runs."""
 
     store: str
     mark: int

@@ -1,4 +1,4 @@
-"""What a running router says of itself: gauges for metrics, tables for people and programs.
+"""Status of a running router: gauges for metrics, tables for people and programs.
 
 Each section is a function of the part of the router that it is about. Nothing asks the store.
 """

@@ -1,5 +1,6 @@
-"""What a store keeps as one value: the parties of a queue beside the ids that it looks up, the
-properties of a message, the apps that have not confirmed it, and the ids that a batch remembers."""
+"""Blobs, which a store keeps as one value: the parties of a queue beside the ids that it looks up,
+the properties of a message, the apps that have not confirmed it, and the ids that a batch
+remembers."""
 
 from __future__ import annotations
 

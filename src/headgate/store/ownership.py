@@ -1,4 +1,4 @@
-"""Who owns a store that several routers wait for, as one of them knows it.
+"""Ownership of a store that several routers wait for, as one of them knows it.
 
 Nothing here talks to anybody: the store's thread writes down what it was told, the loop reads it.
 docs/design/standby.md says why this is enough.
@@ -30,7 +30,7 @@ GRACE_SECONDS = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds the lock, as the database shows it."""
+    """The holder of the lock, as the database shows it."""
 
     name: str
     backend: tuple[object, ...]
@@ -68,7 +68,7 @@ class Silence:
 
 
 class Move(Enum):
-    """What who waits does after a look."""
+    """The next move of a router that waits, after a look."""
 
     WAIT = "look again"
     END = "end the holder's backend"
@@ -157,7 +157,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What can be seen of a store from outside."""
+    """A store as it can be seen from outside."""
 
     owner: str | None
     """Who has it, if anybody."""
@@ -168,7 +168,7 @@ class Survey:
 
 
 class Ownership:
-    """What a router knows of its right to the store. Whoever makes the store makes it, and one
+    """A router's right to the store, as far as it knows. Whoever makes the store makes it, and one
     store keeps it true."""
 
     def __init__(

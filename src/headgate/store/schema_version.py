@@ -1,4 +1,4 @@
-"""Which versions of a schema can be read by somebody who only looks."""
+"""Versions of a schema that can be read by somebody who only looks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store in an SQL database is, whichever database that is.
+"""A store in an SQL database, whichever database that is.
 
 One thread owns the only connection, and load and apply queue up for it. Nobody else writes to the
 queues, hence the statements of a load see one state without a transaction around them. A subclass
@@ -46,7 +46,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 class Statements(Protocol):
-    """Those that both databases are asked with the same values."""
+    """Statements that both databases are asked with the same values."""
 
     ALL_GROUPS: str
     ALL_IDENTITIES: str

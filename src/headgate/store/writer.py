@@ -56,7 +56,7 @@ class Transactions(Protocol):
 
 
 class Tables(Protocol):
-    """What a job asks and changes."""
+    """The tables, as a job reads and changes them."""
 
     is_writing: bool
     """Whether the job may change something."""

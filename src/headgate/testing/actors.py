@@ -1,4 +1,4 @@
-"""What goes on in the background of a world: time, and an operator."""
+"""Actors in the background of a world: time, and an operator."""
 
 from __future__ import annotations
 

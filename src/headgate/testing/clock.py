@@ -13,7 +13,7 @@ START = 1000.0
 
 
 class Clock:
-    """What is to happen, in the order in which it will. Of two things at the same moment the
+    """The things that are to happen, in the order in which they will. Of two at the same moment the
     one that was planned first comes first, so a world depends on nothing but its seed."""
 
     def __init__(self, now: float = START) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong, and how often: the weather of a world, and a store that has it."""
+"""Weather of a world: what goes wrong, and how often, and a store that has it."""
 
 from __future__ import annotations
 

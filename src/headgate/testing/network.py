@@ -21,7 +21,7 @@ NOTICE_SECONDS = 2.0
 
 
 class Blob(bytes):
-    """What channels write to a session: frames joined."""
+    """A blob that channels write to a session: frames joined."""
 
 
 class Link:

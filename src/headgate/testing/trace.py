@@ -1,4 +1,4 @@
-"""What happened in a world, one line per step, and what went wrong in it."""
+"""A trace of a world: one line per step, and what went wrong in it."""
 
 from __future__ import annotations
 

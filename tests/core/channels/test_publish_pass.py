@@ -75,7 +75,7 @@ def test_what_somebody_took_meanwhile_is_not_written_again(ways: Ways) -> None:
 def test_wrong_types_are_refused_and_break_nothing() -> None:
     """What is compiled is asked by Python, and says no as Python does."""
     assert BOTH is not None
-    ways, codec = BOTH
+    ways, codec, _ = BOTH
     group, log, heard = ways.group(RESP, (1,)), ways.log(1, 9, 99), ways.heard()
     for wrong in (
         lambda: ways.group((1, b"", None), (1,)) and ways.group((1, 2, 3), (1,)),

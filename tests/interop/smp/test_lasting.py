@@ -17,6 +17,7 @@ from headgate.wire.smp.codec.sealed import QuotaMarker
 from tests.interop.smp.conftest import StartRig
 from tests.support.smp_asking import AUTH, OK, QUOTA, SOK, asks, body, message, one, receive, secure
 from tests.support.smp_router import Rig
+from tests.support.smp_scene import until
 
 
 async def test_queues_and_their_parties_outlive_a_restart(router: Rig) -> None:
@@ -122,8 +123,7 @@ async def test_messages_that_nobody_sends_behind_end_too(
     await asyncio.sleep(0.2)
     assert not [fact for fact in router.facts if isinstance(fact, Expired)]
     clock.now += 20.0
-    await asyncio.sleep(0.5)
-    assert len([fact for fact in router.facts if isinstance(fact, Expired)]) == 3
+    await until(lambda: sum(isinstance(fact, Expired) for fact in router.facts) == 3)
     assert await client.subscribe(queue, full) == [SOK, SOK]
     assert await receive(client, queue) == [b"young"]
     marker = await message(client, full)

@@ -7,12 +7,13 @@ from contextlib import suppress
 
 import pytest
 
-from headgate.core.facts import LimitReached
+from headgate.core.facts import LimitReached, SessionClosed
 from headgate.core.model.limits import Limits
 from headgate.errors import NotConnected, Refused
 from tests.interop.smp.conftest import StartRig
 from tests.support.smp_asking import OK
 from tests.support.smp_router import Rig
+from tests.support.smp_scene import until
 
 pytestmark = pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 
@@ -87,7 +88,7 @@ async def test_so_many_sessions_are_open_at_a_time(start_rig: StartRig) -> None:
     assert limits_reached(router) == ["smp.max_sessions"]
     first.close()
     await first.closed()
-    await asyncio.sleep(0.05)
+    await until(lambda: any(isinstance(fact, SessionClosed) for fact in router.facts))
     third = await router.connect()
     assert await third.send(await second.new_queue(), b"hello") == OK
 

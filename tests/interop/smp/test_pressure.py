@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from headgate.client.smp.recipient import Queue, Request
+from headgate.core.facts import SessionClosed
 from headgate.core.model.limits import KiB, Limits, MiB
 from headgate.server.net import endpoint, listener
 from headgate.testing.smp_client import SmpClient
@@ -93,7 +94,7 @@ async def test_the_messages_of_one_turn_do_not_overfill_a_mailbox(start_rig: Sta
     await asyncio.sleep(0.5)
     client.close()
     await client.closed()
-    await asyncio.sleep(0.1)
+    await until(lambda: any(isinstance(fact, SessionClosed) for fact in router.facts))
     assert router.router.broker.budget.bytes <= SOFT + 2 * BLOCK
     other.go_on()
     told = [await other.event() for _ in range(2 * MANY)]

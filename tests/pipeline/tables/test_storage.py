@@ -55,8 +55,25 @@ def test_elsewhere_a_name_is_looked_for_before_it_is_written(tmp_path: Path) -> 
 
 
 def test_a_place_that_arrow_does_not_know_is_named() -> None:
-    with pytest.raises(PipelineError, match="cannot keep tables in gopher://host/tables"):
+    with pytest.raises(PipelineError, match="cannot get at tables in gopher://host/tables"):
         Storage("gopher://host/tables").names("_log")
+
+
+def test_a_store_that_does_not_answer_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands without Spark ended with a page of Python."""
+
+    def silent(*asked: object) -> None:
+        raise OSError("nobody answers")
+
+    asks = ("get_file_info", "open_input_stream", "delete_file")
+    files = SimpleNamespace(**dict.fromkeys(asks, silent))
+    found = SimpleNamespace(from_uri=lambda uri: (files, "bucket"))
+    replaced = SimpleNamespace(**{**vars(fs), "FileSystem": found})
+    monkeypatch.setattr(storage_module, "fs", replaced)
+    storage = Storage("s3a://bucket/tables")
+    for look in (storage.names, storage.walk, storage.read, storage.delete):
+        with pytest.raises(PipelineError, match="cannot get at tables in s3a://bucket/tables: nob"):
+            look("_log")
 
 
 def test_spark_and_arrow_each_hear_their_own_name_of_a_bucket(

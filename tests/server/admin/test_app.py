@@ -520,13 +520,11 @@ def test_any_bytes_on_the_port_leave_the_server_working(data: bytes) -> None:
 
 
 async def test_an_open_connection_does_not_hold_the_stop() -> None:
+    """Or this would not end."""
     listening = bind("admin", "127.0.0.1", 0)
-    loop = asyncio.get_running_loop()
     async with serving(app(), listening) as task:
         _, writer = await asyncio.open_connection("127.0.0.1", listening.getsockname()[1])
         writer.write(b"GET /metrics HTTP/1.1\r\n")
         await asyncio.sleep(0.05)
-        before = loop.time()
-    assert loop.time() - before < 2
     assert task.done()
     writer.close()

@@ -38,6 +38,7 @@ from headgate.server.admin.http_server import serving
 from headgate.server.admin.sinks import SinkAdmin
 from headgate.server.in_process import InProcessSession
 from headgate.server.net.listener import bind
+from headgate.server.net.pump import deliver_all
 from headgate.server.router import Router
 from headgate.store.sqlite import SqliteStore
 from headgate.wire.resp.hub import Hub
@@ -537,6 +538,9 @@ async def test_what_was_staged_a_day_ago_is_removed(
 
 class Quiet:
     """What a hub asks of its process, of which there is none."""
+
+    def __init__(self) -> None:
+        self.deliver_all = deliver_all
 
     def soon(self, call: Callable[[], None]) -> None:
         call()

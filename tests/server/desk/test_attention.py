@@ -41,6 +41,7 @@ SLOW = SessionRow(
     unconfirmed=0,
     oldest_unconfirmed=None,
     idle=0.0,
+    worker=0,
 )
 APP = AppRow(
     queue="bmq://orders/incoming",

@@ -316,6 +316,16 @@ def test_commands_are_told_how_to_reach_the_router(busy: Busy) -> None:
     }
 
 
+def test_what_is_not_counted_is_null(busy: Busy) -> None:
+    """Queues of SimpleX clients may be millions."""
+    row = busy.look.get("domains/smp")["row"]
+    assert row["mode"] == "exclusive"
+    counted = ("queues", "opened", "messages", "bytes", "capacity")
+    assert [row[name] for name in counted] == [None] * 5
+    row = busy.look.get("domains/orders")["row"]
+    assert None not in [row[name] for name in counted]
+
+
 def test_the_pipeline_is_asked_how_it_is_doing(busy: Busy) -> None:
     found = busy.look.get("pipeline")
     assert (found["known"], found["facts_in_tables"]) == (True, 0)

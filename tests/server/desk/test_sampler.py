@@ -78,6 +78,20 @@ async def test_without_viewers_only_the_history_is_fed(router: Router) -> None:
     assert len(sampling.history.columns(["sessions"], 60)["at"]) == 2
 
 
+async def test_the_first_sample_has_what_came_since_the_start(
+    router: Router, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler, "SAMPLE_SECONDS", 0.01)
+    sampling = sampler_of(router)
+    async with sampling.running():
+        looking = ticks(sampling)
+        first = asyncio.ensure_future(anext(looking))
+        await asyncio.sleep(0)
+        InProcessSession(router, "shop")
+        assert (await first)["point"]["opened"] > 0
+        await looking.aclose()  # type: ignore[attr-defined]
+
+
 async def test_who_does_not_keep_up_is_shown_by_name(router: Router) -> None:
     sampling = sampler_of(router)
     for name in ("one", "report-builder", "three"):

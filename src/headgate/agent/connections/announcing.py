@@ -26,7 +26,7 @@ Kept: TypeAlias = tuple[str, int]
 
 
 class Answers(Protocol):
-    """Who answers for the application."""
+    """The port that answers for the application."""
 
     async def accept(self, connection: ConnectionId, info: bytes = b"") -> None:
         """Connect with who used our invitation."""
@@ -64,7 +64,7 @@ class Announcement:
 
 @value
 class Waiting:
-    """What the records keep for the application about one connection."""
+    """An entry that the records keep for the application about one connection."""
 
     record: ConnectionRecord | None
     announced: list[CommandRecord]

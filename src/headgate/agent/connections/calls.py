@@ -1,4 +1,4 @@
-"""What an application asks of an agent about connections."""
+"""Calls of an application about connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes from the peer of a connection: what it is, and what has to be written with it.
+"""Envelopes from the peer of a connection: what each is, and what has to be written with it.
 
 Everything here is a function of a connection's records and of a fresh key. Whatever is not as it
 should be is `Malformed`, and then nothing is changed.
@@ -66,7 +66,7 @@ UNCONFIRMED: Final = (
 
 @value
 class Came:
-    """What an envelope of the peer was, and what has to be written with it."""
+    """An envelope of the peer as it was opened, and what has to be written with it."""
 
     content: AgentContent
     id: int

@@ -88,7 +88,7 @@ def short_link_of(router: RouterAddress, queue: ReceiveQueue) -> ShortLink | Non
 
 @value
 class FollowedContact:
-    """What the short link of an address leads to, and what it shows."""
+    """A contact that the short link of an address leads to, and what it shows."""
 
     link: ContactLink
     shown: bytes = field(repr=False)

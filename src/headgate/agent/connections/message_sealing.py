@@ -1,4 +1,4 @@
-"""What goes to the peer of a connection after the handshake: sealed once, sent until it is there.
+"""Messages to the peer of a connection after the handshake: sealed once, sent until they are there.
 
 A message is kept as its plaintext and what seals it, and is the same bytes every time: the ratchet
 has moved on by then.

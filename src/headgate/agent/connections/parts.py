@@ -1,4 +1,4 @@
-"""What everything that makes connections shares."""
+"""Parts that everything shares that makes connections."""
 
 from __future__ import annotations
 

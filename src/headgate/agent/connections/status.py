@@ -9,7 +9,7 @@ from headgate.agent.records.connections import ConnectionStatus as S
 
 
 class Happening(Enum):
-    """What changes the status of a connection."""
+    """An event that changes the status of a connection."""
 
     INVITE = "invite"
     JOIN = "join"

@@ -1,4 +1,4 @@
-"""What decides which queues an agent subscribes, when and in which session.
+"""The engine, which decides what queues an agent subscribes, when and in which session.
 
 Nothing in here does I/O, reads a clock or draws a number. What happened comes in as calls of
 `engine.Engine`, with the time; what has to be done goes out as `effects`, in order.

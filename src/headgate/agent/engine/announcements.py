@@ -1,4 +1,4 @@
-"""Which connections the application believes to be up."""
+"""Announcements: which connections the application believes to be up."""
 
 from __future__ import annotations
 

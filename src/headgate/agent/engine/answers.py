@@ -1,4 +1,4 @@
-"""What a router answered to a subscribe, and what its errors mean for the queue."""
+"""Answers of a router to a subscribe, and what its errors mean for the queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the parts of an engine share: users, accounts, slots, timers and the effects of a call."""
+"""The context that the parts of an engine share: users, accounts, slots, timers, effects of a
+call."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class User:
 
 
 class Account:
-    """What one user has at one router, whichever sessions there are."""
+    """An account: what one user has at one router, whichever sessions there are."""
 
     __slots__ = (
         "clears",

@@ -1,4 +1,4 @@
-"""What a slot does next: connect, subscribe the service, subscribe pages, rest.
+"""Driving a slot to its next step: connect, subscribe the service, subscribe pages, rest.
 
 Every input ends here. Whether anything is pending is looked at in the same call in which something
 becomes pending, so a worker cannot end beside work that has just come.

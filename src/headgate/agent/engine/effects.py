@@ -1,5 +1,5 @@
-"""What the engine asks a shell to do. The shell carries effects out in their order; those that
-change the records are done before later effects that read them."""
+"""Effects, which the engine asks a shell to do. The shell carries them out in their order; those
+that change the records are done before later effects that read them."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Outcome:
 
 @value
 class Settled:
-    """What became of queues that were asked for."""
+    """The outcome for queues that were asked for."""
 
     slot: SlotKey
     outcomes: tuple[Outcome, ...]

@@ -42,7 +42,7 @@ NOT_TOGETHER = (
 
 @value
 class SlotStatus:
-    """What a slot is doing, for whoever looks."""
+    """The status of a slot, for whoever looks."""
 
     slot: SlotKey
     phase: Phase

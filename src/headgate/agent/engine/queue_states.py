@@ -14,7 +14,7 @@ from headgate.agent.model import ConnectionId, RecipientId
 
 
 class QueueState(Enum):
-    """What a receive queue is to the agent."""
+    """The state of a receive queue."""
 
     UNKNOWN = "unknown"
     """Not wanted, not read yet, or covered by its service."""

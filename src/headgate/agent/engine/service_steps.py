@@ -1,4 +1,4 @@
-"""What routers answer and report of a service."""
+"""Steps of a service: what routers answer and report of it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from headgate.core.model.value import value
 
 
 class ServiceState(Enum):
-    """What the subscription of a service is."""
+    """The state of a service's subscription."""
 
     NONE = "none"
     """The session has no service, or nothing is wanted of it."""
@@ -29,7 +29,7 @@ class ServiceState(Enum):
 
 @value
 class Confirmation:
-    """What the answer to a service's subscribe leads to."""
+    """The outcome of a router's answer to a service's subscribe."""
 
     drift: Mismatch | None
     lost_all: bool

@@ -9,7 +9,7 @@ from headgate.wire.smp.handshake import Role
 
 @value
 class EngineSettings:
-    """What an engine is for, and how large its pages and how long its pauses are."""
+    """Settings of an engine: what it is for, how large its pages and how long its pauses are."""
 
     role: Role = Role.MESSAGING
     page: int = 1350

@@ -12,7 +12,7 @@ from headgate.agent.model import SessionKey, SlotKey
 
 
 class Phase(Enum):
-    """What a slot has."""
+    """The phase of a slot: what it has so far."""
 
     EMPTY = "empty"
     CONNECTING = "connecting"

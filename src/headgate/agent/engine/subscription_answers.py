@@ -21,7 +21,7 @@ from headgate.core.model.ids import QueueId
 
 
 class AnswerBatch:
-    """What a batch of answers changed in a slot, collected until all of it is known."""
+    """Changes of a slot by a batch of answers, collected until all of it is known."""
 
     def __init__(self) -> None:
         self.raised: list[ConnectionId] = []

@@ -1,4 +1,4 @@
-"""What tries again for one slot until nothing is pending."""
+"""A worker that tries again for one slot until nothing is pending."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ PAGE: Final = 1000
 
 
 class ConnectionKind(StrEnum):
-    """Which ways messages go."""
+    """The kind of a connection: which ways messages go."""
 
     NEW = "new"
     RECEIVE = "receive"

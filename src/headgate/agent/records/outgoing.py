@@ -30,7 +30,7 @@ MessageKey: TypeAlias = tuple[ConnectionId, int]
 
 @value
 class Sealing:
-    """What a body becomes the same ciphertext with, each time it is sent."""
+    """The keys and position with which a body becomes the same ciphertext each time it is sent."""
 
     key: bytes = field(repr=False)
     iv: bytes = field(repr=False)

@@ -30,7 +30,7 @@ class RatchetRecord:
 
 @value
 class SkippedKey:
-    """What opens message `n` of the chain that this header key belongs to, once."""
+    """The key that opens message `n` of the chain that this header key belongs to, once."""
 
     header_key: bytes = field(repr=False)
     n: int

@@ -1,4 +1,4 @@
-"""What an agent remembers between runs: tables in one file, and the one thread that writes them."""
+"""Records of an agent between runs: tables in one file, and the one thread that writes them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ PAGE: Final = 1000
 
 
 class Asked(Enum):
-    """What a peer wants, and the table where it waits."""
+    """The kind of a peer's request, and the table where it waits."""
 
     CONFIRMATION = "confirmations"
     """To complete a connection that we invited it to."""
@@ -24,7 +24,8 @@ class Asked(Enum):
 
 @value
 class Question:
-    """What a peer sent. The content is what an answer needs: keys, reply queues or a link."""
+    """A question that a peer sent. Its content is what an answer needs: keys, reply queues or a
+    link."""
 
     id: int
     connection: ConnectionId

@@ -29,7 +29,7 @@ from headgate.core.model.value import value
 
 @value
 class RatchetStep:
-    """What one message did to the ratchet of its connection."""
+    """A step of a connection's ratchet by one message."""
 
     state: bytes
     skipped: Sequence[SkippedKey] = ()

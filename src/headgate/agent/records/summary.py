@@ -27,7 +27,7 @@ TO_READ = (
 
 @value
 class RouterSummary:
-    """What a user has at one router."""
+    """A summary of what a user has at one router."""
 
     router: RouterAddress
     queues: int

@@ -188,7 +188,9 @@ def _plain(item: object) -> object:
 
 def _line(fact: Mapping[str, object]) -> str:
     rest = " ".join(
-        f"{name}={item}" for name, item in fact.items() if name not in ("number", "kind", "at")
+        f"{name}={item}"
+        for name, item in fact.items()
+        if name not in ("number", "kind", "at") and item != ""
     )
     at = fact["at"]
     assert isinstance(at, float)

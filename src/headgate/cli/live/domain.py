@@ -74,7 +74,7 @@ def show(name: str, asked: Asked, as_json: bool) -> None:
     if as_json:
         print_page(found, as_json=True)
         return
-    print_page(_fields(found["row"]))
+    print_page(domain_fields(found["row"]))
     if found["rows"]:
         click.echo()
         for line in Listing(QUEUES).lines(found["rows"]):
@@ -84,8 +84,7 @@ def show(name: str, asked: Asked, as_json: bool) -> None:
             click.echo(f"\n{text}")
 
 
-def _fields(row: Mapping[str, Any]) -> dict[str, object]:
-    messages = limited(counted(row["messages"], "message"), row["domain_max_messages"], count)
+def domain_fields(row: Mapping[str, Any]) -> dict[str, object]:
     per_queue = [
         show(row[name]) + what
         for name, show, what in (("max_messages", count, " messages"), ("max_bytes", size, ""))
@@ -95,10 +94,21 @@ def _fields(row: Mapping[str, Any]) -> dict[str, object]:
         "domain": row["domain"],
         "mode": row["mode"],
         "apps": row["apps"] or None,
+        **(_holding(row) if row["queues"] is not None else EXCLUSIVE),
+        "per queue": f"at most {', '.join(per_queue)}" if per_queue else None,
+    }
+
+
+EXCLUSIVE = {"queues": "exclusive, and not counted; headgate queue show ID looks one up"}
+"""In place of what a domain of shared queues holds."""
+
+
+def _holding(row: Mapping[str, Any]) -> dict[str, object]:
+    messages = limited(counted(row["messages"], "message"), row["domain_max_messages"], count)
+    return {
         "queues": f"{count(row['queues'])}, {count(row['opened'])} of them in memory",
         "holds": f"{messages}, {limited(size(row['bytes']), row['domain_max_bytes'], size)}",
         "capacity": row["capacity"],
-        "per queue": f"at most {', '.join(per_queue)}" if per_queue else None,
     }
 
 

@@ -18,8 +18,15 @@ SPARK = 16
 """Columns of a small chart."""
 ROWS = 5
 """Of each table."""
-CHARTED = ("published", "accepted", "fanned_out", "backlog_messages", "confirm_p99", "busy")
-"""Series with a small chart."""
+CHARTED: Mapping[str, float] = {
+    "published": 10,
+    "accepted": 10,
+    "fanned_out": 10,
+    "backlog_messages": 10,
+    "confirm_p99": 0.01,
+    "busy": 0.05,
+}
+"""Series with a small chart, and what is its full height even if all numbers are lower."""
 
 Part = tuple[str, Mapping[str, Any]]
 Line = Sequence[Part]
@@ -52,7 +59,7 @@ class History:
     def spark(self, name: str) -> str:
         """A small chart, of which the largest number is the full height."""
         numbers = self.numbers.get(name, [])
-        top = max(numbers, default=0) or 1
+        top = max([*numbers, CHARTED[name]])
         return "".join(BLOCKS[round(max(0.0, number) / top * 8)] for number in numbers)
 
 
@@ -92,7 +99,11 @@ def _numbers(point: Mapping[str, float], history: History) -> Iterator[Line]:
         ("queued", rate(point["accepted"]), "accepted"),
         ("to subscribers", rate(point["fanned_out"]), "fanned_out"),
         ("backlog", count(point["backlog_messages"]), "backlog_messages"),
-        ("confirm p99", duration(point["confirm_p99"]), "confirm_p99"),
+        (
+            "confirm p99",
+            duration(point["confirm_p99"]) if point["confirmed"] else "–",
+            "confirm_p99",
+        ),
         ("turns busy", share(point["busy"]), "busy"),
     )
     for left, right in zip(rows[::2], rows[1::2], strict=True):

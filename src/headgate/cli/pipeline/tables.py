@@ -220,7 +220,8 @@ def stop(place: Place) -> None:
     from headgate.pipeline.tables.archive import Archive
 
     archive = Archive(place.tables)
-    if archive.state().number < 0:
+    # Before its first batch a run has the folder, and nothing in its log.
+    if archive.state().number < 0 and not archive.storage.names(""):
         raise PipelineError(f"there are no tables in {place.tables}: name them with --tables")
     stopping.ask(archive.storage)
     click.echo(f"asked whoever keeps the tables in {place.tables} to stop")

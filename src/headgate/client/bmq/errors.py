@@ -1,4 +1,4 @@
-"""What can go wrong between a client and its router.
+"""Errors between a client and its router.
 
 * HeadgateError
     * NotConnected               no router answers, or none did for too long

@@ -72,7 +72,7 @@ GOODBYE_SECONDS = 5.0
 
 
 class Receiver(Protocol):
-    """Who is told what comes unasked."""
+    """A receiver of what comes unasked."""
 
     def acknowledged(self, acks: Sequence[Ack]) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What outlives a connection: which queues are open, what is on its way, and the next connection.
+"""The session, which outlives a connection: open queues, what is on its way, the next connection.
 
 A link that is lost is followed by another, after pauses that grow. The new one is used when the
 queues are open on it as they were, and begins with every message that was not acknowledged.

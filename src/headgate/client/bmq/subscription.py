@@ -1,4 +1,4 @@
-"""What a reader wants of a queue."""
+"""A subscription: what a reader wants of a queue."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from headgate.wire.ntf.transmissions import BLOCK, decode_block, encode_block
 
 @value
 class NtfSession:
-    """What both ends know of a connection."""
+    """The session of a connection, as both ends know it."""
 
     id: bytes
     version: int

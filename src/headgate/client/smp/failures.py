@@ -1,4 +1,4 @@
-"""What a failure means for whoever asked: try again, do without the service, or give up.
+"""Failures, and what they mean for whoever asked: try again, do without the service, or give up.
 
 The table is pure, so that an agent can be held against it without a router.
 """
@@ -22,7 +22,7 @@ from headgate.wire.smp.handshake import TransportError
 
 
 class FailureKind(Enum):
-    """What to do about a failure."""
+    """The kind of a failure: what to do about it."""
 
     TEMPORARY = "temporary"
     """Ask again: nothing is known about what was asked."""

@@ -1,4 +1,4 @@
-"""Who is handed what a router sends unasked, or too late, and the end of a link."""
+"""The handler of what a router sends unasked, or too late, and of the end of a link."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Outgoing:
 
 @value
 class OutgoingBlock:
-    """What goes in one block."""
+    """Requests that go in one block."""
 
     requests: Sequence[Outgoing]
 

@@ -65,7 +65,7 @@ class Request:
 
 @value
 class LinkData:
-    """What a queue is made with so that it has a link; `id` is chosen for a contact only."""
+    """Link data that a queue is made with; `id` is chosen for a contact only."""
 
     fixed: bytes
     user: bytes

@@ -1,4 +1,5 @@
-"""What a client and a router agreed on in their greetings, and how requests are signed with it."""
+"""Session keys, agreed on by a client and a router in their greetings, and signing requests with
+them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ ASSOCIATING = (c.New, c.Sub, c.NSub)
 
 @dataclass(slots=True)
 class SessionKeys:
-    """What the two ends of one connection agreed on. Made by the greetings, owned by the link."""
+    """Session keys of the two ends of one connection. Made by the greetings, owned by the link."""
 
     session_id: bytes
     version: int

@@ -1,5 +1,5 @@
-"""What a link has asked and not heard of: batches that callers wait for, blocks that were written,
-and the table of requests that an answer may still belong to.
+"""Requests of a link that are not answered: batches that callers wait for, blocks that were
+written, and the table of requests that an answer may still belong to.
 
 Nothing here does I/O or asks a clock: time comes in as an argument.
 """

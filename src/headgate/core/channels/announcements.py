@@ -19,9 +19,9 @@ from headgate.core.model.ids import SessionId
 
 
 class Announcements:
-    """What was told to other workers, and who waits for them. A worker owns one; it is told of
-    every wish and of every change of its channels, and asked once in each pass what is to be
-    sent."""
+    """Announcements to other workers, and who waits for their answers. A worker owns one; it is
+    told of every wish and of every change of its channels, and asked once in each pass what is to
+    be sent."""
 
     def __init__(self, subscribers: Callable[[Kind, bytes], int]) -> None:
         self._subscribers = subscribers

@@ -1,4 +1,4 @@
-"""Who hears a channel, and in which form each of them wants its messages."""
+"""Audiences: the receivers of a channel, and the form in which each wants its messages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class PeerAudience(NamedTuple):
 
 
 class PeerPort(Protocol):
-    """What channels ask about the sessions of other workers. A router of one process has none."""
+    """The channels' view of the sessions of other workers. A router of one process has none."""
 
     def hearing(self, kind: Kind, channel: bytes) -> PeerAudience | None:
         """The other workers that hear a channel."""
@@ -130,7 +130,7 @@ FrameGroup = part("headgate.core.channels._passes", "FrameGroup", PureFrameGroup
 
 
 class PureHeard:
-    """What an audience counts, and how it is told: all that publishing asks of it."""
+    """The counts of an audience, and how messages reach it: all that publishing asks of it."""
 
     __slots__ = ("frame_groups", "moment", "published", "receivers", "size")
 
@@ -150,8 +150,8 @@ else:
 
 
 class Audience(Heard):
-    """Who hears a channel, as long as the rosters it was made of are the present ones; and what
-    it heard since that was last told."""
+    """The receivers of a channel, as long as the rosters it was made of are the present ones, and
+    what it heard since that was last told."""
 
     __slots__ = ("elsewhere", "rosters")
 

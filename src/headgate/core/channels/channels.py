@@ -44,7 +44,7 @@ Tap: TypeAlias = Callable[[bytes, Sequence[bytes]], None]
 
 
 class Channels(ChannelSubscriptions):
-    """Who listens to which channel or pattern, and what was published and is not written yet.
+    """Subscriptions to channels and patterns, and messages that are published and not written yet.
 
     The broker owns it. Wires subscribe and publish at any time; whoever runs the event loop calls
     `take` at the end of a pass and writes what it gets.

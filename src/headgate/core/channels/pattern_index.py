@@ -1,4 +1,4 @@
-"""Which patterns match a channel, without asking each of them.
+"""An index of patterns: finds those that match a channel, without trying each.
 
 A pattern is filed under one key: bytes that a channel must have, at its start, at its end or
 somewhere, for the pattern to match. A lookup collects what is filed under the keys that the

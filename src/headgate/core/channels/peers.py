@@ -48,7 +48,7 @@ class FullMailbox(Mailbox):
 
 
 class Peers:
-    """Who hears what on the other workers. The channels of a worker own it, and ask it when they
+    """Subscriptions of the other workers. The channels of a worker own it, and ask it when they
     look for an audience; each link is known by the number that its mailbox has here."""
 
     def __init__(self, form: Form, changed: Changed) -> None:

@@ -1,4 +1,4 @@
-"""What is published between two times that it is written, and the blobs that are written of it.
+"""Messages that are published between two times that they are written, and the blobs made of them.
 
 Sessions that hear the same share a blob. Where everybody hears something else each has its own,
 put together from frames that all share.
@@ -25,8 +25,8 @@ LineOf: TypeAlias = Callable[[SessionId], PureLine]
 
 
 class PurePass:
-    """What was published in a row to the rosters of one moment, in its order. The channels own it,
-    and begin another one when it is full."""
+    """Messages published in a row to the rosters of one moment, in their order. The channels own
+    it, and begin another one when it is full."""
 
     __slots__ = ("_bytes", "_bytes_most", "_frames", "_frames_most", "_groups", "_log", "number")
 
@@ -114,16 +114,14 @@ class PurePass:
         if len(self._groups) == 1:
             [frame_group] = self._groups
             # S002-30: handed over once, with everybody who hears it.
-            yield _blob(self._log, frame_group.sessions)
-            return
+            return iter((_blob(self._log, frame_group.sessions),))
         sharing: dict[tuple[SessionId, ...], list[PureFrameGroup]] = {}
         for frame_group in self._groups:
             sharing.setdefault(frame_group.sessions, []).append(frame_group)
         hearing = dict.fromkeys(chain.from_iterable(sharing))
         if len(hearing) == sum(map(len, sharing)):
-            yield from self._shared(sharing)
-        else:
-            yield from self._one_by_one(line_of)
+            return self._shared(sharing)
+        return self._one_by_one(line_of)
 
     def _shared(self, sharing: dict[tuple[SessionId, ...], list[PureFrameGroup]]) -> Iterator[Blob]:
         """A blob for all who hear the same, where nobody hears more than that."""
@@ -152,7 +150,10 @@ class PurePass:
                     more[session] = more.get(session, 0) + count - 1
         for session, line in lines.items():
             if line:  # else somebody took it while another blob was written
-                blob, messages = b"".join(line), len(line) + more.get(session, 0)
+                messages = len(line)
+                if more:
+                    messages += more.get(session, 0)
+                blob = b"".join(line)
                 line.clear()
                 yield blob, (session,), messages
 

@@ -1,4 +1,4 @@
-"""What one session listens to: its channels, its patterns, its sharded channels."""
+"""The subscriptions of one session: its channels, its patterns, its sharded channels."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""What all ways to subscribe share: who listens to an address, how much may be under way to it."""
+"""Delivery, shared by all ways to subscribe: rosters of addresses, gates, mailboxes,
+back-pressure."""

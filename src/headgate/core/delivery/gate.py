@@ -27,7 +27,7 @@ class Gate(Generic[K]):
         """Size and time of each delivery that was not confirmed."""
         self.size = 0
         # BMQ-46: a window of nothing pauses.
-        self.full = self._is_full()
+        self.full = window.messages <= 0 or window.bytes == 0
         """Reached its window, and has not fallen back far enough since."""
         self.held = False
         """Shut for another reason: the session's mailbox has no room."""
@@ -37,7 +37,8 @@ class Gate(Generic[K]):
         return not (self.full or self.held)
 
     def admit(self, key: K, size: int, now: float) -> None:
-        assert self.is_open, "admit() while the gate is shut"
+        is_shut = self.full or self.held
+        assert not is_shut, "admit() while the gate is shut"
         self.outstanding[key] = (size, now)
         self.size += size
         self.full = self._is_full()

@@ -123,7 +123,7 @@ class Budget:
 
 
 class Mailbox:
-    """What waits for the socket of one session."""
+    """Bytes and messages that wait for the socket of one session."""
 
     __slots__ = (
         "_charged",

@@ -11,7 +11,7 @@ from headgate.core.model.ids import SessionId
 
 
 class Traffic(Protocol):
-    """What went through the socket of a session. Whoever has the socket counts."""
+    """Bytes that went through the socket of a session, counted by whoever has the socket."""
 
     bytes_in: int
     bytes_out: int

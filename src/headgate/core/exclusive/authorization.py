@@ -17,12 +17,20 @@ from headgate.errors import HeadgateError, NoSuchQueue, StoreError
 Guarded: TypeAlias = Delete | Subscribe | Get | Send | Confirm | Amend | Inspect | Watch
 
 
+def via_of(command: Guarded) -> Address | None:
+    """The id under which a command names its queue, if it is not the recipient's."""
+    if type(command) is Send or type(command) is Amend:
+        return command.via
+    return Address(Party.NOTIFIER, command.notifier) if isinstance(command, Watch) else None
+
+
 def address_of(command: Guarded) -> Address:
     """The id under which a command names its queue."""
-    if isinstance(command, Watch):
-        return Address(Party.NOTIFIER, command.notifier)
-    via = command.via if isinstance(command, Send | Amend) else None
-    return via or Address(Party.RECIPIENT, command.queue)
+    via = via_of(command)
+    if via is None:
+        assert not isinstance(command, Watch), "a notifier is not the recipient"
+        return Address(Party.RECIPIENT, command.queue)
+    return via
 
 
 class Authorization:
@@ -42,6 +50,14 @@ class Authorization:
         cached = self._cache.find(queue)
         domain = self._domains.get(cached.record.domain) if cached is not None else None
         return cached if domain is not None and domain.mode is Mode.EXCLUSIVE else None
+
+    def queue_of(self, command: Guarded) -> QueueId | None:
+        """The queue that a command names; by the id of another party only if it is here."""
+        via = via_of(command)
+        if via is not None:
+            return self._cache.owner(via)
+        assert not isinstance(command, Watch), "a notifier is not the recipient"
+        return command.queue
 
     @staticmethod
     def is_damaged(address: Address, turn: Turn) -> bool:
@@ -63,12 +79,11 @@ class Authorization:
     def admit(self, command: Guarded, turn: Turn) -> CachedQueue | None:
         """The queue of a command. Where there is none, or the command has no right to it, the
         answer is given here; a proof is asked in either case, so that both cost one."""
-        address = address_of(command)
-        if self.is_damaged(address, turn):
+        if turn.loaded.unreadable and self.is_damaged(address := address_of(command), turn):
             damaged = StoreError("the queue cannot be read")
             turn.fail(command.session, command.ref, QueueId(address.id), damaged)
             return None
-        queue = self._cache.owner(address)
+        queue = self.queue_of(command)
         cached = self.find(queue) if queue is not None else None
         error: HeadgateError | None = None
         if command.proof is not None:
@@ -80,6 +95,6 @@ class Authorization:
         # S004-31, S004-40, S004-49: a command is verified in its place, and refused by itself.
         if error is None and cached is not None:
             return cached
-        named = queue if queue is not None else QueueId(address.id)
+        named = queue if queue is not None else QueueId(address_of(command).id)
         turn.fail(command.session, command.ref, named, error or NoSuchQueue(named))
         return None

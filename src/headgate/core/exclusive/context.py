@@ -1,4 +1,4 @@
-"""What all parts of exclusive queues work on."""
+"""The context that all parts of exclusive queues work on."""
 
 from __future__ import annotations
 

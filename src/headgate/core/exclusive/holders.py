@@ -17,7 +17,7 @@ from headgate.core.turn.turn import Turn
 
 
 class Holders:
-    """Who receives from each exclusive queue: a session of its own, or its service's subscriber.
+    """The receiver of each exclusive queue: a session of its own, or its service's subscriber.
 
     Subscribing, deleting and delivery ask it and change it. A queue has one holder at most; the one
     that is displaced gets an `End`.

@@ -35,7 +35,7 @@ NOTICE_BYTES = 256
 
 
 class PendingNotices:
-    """What waits to be told to one notifier."""
+    """Notices that wait for one notifier."""
 
     __slots__ = ("notices", "service")
 

@@ -1,4 +1,4 @@
-"""What the core remembers of exclusive queues: enough not to read back what it just wrote."""
+"""A cache of exclusive queues: enough not to read back what the core just wrote."""
 
 from __future__ import annotations
 
@@ -43,12 +43,14 @@ class CachedQueue:
         if self.is_complete:
             self.first.append(stored)
             undo.note(self.first.pop)
-        undo.assign(self, "messages", self.messages + 1)
+        undo.note(setattr, self, "messages", self.messages)
+        self.messages += 1
 
     def pop(self, undo: Undo) -> Stored:
         stored = self.first.pop(0)
         undo.note(self.first.insert, 0, stored)
-        undo.assign(self, "messages", self.messages - 1)
+        undo.note(setattr, self, "messages", self.messages)
+        self.messages -= 1
         return stored
 
     def expire(self, seq: Seq, undo: Undo) -> bool:
@@ -61,13 +63,17 @@ class CachedQueue:
         self.pop(undo)
         return True
 
-    def trim(self, limits: Limits) -> None:
-        """Forget messages beyond the bound; they are in the store."""
-        while len(self.first) > limits.heads:
-            self.first.pop()
-        size = sum(len(stored.message.body) for stored in self.first)
-        while len(self.first) > 1 and size > limits.heads_bytes:
-            size -= len(self.first.pop().message.body)
+    def trim(self, limits: Limits) -> int:
+        """Forget messages beyond the bound, they are in the store; return the bytes that stay."""
+        first = self.first
+        while len(first) > limits.heads:
+            first.pop()
+        size = 0
+        for stored in first:
+            size += len(stored.message.body)
+        while len(first) > 1 and size > limits.heads_bytes:
+            size -= len(first.pop().message.body)
+        return size
 
 
 class QueueCache:
@@ -108,7 +114,7 @@ class QueueCache:
         if before is not None:
             self.bytes -= before.counted
         cached = self._cache[head.record.queue] = CachedQueue(head)
-        self._count(cached)
+        self._count(cached, sum(len(stored.message.body) for stored in cached.first))
         for address in _addresses(head.record):
             self._owners[address] = head.record.queue
 
@@ -138,21 +144,19 @@ class QueueCache:
 
     def settle(self, queues: list[QueueId]) -> None:
         """After a turn: its queues are the most recently used; keep within the bounds."""
-        for queue in queues:
-            cached = self._cache.pop(queue, None)
-            if cached is not None:
-                cached.trim(self._limits)
-                self._count(cached)
-                self._cache[queue] = cached
         limits = self._limits
+        for queue in queues:
+            cached = self._cache.get(queue)
+            if cached is not None:
+                self._count(cached, cached.trim(limits))
+                self._cache.move_to_end(queue)
         while len(self._cache) > limits.backlogs or self.bytes > limits.backlogs_bytes:
             _, evicted = self._cache.popitem(last=False)
             self.bytes -= evicted.counted
             for address in _addresses(evicted.record):
                 del self._owners[address]
 
-    def _count(self, cached: CachedQueue) -> None:
-        size = sum(len(stored.message.body) for stored in cached.first)
+    def _count(self, cached: CachedQueue, size: int) -> None:
         self.bytes += size - cached.counted
         cached.counted = size
 

@@ -37,7 +37,7 @@ class ExclusiveQueues:
 
     def __init__(self, context: ExclusiveContext) -> None:
         self.context = context
-        authorization = Authorization(context)
+        self.authorization = authorization = Authorization(context)
         self.services = Services(context.session_states)
         self.notifiers = Notifiers(context, authorization, self.services)
         self.holders = Holders(context, self.services)

@@ -27,7 +27,7 @@ START = QueueId(b"")
 
 
 class Services:
-    """Who subscribed to which service, and the tally of the queues that it receives by that.
+    """Subscribers of services, and the tally of the queues that each receives by that.
 
     The shard owns it. A service has one subscriber at most. The tally in a session's state is that
     of the queues it has subscribed; the one in the store is that of all that are associated.

@@ -1,4 +1,4 @@
-"""What happened: the vocabulary of journal, metrics and log. A docstring is the documentation.
+"""Facts: the vocabulary of journal, metrics and log. A docstring is the documentation.
 
 Facts carry no secrets, and a body only where its domain says so. `at` is the time of the turn, in
 seconds. Each class says whether it is rare, as what it is logged, and which metrics count it; the

@@ -14,7 +14,7 @@ from headgate.core.model.ids import SessionId
     log=None,
 )
 class ChannelCounted:
-    """What was published on a channel in the second up to `at`. The busiest are told by name;
+    """Messages published on a channel in the second up to `at`. The busiest are told by name;
     `*other*` are the rest, and `channels` says how many they were."""
 
     at: float

@@ -42,7 +42,7 @@ class QueueDamaged:
     log=None,
 )
 class QueueAmended:
-    """Who may do what with a queue was changed."""
+    """The rights on a queue were changed."""
 
     at: float
     queue: QueueId

@@ -1,1 +1,1 @@
-"""Who gets in: tokens of clients, connections that are not known yet, waits after failures."""
+"""Logins: tokens of clients, connections that are not known yet, waits after failures."""

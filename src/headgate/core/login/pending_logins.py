@@ -1,4 +1,4 @@
-"""Who is at the door: clients that are connected and have not shown who they are.
+"""Pending logins: clients that are connected and have not shown who they are.
 
 Each holds something of the router while it is looked at, so there is a bound for all of them, and
 one for each address. Whoever is silent makes room for the next: of the address that has most here,

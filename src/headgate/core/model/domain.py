@@ -27,7 +27,7 @@ SMP_DOMAIN = "smp"
 
 
 class Mode(Enum):
-    """What the queues of a domain are like."""
+    """The mode of a domain: what its queues are like."""
 
     EXCLUSIVE = "exclusive"
     """One subscriber, displaced by the next; one message unconfirmed at a time."""

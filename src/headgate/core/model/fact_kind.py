@@ -1,4 +1,4 @@
-"""What is to be known of a kind of fact, beside its fields: who takes it, and how."""
+"""Traits of a kind of fact, beside its fields: who takes it, and how."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ TOKEN = re.compile(
 
 
 class Segment:
-    """What stands between two stars: bytes and classes in places that do not move."""
+    """A piece of a glob between two stars: bytes and classes in places that do not move."""
 
     __slots__ = ("_masks", "_tables", "length", "literal", "pieces")
 

@@ -1,4 +1,4 @@
-"""What a consumer wants of an app: an expression, a priority, a window."""
+"""The interest of a consumer in an app: an expression, a priority, a window."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ NAME_BYTES_MAX = 4095
 
 @value
 class Message:
-    """What was sent: its id, its body, when it arrived, and its properties."""
+    """A message: its id, its body, the time of its arrival, and its properties."""
 
     id: MessageId
     body: bytes
@@ -96,7 +96,7 @@ Known: TypeAlias = dict[MessageId, float]
 
 @value
 class Notice:
-    """What a notifier is told of a message: that it is there."""
+    """A notice for a notifier: a message is there."""
 
     notifier: bytes
     secret: bytes
@@ -106,7 +106,7 @@ class Notice:
 
 @value
 class MessageEntry:
-    """What the core remembers of a stored message without its body."""
+    """A stored message without its body, as the core remembers it."""
 
     seq: Seq
     id: MessageId

@@ -1,4 +1,4 @@
-"""Who may do what with an exclusive queue, and under which ids they know it.
+"""Parties: who may do what with an exclusive queue, and under which ids they know it.
 
 A queue that strangers share has up to four ids: the recipient's, which is the queue's own, and
 those of its sender, its notifier and its link. None can be told from another, so that knowing
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum, IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from headgate.core.model.ids import QueueId, ServiceId
 from headgate.core.model.limits import KiB
@@ -24,7 +24,7 @@ length tells nothing."""
 
 
 class Party(IntEnum):
-    """Whose id of a queue it is."""
+    """The party that an id of a queue belongs to."""
 
     RECIPIENT = 0
     SENDER = 1
@@ -32,7 +32,8 @@ class Party(IntEnum):
     LINK = 3
 
 
-class Address(NamedTuple):
+@value
+class Address:
     """A queue as one of its parties knows it."""
 
     party: Party
@@ -40,7 +41,7 @@ class Address(NamedTuple):
 
 
 class Purpose(Enum):
-    """What the queue was made for; one of an old client says neither."""
+    """The purpose that a queue was made for; one of an old client says neither."""
 
     MESSAGING = "M"
     """One sender, who may secure the queue itself."""
@@ -210,7 +211,7 @@ Change: TypeAlias = (
 
 @value
 class QueueRecord:
-    """What the store keeps of a queue besides its messages."""
+    """A queue without its messages, as the store keeps it."""
 
     queue: QueueId
     domain: str

@@ -34,7 +34,7 @@ class PropertyType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PropertyForm:
-    """What each layer has for a type of properties."""
+    """The form of a type of properties in each layer."""
 
     python: type[Value]
     kind: Kind | None

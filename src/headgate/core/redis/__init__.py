@@ -1,1 +1,1 @@
-"""What Redis clients expect beside channels: keys with expiry, users and their rules, a cluster."""
+"""State that Redis clients expect beside channels: keys with expiry, users and rules, a cluster."""

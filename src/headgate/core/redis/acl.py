@@ -107,7 +107,7 @@ class Patterns:
 
 
 class Rules:
-    """What one user may do at one moment."""
+    """The rights of one user at one moment."""
 
     def __init__(self) -> None:
         self.is_enabled = False

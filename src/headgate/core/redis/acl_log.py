@@ -1,4 +1,4 @@
-"""What clients were refused lately: the log that ACL LOG shows."""
+"""The log that ACL LOG shows: what clients were refused lately."""
 
 from __future__ import annotations
 

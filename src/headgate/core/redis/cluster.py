@@ -72,7 +72,7 @@ def slots_in(ranges: Iterable[Range]) -> set[int]:
 
 
 class Cluster:
-    """Who owns which slots, as one node knows it."""
+    """Owners of slots, as one node knows them."""
 
     def __init__(self, own: Node) -> None:
         self.own = own

@@ -1,4 +1,4 @@
-"""What all parts of shared queues work on."""
+"""The context that all parts of shared queues work on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headgate.core.turn.session_state import SessionStates
 
 
 class Chore(IntEnum):
-    """What a queue is looked at for, now and then."""
+    """A chore: what a queue is looked at for, now and then."""
 
     FORGET = 1
     """Ids that were remembered long enough."""

@@ -86,6 +86,8 @@ class DeadLetters:
             turn.work += 4
             if turn.take_breath():
                 yield None
+            # Another app may have given it up just now: then it is for fewer than it was.
+            entry = queue.entries[entry.seq]
             try:
                 if not has_room:
                     raise Prohibited("there are too many at once")

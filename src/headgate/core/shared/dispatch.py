@@ -1,4 +1,4 @@
-"""Who gets this message: everybody, or one by priority. An exclusive queue has only the one.
+"""Dispatch: who gets a message, everybody or one by priority. An exclusive queue has only the one.
 
 Subscriptions of an app with the same text form a group. Of a group only those with its
 highest priority are active: when they are full the message waits for them, and is not given

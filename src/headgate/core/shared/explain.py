@@ -1,5 +1,6 @@
-"""What would become of a message, and why: asked of the code that decides it, so that the two
-cannot disagree. Nothing is changed by asking: nobody's turn passes, and nothing is counted.
+"""Explanation of what would become of a message, and why: asked of the code that decides it, so
+that the two cannot disagree. Nothing is changed by asking: nobody's turn passes, and nothing is
+counted.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ MEMBERS_MAX = 50
 
 
 class AppOutcome(StrEnum):
-    """What becomes of a message in an app."""
+    """The fate of a message in an app."""
 
     DELIVERED = "delivered"
     CONFIRMED = "auto-confirmed"
@@ -71,7 +72,7 @@ class State(StrEnum):
 
 @value
 class Answer:
-    """What an expression says of the message."""
+    """The answer of one expression for the message."""
 
     expression: str | None
     """None if there is none: it is true for every message."""
@@ -119,7 +120,7 @@ class ExplainedGroup:
 
 @value
 class ExplainedApp:
-    """What one app would do with the message."""
+    """The part of an explanation that is about one app."""
 
     app: AppId
     wants: bool
@@ -138,7 +139,7 @@ class ExplainedApp:
 
 @value
 class Explanation:
-    """What would become of a message, for each app."""
+    """An explanation: what would become of a message, for each app."""
 
     domain: str
     mode: str
@@ -151,7 +152,7 @@ class Explanation:
 
 @value
 class _Choice:
-    """What the router would decide for an app that wants the message."""
+    """The router's choice for an app that wants the message."""
 
     outcome: AppOutcome
     reason: str

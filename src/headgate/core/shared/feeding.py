@@ -1,4 +1,4 @@
-"""What is published on a channel that is bound to domains: into all of them, or into none."""
+"""Feeding: a message of a channel that is bound to domains goes into all of them, or into none."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whose messages a new subscription would take: asked of the code that dispatches, so that the two
-cannot disagree."""
+"""Impact of a new subscription: whose messages it would take, asked of the code that dispatches, so
+that the two cannot disagree."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class MessageState(Enum):
 
 
 class Move(Enum):
-    """What moves a message."""
+    """A move of a message from one state to another."""
 
     TAKEN = "taken"
     """A consumer that matches has room."""

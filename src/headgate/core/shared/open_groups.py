@@ -226,7 +226,10 @@ class OpenGroups:
                 if group is not None
                 else queue.domain.wants(app.id, entry.properties)
             )
-            if not wants:
+            # A message that was repeated after its id was forgotten is there twice. In line it is
+            # once, as consumers of other wires confirm by the id.
+            is_twin = queue.by_id.get(entry.id, seq) != seq
+            if not wants or is_twin:
                 continue
             apps = (*entry.apps, app.id)
             more = MessageEntry(seq, entry.id, entry.arrived, entry.size, entry.properties, apps)

@@ -1,4 +1,4 @@
-"""What becomes of readers as time passes: they rest, lose what they hold, are forgotten."""
+"""Upkeep of readers as time passes: they rest, lose what they hold, are forgotten."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ def delay_after(attempts: int, domain: Domain) -> float:
 
 
 class Redelivery:
-    """What an app knows of messages that came back: how often consumers were lost with them, and
-    what consumers are spared.
+    """Messages of an app that came back: how often consumers were lost with them, and what
+    consumers are spared.
 
     Owned by `App`. Delivery asks it before a message is given to somebody again.
     """

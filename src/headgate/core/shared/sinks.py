@@ -32,7 +32,7 @@ LOOK_SECONDS = 3600.0
 
 
 class Sinks:
-    """What the shard knows of sinks. All of them are in memory, bounded by `limits.sinks`."""
+    """Sinks, as the shard knows them. All of them are in memory, bounded by `limits.sinks`."""
 
     def __init__(
         self, context: SharedContext, catalog: Catalog, expiry: Expiry, accepting: Accepting

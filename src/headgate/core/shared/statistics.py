@@ -1,4 +1,4 @@
-"""What happened in each queue, counted from the facts, and how the expressions of an app do."""
+"""Statistics of each queue, counted from the facts, and how the expressions of an app do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a consumer is interested in, compiled into subscriptions, within the limits."""
+"""Subscriptions, compiled from the interests of a consumer, within the limits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What all shared queues have unconfirmed and undelivered, kept as turns happen, so that nobody has
-to go through all queues to know."""
+"""Totals of all shared queues, unconfirmed and undelivered, kept as turns happen, so that nobody
+has to go through all queues to know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shared queue is looked at for now and then: ids to forget, stuck apps, no use."""
+"""Upkeep of a shared queue now and then: ids to forget, stuck apps, no use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be looked at, and when: the earliest first.
+"""An agenda: what is to be looked at, and when, the earliest first.
 
 A look that comes too early is harmless: whoever looks says when to come again. So a turn that
 failed may leave here what it put, and only what it took has to be put back.

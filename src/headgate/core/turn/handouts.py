@@ -19,6 +19,9 @@ def handouts(effects: Iterable[Effect]) -> Iterator[tuple[SessionId, list[Effect
     for effect in effects:
         by_session.setdefault(effect.session, []).append(effect)
     for session, mine in by_session.items():
+        if len(mine) <= PART_SEALED:
+            yield session, mine
+            continue
         for part in _parts(mine):
             yield session, part
 
@@ -27,9 +30,6 @@ def _parts(effects: list[Effect]) -> Iterator[list[Effect]]:
     """The effects for one session, cut where a part would be too large. A session that seals its
     messages puts answers before them; what is cut keeps to that: a batch of subscriptions is
     answered, then the messages come."""
-    if len(effects) <= PART_SEALED:
-        yield effects
-        return
     if not any(map(_is_sealed, effects)):
         for start in range(0, len(effects), PART_EFFECTS):
             yield effects[start : start + PART_EFFECTS]

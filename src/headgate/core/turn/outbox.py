@@ -46,7 +46,7 @@ class OutboxRow:
 
 
 class Outbox:
-    """What waits for the next transaction, and the number that comes next.
+    """Facts that wait for the next transaction, and the number that comes next.
 
     Numbers of a turn that failed stay unused, and its facts are given up: they did not happen.
     What had waited since before goes on waiting.

@@ -1,4 +1,4 @@
-"""What a session holds in a shard."""
+"""The state of sessions in a shard."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class SessionState:
 
 
 class SessionStates:
-    """What each session holds in this shard: its subscriptions, what it has unconfirmed, what it
-    waits for.
+    """Sessions as this shard knows them: the subscriptions of each, what it has unconfirmed, what
+    it waits for.
 
     A state is made by a session's first command and removed by its `Disconnect`. Until then it may
     belong to a session that is gone: `find` hides those, `kept` does not.

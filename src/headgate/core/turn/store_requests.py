@@ -32,7 +32,7 @@ class ServiceRecord:
 
 @value
 class SinkRecord:
-    """What is remembered of a sink: the last batch that it landed, and when."""
+    """A sink as it is stored: the last batch that it landed, and when."""
 
     batch: int
     at: float
@@ -40,7 +40,7 @@ class SinkRecord:
 
 @value
 class GroupRecord:
-    """What is stored of a group that a client made."""
+    """A group that a client made, as it is stored."""
 
     where: str | None = None
     """The expression of what it wants; none for everything."""
@@ -89,7 +89,7 @@ class Listing:
 
 @dataclass(slots=True)
 class Load:
-    """What a turn needs to know before it decides. Reads only."""
+    """The reads of a turn: all that it needs to know before it decides."""
 
     heads: dict[QueueId, int] = field(default_factory=dict)
     """Record, number of messages and so many first messages of these queues."""
@@ -150,7 +150,7 @@ class Load:
 
 @value
 class Usage:
-    """What the queues of a domain hold in all."""
+    """The messages and bytes that the queues of a domain hold in all."""
 
     queues: int = 0
     messages: int = 0
@@ -245,7 +245,7 @@ class Loaded:
 
 @dataclass(slots=True)
 class Batch:
-    """What a turn changes, all of it or nothing, in this order."""
+    """The changes of a turn, all of them or none, in this order."""
 
     remove: set[QueueId] = field(default_factory=set)
     """Queues that the store has, with all that is in them. First, so that a queue may be made
@@ -311,7 +311,7 @@ BREATH = Breath()
 
 @dataclass(slots=True)
 class TurnOutcome:
-    """What a turn comes to."""
+    """The outcome of a turn: it happened, or why not."""
 
     effects: list[Effect]
     facts: list[Fact]

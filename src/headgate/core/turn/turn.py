@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from headgate.core.commands import Command, Drained
 from headgate.core.effects import Deliver, Done, Effect, Failed
@@ -13,6 +13,7 @@ from headgate.core.facts import Refused as RefusedFact
 from headgate.core.model.binding import Spoken
 from headgate.core.model.ids import AppId, MessageId, QueueId, Ref, Seq, SessionId
 from headgate.core.model.parties import SEALED_BYTES
+from headgate.core.model.value import value
 from headgate.core.turn.store_requests import Batch, Loaded
 from headgate.core.turn.undo import Undo
 from headgate.errors import HeadgateError, LimitReached
@@ -39,7 +40,8 @@ class Matched(Protocol):
     def count_match(self) -> None: ...
 
 
-class Pushed(NamedTuple):
+@value
+class Pushed:
     """A delivery that nobody asked for, and its places among the effects and the facts."""
 
     message: MessageId

@@ -1,4 +1,4 @@
-"""What a turn would have to take back."""
+"""Undo: what a turn would have to take back in memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What carrying out commands of apps asks of the other parts of the server. Each of them returns at
-once; what follows does not hold up the answer."""
+"""Ports of commands of apps to the other parts of the server. Each of them returns at once; what
+follows does not hold up the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.ntf_server.records.subscriptions import RemovedSubscription
 
 
 class CodePort(Protocol):
-    """Who pushes codes."""
+    """The port that pushes codes."""
 
     def push_code(self, token: Token) -> None:
         """Push the code of a token to its device."""
@@ -21,7 +21,7 @@ class CodePort(Protocol):
 
 
 class SubscribePort(Protocol):
-    """Who has sessions with routers."""
+    """The port that has sessions with routers."""
 
     def want(self, router: RouterNumber, subscription: NotifierSubscription) -> None:
         """A subscription was stored and is to be made at its router."""

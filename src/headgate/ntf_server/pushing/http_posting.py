@@ -59,7 +59,7 @@ class Target:
 
 @value
 class HttpAnswer:
-    """What a push service answered."""
+    """The answer of a push service."""
 
     status: int
     retry_after: str | None

@@ -1,4 +1,4 @@
-"""Who brings pushes to devices, as the server uses it."""
+"""The provider that brings pushes to devices, as the server uses it."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class Pusher:
 
 @value
 class MadePush:
-    """What is brought to a device."""
+    """A push as it is brought to a device."""
 
     token: Token
     push: Push

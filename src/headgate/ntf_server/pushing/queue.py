@@ -1,4 +1,4 @@
-"""What waits for one provider: tokens, each with the kinds of push that it is to get.
+"""The queue of one provider: tokens, each with the kinds of push that it is to get.
 
 What is in a push is made when its turn comes, so a token that waits already has nothing to add, and
 what waits is bounded by the number of tokens.

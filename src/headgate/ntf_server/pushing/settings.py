@@ -1,4 +1,4 @@
-"""What the providers of a server are made of. The configuration file is read elsewhere."""
+"""Settings of a server's providers. The configuration file is read elsewhere."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ApnsSettings:
 
 @value
 class PushSettings:
-    """Which providers a server has."""
+    """Settings of pushing: which providers a server has."""
 
     web_push: WebPushSettings | None = None
     apns: ApnsSettings | None = None

@@ -9,7 +9,7 @@ from headgate.core.model.value import value
 
 
 class PushKind(Enum):
-    """What a push is for. The value is its label in the metrics."""
+    """The kind of a push: what it is for. The value is its label in the metrics."""
 
     CODE = "code"
     NOTICES = "notices"

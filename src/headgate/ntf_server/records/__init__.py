@@ -1,4 +1,4 @@
-"""What the notification server remembers between runs, in SQLite or in PostgreSQL.
+"""Records of a notification server, kept between runs in SQLite or in PostgreSQL.
 
 `records.Records` is the place with its one writer; beside it is one module of operations for each
 noun: `tokens`, `subscriptions`, `routers`, `notices`. `audit` recounts.

@@ -24,7 +24,7 @@ DELETE FROM notices WHERE token = ? AND number <= (
 
 @value
 class RouterNotice:
-    """What a router sent: a notifier has a message."""
+    """A notice of a router: a notifier has a message."""
 
     notifier: bytes
     seconds: int
@@ -35,7 +35,7 @@ class RouterNotice:
 
 @value
 class KeptFate:
-    """What became of a notice. Those that are to be pushed have their token."""
+    """The fate of a notice, as it is kept. Those that are to be pushed have their token."""
 
     fate: NoticeFate
     token: Token | None

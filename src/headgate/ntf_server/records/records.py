@@ -1,5 +1,4 @@
-"""What a notification server remembers between runs: tables, and the one thread that writes
-them."""
+"""Records of a notification server between runs: tables, and the one thread that writes them."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ Decision = Callable[[NotifierSubscription], NotifierSubscription]
 
 @value
 class RemovedSubscription:
-    """What whoever has sessions with routers has to know of one that was removed."""
+    """A subscription that was removed, for whoever has sessions with routers."""
 
     id: bytes
     router: RouterNumber

@@ -1,4 +1,4 @@
-"""What a transaction may do with the tables: ask, change, and change many rows."""
+"""Tables as a transaction uses them: ask, change, and change many rows."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Watched:
 
 @dataclass(eq=False)
 class TokenBook:
-    """What an app knows of its token."""
+    """A token, as its app knows it."""
 
     id: bytes = b""
     push_key: bytes = b""

@@ -21,7 +21,7 @@ HANG_SECONDS = 10.0
 
 
 class ProviderFailed(Exception):
-    """What a provider raises."""
+    """The failure that a provider raises."""
 
 
 class WorldProvider:

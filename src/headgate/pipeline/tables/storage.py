@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,41 +68,39 @@ class Storage:
 
     def read(self, path: str) -> bytes | None:
         """What is in a file, if there is one."""
-        files, base = self._files()
         try:
-            with files.open_input_stream(f"{base}/{path}") as file:
-                data: bytes = file.read()
+            with self._reached() as (files, base), files.open_input_stream(f"{base}/{path}") as it:
+                data: bytes = it.read()
                 return data
         except FileNotFoundError:
             return None
 
     def columns(self, path: str, names: list[str]) -> pa.Table:
         """Some columns of a Parquet file."""
-        files, base = self._files()
-        with files.open_input_file(f"{base}/{path}") as file:
+        with self._reached() as (files, base), files.open_input_file(f"{base}/{path}") as file:
             return pq.ParquetFile(file).read(names)
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder, in order; none if it is not there."""
-        files, base = self._files()
-        selector = fs.FileSelector(f"{base}/{folder}", allow_not_found=True)
-        return sorted(info.base_name for info in files.get_file_info(selector))
+        with self._reached() as (files, base):
+            selector = fs.FileSelector(f"{base}/{folder}", allow_not_found=True)
+            return sorted(info.base_name for info in files.get_file_info(selector))
 
     def walk(self, folder: str) -> list[Found]:
         """Every file below a folder, in the order of paths."""
-        files, base = self._files()
-        selector = fs.FileSelector(f"{base}/{folder}", allow_not_found=True, recursive=True)
-        return sorted(
-            Found(info.path.removeprefix(f"{base}/"), info.size, (info.mtime_ns or 0) / 1e9)
-            for info in files.get_file_info(selector)
-            if info.type == fs.FileType.File
-        )
+        with self._reached() as (files, base):
+            selector = fs.FileSelector(f"{base}/{folder}", allow_not_found=True, recursive=True)
+            return sorted(
+                Found(info.path.removeprefix(f"{base}/"), info.size, (info.mtime_ns or 0) / 1e9)
+                for info in files.get_file_info(selector)
+                if info.type == fs.FileType.File
+            )
 
     def delete(self, path: str) -> None:
         """Remove a file, if it is there, and what folders of this machine are empty then."""
-        files, base = self._files()
         try:
-            files.delete_file(f"{base}/{path}")
+            with self._reached() as (files, base):
+                files.delete_file(f"{base}/{path}")
         except FileNotFoundError:
             return
         if self.local is not None:
@@ -108,29 +108,32 @@ class Storage:
 
     def _put_far(self, path: str, data: bytes) -> bool:
         """Arrow cannot write on a condition; see docs/design/tables.md."""
-        files, base = self._files()
-        (info,) = files.get_file_info([f"{base}/{path}"])
-        if info.type != fs.FileType.NotFound:
-            return False
-        files.create_dir(f"{base}/{path}".rpartition("/")[0], recursive=True)
-        with files.open_output_stream(f"{base}/{path}") as out:
-            out.write(data)
-        return True
+        with self._reached() as (files, base):
+            (info,) = files.get_file_info([f"{base}/{path}"])
+            if info.type != fs.FileType.NotFound:
+                return False
+            files.create_dir(f"{base}/{path}".rpartition("/")[0], recursive=True)
+            with files.open_output_stream(f"{base}/{path}") as out:
+                out.write(data)
+            return True
 
-    def _files(self) -> tuple[fs.FileSystem, str]:
+    @contextmanager
+    def _reached(self) -> Iterator[tuple[fs.FileSystem, str]]:
         """The file system, and the root in its own words. Made anew each time: it cannot travel
-        to where Spark runs a batch."""
-        if self.local is not None:
-            return fs.LocalFileSystem(), str(self.local)
+        to where Spark runs a batch. What cannot be reached is said in one line."""
         try:
+            if self.local is not None:
+                yield fs.LocalFileSystem(), str(self.local)
+                return
             # Hadoop's name for it, which Spark needs, is another than Arrow's.
             uri = re.sub("^s3a:", "s3:", self.root)
             if uri.startswith("s3:"):  # a small file is one request, and not an upload of parts
                 uri += "?allow_delayed_open=true"
-            found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
-            return found
-        except (OSError, ValueError) as error:
-            raise PipelineError(f"cannot keep tables in {self.root}: {error}") from error
+            yield fs.FileSystem.from_uri(uri)
+        except FileNotFoundError:
+            raise
+        except (OSError, pa.ArrowInvalid) as error:
+            raise PipelineError(f"cannot get at tables in {self.root}: {error}") from error
 
 
 def _prune(folder: Path, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""What every admin port answers: health, readiness, metrics, status, and the journal.
+"""Answers of every admin port: health, readiness, metrics, status, and the journal.
 
 ``/healthz`` says that the process answers, ``/readyz`` whether it can do its work.
 """

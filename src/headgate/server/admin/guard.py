@@ -1,4 +1,4 @@
-"""Who may talk to the admin port: who knows its token, and no web page of somebody else.
+"""The guard of the admin port: lets in who knows its token, and no web page of somebody else.
 
 A browser sends what any page asks it to, also to ports of this machine. It says so, though: it
 names the page in ``Origin`` and how near that is in ``Sec-Fetch-Site``, it puts the name that it
@@ -144,7 +144,7 @@ def _put(place: dict[bytes, Value], key: bytes, value: Value) -> None:
 
 
 class Names:
-    """What the port is called by those who mean it.
+    """Names of the port, as those call it who mean it.
 
     Addresses cannot be made to lead elsewhere, as names can: those of this machine are always
     right, and others if the port can be reached under one at all.

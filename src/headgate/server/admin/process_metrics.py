@@ -1,4 +1,4 @@
-"""What the system says of the process, under the names that Prometheus has for it.
+"""Metrics of the process from the system, under the names that Prometheus has for them.
 
 The collector of prometheus_client goes through all open files; with many sessions that takes longer
 than everything else of a scrape. Newer kernels know the number.

@@ -1,5 +1,5 @@
-"""What an operator asks about shared queues over the admin port: which there are, and to empty or
-remove one."""
+"""Questions of an operator about shared queues over the admin port: which there are, and to empty
+or remove one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = 1000
 
 
 class QueueAdmin:
-    """What the admin port answers about shared queues, and does with them."""
+    """Shared queues at the admin port: its answers about them, and what it does with them."""
 
     def __init__(self, router: Router) -> None:
         self._router = router

@@ -101,7 +101,7 @@ def checked(sink: str, *numbers: str) -> tuple[str, list[int]]:
 
 
 class SinkAdmin:
-    """What the admin port asks about sinks."""
+    """Sinks, as the admin port asks about them."""
 
     def __init__(
         self, router: Router, directory: Path, hub: Callable[[], Hub | None] = lambda: None

@@ -53,7 +53,7 @@ FRAME = struct.Struct(">I")
 
 
 class Place(NamedTuple):
-    """Whose rows they are."""
+    """The place of rows: their sink, batch and partition."""
 
     sink: str
     batch: int

@@ -1,4 +1,4 @@
-"""Which hosts only this machine can reach."""
+"""Hosts that only this machine can reach."""
 
 from __future__ import annotations
 

@@ -273,7 +273,7 @@ ListenSection: TypeAlias = ListenSmp | ListenResp | ListenBmq
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listen:
-    """What clients connect to: a section for each wire."""
+    """Listeners that clients connect to: a section for each wire."""
 
     smp: ListenSmp | None = None
     resp: ListenResp | None = None
@@ -340,7 +340,7 @@ class RouterAdmin(Admin):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What the API and the page show."""
+    """Settings of the desk: what the API and the page show."""
 
     recent: Annotated[int, Whole(0, 5000)] = 500
     """Messages of each domain whose properties are kept in memory, to try expressions on; 0 is
@@ -349,7 +349,8 @@ class Desk:
     """Whether a tail may show bodies of messages, to whoever knows a token."""
     tables: Annotated[str | None, Text("the path of a folder", example="tables")] = None
     """Where the pipeline keeps its tables, relative to the state directory, if that is on this
-    machine: then the API says how it is doing."""
+    machine: then the API says how it is doing. Without it, the folder "pipeline" there, if there
+    is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,7 +381,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """What every server of Headgate has configured."""
+    """Configuration that every server of Headgate has."""
 
     directory: Path
     """The state directory: everything that the server writes is in it."""

@@ -191,8 +191,8 @@ def _full(moment: Moment) -> Iterator[Finding]:
             "quota",
             row.domain,
             f"{row.domain} is {state}",
-            f"{some(row.messages, 'message')}, {in_bytes(row.bytes)}; what comes beyond its quota"
-            " is refused",
+            f"{some(row.messages or 0, 'message')}, {in_bytes(row.bytes or 0)}; what comes beyond"
+            " its quota is refused",
             f"/domains?domain={row.domain}",
             f"headgate domain show {row.domain}",
             f"{row.domain} was {state}",

@@ -1,5 +1,5 @@
-"""What the desk remembers of what happened: the last facts that are worth a line, and the
-properties of the last messages, to try expressions on."""
+"""Facts that the desk remembers: the last ones that are worth a line, and the properties of the
+last messages, to try expressions on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sessions and queues are called by people."""
+"""Names that people have for sessions and queues."""
 
 from __future__ import annotations
 

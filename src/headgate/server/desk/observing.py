@@ -9,7 +9,7 @@ from headgate.core.facts import Fact
 
 
 class Observers:
-    """Who takes which kinds of facts. The router tells it the facts of each turn."""
+    """Observers by the kinds of facts they take. The router hands it the facts of each turn."""
 
     def __init__(self) -> None:
         self._takers: dict[type[Any], list[Callable[[Any], None]]] = {}

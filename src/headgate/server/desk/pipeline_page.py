@@ -20,6 +20,8 @@ FRESH_SECONDS = 30.0
 ANSWER_SECONDS = 20.0
 ANSWER_BYTES = 64 * 1024
 PROBLEM_CHARS = 500
+NO_JOURNAL = "without a journal there are none"
+NO_TABLES = "set desk.tables to their folder, if it is on this machine"
 COMMAND = "from headgate.cli import main; main()"
 
 
@@ -33,10 +35,7 @@ class PipelinePage:
 
     async def answer(self, tables: Path | None, journal: Path | None) -> PipelineAnswer:
         if tables is None or journal is None:
-            return PipelineAnswer(
-                known=False,
-                problem="set desk.tables to the folder of the tables, if it is on this machine",
-            )
+            return PipelineAnswer(known=False, problem=NO_JOURNAL if journal is None else NO_TABLES)
         async with self._one:
             if self._last is None or self._clock() - (self._last.at or 0.0) > FRESH_SECONDS:
                 self._last = await self._asked(tables, journal)

@@ -39,7 +39,7 @@ from headgate.server.desk.answers import (
 from headgate.server.desk.asking import shown, shown_bytes
 from headgate.server.desk.attention import UndecidedGroup
 from headgate.server.desk.elsewhere import NOBODY_ELSEWHERE, Elsewhere
-from headgate.server.desk.kept import KeptFacts
+from headgate.server.desk.kept import KeptFacts, is_shared
 from headgate.server.desk.names import PLACE, digest, local_name, short_name
 
 if TYPE_CHECKING:
@@ -351,15 +351,16 @@ class Rows:
 
     def domain(self, domain: Domain) -> DomainRow:
         state = self._router.broker.shard.shared.states.get(domain.name)
+        nothing, empty_capacity = (0, "normal") if is_shared(domain) else (None, None)
         return DomainRow(
             domain=domain.name,
             mode=domain.mode.value,
             apps=[app for app in domain.apps if app],
-            queues=0 if state is None else state.queues,
-            opened=0 if state is None else len(state.members),
-            messages=0 if state is None else state.meter.messages,
-            bytes=0 if state is None else state.meter.bytes,
-            capacity="normal" if state is None else state.meter.capacity.value,
+            queues=nothing if state is None else state.queues,
+            opened=nothing if state is None else len(state.members),
+            messages=nothing if state is None else state.meter.messages,
+            bytes=nothing if state is None else state.meter.bytes,
+            capacity=state.meter.capacity.value if state is not None else empty_capacity,
             max_messages=domain.max_messages,
             max_bytes=domain.max_bytes,
             domain_max_messages=domain.domain_max_messages,

@@ -157,6 +157,7 @@ class Sampler:
                 await task
 
     async def _run(self) -> None:
+        self._point(0.0)  # what the first sample compares with
         due = time.monotonic() + SAMPLE_SECONDS
         while True:
             await asyncio.sleep(max(0.0, due - time.monotonic()))

@@ -17,33 +17,13 @@ from typing import Protocol
 from headgate.core.delivery.mailbox import ANSWER, PART, Mailbox, Pressure
 from headgate.core.model.ids import SessionId
 from headgate.server.net.poller import GONE, HUNG_UP, READ, WRITE, Poller
+from headgate.server.net.pump import Pipe, Pump, PurePump, Reader
 
 log = logging.getLogger(__name__)
 
-READ_BYTES = 64 * 1024
-HELD_BYTES = 4096
-"""Of answers that are kept until everybody who is ready was served."""
 LINGER_SECONDS = 2.0
 """How long a socket that we are done with may take to read our last words. Closed at once, with
 something of the client's unread, it would be reset, and the client might never see them."""
-
-
-class Pipe(Protocol):
-    """A socket that does not block, or TLS over one. `recv` and `send` raise BlockingIOError
-    when they have to wait."""
-
-    def fileno(self) -> int: ...
-    def recv(self, size: int, /) -> bytes: ...
-    def send(self, data: bytes | memoryview, /) -> int: ...
-    def pending(self) -> int:
-        """Bytes that are read from the socket already: the loop does not know of them."""
-        ...
-
-    def finish(self) -> None:
-        """Say that nothing more will be written."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class SocketPipe:
@@ -65,28 +45,8 @@ class SocketPipe:
         self._socket.shutdown(socket.SHUT_WR)
 
 
-class Reader(Protocol):
-    """The wire's end of a session."""
-
-    def receive(self, data: bytes) -> None: ...
-
-    @property
-    def owes_answers(self) -> bool:
-        """Whether a client that says nothing more still waits for answers."""
-        ...
-
-    def go_on(self) -> None:
-        """The client took its answers."""
-        ...
-
-    def let_go(self) -> None:
-        """The connection is gone, and asks nothing more. Parts that hold each other are to be
-        parted: Python seldom looks for such cycles among what has lived for a while."""
-        ...
-
-
 class Owner(Protocol):
-    """Who made the connection."""
+    """The owner of a connection: whoever made it."""
 
     def pressed(self, connection: Connection) -> None:
         """Something came into its mailbox, and it is over its soft limit."""
@@ -105,7 +65,7 @@ class Owner(Protocol):
         ...
 
 
-class Connection:
+class Connection(Pump):
     """A socket with a mailbox: what is written waits there until the socket takes it.
 
     The listener of a wire makes it. It reads only while its reader keeps up, tells its owner when
@@ -113,37 +73,26 @@ class Connection:
     """
 
     __slots__ = (
-        "_held",
         "_is_done",
-        "_is_ending",
-        "_is_reading",
         "_is_waiting",
-        "_is_writing",
         "_linger",
         "_loop",
         "_may_leave",
         "_owner",
-        "_pipe",
-        "_poller",
         "_reason",
-        "_recv",
-        "_send",
         "_watched",
         "answers_max",
-        "bytes_in",
-        "bytes_out",
         "clock",
-        "fileno",
         "has_hung_up",
-        "heard",
         "id",
         "is_full",
         "mailbox",
         "quota",
-        "reader",
     )
 
-    reader: Reader
+    # Of a pipe that is more than a socket, which only Python can read and write.
+    _ready_by_pipe = PurePump._ready
+    _deliver_by_pipe = PurePump.deliver
 
     def __init__(
         self,
@@ -162,6 +111,8 @@ class Connection:
         self._pipe = pipe
         self._recv = pipe.recv
         self._send = pipe.send
+        self._is_direct = type(pipe) is SocketPipe
+        """It is a socket and nothing else."""
         self.fileno = pipe.fileno()
         self._owner = owner
         self.id = id
@@ -203,39 +154,6 @@ class Connection:
 
     # What the wire asks.
 
-    def write(self, blob: bytes) -> None:
-        """Answers: in line behind what waits already."""
-        poller, held = self._poller, self._held
-        if poller.is_serving and len(held) + len(blob) <= HELD_BYTES:
-            if not held:
-                poller.calls.append(self._let_go)
-            self._held = held + blob
-        else:
-            self.deliver(blob, ANSWER)
-
-    def deliver(self, blob: bytes, messages: int) -> None:
-        """Messages, for which the mailbox is charged if the socket does not take them."""
-        if self._held:
-            self._let_go()
-        if self._is_ending:
-            return
-        if self._is_writing:
-            self._keep(blob, messages)
-            return
-        try:
-            sent = self._send(blob)
-        except (BlockingIOError, InterruptedError):
-            sent = 0
-        except OSError as error:
-            # Not now: whoever writes may be in the middle of something.
-            self._loop.call_soon(self.lose, f"lost: {error.strerror or 'broken'}")
-            return
-        self.bytes_out += sent
-        if sent < len(blob):
-            self._is_writing = True
-            self._watch()
-            self._keep(memoryview(blob)[sent:], PART if messages else ANSWER)
-
     def pause(self, *, may_leave: bool = True) -> None:
         """Read no more from the client, until `resume`. One that hangs up meanwhile is gone, unless
         what it sent before is still to be carried out."""
@@ -263,37 +181,6 @@ class Connection:
             self._write_last()
 
     # What the poller says.
-
-    def _ready(self, events: int) -> None:
-        if events != READ:
-            self._unusual(events)
-            return
-        # What follows is what nearly always happens, without a call more than it needs.
-        if not self._is_reading:
-            return
-        try:
-            data = self._recv(READ_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return
-        except OSError as error:
-            self.lose(f"lost: {error.strerror or type(error).__name__}")
-            return
-        if not data:
-            self._hung_up()
-            return
-        self.bytes_in += len(data)
-        self.heard = monotonic()
-        if self._is_ending:
-            return
-        try:
-            self.reader.receive(data)
-        except Exception:
-            # A mistake of ours costs the client that met it its session, and nobody else.
-            log.exception("a session failed")
-            self.close("internal error", at_once=True)
-            return
-        if not self._is_done and self._pipe.pending():
-            self._loop.call_soon(self._ready, READ)
 
     def _hung_up(self) -> None:
         """The client says nothing more. It may still listen to the answers that it waits for."""
@@ -347,11 +234,28 @@ class Connection:
 
     # Inside.
 
-    def _let_go(self) -> None:
-        """Send the answers that were held."""
-        if self._held:
-            held, self._held = self._held, b""
-            self.deliver(held, ANSWER)
+    def _fell_short(self, blob: bytes, sent: int, messages: int) -> None:
+        """The socket took only so many bytes."""
+        self._is_writing = True
+        self._watch()
+        self._keep(memoryview(blob)[sent:], PART if messages else ANSWER)
+
+    def _broken(self, error: OSError) -> None:
+        # Not now: whoever writes may be in the middle of something.
+        self._loop.call_soon(self.lose, f"lost: {error.strerror or 'broken'}")
+
+    def _unreadable(self, error: OSError) -> None:
+        self.lose(f"lost: {error.strerror or type(error).__name__}")
+
+    def _failed(self, error: Exception) -> None:
+        # A mistake of ours costs the client that met it its session, and nobody else.
+        log.error("a session failed", exc_info=error)
+        self.close("internal error", at_once=True)
+
+    def _look_again(self) -> None:
+        """There may be more to read of which the poller does not know."""
+        if not self._is_done and self._pipe.pending():
+            self._loop.call_soon(self._ready, READ)
 
     def _keep(self, blob: bytes | memoryview, messages: int) -> None:
         """Put into the mailbox what the socket does not take now."""
@@ -367,9 +271,8 @@ class Connection:
     def _go_on(self) -> None:
         try:
             self.reader.go_on()
-        except Exception:
-            log.exception("a session failed")
-            self.close("internal error", at_once=True)
+        except Exception as error:
+            self._failed(error)
 
     def _follow(self) -> None:
         """Read, or do not read, as the flags say. A session that ends reads to the end."""

@@ -13,9 +13,10 @@ from headgate.core.delivery.mailbox import Mailbox, Pressure
 from headgate.core.facts import MessagesDiscarded, SessionEvicted
 from headgate.core.model.ids import SessionId
 from headgate.errors import LimitReached
-from headgate.server.net.connection import Connection, Pipe
+from headgate.server.net.connection import Connection
 from headgate.server.net.endpoint import Guest
 from headgate.server.net.poller import poller_of
+from headgate.server.net.pump import Pipe
 from headgate.server.router_port import Outlet, RouterPort
 
 Gone = Callable[[Connection, str], None]
@@ -26,7 +27,7 @@ SlowAction: TypeAlias = Literal["wait", "close", "drop-oldest"]
 
 @dataclass(frozen=True, slots=True)
 class SlowRule:
-    """What a wire does about its sessions that do not read what they asked for."""
+    """A wire's rule for its sessions that do not read what they asked for."""
 
     action: Callable[[SessionId], SlowAction]
     """Of a session that holds more than its share while the budget is spent: others wait for it,

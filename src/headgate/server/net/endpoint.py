@@ -18,8 +18,9 @@ from headgate.core.model.ids import SessionId
 from headgate.core.model.limits import Limits
 from headgate.errors import LimitReached
 from headgate.server.config.sections import Tls
-from headgate.server.net.connection import Pipe, SocketPipe
+from headgate.server.net.connection import SocketPipe
 from headgate.server.net.listener import Listener, address_text, bind
+from headgate.server.net.pump import Pipe
 from headgate.server.net.tls import Handshakes, Secured, TlsPipe, server_context
 from headgate.server.router_port import NOBODY
 

@@ -14,6 +14,8 @@ import selectors
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from headgate.server.net.pump import serve
+
 log = logging.getLogger(__name__)
 
 READ = select.EPOLLIN
@@ -86,17 +88,8 @@ class Poller(selectors.BaseSelector):
         if self._later:
             later, self._later, timeout = self._later, [], 0
         found = self._epoll.poll(timeout, AT_ONCE)
-        ready, has_others = self._ready.get, False
         self.is_serving = True
-        for fileno, events in found:
-            call = ready(fileno)
-            if call is None:  # not a connection, or one that somebody before it closed
-                has_others = True
-                continue
-            try:
-                call(events)
-            except Exception:
-                log.exception("serving a connection failed")
+        has_others = serve(found, self._ready, _failed)
         if later is not None:
             self.calls += later
         self.is_serving = False
@@ -126,6 +119,10 @@ class Poller(selectors.BaseSelector):
     def close(self) -> None:
         self._epoll.close()
         self._others.close()
+
+
+def _failed(error: Exception) -> None:
+    log.error("serving a connection failed", exc_info=error)
 
 
 class Loop(asyncio.SelectorEventLoop):

@@ -1,4 +1,4 @@
-"""What the shells of the wires' sessions have in common."""
+"""The shell of a session, as far as those of all wires have it in common."""
 
 from __future__ import annotations
 

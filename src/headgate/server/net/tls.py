@@ -137,7 +137,7 @@ class Handshake(Generic[S]):
 
 
 class Handshakes(Generic[S]):
-    """Those of a listener. `failed` is told why one came to nothing."""
+    """Handshakes of a listener. `failed` is called with why one came to nothing."""
 
     def __init__(
         self,

@@ -21,9 +21,10 @@ from headgate.core.model.ids import QueueId, SessionId
 from headgate.errors import HeadgateError, LimitReached
 from headgate.server.config import Config
 from headgate.server.config.sections import ListenBmq
-from headgate.server.net.connection import Connection, Pipe
+from headgate.server.net.connection import Connection
 from headgate.server.net.connections import Connections
 from headgate.server.net.endpoint import Endpoint, Guest, Listen, opening
+from headgate.server.net.pump import Pipe
 from headgate.server.net.session_shell import SessionShell
 from headgate.server.net.tls import TlsPipe
 from headgate.server.router_port import RouterPort

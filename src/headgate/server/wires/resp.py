@@ -21,10 +21,11 @@ from headgate.core.redis.cluster import Cluster, Node
 from headgate.errors import HeadgateError, LimitReached
 from headgate.server.config import Config
 from headgate.server.config.sections import ListenResp
-from headgate.server.net.connection import Connection, Pipe
+from headgate.server.net.connection import Connection
 from headgate.server.net.connections import Connections, SlowAction, SlowRule
 from headgate.server.net.endpoint import Endpoint, Guest, Listen, opening
 from headgate.server.net.poller import poller_of
+from headgate.server.net.pump import Pipe, deliver_all
 from headgate.server.router_port import NOBODY, ChannelRouterPort
 from headgate.server.wires.acl_file import access_of, acl_file
 from headgate.server.wires.wire import Finding, Listening, Wire
@@ -55,6 +56,7 @@ class RespServer(Listening):
         self._loop = asyncio.get_running_loop()
         poller = poller_of(self._loop)
         self.soon, self.next_pass = poller.soon, poller.later
+        self.deliver_all = deliver_all
         self._connections = Connections(
             router, "resp", self._gone, SlowRule(self._slow, self._patience)
         )

@@ -1,4 +1,4 @@
-"""What the router has to know of a wire to check it, open it and name its address."""
+"""A wire as the router knows it, to check it, open it and name its address."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from headgate.wire.smp.remote_proofs import Place, unpack_proof
 
 
 class ShardPort(Protocol):
-    """What the sessions of a front ask of the router that has the shard."""
+    """The router that has the shard, as the sessions of a front ask it."""
 
     @property
     def clock(self) -> Callable[[], float]: ...

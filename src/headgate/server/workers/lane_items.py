@@ -1,4 +1,4 @@
-"""What goes over the commands lane between a front and worker 0, as bytes.
+"""Items of the commands lane between a front and worker 0, as bytes.
 
 A blob is a list of items, each a list that begins with what it is. Commands and effects are arrays
 by the order of their fields; the `ref` of a command is a number of the front.

@@ -1,4 +1,4 @@
-"""What worker 0 tells of all workers: numbers, sessions in trouble, and lists of sessions.
+"""Reports of all workers: numbers, sessions in trouble, and lists of sessions, which worker 0 tells.
 
 The others report once a second what gauges and attention are made of, which does not grow with
 their sessions. Lists are asked for when somebody looks. SMP and BlazingMQ sessions are worker 0's

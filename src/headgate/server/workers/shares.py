@@ -1,4 +1,4 @@
-"""What of the limits of a router each of its workers has."""
+"""Shares: the part of a router's limits that each of its workers has."""
 
 from __future__ import annotations
 

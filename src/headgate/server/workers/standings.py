@@ -1,5 +1,5 @@
-"""What a session of a front has at the shard: what it has to ask for again, if the worker that has
-the shard is started anew."""
+"""The standings of a front's session at the shard: what it has to ask for again, if the worker that
+has the shard is started anew."""
 
 from __future__ import annotations
 

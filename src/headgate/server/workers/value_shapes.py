@@ -74,7 +74,7 @@ class Shape:
 
 
 class Shapes:
-    """Those of the members of a union, each known by its place in it."""
+    """Shapes of the members of a union, each known by its place in it."""
 
     def __init__(self, members: Iterable[type[Any]]) -> None:
         self.all = [Shape(kind) for kind in members]

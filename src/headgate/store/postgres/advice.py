@@ -1,4 +1,4 @@
-"""What to do about an error of the server."""
+"""Advice: what to do about an error of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of PostgreSQL. A list of any length is one array, and one statement.
+"""Statements for PostgreSQL. A list of any length is one array, and one statement.
 
 The texts are prepared once for each connection and planned for arrays of any length. What the
 server believes to know of a table at that time may be wrong soon after, by orders of magnitude;

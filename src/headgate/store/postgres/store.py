@@ -183,8 +183,8 @@ class PostgresStore(SqlStore):
     ) -> tuple[dict[QueueId, Head], set[QueueId], dict[Address, QueueId]]:
         own, others = load.heads, list(load.addresses)
         wanted: list[Row] = [(n, 0, queue, limit) for n, (queue, limit) in enumerate(own.items())]
-        for n, ((party, id), limit) in enumerate(load.addresses.items(), len(own)):
-            wanted.append((n, party.value, id, limit))
+        for n, (address, limit) in enumerate(load.addresses.items(), len(own)):
+            wanted.append((n, int(address.party), address.id, limit))
         found = self._ask(sql.HEADS, wanted)
         return (
             *rows.heads(found),

@@ -1,5 +1,5 @@
-"""What can be seen of a database without touching it: who has it, and whether its server could lose
-what it said it has."""
+"""A survey of a database without touching it: who has it, and whether its server could lose what it
+said it has."""
 
 from __future__ import annotations
 

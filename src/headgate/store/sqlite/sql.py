@@ -1,4 +1,4 @@
-"""What SQLite is asked and told.
+"""Statements for SQLite.
 
 The number of statements does not depend on how much a call names. What is wanted goes in as
 the rows of a ``VALUES`` list, filled up with NULLs to the next power of two: lists of every

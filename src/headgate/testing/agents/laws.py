@@ -1,4 +1,4 @@
-"""What must hold of the messages and events of agents, as their applications see them.
+"""Laws of the messages and events of agents, as their applications see them.
 
 The book knows what was sent, shown and acknowledged, and nothing of how that is done.
 """
@@ -61,7 +61,7 @@ class QueueBook:
 
 
 class UpBook:
-    """Who is up, by the events of one run of an agent."""
+    """A book of who is up, by the events of one run of an agent."""
 
     def __init__(self, name: str, broken: Broken) -> None:
         self._name = name

@@ -24,7 +24,7 @@ class Idle(Exception):
 
 
 class Process:
-    """Whatever one program of a world runs, so that it can be ended without being asked.
+    """A process: all that one program of a world runs, so that it can be ended without being asked.
 
     Tasks and timers belong to the process in which they were begun. Once it is killed its timers
     do nothing, and its tasks are unwound; what these still do reaches nobody, because disk and

@@ -1,4 +1,4 @@
-"""What worlds with simulated routers have in common: time, chance, a network, steps and an end."""
+"""The base of worlds with simulated routers: time, chance, a network, steps and an end."""
 
 from __future__ import annotations
 

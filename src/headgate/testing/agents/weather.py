@@ -1,4 +1,4 @@
-"""What goes wrong in a world of agents, and how often."""
+"""Weather of a world of agents: what goes wrong, and how often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold in every world, however bad its weather.
+"""Checkers of what must hold in every world, however bad its weather.
 
 A checker is told what happens by the methods it has, and raises what must not. It knows the
 rules, not the core: it goes by commands, effects, facts and what the store was made to do.
@@ -13,6 +13,7 @@ from headgate.testing.checkers.base import Checker
 from headgate.testing.checkers.channels import Budgets, Hearing
 from headgate.testing.checkers.exclusive import Exclusive, Tallies
 from headgate.testing.checkers.facts import Facts
+from headgate.testing.checkers.histories import Histories
 from headgate.testing.checkers.holding import Holding
 from headgate.testing.checkers.ledger import Changes, Ledger
 from headgate.testing.checkers.memory import PASSED_OVER, Memory
@@ -41,5 +42,6 @@ def all_checkers(world: World) -> list[Checker]:
         Budgets,
         Hearing,
         Holding,
+        Histories,
     )
     return [kind(world) for kind in kinds]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headgate.core.commands import Command, GiveBack, Request
 from headgate.core.effects import Deliver
-from headgate.core.reader_commands import Pull
+from headgate.core.reader_commands import Browse, Pull
 from headgate.testing.checkers.base import Checker
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Answers(Checker):
         super().__init__(world)
         self._asked: dict[object, Link] = {}
         self._waiting: set[object] = set()
-        """Pulls that wait for messages: they are answered in a later turn."""
+        """Reads that wait for messages: they are answered in a later turn."""
 
     def asked(self, link: Link, commands: Sequence[Command]) -> None:
         for command in commands:
@@ -55,7 +55,7 @@ class Answers(Checker):
                 continue
             if ref in later and not replies[ref]:
                 continue
-            if isinstance(command, Pull) and command.waits and not replies[ref]:
+            if isinstance(command, Pull | Browse) and command.waits and not replies[ref]:
                 self._waiting.add(ref)
                 continue
             count = replies.pop(ref, 0)
@@ -66,7 +66,7 @@ class Answers(Checker):
             self._waiting.remove(ref)
             del self._asked[ref]
             if replies.pop(ref) > 1:
-                self.fail(f"a pull that waited was answered twice: {ref}")
+                self.fail(f"a read that waited was answered twice: {ref}")
         if +replies:
             self.fail(f"answers to nobody: {list(replies)}")
 

@@ -1,4 +1,4 @@
-"""What checkers have in common."""
+"""The base of checkers."""
 
 from __future__ import annotations
 

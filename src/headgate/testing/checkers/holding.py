@@ -55,7 +55,7 @@ class Holding(Checker):
                 self._held.pop((fact.queue, fact.app, fact.message), None)
             case f.Expired() | f.Purged():
                 self._drop(fact.queue, message=fact.message)
-            case f.AppRemoved():
+            case f.AppRemoved() | f.GroupDropped():
                 self._drop(fact.queue, app=fact.app)
             case f.QueueDeleted():
                 self._drop(fact.queue)

@@ -1,4 +1,4 @@
-"""What the store was made to do, written down a second time."""
+"""A ledger of what the store was made to do, written down a second time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headgate.core.model.ids import AppId, MessageId, QueueId, Seq, ServiceId
 from headgate.core.model.message import Stored
 from headgate.core.model.parties import QueueRecord
 from headgate.core.model.tally import Tally
-from headgate.core.turn.store_requests import Batch
+from headgate.core.turn.store_requests import Batch, GroupRecord
 
 if TYPE_CHECKING:
     pass
@@ -40,11 +40,15 @@ class Parcel:
 
 @dataclass(slots=True)
 class Changes:
-    """What one batch came to."""
+    """Changes that one batch came to."""
 
     appended: list[Parcel] = field(default_factory=list)
     released: list[tuple[Parcel, AppId]] = field(default_factory=list)
     """Apps that are done with a message."""
+    referred: list[tuple[Parcel, AppId]] = field(default_factory=list)
+    """Apps that were made to want a message that was there or kept."""
+    deleted: list[Parcel] = field(default_factory=list)
+    """Messages that left the store by themselves, whoever was done with them."""
     swept_away: list[Parcel] = field(default_factory=list)
     """Messages that went with their queue."""
     created: list[QueueId] = field(default_factory=list)
@@ -54,13 +58,15 @@ class Changes:
 
 
 class Ledger:
-    """What is in the store, by the batches that were applied."""
+    """The contents of the store, by the batches that were applied."""
 
     def __init__(self) -> None:
         self.records: dict[QueueId, QueueRecord] = {}
         self.parcels: dict[Seq, Parcel] = {}
         self.by_id: dict[tuple[QueueId, MessageId], Parcel] = {}
         """The latest of this id, whether or not it is still there."""
+        self.groups: dict[QueueId, dict[AppId, GroupRecord]] = {}
+        """The groups that clients made."""
         self._count = 0
 
     def apply(self, batch: Batch, turn: int) -> Changes:
@@ -72,6 +78,11 @@ class Ledger:
         for queue, record in batch.create.items():
             self.records[queue] = record
             changes.created.append(queue)
+        for (queue, app), group in batch.groups.items():
+            if group is None:
+                self.groups.get(queue, {}).pop(app, None)
+            else:
+                self.groups.setdefault(queue, {})[app] = group
         for seq in sorted(batch.append):
             self._append(batch.append[seq], changes)
         for seq, apps in batch.hold.items():
@@ -79,6 +90,7 @@ class Ledger:
                 self._release(self.parcels[seq], set(apps), turn, changes)
         for seq in sorted(batch.delete):
             if seq in self.parcels:
+                changes.deleted.append(self.parcels[seq])
                 self._release(self.parcels.pop(seq), set(), turn, changes)
         for queue, service in batch.associate.items():
             record = self.records[queue]
@@ -88,6 +100,7 @@ class Ledger:
     def _remove(self, queue: QueueId, turn: int, changes: Changes) -> None:
         if self.records.pop(queue, None) is not None:
             changes.removed.append(queue)
+            self.groups.pop(queue, None)
         for parcel in [p for p in self.parcels.values() if p.queue == queue]:
             parcel.gone.update(dict.fromkeys(parcel.left, turn))
             changes.swept_away.append(self.parcels.pop(parcel.stored.seq))
@@ -104,7 +117,10 @@ class Ledger:
         for app in sorted(parcel.left - left):
             parcel.gone[app] = turn
             changes.released.append((parcel, app))
-        parcel.left &= left
+        for app in sorted(left - parcel.left):
+            parcel.gone.pop(app, None)
+            changes.referred.append((parcel, app))
+        parcel.left = left
 
     def before(self, changes: Changes) -> Mapping[QueueId, QueueRecord]:
         """The records before changes that were the last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headgate.core.model.ids import Seq
 from headgate.core.shard import Shard
 from headgate.testing.checkers.base import Checker, is_broadcast, is_exclusive
 from headgate.testing.picture import CACHES, differences, snapshot
@@ -46,6 +47,11 @@ class Memory(Checker):
                 continue
             stored = {p.stored.seq: p.left for p in ledger.parcels.values() if p.queue == queue}
             here = {seq: set(entry.apps) for seq, entry in shared.entries.items()}
+            if not here.keys().isdisjoint(shared.kept.seqs):
+                self.fail(f"{queue!r} has messages in line that are history")
+            here |= {Seq(seq): set() for seq in shared.kept.seqs}
+            if {*shared.joined} != {*ledger.groups.get(queue, ())}:
+                self.fail(f"{queue!r} has the groups {shared.joined}, stored are others")
             # An app that the domain lost while the router was down is let go of in memory only.
             if stored.keys() != here.keys() or any(not here[seq] <= stored[seq] for seq in here):
                 self.fail(f"{queue!r} is remembered as {here}, stored is {stored}")

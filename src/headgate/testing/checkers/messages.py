@@ -12,7 +12,15 @@ from headgate.core import facts as f
 from headgate.core.effects import Deliver
 from headgate.core.model.domain import Mode
 from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, SessionId
-from headgate.core.reader_commands import Acknowledge, DropReader, Pull, TakeOver
+from headgate.core.reader_commands import (
+    Acknowledge,
+    DropReader,
+    MakeGroup,
+    MoveGroup,
+    Pull,
+    RemoveMessages,
+    TakeOver,
+)
 from headgate.core.turn.store_requests import Load
 from headgate.testing.checkers.base import Checker, by_ref, is_broadcast, is_exclusive
 from headgate.testing.checkers.ledger import Parcel
@@ -38,10 +46,12 @@ class Confirms(Checker):
             return
         ledger = self.world.ledger
         released = Counter((p.queue, p.id, app) for p, app in taken.changes.released)
+        # A group may go back to what it has just confirmed.
+        moved = {x.queue for x in taken.commands if isinstance(x, MakeGroup | MoveGroup)}
         for fact in taken.outcome.facts:
             if isinstance(fact, f.Confirmed):
                 key = (fact.queue, fact.message, fact.app)
-                if not released[key] and fact.queue not in taken.changes.removed:
+                if not released[key] and fact.queue not in moved | {*taken.changes.removed}:
                     self.fail(f"{fact} of what the app was done with")
                 released[key] -= 1
         commands = by_ref(taken.commands)
@@ -89,7 +99,8 @@ class Losses(Checker):
         """Apps that are not of the domain, now or for a while, may let go of messages."""
         for parcel in parcels:
             apps = self.world.domain_of(parcel.queue).apps
-            parcel.excused |= set(parcel.stored.apps).difference(apps)
+            groups = self.world.ledger.groups.get(parcel.queue, ())
+            parcel.excused |= set(parcel.stored.apps).difference(apps, groups)
 
     def turn(self, taken: Taken) -> None:
         if taken.failed:
@@ -159,7 +170,14 @@ class Losses(Checker):
             if isinstance(command, Acknowledge)
             for id in command.messages
         }
+        removed = {
+            (command.queue, id.number)
+            for command in taken.commands
+            if isinstance(command, RemoveMessages)
+            for id in command.messages
+        }
         facts = taken.outcome.facts
+        moved = {(x.queue, x.app) for x in facts if isinstance(x, f.GroupDropped | f.Skipped)}
         # What is fetched and confirmed in one is confirmed when it is delivered.
         at_once = {
             (x.queue, x.app, x.message)
@@ -173,6 +191,8 @@ class Losses(Checker):
             if key in confirmed or key in poisoned or key in at_once:
                 continue
             if (parcel.queue, app, parcel.stored.seq) in acknowledged:
+                continue
+            if (parcel.queue, parcel.stored.seq) in removed or (parcel.queue, app) in moved:
                 continue
             if (parcel.queue, parcel.id) in expired and (
                 self._is_old(parcel, taken) or _is_reconfigured(taken)
@@ -207,7 +227,7 @@ class Losses(Checker):
         }
         if kept != expected:
             self.fail(f"the store has {sorted(kept ^ expected)} other than what it was given")
-        left = sorted((p.queue, p.id) for p in world.ledger.parcels.values())
+        left = sorted((p.queue, p.id) for p in world.ledger.parcels.values() if p.left)
         if left:
             self.fail(f"nobody was given {left}")
 

@@ -1,9 +1,10 @@
-"""Who lives in a world."""
+"""The population of a world."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headgate.core.model.domain import Mode
 from headgate.core.model.ids import (
     WHOLE,
 )
@@ -67,10 +68,11 @@ def newcomers(world: World) -> list[Client]:
         Heir(world, f"heir{n}", plain[n : n + some]) for n in range(0, len(plain), some)
     ]
     people += [Heir(world, f"heir-{s.decode()}", [], s) for s in SERVICES]
-    for queue in sorted(q for q, r in records.items() if r.domain in ("work", "news")):
+    for queue in sorted(records):
         domain = world.domains[records[queue].domain]
-        people += [
-            LastConsumer(world, f"last-{queue.decode()}-{app}", domain.name, queue, app)
-            for app in domain.apps
-        ]
+        if domain.mode in (Mode.PRIORITY, Mode.FANOUT):
+            people += [
+                LastConsumer(world, f"last-{queue.decode()}-{app}", domain.name, queue, app)
+                for app in (*domain.apps, *world.ledger.groups.get(queue, ()))
+            ]
     return people

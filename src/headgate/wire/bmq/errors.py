@@ -1,4 +1,4 @@
-"""What clients are told of an error: a status for a request, another for a message."""
+"""Errors as clients see them: a status for a request, another for a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client posts, confirms and asks for, from its events to commands of the core.
+"""Events of a client, as commands of the core: what it posts, confirms and asks for.
 
 Work is bounded in two ways. As much may be under way as a client may have unanswered, in messages
 and in bytes; more is taken up when the core answered. And so much is done in a row before other

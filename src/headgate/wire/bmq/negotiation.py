@@ -93,7 +93,7 @@ def _refusal(category: Category, message: str) -> Status:
 
 @value
 class Token:
-    """What a client says to show who it is. It is not for logs."""
+    """A token with which a client shows who it is. It is not for logs."""
 
     name: str
     secret: str = field(repr=False)

@@ -1,5 +1,5 @@
-"""What a session says after a turn: acknowledgements together, messages together, and answers in
-order with both."""
+"""Outgoing events of a session after a turn: acknowledgements together, messages together, answers
+in order with both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVENT_BYTES = 1 * MiB
 
 
 class Outgoing:
-    """What a session is about to write, collected into as few events as the order allows."""
+    """The next write of a session, collected into as few events as the order allows."""
 
     __slots__ = ("_blobs", "_pushed", "_pushes", "acks", "messages")
 

@@ -1,4 +1,4 @@
-"""What a session asks of the shell that has its socket and the router."""
+"""The port of a session: the shell that has its socket and the router."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an app may ask of a notification server, and its bytes, the same in versions 2 and 3.
+"""Commands of apps for a notification server, and their bytes, the same in versions 2 and 3.
 
 Nothing here knows whether a token exists or who may use it: `check_shape` says what a command must
 name and whether it must be signed.

@@ -29,7 +29,7 @@ URL_FORM: Final = re.compile(rf"https://({HOST})(?::({PORT}))?({PATH})?")
 
 
 class Provider(Enum):
-    """Who brings a push to a device. The value is what a device begins with."""
+    """The provider that brings a push to a device. The value is what a device begins with."""
 
     APNS_SANDBOX = b"AD"
     APNS = b"AP"

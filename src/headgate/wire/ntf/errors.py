@@ -1,4 +1,4 @@
-"""What apps are answered for an error. Whoever has no right to a token is answered one thing."""
+"""Errors as apps see them. Whoever has no right to a token is answered one thing."""
 
 from __future__ import annotations
 

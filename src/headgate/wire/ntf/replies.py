@@ -1,4 +1,4 @@
-"""What a notification server answers, and its bytes in versions 2 and 3."""
+"""Replies of a notification server, and their bytes in versions 2 and 3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What state a token or a subscription is in, in the words of the protocol."""
+"""States of tokens and subscriptions, in the words of the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command may cost, charged before it is carried out.
+"""The cost of a command, charged before it is carried out.
 
 A step is about a microsecond of work, in which nobody else is served. The table knows how many a
 command takes: some for each argument and, where it depends on what there is, a number that its
@@ -113,7 +113,7 @@ def refusal(session: RespSession, reached: LimitReached) -> CommandError:
 
 
 class Allowance:
-    """What is left for one command or one transaction."""
+    """The allowance that is left for one command or one transaction."""
 
     __slots__ = ("_limits", "bytes", "steps")
 

@@ -1,4 +1,4 @@
-"""What the sessions of a listener share: channels, keys, users, slots, settings and each other."""
+"""The hub that the sessions of a listener share: channels, keys, users, slots, settings."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Unwritten:
 
 
 class Hub:
-    """What all Redis sessions of a router share: channels, keys, users, settings, each other.
+    """The state that all Redis sessions of a router share: channels, keys, users, settings.
 
     The server makes one for its listener. A session asks it for everything that is not its own.
     """
@@ -311,16 +311,11 @@ class Hub:
 
     def _take(self) -> None:
         """Write what was published, or leave it for later where many hear it."""
-        deliver, left, room = self._deliver, self.left, FLUSHED
-        for blob, sessions, messages in self.channels.take():
-            room -= len(sessions)
-            if room < 0 or left:
-                left.append(Unwritten(blob, sessions, messages))
-                self.flush_soon()
-                continue
-            for session in sessions:
-                if session in deliver:
-                    deliver[session](blob, messages)
+        blobs, left = self.channels.take(), self.left
+        rest = blobs if left else self.shell.deliver_all(blobs, self._deliver, FLUSHED)
+        for blob, sessions, messages in rest:
+            left.append(Unwritten(blob, sessions, messages))
+            self.flush_soon()
 
     def _flush_on(self) -> None:
         """Go on with what was left, a part of it in each pass."""

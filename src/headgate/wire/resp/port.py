@@ -1,10 +1,11 @@
-"""What Redis sessions ask of the process that they are in, each by itself and all together."""
+"""Ports of Redis sessions: what they ask of their process, each by itself and all together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from headgate.core.channels.publish_pass import Blob
 from headgate.core.commands import Command
 from headgate.core.facts import Fact
 from headgate.core.model.ids import SessionId
@@ -56,7 +57,7 @@ class MessagePort(Protocol):
 
 
 class Monitor(Protocol):
-    """Who is told every command that is carried out."""
+    """A session that is told every command that is carried out."""
 
     @property
     def outlet(self) -> MessagePort: ...
@@ -90,7 +91,7 @@ class Timer(Protocol):
 
 
 class HubPort(Protocol):
-    """What the hub asks of the process it is in."""
+    """The port of the hub: what it asks of the process it is in."""
 
     def soon(self, call: Callable[[], None]) -> None:
         """Call it at the end of this pass of the loop."""
@@ -98,6 +99,13 @@ class HubPort(Protocol):
 
     def next_pass(self, call: Callable[[], None]) -> None:
         """Call it in the next pass, when others had their turn."""
+        ...
+
+    def deliver_all(
+        self, blobs: Iterable[Blob], calls: dict[SessionId, Callable[[bytes, int], None]], room: int
+    ) -> Iterable[Blob]:
+        """Hand each blob to all who get it and are there, before the next one is made. After so
+        many deliveries no more are begun; what is left is returned."""
         ...
 
     def announce(self, facts: Sequence[Fact]) -> None: ...

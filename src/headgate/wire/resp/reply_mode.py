@@ -9,7 +9,7 @@ from headgate.wire.resp.commands.table import CommandEntry
 
 
 class ReplyMode(Enum):
-    """What CLIENT REPLY asked for."""
+    """The mode that CLIENT REPLY asked for."""
 
     ON = "on"
     OFF = "off"

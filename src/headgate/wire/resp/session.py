@@ -160,7 +160,7 @@ class RespSession:
     def is_subscriber(self) -> bool:
         """In RESP2 who has subscriptions may do little else."""
         # RESP-32, RESP-34: in RESP3 a subscriber may run any command.
-        return self.protocol == 2 and len(self.interests) > 0
+        return self.protocol == 2 and self.hub.channels.has(self.id)
 
     @property
     def is_busy(self) -> bool:
@@ -175,7 +175,7 @@ class RespSession:
         if self.awaited is not None:
             self._receive_later(data)
             return
-        if (hub.channels.is_unwritten or hub.left) and self.interests:
+        if (hub.channels.is_unwritten or hub.left) and hub.channels.has(self.id):
             # What was published before these commands comes before their answers.
             # S002-42, RESP-46: its messages from before a command precede the answer.
             hub.flush_for((self.id,))

@@ -34,7 +34,8 @@ CLASSES = {"normal": "normal", "slave": "slave", "replica": "slave", "pubsub": "
 
 
 class OutputLimit(NamedTuple):
-    """What may wait for a client of some class: bytes, bytes for a while, and for how long."""
+    """The limit for clients of some class: bytes that may wait, bytes for a while, and for how
+    long."""
 
     hard: int
     soft: int

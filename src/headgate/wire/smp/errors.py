@@ -1,4 +1,4 @@
-"""What clients are told of an error. Whoever has no right to a queue is told one thing."""
+"""Errors as clients see them. Whoever has no right to a queue is told one thing."""
 
 from __future__ import annotations
 

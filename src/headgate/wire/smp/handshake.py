@@ -51,7 +51,7 @@ LEGACY = Versions(6, 6)
 
 
 class TransportError(Enum):
-    """What goes wrong below the commands, as a peer is told."""
+    """An error below the commands, as a peer sees it."""
 
     BLOCK = b"BLOCK"
     VERSION = b"VERSION"
@@ -65,7 +65,7 @@ class TransportError(Enum):
 
 
 class Role(Enum):
-    """What a service does with its queues."""
+    """The role of a service: what it does with its queues."""
 
     MESSAGING = b"M"
     NOTIFIER = b"N"

@@ -32,7 +32,7 @@ KEYS_MAX = 50_000
 
 
 class Whose(IntEnum):
-    """Whose key a command has to be authorized with."""
+    """The party whose key a command has to be authorized with."""
 
     RECIPIENT = 0
     SENDER = 1

@@ -1,4 +1,4 @@
-"""What a client asks, as a command of the core, or the answer where none is needed."""
+"""Requests of a client, as commands of the core, or the answer where none is needed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OK = r.Ok()
 
 
 class RequestPort(Protocol):
-    """What requests need of the world."""
+    """The port of requests: what they need of the world."""
 
     def now(self) -> float: ...
 
@@ -60,7 +60,7 @@ class RequestPort(Protocol):
 
 @value
 class RequestRef:
-    """What the answer needs to know of its request."""
+    """A reference to a request: what its answer needs to know of it."""
 
     correlation: bytes
     entity: bytes

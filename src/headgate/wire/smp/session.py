@@ -62,7 +62,7 @@ Answer: TypeAlias = tuple[RequestRef, r.Reply]
 
 @value
 class Credentials:
-    """Who the router is."""
+    """Credentials of the router: its certificates and key."""
 
     chain: tuple[bytes, ...]
     private: SigningKey
@@ -72,7 +72,7 @@ class Credentials:
 
 @value
 class Peer:
-    """What TLS knows of the client."""
+    """The client, as TLS knows it."""
 
     session_id: bytes
     has_protocol: bool

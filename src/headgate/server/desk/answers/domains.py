@@ -36,18 +36,18 @@ class AppRow(Answer, frozen=True, kw_only=True):
 
 
 class DomainRow(Answer, frozen=True, kw_only=True):
-    """A domain."""
+    """A domain. Exclusive queues may be millions and are not counted: null in their domains."""
 
     domain: str
     mode: str
     apps: list[str]
-    queues: int
-    """Shared queues, in memory or not."""
-    opened: int
+    queues: int | None
+    """In memory or not."""
+    opened: int | None
     """Of these, those in memory."""
-    messages: int
-    bytes: int
-    capacity: str
+    messages: int | None
+    bytes: int | None
+    capacity: str | None
     """normal, high or full."""
     max_messages: int | None
     """Of one queue."""

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 FACTS_MAX = 500
 
+TABLES = "pipeline"
+"""Where the pipeline has its tables, in the state directory, if nobody says where."""
+
 
 async def facts(desk: Desk, request: Request) -> FactsAnswer:
     """Facts that are worth a line, the newest first."""
@@ -49,8 +52,11 @@ async def journal(desk: Desk, request: Request) -> JournalAnswer:
 async def pipeline(desk: Desk, request: Request) -> PipelineAnswer:
     """How far the tables of the pipeline are."""
     config, found = desk.started(), desk.router.journal
-    tables = None if config.desk.tables is None else config.directory / config.desk.tables
-    return await desk.pipeline.answer(tables, None if found is None else found.directory)
+    tables = config.directory / (config.desk.tables or TABLES)
+    known = config.desk.tables is not None or tables.is_dir()
+    return await desk.pipeline.answer(
+        tables if known else None, None if found is None else found.directory
+    )
 
 
 async def audit(desk: Desk, request: Request) -> AuditAnswer:

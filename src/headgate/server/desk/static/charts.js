@@ -13,12 +13,13 @@ function colour(name, alpha = 1) {
   return `rgba(${r}, ${g}, ${b}, ${alpha})`;
 }
 
-export function spark(values, level = "") {
+/** The last two minutes of a number. `least` is what the full height is even if all of it is lower. */
+export function spark(values, least) {
   const points = values.slice(-SPARK_SECONDS);
-  const top = Math.max(...points, 1e-9) * 1.05;
+  const top = Math.max(...points, least) * 1.05;
   const step = 100 / Math.max(1, points.length - 1);
   const line = points.map((value, i) => `${i ? "L" : "M"}${(i * step).toFixed(1)} ${(27 - (value / top) * 24).toFixed(1)}`).join("");
-  return h("svg", { class: `spark ${level}`.trim(), viewBox: "0 0 100 28", preserveAspectRatio: "none", "aria-hidden": "true" },
+  return h("svg", { class: "spark", viewBox: "0 0 100 28", preserveAspectRatio: "none", "aria-hidden": "true" },
     line ? [h("path", { class: "area", d: `${line}L100 28L0 28Z` }), h("path", { class: "line", d: line })] : null);
 }
 

@@ -27,7 +27,7 @@ export function bytes(n) {
 
 /** A duration, given in seconds. */
 export function lasted(s) {
-  if (s < 0.0005) return "0 ms";
+  if (s < 0.00005) return "0 ms";
   if (s < 0.01) return `${(s * 1000).toFixed(1)} ms`;
   if (s < 1) return `${Math.round(s * 1000)} ms`;
   if (s < 120) return `${s < 10 ? s.toFixed(1) : Math.round(s)} s`;

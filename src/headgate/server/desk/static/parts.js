@@ -102,6 +102,9 @@ export function called(row) {
   return name || row?.peer || `session ${row?.session}`;
 }
 
+/** Whether it is called anything but its number. */
+export const hasName = (row) => called(row) !== `session ${row.session}`;
+
 export const sessionLink = (row) => h("a", { href: `#/sessions/${row.session}` }, called(row));
 
 export function mailbox(row) {

@@ -42,7 +42,7 @@ class Category(IntEnum):
 
 
 class ClientType(IntEnum):
-    """What kind of program says hello."""
+    """The kind of a program that connects."""
 
     UNKNOWN = 0
     TCPCLIENT = 1
@@ -60,7 +60,7 @@ class Language(IntEnum):
 
 @value
 class GuidInfo:
-    """What the ids of a client's messages are made from."""
+    """The seed of a client's message ids."""
 
     client_id: str = ""
     nanoseconds: Annotated[int, "nanoSecondsFromEpoch"] = 0
@@ -211,7 +211,7 @@ class ConsumerInfo:
 
 @value
 class ConsumerSubscription:
-    """What a consumer wants: an expression, and how it takes part."""
+    """A subscription of a consumer: an expression, and how it takes part."""
 
     s_id: Id
     expression: Expression
@@ -260,7 +260,7 @@ class AdminCommand:
 
 @value
 class AdminCommandResponse:
-    """What a command of an administrator printed."""
+    """The output of a command of an administrator."""
 
     text: str
 

@@ -46,7 +46,7 @@ Chosen: TypeAlias = tuple[int | None, T | Unknown]
 
 
 class Choice(Generic[T]):
-    """What a message may be: by numbers in BER, by the names of the classes in JSON."""
+    """A choice of messages: by numbers in BER, by the names of the classes in JSON."""
 
     def __init__(self, place: int, classes: Mapping[int, type[T]]) -> None:
         self.place = place

@@ -1,4 +1,4 @@
-"""What the fields of a control message are, read once from its class for both encodings.
+"""Fields of a control message, read once from its class for both encodings.
 
 The place of a field in its class is its number in BER. Its name in camel case is that in JSON,
 unless the annotation has another as a string. So the classes of `control` are the only schema.

@@ -39,7 +39,7 @@ class Malformed(ProtocolError):
 
 
 class EventType(IntEnum):
-    """What an event holds."""
+    """The type of an event: what it holds."""
 
     CONTROL = 1
     PUT = 2

@@ -53,7 +53,7 @@ DEFAULT: Final = (0,)
 
 
 class AckStatus(IntEnum):
-    """What a sender may be told of its message; every other number means unknown, too."""
+    """The status of a posted message, for its sender; every other number means unknown, too."""
 
     SUCCESS = 0
     LIMIT_MESSAGES = 1
@@ -92,7 +92,7 @@ class Push:
 
 @value
 class Ack:
-    """What became of a message that a client posted."""
+    """An acknowledgement: what became of a message that a client posted."""
 
     status: int
     guid: bytes

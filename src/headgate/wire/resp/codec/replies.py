@@ -1,4 +1,4 @@
-"""What a command answers, and its bytes in both versions of the protocol.
+"""Replies to commands, and their bytes in both versions of the protocol.
 
 A handler returns plain values and does not know which version its client speaks: RESP2 has no
 maps, sets, pushes or verbatim texts, and gets the nearest thing it has.

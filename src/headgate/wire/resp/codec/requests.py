@@ -1,4 +1,4 @@
-"""What a Redis client sends, taken apart into requests.
+"""Requests of Redis clients, taken apart from the bytes that they send.
 
 Most reads are a pipeline: many requests, and perhaps the beginning of another one. There are three
 ways to take one apart. They agree on every input; the faster two give up when they are not sure.

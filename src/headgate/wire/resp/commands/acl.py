@@ -1,4 +1,4 @@
-"""Who may do what: ACL, and the check that comes before a command is carried out."""
+"""Commands on users: ACL, and the check that comes before any command is carried out."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class UserFile(Protocol):
 
 
 class Denial(NamedTuple):
-    """What a user may not use."""
+    """A denial: the command, key or channel that a user may not use."""
 
     kind: str
     """``command``, ``key`` or ``channel``."""

@@ -1,4 +1,4 @@
-"""Who is there: HELLO, AUTH, PING, ECHO, SELECT, RESET, QUIT."""
+"""Commands on the connection: HELLO, AUTH, PING, ECHO, SELECT, RESET, QUIT."""
 
 from __future__ import annotations
 

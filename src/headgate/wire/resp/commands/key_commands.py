@@ -1,4 +1,4 @@
-"""What the commands on keys have in common.
+"""Parts that the commands on keys have in common.
 
 A handler of theirs is given the keys, the database and one time for the whole command. Keys that a
 command found dead are told, and a full house is Redis's own error.

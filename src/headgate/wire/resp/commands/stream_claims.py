@@ -1,4 +1,4 @@
-"""What consumers hold: XPENDING, XCLAIM, XAUTOCLAIM."""
+"""Commands on what consumers hold: XPENDING, XCLAIM, XAUTOCLAIM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands on streams share: their registration, their keys and groups, their errors."""
+"""Parts that commands on streams share: their registration, their keys and groups, their errors."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def refusal(error: HeadgateError) -> CommandError | None:
 
 
 class GroupRefusal:
-    """What the core refused of a group, which may be gone by then."""
+    """A refusal of the core about a group, which may be gone by then."""
 
     __slots__ = ("_group", "_key")
 

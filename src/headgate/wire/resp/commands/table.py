@@ -27,7 +27,7 @@ QUOTED_BYTES = 128
 
 
 class ChannelUse(Enum):
-    """What a command does with the channels that it names, for access rules."""
+    """The use that a command makes of the channels that it names, for access rules."""
 
     USES = "uses"
     """It publishes or subscribes: the user has to have a right to each."""

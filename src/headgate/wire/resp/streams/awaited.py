@@ -39,7 +39,7 @@ Refusal: TypeAlias = Callable[[HeadgateError], CommandError | None]
 
 
 class Asked(Deferred):
-    """What a command on a stream asks of the core, and how the outcome becomes an answer.
+    """A request of a command on a stream to the core, and how the outcome becomes an answer.
 
     A handler returns it instead of a reply.
     """

@@ -1,4 +1,4 @@
-"""What is heard on a channel of a message that a domain took."""
+"""Messages that a domain took, as they are heard on a channel."""
 
 from __future__ import annotations
 

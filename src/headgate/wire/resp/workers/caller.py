@@ -1,4 +1,4 @@
-"""Who asks for a command that another worker carries out: all of a session that the command may
+"""The caller of a command that another worker carries out: all of a session that the command may
 depend on or change, and a session that stands for it there."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Call(msgspec.Struct, array_like=True):
 
 
 class Outcome(msgspec.Struct, array_like=True):
-    """What a call came to."""
+    """The outcome of a call."""
 
     blobs: list[bytes]
     """The answer. That of a transaction has a piece for each of its commands; in the place of what

@@ -1,4 +1,4 @@
-"""What workers say to one another, as bytes: requests in the form in which clients send theirs.
+"""Frames between workers, as bytes: requests in the form in which clients send theirs.
 
 So a run of PUBLISHes is taken apart as fast as that of a client, and by the same code. The other
 frames are few, and each is a word of its own; their numbers are written in digits.

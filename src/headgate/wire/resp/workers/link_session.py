@@ -49,8 +49,8 @@ class LinkPort(Protocol):
 
 
 class LinkSession:
-    """What another worker says, frame by frame. The server calls `receive`; what it means is the
-    relay's affair, which owns it."""
+    """The session of a link to another worker, frame by frame. The server calls `receive`; what it
+    means is the relay's affair, which owns it."""
 
     def __init__(self, relay: Relay, port: LinkPort, worker: int, start: int) -> None:
         self.relay = relay

@@ -25,7 +25,7 @@ class LinkMonitor:
 
 
 class Overhearing:
-    """Who listens where. The relay owns it."""
+    """Listeners of the workers, by place. The relay owns it."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay

@@ -1,4 +1,4 @@
-"""Which commands belong where: to the session's own worker, to worker 0, or to all."""
+"""Places of commands: the session's own worker, worker 0, or all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which worker carries out a command: the session's own, worker 0, or all of them.
+"""Placing a command on a worker: the session's own, worker 0, or all of them.
 
 Keys, settings and users are worker 0's. The others ask it, one command or one transaction at a
 time; what changes settings or users is carried out there first, then by all others, and then

@@ -19,7 +19,7 @@ Handler: TypeAlias = Callable[[list[bytes], Reply], None]
 
 
 class Question:
-    """One that was asked and not answered by all."""
+    """A question that was asked and not answered by all."""
 
     __slots__ = ("answers", "done", "missing")
 
@@ -30,8 +30,8 @@ class Question:
 
 
 class Questions:
-    """What this worker asked others, and how it answers them. A worker that is gone has no answer,
-    and nobody waits for it."""
+    """Questions of this worker to others, and how it answers theirs. A worker that is gone has no
+    answer, and nobody waits for it."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay

@@ -76,7 +76,7 @@ def wishes_of(
 
 
 class RelayPort(Protocol):
-    """What the relay asks of the process it is in."""
+    """The port of the relay: what it asks of the process it is in."""
 
     def relieve(self, session: SessionId) -> None:
         """A session of another worker takes more again: have those go on who waited for it."""
@@ -88,7 +88,7 @@ class RelayPort(Protocol):
 
 
 class Lane(Protocol):
-    """What goes over links beside channels: commands of durable wires, and their effects."""
+    """The lane over links beside channels: commands of durable wires, and their effects."""
 
     def joined(self, link: LinkSession) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What a worker does for the others: commands of their sessions, changes of settings and users."""
+"""Work of a worker for the others: commands of their sessions, changes of settings and users."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ class ServingOthers:
 
 
 class ForwardedAclLog(AclLog):
-    """What was denied by a worker, in the log of worker 0."""
+    """A denial by a worker, in the log of worker 0."""
 
     def __init__(self, serving: ServingOthers) -> None:
         super().__init__()

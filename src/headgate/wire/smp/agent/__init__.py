@@ -1,4 +1,4 @@
-"""What agents write to one another through queues: addresses, links, envelopes, the ratchet.
+"""Messages of agents to one another through queues: addresses, links, envelopes, the ratchet.
 
 The router sees none of it but its length. From the outside in: `envelope` seals what is sent to one
 queue; `agent_envelopes` is what is in it; `ratchet` encrypts what two connected agents say;

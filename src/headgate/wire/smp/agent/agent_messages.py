@@ -79,7 +79,7 @@ class ContinueSending:
 
 
 class RotationStep(Enum):
-    """What a peer does to move a connection to another queue. We stay on the old one."""
+    """A step of a peer that moves a connection to another queue. We stay on the old one."""
 
     ADD = b"QA"
     KEY = b"QK"
@@ -211,7 +211,7 @@ class SkippedIds:
 
 
 class Integrity(Enum):
-    """What a number and a hash show about a message, if nothing is missing before it."""
+    """The integrity of a message by its number and hash: whether anything is missing before it."""
 
     OK = "ok"
     BAD_HASH = "bad hash"

@@ -30,7 +30,7 @@ WITH_KEY: Final = b"K"
 
 @value
 class EnvelopeContents:
-    """What the recipient finds in an envelope."""
+    """The contents of an envelope, for its recipient."""
 
     sender_key: bytes | None
     """With which the sender will sign, if the recipient has to set it: a queue that a sender can

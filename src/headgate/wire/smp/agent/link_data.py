@@ -96,7 +96,7 @@ class LinkOwner:
 
 @value
 class InvitationData:
-    """What an invitation shows."""
+    """The data of an invitation."""
 
     versions: Versions
     data: bytes = field(repr=False)
@@ -107,7 +107,7 @@ class InvitationData:
 
 @value
 class ContactData:
-    """What a contact's address shows."""
+    """The data of a contact's address."""
 
     versions: Versions
     is_direct: bool
@@ -147,7 +147,7 @@ def parse_user_data(data: bytes) -> UserLinkData:
 
 
 class ContactLinkKeys(NamedTuple):
-    """What follows from the key of a contact's short link."""
+    """Keys that follow from the key of a contact's short link."""
 
     link_id: bytes
     data_key: bytes

@@ -21,7 +21,7 @@ ASSOCIATED_BYTES: Final = 2 * RAW_BYTES
 
 @value
 class MessageKey:
-    """What one message is sealed with: the ratchet has moved on, and nothing else opens it."""
+    """The key of one message: the ratchet has moved on, and nothing else opens it."""
 
     key: bytes = field(repr=False)
     iv: bytes = field(repr=False)

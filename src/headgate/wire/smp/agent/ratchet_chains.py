@@ -19,7 +19,7 @@ from headgate.wire.smp.codec.encoding import FieldReader
 
 @value
 class SendingChain:
-    """What the next message is encrypted with."""
+    """The chain that encrypts the next message."""
 
     peer: bytes
     """The peer's public key that the chain was made with, raw."""
@@ -36,7 +36,7 @@ class SendingChain:
 
 @value
 class ReceivingChain:
-    """What the peer's next message is decrypted with."""
+    """The chain that decrypts the peer's next message."""
 
     chain_key: bytes = field(repr=False)
     header_key: bytes = field(repr=False)

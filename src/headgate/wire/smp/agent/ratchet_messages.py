@@ -36,7 +36,7 @@ ONE_BYTE_LEAST: Final = 32
 
 @value
 class RatchetHeader:
-    """What a message says about its keys."""
+    """The header of a message: what it says about its keys."""
 
     version_max: int
     """The highest that the sender speaks."""

@@ -33,7 +33,7 @@ BLOB_VERSION: Final = 1
 
 @value
 class OfferedKeys:
-    """What the initiator keeps until somebody answers."""
+    """Keys that the initiator keeps until somebody answers."""
 
     keys: PrivatePair
     kem: KemKeyPair | None = None
@@ -64,7 +64,7 @@ class OfferedKeys:
 
 @value
 class JoinedRatchet:
-    """What a joiner sends, and the ratchet with which it goes on."""
+    """A joiner's start: the keys it sends, and the ratchet with which it goes on."""
 
     parameters: RatchetParameters
     ratchet: Ratchet = field(repr=False)

@@ -36,7 +36,7 @@ TEXT: Final = re.compile(
 
 
 class ContactKind(Enum):
-    """What is at a contact's address. The value is the letter in its short link."""
+    """The kind of a contact's address. The value is the letter in its short link."""
 
     CONTACT = "a"
     CHANNEL = "c"

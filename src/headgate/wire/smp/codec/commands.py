@@ -1,4 +1,4 @@
-"""What a client may ask, and its bytes in every version of the protocol.
+"""Commands of clients, and their bytes in every version of the protocol.
 
 Keys stay the bytes they are on the wire; only their kind is looked at. Nothing here knows whether
 a queue exists or who may use it: `check_credentials` says which of them a command must name.

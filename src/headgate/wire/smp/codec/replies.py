@@ -1,4 +1,4 @@
-"""What a router answers or tells unasked, and its bytes in every version of the protocol.
+"""Replies and events of a router, and their bytes in every version of the protocol.
 
 What an older version has no word for becomes the nearest that it has. A proxy's replies are not
 here: the router is none.
@@ -133,7 +133,7 @@ class Lnk:
 
 @value
 class Info:
-    """What there is to say of a queue, as JSON."""
+    """Information on a queue, as JSON."""
 
     tag: ClassVar = b"INFO"
     json: bytes

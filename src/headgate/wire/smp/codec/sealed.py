@@ -1,4 +1,4 @@
-"""What is inside a sealed message and a sealed notice, before it is sealed and after.
+"""Contents of sealed messages and sealed notices, before they are sealed and after.
 
 Both are padded to one size whatever they hold, so that their length tells nothing.
 """

@@ -34,7 +34,7 @@ class BadAuthorization(Malformed):
 
 @value
 class Transmission:
-    """What the router sends has no authorization, and no correlation where nobody asked."""
+    """A transmission. The router's have no authorization, and no correlation where nobody asked."""
 
     authorization: bytes
     service_signature: bytes | None

@@ -35,7 +35,7 @@ function channelCard({ rows, total, subscribed, counted }, { q, offset }, set, t
   const nothing = q ? "No channel of the last ten seconds has this in its name."
     : counted ? "Nothing was published in the last ten seconds." : "Nothing was published yet. Try: redis-cli publish news 'rain tomorrow'";
   return card("Channels", [
-    h("p", { class: "quiet counted" }, `${q ? "With this in the name: " : ""}${some(total, "channel")} published to in the last ten seconds. ${some(subscribed, "channel")} ${subscribed === 1 ? "is" : "are"} subscribed to by name, besides patterns.`),
+    total || subscribed || q ? h("p", { class: "quiet counted" }, `${q ? "With this in the name: " : ""}${some(total, "channel")} published to in the last ten seconds. ${some(subscribed, "channel")} ${subscribed === 1 ? "is" : "are"} subscribed to by name, besides patterns.`) : null,
     table([
     { name: "channel", cell: (row) => h("button", { type: "button", class: "command", title: "Tail this one", onclick: () => tail.begin(row.channel) }, h("code", {}, row.channel)) },
     { name: "in", class: "meter", cell: (row) => [bar(row.rate, most), ` ${rate(row.rate)}/s`] },

@@ -2,12 +2,13 @@
 
 import { get, post } from "../api.js";
 import { count, some } from "../numbers.js";
-import { queuePath } from "../open_queues.js";
+import { openQueues, queuePath } from "../open_queues.js";
 import { empty, head, numbers, table, trouble } from "../parts.js";
 import { written } from "../properties.js";
 import { h, morph } from "../ui.js";
 
 const TYPING_MS = 400;
+const KNOWN = 20; // queues that are offered
 const LINE = /^\s*(\S+)\s+(-?\d+)\s*(.*?)\s*$/;
 const NO_APP = "-"; // in place of an app, where a domain has none
 const EVERYTHING = "(every message)";
@@ -25,7 +26,19 @@ function parsed(text) {
 
 const writtenSet = ({ apps }) => apps.flatMap(({ app, groups }) => groups.map((group) => `${app || NO_APP} ${group.priority} ${group.expression ?? EVERYTHING}`)).join("\n");
 
+/** Which queue is meant, where the address does not say it. */
+function openChoice(main) {
+  const body = h("div", {}, empty("Looking for queues …"));
+  main.append(head("Compare", { text: "two sets of subscriptions, on the messages of late" }),
+    h("section", { class: "card stack" }, h("h2", {}, "Subscriptions of which queue?"), body));
+  get("domains").then((domains) => openQueues(domains, KNOWN)).then((paths) => morph(body, paths.length
+    ? h("ul", { class: "chips" }, paths.map((path) => h("li", {}, h("a", { href: `#/playground/compare?${new URLSearchParams({ queue: `bmq://${path}` })}` }, path))))
+    : empty("Nobody has opened a queue yet. A queue is opened by its first client: headgate sub bmq://DOMAIN/QUEUE"))).catch((error) => morph(body, trouble(error)));
+  return {};
+}
+
 export function openComparing(main, query) {
+  if (!query.get("queue")) return openChoice(main);
   const state = { queue: query.get("queue") ?? "", before: query.get("before"), after: query.get("after") };
   const answer = h("div", { class: "stack", "aria-live": "polite" });
   const area = (name, label) => h("textarea", { id: name, rows: 8, "aria-label": label, spellcheck: "false", oninput: ({ target }) => { state[name] = target.value; later(); } });

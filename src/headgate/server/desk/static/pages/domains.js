@@ -12,6 +12,7 @@ import { h, morph } from "../ui.js";
 const CAPACITY = { normal: "", high: "warning", full: "error" };
 const OPEN = 2; // queues whose apps are shown at once
 const LIMIT = 25; // queues of a domain on a page
+const COUNTS = { auto_confirmed: "auto-confirmed", put_aside: "put aside" };
 const KINDS = ["name", "type", "arithmetic"];
 
 function open(main, { of, query }) {
@@ -28,7 +29,7 @@ function openList(main, domain) {
   const go = (to) => { offset = to; refresh.now(); };
   const refresh = new Refresh(async () => {
     const found = await get(domain ? `domains/${encodeURIComponent(domain)}` : "domains", domain ? { limit: LIMIT, offset } : {});
-    if (domain) return () => morph(body, domains([found.row]), queues(found, offset, go));
+    if (domain) return () => morph(body, domains([found.row]), found.row.mode === "exclusive" ? lookUp() : queues(found, offset, go));
     const first = await Promise.all((await openQueues(found, OPEN)).map((path) => get(queuePath(path))));
     return () => morph(body, apps(found.apps), first.map((queue) => queue.apps.map((app) => appCard(queue, app, aside))), domains(found.rows));
   }, (error) => morph(body, trouble(error)));
@@ -76,14 +77,20 @@ function domains(rows) {
     { name: "domain", cell: (row) => h("b", {}, h("a", { href: `#/domains/${row.domain}` }, row.domain)) },
     { name: "mode", cell: (row) => pill(row.mode) },
     { name: "apps", cell: (row) => row.apps.join(", ") || unmeasured("Only a fanout domain has apps") },
-    { name: "queues", number: true, cell: (row) => `${count(row.opened)} open of ${count(row.queues)}` },
-    { name: "messages", number: true, cell: (row) => quota(row.messages, row.domain_max_messages, count) },
-    { name: "size", number: true, cell: (row) => quota(row.bytes, row.domain_max_bytes, bytes) },
-    { name: "capacity", cell: (row) => pill(row.capacity, CAPACITY[row.capacity]) },
+    { name: "queues", number: true, cell: (row) => counted(row, () => `${count(row.opened)} open of ${count(row.queues)}`) },
+    { name: "messages", number: true, class: "whole", cell: (row) => counted(row, () => quota(row.messages, row.domain_max_messages, count)) },
+    { name: "size", number: true, class: "whole", cell: (row) => counted(row, () => quota(row.bytes, row.domain_max_bytes, bytes)) },
+    { name: "capacity", cell: (row) => counted(row, () => pill(row.capacity, CAPACITY[row.capacity])) },
   ], rows, "There is no domain. Write one into the configuration: [domains.orders] mode = \"fanout\"", { key: (row) => row.domain }));
 }
 
+/** What is known of a domain of shared queues; exclusive ones are looked up one by one. */
+const counted = (row, cell) => (row.mode === "exclusive" ? unmeasured("Exclusive queues may be millions, and are not counted by domain") : cell());
+
 const quota = (n, most, format) => (most ? [bar(n, most, n > most * 0.8 ? "bad" : ""), ` ${format(n)} of ${format(most)}`] : format(n));
+
+const lookUp = () => h("p", { class: "quiet", "data-key": "look-up" }, "Its queues are not listed: there may be millions, and their names are secrets. ",
+  h("a", { href: "#/queues" }, "Look one up"));
 
 function queues({ rows, total }, offset, go) {
   return card("Queues in memory", [table([
@@ -120,7 +127,7 @@ function whole(found, again) {
       found.opened ? null : h("span", { class: "quiet" }, "nobody has opened it since the router started")),
     numbers(
       ["messages", found.opened ? quota(found.messages, found.max_messages, count) : "—"], ["size", found.opened ? quota(found.bytes, found.max_bytes, bytes) : "—"],
-      ["producers", count(found.producers)], ...Object.entries(counted).map(([kind, n]) => [kind.replaceAll("_", " "), count(n)])),
+      ["producers", count(found.producers)], ...Object.entries(counted).map(([kind, n]) => [COUNTS[kind] ?? kind, count(n)])),
     isOperator() ? h("p", { class: "filters" },
       h("button", { type: "button", onclick: () => act("queues/purge", { title: `Empty ${found.queue}?`, confirm: found.queue, fields: { queue: found.queue, count: found.messages }, text: `Its ${some(found.messages, "message")} ${verb(found.messages, "is", "are")} gone for all apps, for ever.`, verb: "Empty it", level: "danger", then: again }) }, "Purge…")) : null);
 }
@@ -143,7 +150,7 @@ function appCard(queue, app, aside) {
       app.to_redeliver ? ["to give again", count(app.to_redeliver), "warn"] : null,
       app.held_until ? ["held until", clock(app.held_until), "warn"] : null,
       ["delivered", count(counted.delivered ?? 0)], ["confirmed", count(counted.confirmed ?? 0)],
-      ["spared", count(counted.auto_confirmed ?? 0)], ["returned", count(counted.returned ?? 0)],
+      ["auto-confirmed", count(counted.auto_confirmed ?? 0)], ["returned", count(counted.returned ?? 0)],
       ["poisoned", count(counted.poisoned ?? 0), counted.poisoned ? "bad" : ""]),
     table([
       { name: "priority, expression", cell: (group) => [h("span", { class: "priority", title: "priority" }, String(group.priority)), h("code", {}, group.expression ?? "(every message)")] },

@@ -57,10 +57,12 @@ export function factLines(rows) {
       h("span", {}, Object.entries(told(fields)).map(([name, value]) => [h("i", {}, `${name}=`), name === "session" ? h("a", { href: `#/sessions/${value}` }, String(value)) : shown(value), " "])))));
 }
 
-/** The fields as they are shown: sizes for people, and a name not once more in one piece where its parts are there. */
+/** The fields as they are shown: sizes for people, nothing that is empty, and a name not once more in one piece where
+ * its parts are there. */
 function told({ name, ...fields }) {
   if (typeof fields.size === "number") fields.size = bytes(fields.size);
-  return name === undefined || fields.called || fields.peer ? fields : { ...fields, name };
+  const all = !name || fields.called || fields.peer ? fields : { ...fields, name };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ""));
 }
 
 const shown = (value) => (typeof value === "object" && value !== null ? JSON.stringify(value) : String(value));

@@ -12,14 +12,14 @@ const SPAN = 900; // seconds of the charts
 const ROWS = 6;
 
 const TILES = [
-  { name: "Published", series: "published", value: (p) => [rate(p.published), "/s"], under: (p) => `${rate(p.fanned_out)}/s to subscribers` },
-  { name: "Queued", series: "accepted", value: (p) => [rate(p.accepted), "/s"], under: (p) => `${rate(p.confirmed)}/s confirmed` },
-  { name: "Confirm p99", series: "confirm_p99", if: "confirmed", none: "nothing confirmed in 15 minutes", value: (p) => lasted(p.confirm_p99).split(" "), under: (p) => `p50 ${lasted(p.confirm_p50)}` },
-  { name: "Backlog", series: "backlog_messages", value: (p) => [count(p.backlog_messages), ""], under: (p) => `${bytes(p.backlog_bytes)}, ${count(p.deliveries_unconfirmed)} unconfirmed` },
-  { name: "Mailboxes", series: "mailbox_bytes", value: (p) => bytes(p.mailbox_bytes).split(" "), under: (p) => `${count(p.sessions_slow)} slow, ${count(p.publishers_waiting)} held up` },
-  { name: "Turns", series: "busy", value: (p) => [String(Math.round(p.busy * 100)), "% busy"], under: (p) => `${p.turns ? `${lasted(p.turn_seconds)} each` : "none in this second"}, late ${lasted(p.loop_lag)}` },
-  { name: "Journal lag", series: "journal_lag", if: "journal", none: "no journal is kept", value: (p) => some(p.journal_lag, "fact").split(" "), under: (p) => `${bytes(p.outbox_bytes)} not sealed` },
-  { name: "Memory", series: "memory", if: "memory", none: "the system does not say", value: (p) => bytes(p.memory).split(" "), under: (p) => `CPU ${percent(p.cpu)} of a core` },
+  { name: "Published", series: "published", least: 10, value: (p) => [rate(p.published), "/s"], under: (p) => `${rate(p.fanned_out)}/s to subscribers` },
+  { name: "Queued", series: "accepted", least: 10, value: (p) => [rate(p.accepted), "/s"], under: (p) => `${rate(p.confirmed)}/s confirmed` },
+  { name: "Confirm p99", series: "confirm_p99", least: 0.01, if: "confirmed", none: "nothing confirmed in 15 minutes", value: (p) => lasted(p.confirm_p99).split(" "), under: (p) => `p50 ${lasted(p.confirm_p50)}` },
+  { name: "Backlog", series: "backlog_messages", least: 10, value: (p) => [count(p.backlog_messages), ""], under: (p) => `${bytes(p.backlog_bytes)}, ${count(p.deliveries_unconfirmed)} unconfirmed` },
+  { name: "Mailboxes", series: "mailbox_bytes", least: 65536, value: (p) => bytes(p.mailbox_bytes).split(" "), under: (p) => `${count(p.sessions_slow)} slow, ${count(p.publishers_waiting)} held up` },
+  { name: "Turns", series: "busy", least: 0.05, value: (p) => [String(Math.round(p.busy * 100)), "% busy"], under: (p) => `${p.turns ? `${lasted(p.turn_seconds)} each` : "none in this second"}, late ${lasted(p.loop_lag)}` },
+  { name: "Journal lag", series: "journal_lag", least: 100, if: "journal", none: "no journal is kept", value: (p) => some(p.journal_lag, "fact").split(" "), under: (p) => `${bytes(p.outbox_bytes)} not sealed` },
+  { name: "Memory", series: "memory", least: 1, if: "memory", none: "the system does not say", value: (p) => bytes(p.memory).split(" "), under: (p) => `CPU ${percent(p.cpu)} of a core` },
 ];
 const FLOW = [
   { name: "fanned_out", label: "to subscribers", hue: "--c1", fill: true },
@@ -125,14 +125,14 @@ function sentence(row) {
 }
 
 /** A number with its history. What was not measured in this second is shown as it last was, or not at all. */
-function tileOf({ name, series, value, under, if: counted, none }, { point, journal }, history) {
+function tileOf({ name, series, least, value, under, if: counted, none }, { point, journal }, history) {
   const isHere = !counted || (counted === "journal" ? journal : point[counted]);
   const found = isHere ? { point } : counted in history.series ? history.last(counted) : null;
   const [number, unit] = found ? value(found.point) : [unmeasured(none), ""];
   return h("div", { class: "tile", "data-key": name }, h("h2", {}, h("span", { class: "quiet" }, name)),
     h("p", { class: "value" }, number, unit ? h("small", {}, ` ${unit}`) : null),
     h("p", { class: "quiet" }, found ? [under(found.point), found.at ? `, ${ago(found.at)}` : null] : none),
-    spark(found ? history.measured(series).filter((each) => each !== null) : []));
+    spark(found ? history.measured(series).filter((each) => each !== null) : [], least));
 }
 
 function firstSteps() {
@@ -180,8 +180,8 @@ function closed({ closed: gone }) {
     { name: "when", class: "still", cell: (row) => clock(row.at) },
     { name: "session", cell: called },
     { name: "wire", cell: (row) => pill(row.wire) },
-    { name: "reason", cell: (row) => row.reason },
-  ], gone.slice(0, ROWS), `No session was closed.`, { key: (row) => row.session }), { more: "#/sessions" });
+    { name: "reason", class: "whole", cell: (row) => row.reason },
+  ], gone.slice(0, ROWS), "No session was closed.", { key: (row) => row.session }), { more: "#/sessions" });
 }
 
 export default { path: "", key: "o", title: "Overview", open };

@@ -238,7 +238,7 @@ function branch({ label, kind, value, parts }) {
 }
 
 const OUTCOMES = {
-  delivered: ["good", "goes to"], "auto-confirmed": ["", "spared"], waits: ["warning", "waits for"], "put aside": ["warning", "put aside"],
+  delivered: ["good", "goes to"], "auto-confirmed": ["", "auto-confirmed"], waits: ["warning", "waits for"], "put aside": ["warning", "put aside"],
   "in line": ["warning", "in line"], "reaches nobody": ["warning", "reaches nobody"], "unknown app": ["error", "unknown app"],
 };
 

@@ -41,7 +41,7 @@ function open(main, { of }) {
 function services({ rows, total, queues_in_memory: inMemory, notices_waiting: notices }) {
   return [
     h("section", { class: "card", "aria-label": "In all", "data-key": "all" }, numbers(
-      ["services subscribed", count(total)], ["queues in memory", count(inMemory)], ["notices waiting", count(notices)])),
+      ["services subscribed", count(total)], ["exclusive queues in memory", count(inMemory)], ["notices waiting", count(notices)])),
     card("Services", table([
       { name: "service", cell: (row) => h("code", {}, row.service) },
       { name: "role", cell: (row) => (row.role ? pill(row.role) : unmeasured("It was first seen before this router started")) },

@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { act, isOperator } from "../actions.js";
 import { ago, bytes, clock, count, lasted, since, some } from "../numbers.js";
-import { bar, called, card, commandLine, empty, head, mailbox, numbers, pager, pick, pill, search, sessionLink, table, trouble } from "../parts.js";
+import { bar, called, card, commandLine, empty, hasName, head, mailbox, numbers, pager, pick, pill, search, sessionLink, table, trouble } from "../parts.js";
 import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
 import { factLines } from "./facts.js";
@@ -42,7 +42,7 @@ function list({ rows, total, wires, closed }, { q, wire, offset }, set) {
   return [
     h("p", { class: "quiet" }, q || wire ? `${some(total, "session")} of ${kinds || "none"}` : `${some(total, "session")}${kinds ? `: ${kinds}` : ""}`),
     h("section", { class: "card", "aria-label": "Sessions" }, table([
-      { name: "session", cell: (row) => [h("b", {}, sessionLink(row)), h("small", {}, ` ${row.session}${row.peer && row.peer !== called(row) ? ` · ${row.peer}` : ""}`)] },
+      { name: "session", cell: (row) => [h("b", {}, sessionLink(row)), h("small", {}, ` ${[hasName(row) && row.session, row.peer !== called(row) && row.peer].filter(Boolean).join(" · ")}`)] },
       { name: "wire", cell: (row) => pill(row.wire) },
       { name: "mailbox", class: "meter", cell: (row) => [mailbox(row), bytes(row.mailbox_bytes)] },
       { name: "state", cell: stateOf },
@@ -55,9 +55,9 @@ function list({ rows, total, wires, closed }, { q, wire, offset }, set) {
     ], rows, nothing, { key: (row) => row.session }), pager(offset, rows.length, LIMIT, total, (to) => set({ offset: to }))),
     card("Closed lately", table([
       { name: "when", class: "still", cell: (row) => `${clock(row.at)}, ${ago(row.at)}` },
-      { name: "session", cell: (row) => [called(row), h("small", {}, ` ${row.session}`)] },
+      { name: "session", cell: (row) => [called(row), hasName(row) ? h("small", {}, ` ${row.session}`) : null] },
       { name: "wire", cell: (row) => pill(row.wire) },
-      { name: "reason", cell: (row) => row.reason },
+      { name: "reason", class: "whole", cell: (row) => row.reason },
     ], closed, "Nobody has left since the router started.", { key: (row) => `${row.session} ${row.at}` })),
   ];
 }

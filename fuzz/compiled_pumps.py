@@ -1,0 +1,252 @@
+"""Connections of both ways with the same sockets, blobs and reads: the same comes of both.
+
+What a pump asks its connection to decide is written down here, with what the clients got.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
+from typing import Any, NamedTuple, cast
+
+from headgate.server.net.pump import (
+    HELD_BYTES,
+    READABLE,
+    PurePump,
+    pure_deliver_all,
+    pure_serve,
+)
+
+BLOBS = (b"", b"a", b"b" * 100, b"c" * (HELD_BYTES - 1), b"d" * (HELD_BYTES + 1))
+STATES = ("open", "open", "open", "full", "writing", "ending", "holding", "gone", "by pipe")
+MORE = READABLE | 16
+"""Ready to be read, and the client hung up."""
+
+
+class PumpWay(NamedTuple):
+    """The type and the functions of one way."""
+
+    pump: Any
+    serve: Any
+    deliver_all: Any
+
+
+PURE = PumpWay(PurePump, pure_serve, pure_deliver_all)
+
+
+def way_of(module: ModuleType) -> PumpWay:
+    return PumpWay(module.Pump, module.serve, module.deliver_all)
+
+
+class QuietPoller:
+    """Whether everybody is being served, and what is to be done after it."""
+
+    def __init__(self) -> None:
+        self.is_serving = False
+        self.calls: list[Callable[[], None]] = []
+
+
+class Heard:
+    """The reader of a connection. What begins with a b it cannot cope with."""
+
+    def __init__(self) -> None:
+        self.received: list[bytes] = []
+
+    def receive(self, data: bytes) -> None:
+        self.received.append(data)
+        if data.startswith(b"b"):
+            raise ValueError(data[:1])
+
+
+def written_down(base: Any) -> Any:  # noqa: ANN401
+    """A pump that writes down what it would have decided."""
+
+    class Written(base):  # type: ignore[misc]
+        __slots__ = ("told",)
+
+        def _keep(self, blob: bytes, messages: int) -> None:
+            self.told.append(("keep", blob, messages))
+
+        def _fell_short(self, blob: bytes, sent: int, messages: int) -> None:
+            self._is_writing = True  # type: ignore[misc]
+            self.told.append(("fell short", blob, sent, messages))
+
+        def _broken(self, error: OSError) -> None:
+            self.told.append(("broken", error.errno))
+
+        def _unreadable(self, error: OSError) -> None:
+            self.told.append(("unreadable", error.errno))
+
+        def _hung_up(self) -> None:
+            self.told.append(("hung up",))
+
+        def _unusual(self, events: int) -> None:
+            self.told.append(("unusual", events))
+
+        def _failed(self, error: Exception) -> None:
+            self.told.append(("failed", repr(error)))
+
+        def _look_again(self) -> None:
+            self.told.append(("look again",))
+
+        _ready_by_pipe = PurePump._ready
+        _deliver_by_pipe = PurePump.deliver
+
+    return Written
+
+
+@contextmanager
+def pump(way: PumpWay, poller: QuietPoller, state: str) -> Iterator[tuple[Any, socket.socket]]:
+    """A pump in some state, and its client."""
+    ours, client = socket.socketpair()
+    with ours, client:
+        ours.setblocking(False)
+        client.setblocking(False)
+        made = written_down(way.pump)()
+        made.told = []
+        made.reader = Heard()
+        made.fileno, made._recv, made._send = ours.fileno(), ours.recv, ours.send
+        made._poller, made._held = poller, b"held" if state == "holding" else b""
+        made.bytes_in = made.bytes_out = 0
+        made.heard = 0.0
+        made._is_direct = state != "by pipe"
+        made._is_reading = state != "writing"
+        made._is_writing = state == "writing"
+        made._is_ending = state == "ending"
+        if state == "full":
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+            fill(ours)
+        if state == "gone":
+            client.close()
+        yield made, client
+
+
+def fill(ours: socket.socket) -> None:
+    """Send until not a byte is taken."""
+    for size in (65536, 1024, 1):
+        try:
+            while True:
+                ours.send(b"." * size)
+        except BlockingIOError:
+            pass
+
+
+def came(client: socket.socket) -> bytes:
+    """What a client got, but what filled its socket."""
+    parts = []
+    try:
+        while client.fileno() >= 0 and (part := client.recv(1 << 20)):
+            parts.append(part)
+    except BlockingIOError:
+        pass
+    return b"".join(parts).replace(b".", b"")
+
+
+def deliveries(way: PumpWay, draw: random.Random) -> object:
+    """Blobs for drawn connections, and what came of them."""
+    with ExitStack() as stack:
+        poller, strange = QuietPoller(), list[tuple[bytes, int]]()
+        made = [
+            stack.enter_context(pump(way, poller, draw.choice(STATES)))
+            for _ in range(draw.choice((1, 2, 2, 3, 5, 40)))
+        ]
+        calls: dict[int, Any] = {place: each.deliver for place, (each, _) in enumerate(made)}
+        calls[100] = lambda blob, messages: strange.append((blob, messages))
+        everybody = [*calls, 200]
+        blobs = []
+        for _ in range(draw.randint(0, 6)):
+            sessions = draw.sample(everybody, draw.randint(0, len(everybody)))
+            blobs.append((draw.choice(BLOBS), tuple(sessions), draw.randint(0, 3)))
+        rest = way.deliver_all(iter(blobs), calls, draw.choice((0, 5, 60, 1000)))
+        return rest, strange, [seen(each, client) for each, client in made]
+
+
+def answers(way: PumpWay, draw: random.Random) -> object:
+    """Answers and messages in turns, while everybody is served and while not."""
+    with ExitStack() as stack:
+        poller = QuietPoller()
+        one, client = stack.enter_context(pump(way, poller, draw.choice(STATES)))
+        for _ in range(draw.randint(1, 8)):
+            poller.is_serving = draw.random() < 0.7
+            if draw.random() < 0.7:
+                one.write(draw.choice(BLOBS))
+            else:
+                one.deliver(draw.choice(BLOBS), 1)
+            if draw.random() < 0.2:
+                one._let_go()
+        count = len(poller.calls)
+        for call in poller.calls:
+            call()
+        return count, one._held, seen(one, client)
+
+
+def reads(way: PumpWay, draw: random.Random) -> object:
+    """What clients sent, found by the poller."""
+    with ExitStack() as stack:
+        poller, failed = QuietPoller(), list[str]()
+        made = [
+            stack.enter_context(pump(way, poller, draw.choice(STATES)))
+            for _ in range(draw.randint(1, 5))
+        ]
+        calls: dict[int, Any] = {place: each._ready for place, (each, _) in enumerate(made)}
+
+        def close_others(events: int) -> None:
+            calls.clear()
+            raise RuntimeError(events)
+
+        if draw.random() < 0.2:
+            calls[draw.randrange(6)] = close_others
+        for _, client in made:
+            if client.fileno() >= 0 and draw.random() < 0.8:
+                client.send(draw.choice((b"a", b"b", b"c" * 70_000))[: 1 << 16])
+            if draw.random() < 0.2:
+                client.close()
+        found = [(draw.randrange(7), draw.choice((READABLE, READABLE, MORE))) for _ in range(6)]
+        has_others = way.serve(found, calls, lambda error: failed.append(repr(error)))
+        return has_others, failed, [seen(each, client) for each, client in made]
+
+
+def seen(one: Any, client: socket.socket) -> object:  # noqa: ANN401
+    return one.told, one.bytes_in, one.bytes_out, one.heard > 0, one.reader.received, came(client)
+
+
+def check_pumps(seed: int, other: ModuleType) -> None:
+    """One scene of each kind, played in both ways."""
+    for scene in (deliveries, answers, reads):
+        pure, found = (scene(way, random.Random(seed)) for way in (PURE, way_of(other)))
+        assert pure == found, (scene.__name__, pure, found)
+
+
+def check_long(size: int, others: int, way: PumpWay) -> None:
+    """A blob that no socket takes whole: the client has what was taken, and the rest is told, also
+    where somebody asks for something of the one while the other is told."""
+    with ExitStack() as stack:
+        poller = QuietPoller()
+        made = [stack.enter_context(pump(way, poller, "open")) for _ in range(others)]
+        pumps = [each for each, _ in made]
+
+        class Meddling(list[tuple[Any, ...]]):
+            def append(self, told: tuple[Any, ...]) -> None:
+                super().append(told)
+                if told[0] == "fell short" and told[1] == blob:
+                    for each in pumps:
+                        each.deliver(b"next", 1)
+
+        for each in pumps:
+            each.told = Meddling()
+        blob = b"x" * size
+        calls = {place: each.deliver for place, each in enumerate(pumps)}
+        assert not way.deliver_all([(blob, tuple(calls), 1)], calls, 1000)
+        for each, client in made:
+            got, stream = came(client), b""
+            assert len(got) == each.bytes_out
+            for told in each.told:
+                stream += told[1][cast("int", told[2]) :] if told[0] == "fell short" else told[1]
+            whole = (got + stream).replace(b"next", b"")
+            assert whole == blob
+            assert (got + stream).count(b"next") == others
+            # Nothing came between the parts of the blob.
+            assert blob in got + stream

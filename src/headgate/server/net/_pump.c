@@ -1,0 +1,605 @@
+/* What a connection does nearly always, compiled: the twins of `PurePump`, `pure_serve` and
+ * `pure_deliver_all` in pump.py, which say what each of them is. What happens seldom is a method of
+ * the connection in Python and called by its name: mailboxes, limits, closing, broken sockets, TLS.
+ *
+ * A socket is read and written here only where the connection says that it is direct: a plain
+ * socket that does not block. The lock of the interpreter is released while something is sent,
+ * which takes longest, and not for a recv, which copies what is there. Only the thread of the
+ * loop touches a pump, so nothing about one changes meanwhile.
+ */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <errno.h>
+#include <string.h>
+#include <structmember.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define READ_BYTES (64 * 1024) /* as in pump.py */
+#define HELD_BYTES 4096        /* as in pump.py */
+#define TOGETHER 32 /* sockets that a message is sent to before the lock is taken again */
+
+typedef struct Row Row;
+
+typedef struct {
+    PyObject_HEAD
+    int fileno;
+    char is_direct, is_reading, is_writing, is_ending;
+    Row *row; /* it is sent to with others, and does not know yet what came of it; or nothing */
+    Py_ssize_t place; /* its own there */
+    long long bytes_in, bytes_out;
+    double heard;
+    PyObject *held; /* bytes */
+    PyObject *poller, *pipe, *recv, *send, *reader;
+} Pump;
+
+/* Sockets that one message is sent to in a row, without the lock of the interpreter. */
+struct Row {
+    PyObject *blob, *messages; /* held by who delivers */
+    int is_sent;
+    Py_ssize_t count;
+    Pump *pumps[TOGETHER]; /* held */
+    int files[TOGETHER], errors[TOGETHER];
+    Py_ssize_t sent[TOGETHER];
+};
+
+/* Names of what is called in Python. */
+static PyObject *_by_pipe_deliver, *_by_pipe_ready, *_broken, *_calls, *_failed, *_fell_short,
+    *_hung_up, *_is_serving, *_keep, *_let_go, *_receive, *_unreadable, *_unusual;
+static PyObject *nothing; /* no bytes */
+static PyObject *answer;  /* how many messages an answer is */
+
+static PyObject *
+Pump_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    Pump *self = (Pump *)type->tp_alloc(type, 0); /* a subclass takes the arguments */
+    if (self != NULL) {
+        self->fileno = -1;
+        self->held = Py_NewRef(nothing);
+    }
+    return (PyObject *)self;
+}
+
+static int
+Pump_traverse(Pump *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(self->poller);
+    Py_VISIT(self->pipe);
+    Py_VISIT(self->recv);
+    Py_VISIT(self->send);
+    Py_VISIT(self->reader);
+    return 0;
+}
+
+static int
+Pump_clear(Pump *self)
+{
+    Py_CLEAR(self->poller);
+    Py_CLEAR(self->pipe);
+    Py_CLEAR(self->recv);
+    Py_CLEAR(self->send);
+    Py_CLEAR(self->reader);
+    return 0;
+}
+
+static void
+Pump_dealloc(Pump *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    Pump_clear(self);
+    Py_XDECREF(self->held);
+    type->tp_free((PyObject *)self);
+    Py_DECREF(type);
+}
+
+/* Call something of Python's and forget what it returns. */
+static int
+done(PyObject *result)
+{
+    if (result == NULL)
+        return -1;
+    Py_DECREF(result);
+    return 0;
+}
+
+/* The error that was set, with its traceback; nothing is set then. */
+static PyObject *
+taken_error(void)
+{
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    if (traceback != NULL)
+        PyException_SetTraceback(error, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return error;
+}
+
+/* Tell a connection of an error of its socket, by a method of its own. */
+static int
+tell_error(Pump *self, PyObject *name, int number)
+{
+    errno = number;
+    PyErr_SetFromErrno(PyExc_OSError);
+    PyObject *error = taken_error();
+    int failed = done(PyObject_CallMethodOneArg((PyObject *)self, name, error));
+    Py_DECREF(error);
+    return failed;
+}
+
+static inline int
+is_for_later(int number)
+{
+    return number == EAGAIN || number == EWOULDBLOCK || number == EINTR;
+}
+
+/* Writing. */
+
+static int pump_deliver(Pump *self, PyObject *blob, PyObject *messages);
+static int pump_settle(Pump *self);
+
+static int
+pump_let_go(Pump *self)
+{
+    if (self->row != NULL && pump_settle(self) < 0)
+        return -1;
+    if (self->held == nothing)
+        return 0;
+    PyObject *held = self->held;
+    self->held = Py_NewRef(nothing);
+    int failed = pump_deliver(self, held, answer);
+    Py_DECREF(held);
+    return failed;
+}
+
+/* Whether a message may be sent to its socket as things are, by nobody but us. */
+static inline int
+is_open(Pump *self)
+{
+    return self->is_direct && !self->is_writing && !self->is_ending && self->held == nothing
+           && self->row == NULL;
+}
+
+/* What came of sending: so many bytes of the blob, or an error. */
+static int
+pump_sent(Pump *self, PyObject *blob, PyObject *messages, Py_ssize_t sent, int number)
+{
+    if (sent < 0) {
+        if (!is_for_later(number))
+            return tell_error(self, _broken, number);
+        sent = 0;
+    }
+    self->bytes_out += sent;
+    if (sent == PyBytes_GET_SIZE(blob) || self->is_ending)
+        return 0;
+    PyObject *size = PyLong_FromSsize_t(sent);
+    if (size == NULL)
+        return -1;
+    PyObject *given[] = {(PyObject *)self, blob, size, messages};
+    int failed = done(PyObject_VectorcallMethod(_fell_short, given, 4, NULL));
+    Py_DECREF(size);
+    return failed;
+}
+
+static int
+pump_deliver(Pump *self, PyObject *blob, PyObject *messages)
+{
+    if (pump_let_go(self) < 0)
+        return -1;
+    if (self->is_ending)
+        return 0;
+    if (self->is_writing || !self->is_direct || !PyBytes_Check(blob)) {
+        PyObject *given[] = {(PyObject *)self, blob, messages};
+        PyObject *name = self->is_writing ? _keep : _by_pipe_deliver;
+        return done(PyObject_VectorcallMethod(name, given, 3, NULL));
+    }
+    Py_ssize_t sent, size = PyBytes_GET_SIZE(blob);
+    const char *bytes = PyBytes_AS_STRING(blob);
+    int fileno = self->fileno, number;
+    Py_BEGIN_ALLOW_THREADS
+    sent = send(fileno, bytes, (size_t)size, MSG_NOSIGNAL);
+    number = errno;
+    Py_END_ALLOW_THREADS
+    return pump_sent(self, blob, messages, sent, number);
+}
+
+static PyObject *
+Pump_deliver(Pump *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "what is delivered is a blob and its messages");
+        return NULL;
+    }
+    return pump_deliver(self, args[0], args[1]) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *
+Pump_let_go(Pump *self, PyObject *unused)
+{
+    return pump_let_go(self) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* Have a pump let go of what it holds when everybody was served. */
+static int
+call_then(Pump *self)
+{
+    PyObject *calls = PyObject_GetAttr(self->poller, _calls);
+    if (calls == NULL)
+        return -1;
+    PyObject *call = PyObject_GetAttr((PyObject *)self, _let_go);
+    int failed = -1;
+    if (call != NULL && PyList_Check(calls))
+        failed = PyList_Append(calls, call);
+    else if (call != NULL)
+        PyErr_SetString(PyExc_TypeError, "the calls of a poller are a list");
+    Py_XDECREF(call);
+    Py_DECREF(calls);
+    return failed;
+}
+
+static PyObject *
+Pump_write(Pump *self, PyObject *blob)
+{
+    if (!PyBytes_Check(blob)) {
+        PyErr_SetString(PyExc_TypeError, "an answer is bytes");
+        return NULL;
+    }
+    int is_held = 0;
+    if (self->poller != NULL
+        && PyBytes_GET_SIZE(self->held) + PyBytes_GET_SIZE(blob) <= HELD_BYTES) {
+        PyObject *serving = PyObject_GetAttr(self->poller, _is_serving);
+        if (serving == NULL)
+            return NULL;
+        is_held = serving == Py_True;
+        Py_DECREF(serving);
+    }
+    if (!is_held)
+        return pump_deliver(self, blob, answer) < 0 ? NULL : Py_NewRef(Py_None);
+    if (self->held != nothing) {
+        PyBytes_Concat(&self->held, blob);
+        if (self->held == NULL) {
+            self->held = Py_NewRef(nothing);
+            return NULL;
+        }
+        Py_RETURN_NONE;
+    }
+    if (call_then(self) < 0)
+        return NULL;
+    Py_SETREF(self->held, Py_NewRef(PyBytes_GET_SIZE(blob) ? blob : nothing));
+    Py_RETURN_NONE;
+}
+
+/* Reading. */
+
+static int
+pump_ready(Pump *self, PyObject *events)
+{
+    long which = PyLong_AsLong(events);
+    if (which == -1 && PyErr_Occurred())
+        return -1;
+    if (which != EPOLLIN)
+        return done(PyObject_CallMethodOneArg((PyObject *)self, _unusual, events));
+    if (!self->is_reading)
+        return 0;
+    if (!self->is_direct)
+        return done(PyObject_CallMethodOneArg((PyObject *)self, _by_pipe_ready, events));
+    char buffer[READ_BYTES];
+    Py_ssize_t size = recv(self->fileno, buffer, READ_BYTES, 0);
+    if (size < 0) {
+        int number = errno;
+        return is_for_later(number) ? 0 : tell_error(self, _unreadable, number);
+    }
+    if (!size)
+        return done(PyObject_CallMethodNoArgs((PyObject *)self, _hung_up));
+    self->bytes_in += size;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    self->heard = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    if (self->is_ending || self->reader == NULL)
+        return 0;
+    PyObject *data = PyBytes_FromStringAndSize(buffer, size);
+    if (data == NULL)
+        return -1;
+    PyObject *reader = Py_NewRef(self->reader); /* it may be gone when it was told */
+    int failed = done(PyObject_CallMethodOneArg(reader, _receive, data));
+    Py_DECREF(reader);
+    Py_DECREF(data);
+    if (failed && PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyObject *error = taken_error();
+        failed = done(PyObject_CallMethodOneArg((PyObject *)self, _failed, error));
+        Py_DECREF(error);
+    }
+    return failed;
+}
+
+static PyObject *
+Pump_ready(Pump *self, PyObject *events)
+{
+    return pump_ready(self, events) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* Many at once. */
+
+/* The pump behind a call, if the call is this method of one. */
+static inline Pump *
+pump_of(PyObject *call, PyCFunction method)
+{
+    if (PyCFunction_CheckExact(call) && PyCFunction_GET_FUNCTION(call) == method)
+        return (Pump *)PyCFunction_GET_SELF(call);
+    return NULL;
+}
+
+static PyObject *
+serve(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyList_Check(args[0]) || !PyDict_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "a list of who is ready, a dict of calls and a call");
+        return NULL;
+    }
+    PyObject *found = args[0], *calls = args[1], *failed = args[2];
+    int has_others = 0;
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(found); at++) {
+        PyObject *pair = PyList_GET_ITEM(found, at);
+        if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
+            PyErr_SetString(PyExc_TypeError, "a descriptor and what it is ready for");
+            return NULL;
+        }
+        PyObject *call = PyDict_GetItemWithError(calls, PyTuple_GET_ITEM(pair, 0));
+        if (call == NULL) {
+            if (PyErr_Occurred())
+                return NULL;
+            has_others = 1;
+            continue;
+        }
+        Py_INCREF(call);
+        Py_INCREF(pair);
+        Pump *pump = pump_of(call, (PyCFunction)(void (*)(void))Pump_ready);
+        PyObject *events = PyTuple_GET_ITEM(pair, 1);
+        int is_bad = pump != NULL ? pump_ready(pump, events)
+                                  : done(PyObject_CallOneArg(call, events));
+        Py_DECREF(pair);
+        Py_DECREF(call);
+        if (!is_bad)
+            continue;
+        if (!PyErr_ExceptionMatches(PyExc_Exception))
+            return NULL;
+        PyObject *error = taken_error();
+        is_bad = done(PyObject_CallOneArg(failed, error));
+        Py_DECREF(error);
+        if (is_bad)
+            return NULL;
+    }
+    return PyBool_FromLong(has_others);
+}
+
+static int
+row_send(Row *row)
+{
+    Py_ssize_t size = PyBytes_GET_SIZE(row->blob);
+    const char *bytes = PyBytes_AS_STRING(row->blob);
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t at = 0; at < row->count; at++) {
+        row->sent[at] = send(row->files[at], bytes, (size_t)size, MSG_NOSIGNAL);
+        row->errors[at] = errno;
+    }
+    Py_END_ALLOW_THREADS
+    row->is_sent = 1;
+    int failed = 0;
+    for (Py_ssize_t at = 0; at < row->count; at++) {
+        Pump *pump = row->pumps[at];
+        /* What is called for one may already have asked for something of another. */
+        if (pump->row == row && failed) {
+            pump->row = NULL;
+            pump->bytes_out += row->sent[at] > 0 ? row->sent[at] : 0;
+        } else if (pump->row == row)
+            failed = pump_settle(pump);
+        Py_DECREF(pump);
+    }
+    row->count = row->is_sent = 0;
+    return failed;
+}
+
+/* Learn what came of the row that it is in, before anything else is done with it. */
+static int
+pump_settle(Pump *self)
+{
+    Row *row = self->row;
+    if (!row->is_sent)
+        return row_send(row);
+    self->row = NULL;
+    return pump_sent(self, row->blob, row->messages, row->sent[self->place],
+                     row->errors[self->place]);
+}
+
+/* One blob to all of these. */
+static int
+deliver_one(PyObject *calls, PyObject *blob, PyObject *const *sessions, Py_ssize_t count,
+            PyObject *messages)
+{
+    Row row;
+    row.blob = blob;
+    row.messages = messages;
+    row.is_sent = 0;
+    row.count = 0;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        PyObject *call = PyDict_GetItemWithError(calls, sessions[at]);
+        if (call == NULL) { /* S002-9: who is gone is skipped */
+            if (PyErr_Occurred())
+                goto failed;
+            continue;
+        }
+        Pump *pump = pump_of(call, (PyCFunction)(void (*)(void))Pump_deliver);
+        if (pump != NULL && count > 1 && is_open(pump) && PyBytes_Check(blob)) {
+            pump->row = &row;
+            pump->place = row.count;
+            row.pumps[row.count] = (Pump *)Py_NewRef(pump);
+            row.files[row.count++] = pump->fileno;
+            if (row.count == TOGETHER && row_send(&row) < 0)
+                return -1;
+            continue;
+        }
+        Py_INCREF(call);
+        PyObject *given[] = {blob, messages};
+        int is_bad = pump != NULL ? pump_deliver(pump, blob, messages)
+                                  : done(PyObject_Vectorcall(call, given, 2, NULL));
+        Py_DECREF(call);
+        if (is_bad)
+            goto failed;
+    }
+    return row.count ? row_send(&row) : 0;
+failed:
+    /* They are not sent to: it is over with the error, as for those behind it. */
+    for (Py_ssize_t at = 0; at < row.count; at++) {
+        row.pumps[at]->row = NULL;
+        Py_DECREF(row.pumps[at]);
+    }
+    return -1;
+}
+
+static PyObject *
+deliver_all(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 || !PyDict_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "blobs, a dict of calls and how many deliveries");
+        return NULL;
+    }
+    PyObject *calls = args[1], *each;
+    Py_ssize_t room = PyLong_AsSsize_t(args[2]);
+    if (room == -1 && PyErr_Occurred())
+        return NULL;
+    PyObject *rest = PyList_New(0), *blobs = PyObject_GetIter(args[0]);
+    if (rest == NULL || blobs == NULL)
+        goto failed;
+    while ((each = PyIter_Next(blobs)) != NULL) {
+        int is_bad = 0;
+        if (!PyTuple_Check(each) || PyTuple_GET_SIZE(each) != 3
+            || !PyTuple_Check(PyTuple_GET_ITEM(each, 1))) {
+            PyErr_SetString(PyExc_TypeError, "bytes, a tuple of sessions, and their messages");
+            is_bad = 1;
+        } else {
+            PyObject *sessions = PyTuple_GET_ITEM(each, 1);
+            room -= PyTuple_GET_SIZE(sessions);
+            is_bad = room < 0 ? PyList_Append(rest, each)
+                              : deliver_one(calls, PyTuple_GET_ITEM(each, 0),
+                                            &PyTuple_GET_ITEM(sessions, 0),
+                                            PyTuple_GET_SIZE(sessions),
+                                            PyTuple_GET_ITEM(each, 2));
+        }
+        Py_DECREF(each);
+        if (is_bad)
+            goto failed;
+    }
+    if (PyErr_Occurred())
+        goto failed;
+    Py_DECREF(blobs);
+    return rest;
+failed:
+    Py_XDECREF(blobs);
+    Py_XDECREF(rest);
+    return NULL;
+}
+
+static PyObject *
+Pump_get_held(Pump *self, void *unused)
+{
+    return Py_NewRef(self->held);
+}
+
+static int
+Pump_set_held(Pump *self, PyObject *held, void *unused)
+{
+    if (held == NULL || !PyBytes_Check(held)) {
+        PyErr_SetString(PyExc_TypeError, "what is held is bytes");
+        return -1;
+    }
+    Py_SETREF(self->held, Py_NewRef(PyBytes_GET_SIZE(held) ? held : nothing));
+    return 0;
+}
+
+static PyMemberDef Pump_members[] = {
+    {"fileno", T_INT, offsetof(Pump, fileno), 0, NULL},
+    {"bytes_in", T_LONGLONG, offsetof(Pump, bytes_in), 0, NULL},
+    {"bytes_out", T_LONGLONG, offsetof(Pump, bytes_out), 0, NULL},
+    {"heard", T_DOUBLE, offsetof(Pump, heard), 0, NULL},
+    {"reader", T_OBJECT_EX, offsetof(Pump, reader), 0, NULL},
+    {"_is_direct", T_BOOL, offsetof(Pump, is_direct), 0, NULL},
+    {"_is_reading", T_BOOL, offsetof(Pump, is_reading), 0, NULL},
+    {"_is_writing", T_BOOL, offsetof(Pump, is_writing), 0, NULL},
+    {"_is_ending", T_BOOL, offsetof(Pump, is_ending), 0, NULL},
+    {"_poller", T_OBJECT_EX, offsetof(Pump, poller), 0, NULL},
+    {"_pipe", T_OBJECT_EX, offsetof(Pump, pipe), 0, NULL},
+    {"_recv", T_OBJECT_EX, offsetof(Pump, recv), 0, NULL},
+    {"_send", T_OBJECT_EX, offsetof(Pump, send), 0, NULL},
+    {NULL},
+};
+
+static PyGetSetDef Pump_getset[] = {
+    {"_held", (getter)Pump_get_held, (setter)Pump_set_held, NULL, NULL},
+    {NULL},
+};
+
+static PyMethodDef Pump_methods[] = {
+    {"write", (PyCFunction)Pump_write, METH_O, "Answers: in line behind what waits already."},
+    {"deliver", (PyCFunction)(void (*)(void))Pump_deliver, METH_FASTCALL,
+     "Messages, for which the mailbox is charged if the socket does not take them."},
+    {"_let_go", (PyCFunction)Pump_let_go, METH_NOARGS, "Send the answers that were held."},
+    {"_ready", (PyCFunction)Pump_ready, METH_O, "The poller says what the socket is ready for."},
+    {NULL},
+};
+
+static PyType_Slot Pump_slots[] = {
+    {Py_tp_new, Pump_new},
+    {Py_tp_dealloc, Pump_dealloc},
+    {Py_tp_traverse, Pump_traverse},
+    {Py_tp_clear, Pump_clear},
+    {Py_tp_members, Pump_members},
+    {Py_tp_getset, Pump_getset},
+    {Py_tp_methods, Pump_methods},
+    {0, NULL},
+};
+
+static PyType_Spec Pump_spec = {
+    "headgate.server.net._pump.Pump", sizeof(Pump), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, Pump_slots};
+
+static PyMethodDef methods[] = {
+    {"serve", (PyCFunction)(void (*)(void))serve, METH_FASTCALL,
+     "Tell connections what they are ready for."},
+    {"deliver_all", (PyCFunction)(void (*)(void))deliver_all, METH_FASTCALL,
+     "Hand blobs to all who get them; return those for which there was no room."},
+    {NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_pump", NULL, -1, methods};
+
+PyMODINIT_FUNC
+PyInit__pump(void)
+{
+    const struct {
+        PyObject **at;
+        const char *name;
+    } names[] = {
+        {&_by_pipe_deliver, "_deliver_by_pipe"}, {&_by_pipe_ready, "_ready_by_pipe"},
+        {&_broken, "_broken"},       {&_calls, "calls"},           {&_failed, "_failed"},
+        {&_fell_short, "_fell_short"}, {&_hung_up, "_hung_up"},    {&_is_serving, "is_serving"},
+        {&_keep, "_keep"},           {&_let_go, "_let_go"},        {&_receive, "receive"},
+        {&_unreadable, "_unreadable"}, {&_unusual, "_unusual"},
+    };
+    for (size_t at = 0; at < sizeof(names) / sizeof(names[0]); at++)
+        if ((*names[at].at = PyUnicode_InternFromString(names[at].name)) == NULL)
+            return NULL;
+    nothing = PyBytes_FromStringAndSize(NULL, 0);
+    answer = PyLong_FromLong(0);
+    PyObject *made = PyModule_Create(&module);
+    PyObject *type = PyType_FromSpec(&Pump_spec);
+    if (nothing == NULL || answer == NULL || made == NULL || type == NULL
+        || PyModule_AddObject(made, "Pump", type) < 0
+        || PyModule_AddStringConstant(made, "SOURCE", HEADGATE_SOURCE) < 0)
+        Py_CLEAR(made);
+    return made;
+}

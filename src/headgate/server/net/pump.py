@@ -1,0 +1,251 @@
+"""What a connection does nearly always: reads and hands on, and sends what the socket takes.
+
+It is what every message and every command passes, so it exists in C as well: `_pump.c`. What
+happens seldom is a method of the connection, in both ways the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from headgate.compiled import part
+from headgate.core.channels.publish_pass import Blob
+from headgate.core.delivery.mailbox import ANSWER
+from headgate.core.model.ids import SessionId
+
+if TYPE_CHECKING:
+    from headgate.server.net.poller import Poller
+
+READ_BYTES = 64 * 1024
+HELD_BYTES = 4096
+"""Of answers that are kept until everybody who is ready was served."""
+READABLE = 1
+"""What a socket is ready for nearly always: READ of the poller, which is epoll's EPOLLIN."""
+
+Deliver: TypeAlias = Callable[[bytes, int], None]
+"""Takes a blob for one session, and how many messages it is."""
+
+
+class Pipe(Protocol):
+    """A socket that does not block, or TLS over one. `recv` and `send` raise BlockingIOError
+    when they have to wait."""
+
+    def fileno(self) -> int: ...
+    def recv(self, size: int, /) -> bytes: ...
+    def send(self, data: bytes | memoryview, /) -> int: ...
+    def pending(self) -> int:
+        """Bytes that are read from the socket already: the loop does not know of them."""
+        ...
+
+    def finish(self) -> None:
+        """Say that nothing more will be written."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Reader(Protocol):
+    """The wire's end of a session."""
+
+    def receive(self, data: bytes) -> None: ...
+
+    @property
+    def owes_answers(self) -> bool:
+        """Whether a client that says nothing more still waits for answers."""
+        ...
+
+    def go_on(self) -> None:
+        """The client took its answers."""
+        ...
+
+    def let_go(self) -> None:
+        """The connection is gone, and asks nothing more. Parts that hold each other are to be
+        parted: Python seldom looks for such cycles among what has lived for a while."""
+        ...
+
+
+class PurePump:
+    """A socket that is read and written. The connection is made of it, and decides what it may do:
+    what the socket does not take, how it ends, and everything that goes wrong is told to that."""
+
+    __slots__ = (
+        "_held",
+        "_is_direct",
+        "_is_ending",
+        "_is_reading",
+        "_is_writing",
+        "_pipe",
+        "_poller",
+        "_recv",
+        "_send",
+        "bytes_in",
+        "bytes_out",
+        "fileno",
+        "heard",
+        "reader",
+    )
+
+    _pipe: Pipe
+    _poller: Poller
+    _recv: Callable[[int], bytes]
+    _send: Callable[[bytes | memoryview], int]
+    fileno: int
+    bytes_in: int
+    bytes_out: int
+    heard: float
+    reader: Reader
+    _is_direct: bool
+    _is_reading: bool
+    _is_writing: bool
+    _is_ending: bool
+    _held: bytes
+
+    # What the wire asks.
+
+    def write(self, blob: bytes) -> None:
+        """Answers: in line behind what waits already."""
+        poller, held = self._poller, self._held
+        if poller.is_serving and len(held) + len(blob) <= HELD_BYTES:
+            if not held:
+                poller.calls.append(self._let_go)
+            self._held = held + blob
+        else:
+            self.deliver(blob, ANSWER)
+
+    def deliver(self, blob: bytes, messages: int) -> None:
+        """Messages, for which the mailbox is charged if the socket does not take them."""
+        if self._held:
+            self._let_go()
+        if self._is_ending:
+            return
+        if self._is_writing:
+            self._keep(blob, messages)
+            return
+        try:
+            sent = self._send(blob)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self._broken(error)
+            return
+        self.bytes_out += sent
+        if sent < len(blob):
+            self._fell_short(blob, sent, messages)
+
+    def _let_go(self) -> None:
+        """Send the answers that were held."""
+        if self._held:
+            held, self._held = self._held, b""
+            self.deliver(held, ANSWER)
+
+    # What the poller says.
+
+    def _ready(self, events: int) -> None:
+        if events != READABLE:
+            self._unusual(events)
+            return
+        if not self._is_reading:
+            return
+        try:
+            data = self._recv(READ_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self._unreadable(error)
+            return
+        if not data:
+            self._hung_up()
+            return
+        self.bytes_in += len(data)
+        self.heard = monotonic()
+        if self._is_ending:
+            return
+        try:
+            self.reader.receive(data)
+        except Exception as error:
+            self._failed(error)
+            return
+        if not self._is_direct:
+            self._look_again()
+
+    # What the connection decides.
+
+    def _keep(self, blob: bytes | memoryview, messages: int) -> None:
+        """Something else waits already: this waits behind it."""
+        raise NotImplementedError
+
+    def _fell_short(self, blob: bytes, sent: int, messages: int) -> None:
+        """The socket took only so many bytes."""
+        raise NotImplementedError
+
+    def _broken(self, error: OSError) -> None:
+        """It cannot be written. Whoever writes may be in the middle of something."""
+        raise NotImplementedError
+
+    def _unreadable(self, error: OSError) -> None:
+        raise NotImplementedError
+
+    def _hung_up(self) -> None:
+        """The client says nothing more."""
+        raise NotImplementedError
+
+    def _unusual(self, events: int) -> None:
+        """It is ready for something else, or for more, than to be read."""
+        raise NotImplementedError
+
+    def _failed(self, error: Exception) -> None:
+        """Its reader could not cope with what came."""
+        raise NotImplementedError
+
+    def _look_again(self) -> None:
+        """There may be more to read of which the poller does not know."""
+        raise NotImplementedError
+
+
+def pure_serve(
+    found: Sequence[tuple[int, int]],
+    calls: Mapping[int, Callable[[int], None]],
+    failed: Callable[[Exception], None],
+) -> bool:
+    """Tell connections what they are ready for; return whether something else is ready, too. An
+    earlier one may have closed a later one."""
+    has_others = False
+    for fileno, events in found:
+        call = calls.get(fileno)
+        if call is None:
+            has_others = True
+            continue
+        try:
+            call(events)
+        except Exception as error:
+            failed(error)
+    return has_others
+
+
+def pure_deliver_all(
+    blobs: Iterable[Blob], calls: Mapping[SessionId, Deliver], room: int
+) -> list[Blob]:
+    """Hand each blob to all who get it and are there, before the next one is made. After so many
+    deliveries no more are begun; what is left is returned."""
+    rest: list[Blob] = []
+    for each in blobs:
+        blob, sessions, messages = each
+        room -= len(sessions)
+        if room < 0:
+            rest.append(each)
+            continue
+        for session in sessions:
+            # S002-9: who is gone is skipped.
+            if session in calls:
+                calls[session](blob, messages)
+    return rest
+
+
+if TYPE_CHECKING:
+    Pump = PurePump
+else:
+    Pump = part("headgate.server.net._pump", "Pump", PurePump)
+serve = part("headgate.server.net._pump", "serve", pure_serve)
+deliver_all = part("headgate.server.net._pump", "deliver_all", pure_deliver_all)
