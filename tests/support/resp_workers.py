@@ -90,9 +90,12 @@ class Workers:
         except urllib.error.HTTPError as refused:
             return refused.code, refused.read()
 
-    def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.ask("/status.json")[1])
+    def api(self, path: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.ask(path)[1])
         return found
+
+    def status(self) -> dict[str, Any]:
+        return self.api("/status.json")
 
     def are_all_ready(self) -> bool:
         ready = [each["is_ready"] for each in self.status().get("workers", [])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import redis
 
-START_SECONDS = 30.0
+START_SECONDS = 60.0
+WORKERS = int(os.environ.get("TEST_WORKERS", "1"))
+"""How many a router of these tests has, if its test does not say."""
 
 DOMAINS = """
 [domains.jobs]
@@ -38,7 +41,12 @@ class StreamRouter:
     """Made in a folder; `start` and `kill` as often as need be, and `stop` at the end."""
 
     def __init__(
-        self, folder: Path, *, store: str = "sqlite:queues.db", domains: str = DOMAINS
+        self,
+        folder: Path,
+        *,
+        store: str = "sqlite:queues.db",
+        domains: str = DOMAINS,
+        workers: int = WORKERS,
     ) -> None:
         self._folder = folder
         self.ready = folder / "ready.json"
@@ -47,6 +55,7 @@ class StreamRouter:
         self._clients: list[redis.Redis] = []
         (folder / "headgate.toml").write_text(
             f'directory = "state"\n[store]\nurl = "{store}"\n[admin]\nport = 0\n'
+            f"[workers]\ncount = {workers}\n"
             f"[listen.resp]\nport = 0\n[listen.bmq]\nport = 0\n{domains}"
         )
 

@@ -53,7 +53,7 @@ def gauges(router: Router) -> dict[str, float]:
 def session_gauges(broker: Broker) -> dict[str, float]:
     """Sessions and their mailboxes."""
     return {
-        "sessions": len(broker.sessions),
+        "sessions": broker.sessions.counts.total(),
         "sessions_slow": len(broker.budget.slow),
         "publishers_waiting": len(broker.waiting),
         "mailbox_bytes": broker.budget.bytes,
@@ -185,7 +185,8 @@ def session_table(broker: Broker, wire: str = "") -> Table[Session]:
         "waits_for": lambda session: waits_for.get(session.id),
         "subscriptions": lambda session: len(broker.channels.of(session.id)),
     }
-    return Table([each for each in broker.sessions if not wire or each.wire == wire], columns)
+    sessions = broker.sessions.listed()
+    return Table([each for each in sessions if not wire or each.wire == wire], columns)
 
 
 def closed_table(broker: Broker) -> Table[SessionClosed]:

@@ -177,14 +177,19 @@ def test_a_message_arrives_by_the_clock_of_the_worker_that_has_the_queue() -> No
     assert found.message.properties == MESSAGE.properties
 
 
-def test_the_names_of_fields_are_kept() -> None:
-    named = Message(MessageId(b"id"), b"body", 1.0, Fields({"n": 1}, b"\3", "text"))
-    delivery = e.Deliver(SESSION, QueueId(b"queue"), named)
+@pytest.mark.parametrize(
+    "named",
+    [Fields({"n": 1}, b"\3", "text"), Fields({}, b"", "n"), Fields({"a": 1}, b"\3", "x", 0)],
+)
+def test_the_names_of_fields_are_kept(named: Fields) -> None:
+    """Also of the body alone, and of fields that were read out of it."""
+    delivery = e.Deliver(SESSION, QueueId(b"queue"), Message(MessageId(b"id"), b"body", 1.0, named))
     found = items.unpack_effect(items.decode(items.encode(items.pack_effect(delivery))), None)
     assert isinstance(found, e.Deliver)
     kept = found.message.properties
     assert isinstance(kept, Fields)
-    assert (kept.types, kept.body) == (b"\3", "text")
+    assert (dict(kept), kept.types) == (dict(named), named.types)
+    assert (kept.body, kept.own) == (named.body, named.own)
 
 
 def test_a_block_stays_together() -> None:

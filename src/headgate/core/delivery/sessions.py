@@ -33,7 +33,18 @@ NO_TRAFFIC: Traffic = NoTraffic()
 class Session:
     """One connection's life."""
 
-    __slots__ = ("agent", "called", "id", "mailbox", "opened", "peer", "traffic", "user", "wire")
+    __slots__ = (
+        "agent",
+        "called",
+        "id",
+        "is_told",
+        "mailbox",
+        "opened",
+        "peer",
+        "traffic",
+        "user",
+        "wire",
+    )
 
     def __init__(
         self, id: SessionId, wire: str, name: str, opened: float, mailbox: Mailbox
@@ -51,6 +62,8 @@ class Session:
         self.opened = opened
         self.mailbox = mailbox
         self.traffic = NO_TRAFFIC
+        self.is_told = False
+        """Another worker, which has it, tells of it: it is not listed or counted here."""
 
     @property
     def name(self) -> str:
@@ -90,16 +103,20 @@ class Sessions:
 
     def add(self, session: Session) -> None:
         self._alive[session.id] = session
-        self.counts[session.wire] += 1
+        self.counts[session.wire] += not session.is_told
 
     def remove(self, session: SessionId) -> Session | None:
         gone = self._alive.pop(session, None)
         if gone is not None:
-            self.counts[gone.wire] -= 1
+            self.counts[gone.wire] -= not gone.is_told
         return gone
 
     def get(self, session: SessionId) -> Session | None:
         return self._alive.get(session)
+
+    def listed(self) -> list[Session]:
+        """Those that this process tells of."""
+        return [session for session in self._alive.values() if not session.is_told]
 
     def has_room(self, session: SessionId, more: int = 0) -> bool:
         """Whether it is there, and its mailbox has room for so many bytes more."""

@@ -114,9 +114,6 @@ class Workers:
         if self.number == 1:
             return
         for name, domain in domains.items():
-            if domain.streams:
-                text = f"streams of the domain {name} need one process: remove them, or set it to 1"
-                yield Conflict("count", text)
             if domain.feeds or domain.speaks:
                 text = f"channels of the domain {name} (feeds, speaks) need one process: remove"
                 yield Conflict("count", f"{text} them, or set it to 1")

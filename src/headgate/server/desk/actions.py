@@ -159,7 +159,8 @@ async def close_session(desk: Desk, request: Request) -> ActionAnswer:
     """Close a session. What it has not confirmed goes to others."""
     asked = await desk.actions.asked(request, ActionQuestion)
     number, sessions = session_number(request), desk.router.broker.sessions
-    if sessions.get(number) is None and (found := await desk.elsewhere.session(number)):
+    here = sessions.get(number)
+    if (here is None or here.is_told) and (found := await desk.elsewhere.session(number)):
         return await _close_elsewhere(desk, request, asked, found.row)
     session = find_session(desk, request)
     if sessions.worker_of(number):

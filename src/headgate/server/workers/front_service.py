@@ -53,7 +53,8 @@ class FrontService(Service):
         self._environ = environ
         self._config = share_of(config, place[2])
         self._clock = Clock(None)
-        self._remote: RemoteRouter | None = None
+        self._domains = self._config.all_domains()
+        """As they are now: a reload puts others in their places."""
         self._servers: list[Listening] = []
 
     async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
@@ -72,11 +73,13 @@ class FrontService(Service):
         stack.push_async_callback(router.stop)
         router.broker.sessions.spread(number + workers * IDS_PER_START * (start - 1), workers)
         await membership.welcomed()
-        remote = self._remote = RemoteRouter(router, config.all_domains(), workers, self._end)
+        remote = RemoteRouter(router, self._domains, workers, self._end)
         server = channel_server(router, config, membership)
         self._servers.append(server)
         stack.callback(self._close)
         stack.callback(membership.stop)
+        router.remote = remote
+        server.hub.know_domains(self._domains)
         membership.attach(router, server, FrontLane(remote))
         assert membership.relay is not None, "attached"
         membership.every(REPORT_SECONDS, Reporting(router, membership.relay).report)
@@ -115,8 +118,7 @@ class FrontService(Service):
             for server in self._servers:
                 server.reload()
             config = load_config(self._config.source, self._environ)
-            if self._remote is not None:
-                self._remote.domains = {**self._remote.domains, **config.all_domains()}
+            self._domains.update(config.all_domains())
             logger.setLevel(config.log.level.upper())
 
     def _log_given_up(self) -> None:

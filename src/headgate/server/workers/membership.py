@@ -13,7 +13,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -48,6 +48,22 @@ KINDS = {kind.__name__: kind for kind in f.KINDS}
 logger = logging.getLogger("headgate")
 
 
+class RemoteSubmissions(Protocol):
+    """The commands of sessions that have channels here and streams elsewhere."""
+
+    def adopt(self, session: SessionId, outlet: Outlet) -> None:
+        """A session that is about to submit something, maybe for the first time."""
+        ...
+
+    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None: ...
+
+    def drained(self, session: SessionId) -> None: ...
+
+    def forget(self, session: SessionId, *, lost: bool) -> None:
+        """It is over."""
+        ...
+
+
 class WorkerRouter(Router):
     """The router of a worker: what leaves a mailbox may have been waited for elsewhere, and some
     of its sessions may have their sockets there."""
@@ -55,6 +71,8 @@ class WorkerRouter(Router):
     relay: Relay | None = None
     turned: Callable[[int], None] | None = None
     """Told after each turn how many commands were ever taken."""
+    remote: RemoteSubmissions | None = None
+    """Where commands on streams go, of a worker that has no shard."""
     summed: Callable[[dict[str, float]], dict[str, float]] | None = None
     """Adds to the gauges of worker 0 what others have."""
 
@@ -65,6 +83,25 @@ class WorkerRouter(Router):
     @property
     def budget(self) -> Budget:
         return self.broker.budget
+
+    def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
+        """Of a session with channels: those of durable wires ask the remote router itself."""
+        if self.remote is None:
+            super().submit(session, commands)
+        else:
+            self.remote.adopt(session, self._outlets[session])
+            self.remote.submit(session, commands)
+
+    def disconnect(self, session: SessionId, reason: str, *, lost: bool = True) -> None:
+        if self.remote is not None:
+            self.remote.forget(session, lost=lost)
+        super().disconnect(session, reason, lost=lost)
+
+    def drained(self, session: SessionId) -> None:
+        if self.remote is None:
+            super().drained(session)
+        else:
+            self.remote.drained(session)
 
     def admit(self, session: Session, outlet: Outlet) -> None:
         """A session whose socket is another worker's, which told the facts about it."""

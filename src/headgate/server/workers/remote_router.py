@@ -17,7 +17,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, get_args
 
 from headgate.core.commands import Command
 from headgate.core.delivery.mailbox import Mailbox
@@ -25,9 +25,9 @@ from headgate.core.delivery.sessions import Session
 from headgate.core.effects import Deliver, Effect, Failed
 from headgate.core.facts import Fact
 from headgate.core.model.domain import Domain
-from headgate.core.model.ids import SessionId
+from headgate.core.model.ids import Ref, SessionId
 from headgate.core.model.limits import KiB, Limits
-from headgate.core.reader_commands import Block, Pull, TakeOver
+from headgate.core.reader_commands import Block, ReaderRequest, Withdraw
 from headgate.core.turn.inbox import size_of
 from headgate.errors import LimitReached
 from headgate.server.router_port import Outlet
@@ -46,6 +46,10 @@ CREDIT_BYTES = 256 * KiB
 CREDIT_SECONDS = 0.05
 INTRODUCE_SECONDS = 0.2
 """After so long a client has said who it is."""
+CHANNELS = "resp"
+"""The wire of sessions that have channels, which are the front's own."""
+READERS = frozenset(get_args(ReaderRequest))
+"""Requests that messages are a part of the answer of, before its end."""
 RESENT = frozenset(("bmq",))
 """Wires whose messages have ids that are remembered: what is unanswered can be sent again."""
 AWAY = "worker 0 was started again, and what it was asked is not known"
@@ -82,6 +86,13 @@ class RemoteSession:
         self.owed = 0
         """Bytes that worker 0 charged, and that were not told to be taken."""
         self.standings = Standings(id)
+
+    def number_of(self, ref: Ref) -> int:
+        """The number of a request that is under way; 0 if it is over."""
+        for number, command in reversed(self.unanswered.items()):
+            if getattr(command, "ref", None) is ref:
+                return number
+        return 0
 
 
 class RemoteRouter:
@@ -149,11 +160,20 @@ class RemoteRouter:
     def submit_again(self, commands: Sequence[Command]) -> None:
         self._submit(commands[0].session, commands)  # type: ignore[union-attr]
 
-    def disconnect(self, session: SessionId, reason: str, *, lost: bool = True) -> None:
+    def adopt(self, session: SessionId, outlet: Outlet) -> None:
+        """A session of the front's own channels asks for a turn."""
+        if session not in self._sessions:
+            self._sessions[session] = RemoteSession(session, CHANNELS, outlet)
+
+    def forget(self, session: SessionId, *, lost: bool) -> None:
+        """It is over."""
         remote = self._sessions.pop(session, None)
         if remote is not None and remote.is_open:
             self._put([items.CLOSED, session, lost])
         self._owing.pop(session, None)
+
+    def disconnect(self, session: SessionId, reason: str, *, lost: bool = True) -> None:
+        self.forget(session, lost=lost)
         self._local.disconnect(session, reason, lost=lost)
 
     def _submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
@@ -179,7 +199,9 @@ class RemoteRouter:
         if isinstance(command, Block):
             return [items.BLOCK, [self._packed(remote, each) for each in command.commands]]
         number = 0
-        if getattr(command, "ref", None) is not None:
+        if type(command) is Withdraw:
+            number = remote.number_of(command.ref)
+        elif getattr(command, "ref", None) is not None:
             remote.last += 1
             number = remote.last
             remote.unanswered[number] = command
@@ -371,7 +393,7 @@ class RemoteRouter:
             return effect
         command = remote.unanswered[number]
         effect = items.unpack_effect(packed, getattr(command, "ref", None))
-        if type(effect) is Deliver and isinstance(command, Pull | TakeOver):
+        if type(effect) is Deliver and type(command) in READERS:
             return effect  # there is more to come
         del remote.unanswered[number]
         if number not in remote.again:

@@ -1,4 +1,4 @@
-"""What worker 0 tells of all workers: numbers, sessions in trouble, and lists of sessions.
+"""Reports of all workers: numbers, sessions in trouble, and lists of sessions, which worker 0 tells.
 
 The others report once a second what gauges and attention are made of, which does not grow with
 their sessions. Lists are asked for when somebody looks. SMP and BlazingMQ sessions are worker 0's
@@ -243,7 +243,8 @@ class Reports(Elsewhere):
         relay = self._relay
         if relay is None:
             return []
-        asked = list(self._links().values())
+        # One that is being started does not answer yet.
+        asked = [link for link in self._links().values() if link.is_synced]
         if session is not None:
             worker = relay.hub.broker.sessions.worker_of(session)
             asked = [link for link in asked if link.worker == worker]

@@ -166,10 +166,10 @@ def _same(value: Any) -> Any:  # noqa: ANN401
 
 
 def _pack_properties(properties: Properties) -> Any:  # noqa: ANN401
+    if isinstance(properties, Fields):  # of which there may be none, and the body has a name
+        return [dict(properties), properties.types, properties.body, properties.own]
     if not properties:
         return None
-    if isinstance(properties, Fields):
-        return [dict(properties), properties.types, properties.body]
     if isinstance(properties, Declared):
         return [dict(properties), properties.types]
     return [dict(properties)]
@@ -181,7 +181,7 @@ def _unpack_properties(found: list[Any] | None) -> Properties:
     if len(found) == 1:
         plain: Properties = found[0]
         return plain
-    return Fields(*found) if len(found) == 3 else Declared(*found)
+    return Fields(*found) if len(found) == 4 else Declared(*found)
 
 
 def pack_error(error: HeadgateError) -> list[Any]:

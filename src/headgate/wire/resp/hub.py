@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
@@ -22,6 +22,7 @@ from headgate.core.facts import (
 from headgate.core.login.failed_logins import FailedLogins
 from headgate.core.login.pending_logins import network_of_peer
 from headgate.core.model.binding import Spoken
+from headgate.core.model.domain import Domain
 from headgate.core.model.ids import SessionId
 from headgate.core.redis.acl import AccessControl
 from headgate.core.redis.acl_log import AclLog
@@ -122,6 +123,11 @@ class Hub:
         """Commands carried out since the start."""
         self.expired = 0
         """Keys that died by time since the start."""
+
+    def know_domains(self, domains: Mapping[str, Domain]) -> None:
+        """The domains are another process's: which keys are streams, and what feeds them."""
+        self.stream_keys = StreamKeys(domains)
+        self.feeds = ChannelFeeds(domains)
 
     # Sessions.
 

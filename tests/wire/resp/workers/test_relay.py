@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.core.channels.audience import Kind
 from headgate.core.model.limits import Limits
+from headgate.wire.resp import session
 from headgate.wire.resp.codec.replies import bulk
 from headgate.wire.resp.workers import link_frames as frames
 from tests.support.resp_crew import Crew, CrewGuest, CrewHouse, CrewLink
@@ -167,6 +169,23 @@ def test_who_subscribes_in_a_pipeline_waits_once() -> None:
     assert client.received.count(b"subscribe") == 200
     assert crew.houses[1].relay.announcements.number - before <= 3
     assert crew.guest(0).ask("PUBSUB", "NUMSUB", "c0", "c199") == ["c0", 1, "c199", 1]
+
+
+def test_a_long_pipeline_of_subscriptions_is_known_before_each_is_confirmed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also if others get their turn in the midst of it, and wishes are tidied up then."""
+    monkeypatch.setattr(session, "SLICE_SECONDS", -1.0)
+    crew = Crew(2)
+    client, other = crew.guest(1), crew.houses[0].hub.channels
+    client.session.receive(b"".join(b"SUBSCRIBE c%d\r\n" % n for n in range(50)))
+    while crew.step():
+        for house in crew.houses:
+            house.relay.settle()
+        confirmed = client.received.count(b"subscribe")
+        known = sum(other.subscribers(Kind.EXACT, b"c%d" % n) for n in range(50))
+        assert known >= confirmed
+    assert client.received.count(b"subscribe") == 50
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def found_sessions(
     def key(session: Session) -> Rank:
         return rank(rows, broker, session)
 
-    for part in parts(list(broker.sessions)):
+    for part in parts(broker.sessions.listed()):
         found = [
             each
             for each in part
@@ -122,7 +122,8 @@ def found_sessions(
 async def session(desk: Desk, request: Request) -> SessionAnswer:
     """One session, with what it holds."""
     number = session_number(request)
-    if desk.router.broker.sessions.get(number) is None:
+    here = desk.router.broker.sessions.get(number)
+    if here is None or here.is_told:
         elsewhere = await desk.elsewhere.session(number)
         if elsewhere is not None:
             return msgspec.structs.replace(
@@ -140,7 +141,7 @@ def session_number(request: Request) -> SessionId:
 def find_session(desk: Desk, request: Request) -> Session:
     """The session of a path."""
     found = desk.router.broker.sessions.get(session_number(request))
-    if found is None:
+    if found is None or found.is_told:
         raise Refusal(
             404, "there is no such session", "no_such_session", "it may have ended; see sessions"
         )

@@ -13,15 +13,20 @@ CHANGES = frozenset(("config|set", "config|resetstat", "acl|setuser", "acl|delus
 AT_HOME = CHANGES | frozenset(
     ("config|get", "acl|list", "acl|users", "acl|getuser", "acl|log", "acl|save")
 )
-EVERYWHERE = frozenset(("client|list", "client|kill", "info"))
+EVERYWHERE = frozenset(("client|list", "client|kill", "client|unblock", "info"))
 OF_THE_SESSION = EVERYWHERE | frozenset(("client|info", "client|setinfo", "monitor", "ping"))
 """Carried out by the session's own worker, also in a transaction with keys."""
-STREAMS = "ERR streams need a router of one process: set workers.count = 1"
+MIXED = (
+    "EXECABORT Transaction discarded because of: keys and streams cannot be in one where a router"
+    " has workers"
+)
 NO_HOME = "LOADING the worker that has keys and users is being started again"
 
 
 def is_of_keys(entry: CommandEntry) -> bool:
-    """Whether a command is about keys, and not about channels."""
+    """Whether a command is about keys, and not about channels or streams."""
+    if entry.takes_turns:
+        return False
     return bool(KEY_FLAGS & {*entry.flags}) or entry.name == "watch"
 
 

@@ -47,8 +47,8 @@ from headgate.wire.resp.workers.places import (
     CHANGES,
     EVERYWHERE,
     HOME,
+    MIXED,
     NO_HOME,
-    STREAMS,
     is_at_home,
 )
 from headgate.wire.resp.workers.serving_others import change_words, ignore
@@ -85,8 +85,6 @@ class Placing:
     def step(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> Reply:
         """The answer of a command, or `WAIT` for it, or `HERE`."""
         name = entry.name
-        if entry.takes_turns:
-            raise CommandError(STREAMS)
         if name == "exec":
             return self._execute(session, entry, command)
         if name in EVERYWHERE:
@@ -107,8 +105,6 @@ class Placing:
 
     def check_queued(self, entry: CommandEntry) -> None:
         """Refuse what cannot be asked of all in the midst of a transaction."""
-        if entry.takes_turns:
-            raise CommandError(STREAMS)
         if entry.name in EVERYWHERE:
             name = entry.name.replace("|", " ").upper()
             raise CommandError(f"ERR {name} is not for transactions where a router has workers")
@@ -139,6 +135,9 @@ class Placing:
             return reply
         if not needs_home:
             return HERE
+        if any(each.takes_turns for each, _ in queued):
+            session.queued, session.watched = None, {}
+            raise CommandError(MIXED)
         if not may_run(session, entry, command):
             return WAIT
         watched = [(db, key, stamp) for (db, key), stamp in session.watched.items()]
@@ -227,10 +226,11 @@ class Placing:
             words: Sequence[bytes] = (b"info",)
             merge: Callable[[Answers], Reply] = partial(self._merged_info, command[1:])
         else:
-            is_kill = entry.name == "client|kill"
             call = Call(caller_of(session), [command])
-            words = (b"run" if is_kill else b"list", msgspec.msgpack.encode(call))
-            merge = partial(self._killed if is_kill else self._listed, session, entry, command)
+            is_list = entry.name == "client|list"
+            words = (b"list" if is_list else b"run", msgspec.msgpack.encode(call))
+            merges = {"client|list": self._listed, "client|kill": self._killed}
+            merge = partial(merges.get(entry.name, self._summed), session, entry, command)
         charge(session, entry, command)
         return self._ask(
             session,
@@ -263,6 +263,15 @@ class Placing:
         count = sum(int(blob[1:]) for blob in blobs if blob.startswith(b":"))
         here = session.attempt(entry, command)
         return Parts(_added(here, count)) if type(here) is Parts else here
+
+    def _summed(
+        self, session: RespSession, entry: CommandEntry, command: list[bytes], answers: Answers
+    ) -> Reply:
+        """How many there were, here and elsewhere."""
+        here = session.attempt(entry, command)
+        blobs = [msgspec.msgpack.decode(found, type=Outcome).blob for found in answers.values()]
+        count = sum(int(blob[1:]) for blob in blobs if blob.startswith(b":"))
+        return here + count if type(here) is int else here
 
     def _merged_info(self, asked: list[bytes], answers: Answers) -> Reply:
         found = {self._relay.number: fields_of(self._hub)}

@@ -267,8 +267,11 @@ class Relay(OtherWorkers):
         """Forget wishes that were not granted after all. Called now and then."""
         for id in list(self._settling):
             session = self.hub.sessions.get(id)
+            if session is not None and session.pending and id in self._granted:
+                continue  # the rest of what it was granted is still to be carried out
             if session is None or session.parts is None:
                 del self._settling[id]
+                self._granted.pop(id, None)
                 self.announcements.forget(id)
         if self.announcements.is_due:
             self._announce_soon()
