@@ -127,7 +127,7 @@ class Hub:
     def know_domains(self, domains: Mapping[str, Domain]) -> None:
         """The domains are another process's: which keys are streams, and what feeds them."""
         self.stream_keys = StreamKeys(domains)
-        self.feeds = ChannelFeeds(domains)
+        self.feeds = ChannelFeeds(domains, self.broker.limits.name_bytes)
 
     # Sessions.
 
