@@ -1,4 +1,4 @@
-"""Reports of all workers: numbers, sessions in trouble, and lists of sessions, which worker 0 tells.
+"""Reports of all workers to worker 0: numbers, sessions in trouble, and lists of sessions.
 
 The others report once a second what gauges and attention are made of, which does not grow with
 their sessions. Lists are asked for when somebody looks. SMP and BlazingMQ sessions are worker 0's
@@ -124,7 +124,7 @@ class Reporting:
         waiting = self._router.broker.waiting
         held_up = [(id, waiting.held_up(id)) for id in waiting.blockers()]
         rows = self._rows.in_trouble(IN_TROUBLE)
-        told = WorkerReport(
+        found = WorkerReport(
             self._relay.number,
             self._relay.start,
             worker_gauges(self._router),
@@ -133,7 +133,7 @@ class Reporting:
             nlargest(HELD_UP, held_up, key=lambda each: each[1]),
         )
         self._relay.questions.ask(
-            self._relay.home_links(), (REPORT, encode(told)), lambda answers: None
+            self._relay.home_links(), (REPORT, encode(found)), lambda answers: None
         )
 
     def _sessions(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
@@ -182,11 +182,11 @@ class Reports(Elsewhere):
         relay.questions.handlers[REPORT] = self._take
 
     def _take(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
-        told = decode(words[0], type=WorkerReport)
-        known = self._reports.get(told.worker)
-        if known is not None and known.start != told.start:
+        report = decode(words[0], type=WorkerReport)
+        known = self._reports.get(report.worker)
+        if known is not None and known.start != report.start:
             self._before.update({name: int(known.added[name]) for name in COUNTED})
-        self._reports[told.worker] = told
+        self._reports[report.worker] = report
         reply(b"")
 
     def _links(self) -> dict[int, LinkSession]:
@@ -203,8 +203,8 @@ class Reports(Elsewhere):
         found = dict(gauges)
         for name in SUMMED:
             # What was counted by one that is gone stays counted.
-            told = self._reports.values() if name in COUNTED else self._alive()
-            found[name] += self._before[name] + sum(each.added[name] for each in told)
+            reports = self._reports.values() if name in COUNTED else self._alive()
+            found[name] += self._before[name] + sum(each.added[name] for each in reports)
         return found
 
     def gauges(self) -> dict[int, dict[str, float]]:
