@@ -218,6 +218,8 @@ def check_pumps(seed: int, other: ModuleType) -> None:
     for scene in (deliveries, answers, reads):
         pure, found = (scene(way, random.Random(seed)) for way in (PURE, way_of(other)))
         assert pure == found, (scene.__name__, pure, found)
+    if seed % 20 == 0:
+        check_long(400_000, 1 + seed % 7, way_of(other))
 
 
 def check_long(size: int, others: int, way: PumpWay) -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+
+from headgate.cli.demo import admin_port, at_free_port
+from headgate.server.config import load_config
+from headgate.server.config.sections import RouterAdmin
 
 HEADGATE = Path(sys.executable).with_name("headgate")
 
@@ -54,6 +59,15 @@ def test_the_demo_plays_where_clients_of_queues_need_a_token(tmp_path: Path) -> 
     assert "express received 'one kidney'" in done.stdout
 
 
+def test_the_demo_is_in_nobodys_way() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert at_free_port(RouterAdmin(port=port)).port == 0
+    assert at_free_port(RouterAdmin(port=port)).port == port
+    config = load_config(None, {"HEADGATE_ADMIN__PORT": "1"})
+    assert admin_port(config).port == 1, "whoever says a port wants that one"
+
+
 def test_the_demo_goes_on_serving_until_it_is_interrupted(tmp_path: Path) -> None:
     with subprocess.Popen(
         [HEADGATE, "demo", "--no-tables"],
@@ -82,6 +96,20 @@ def test_the_demo_goes_on_serving_until_it_is_interrupted(tmp_path: Path) -> Non
         with browser.open(login, timeout=20) as answer:
             assert b"<title>Headgate</title>" in answer.read()
         process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 0
+
+
+def test_the_demo_ends_with_its_terminal(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [HEADGATE, "demo", "--no-tables"],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        next(line for line in process.stdout if "Ctrl-C stops it" in line)
+        process.send_signal(signal.SIGHUP)
         assert process.wait(timeout=20) == 0
 
 

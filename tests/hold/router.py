@@ -52,6 +52,25 @@ mode = "fanout"
 apps = ["one", "two", "three"]
 [domains.news]
 mode = "broadcast"
+[domains.open]
+mode = "fanout"
+groups = "open"
+streams = ["jobs*"]
+[domains.kept]
+mode = "fanout"
+groups = "open"
+keep_messages = 100000
+streams = ["kept*"]
+[domains.fixed]
+mode = "fanout"
+apps = ["fixed"]
+streams = ["fixed*"]
+[domains.body]
+mode = "fanout"
+apps = ["fixed"]
+streams = ["body*"]
+properties = {{ a = "a[0]", b = "b.c" }}
+feeds = [{{ channels = ["feed.*"], properties = {{ a = "a[0]" }} }}]
 """
 
 

@@ -11,12 +11,13 @@ from headgate.server.admin.app import make_app
 from headgate.server.desk.files import StaticFiles
 from headgate.server.desk.routes.all_paths import PATHS
 from headgate.server.desk.routes.path import PREFIX
-from tests.hold import admin, bmq, crowds, resp, smp
+from tests.hold import admin, bmq, crowds, resp, smp, streams
 from tests.hold.case import Case
 
 CASES: list[Case] = [
     *resp.CASES,
     *resp.general(),
+    *streams.CASES,
     *smp.CASES,
     *smp.general(),
     *bmq.CASES,

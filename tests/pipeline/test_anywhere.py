@@ -83,7 +83,7 @@ def ran(options: dict[str, Any], folder: Path, **environment: str) -> dict[str, 
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=DEADLINE_SECONDS,
     )
     assert finished.returncode == 0, finished.stderr
     assert finished.stderr == "", "Spark says nothing of its own"
@@ -106,7 +106,7 @@ CLUSTER, ENDED_BY_SIGNAL, SERVER, ENDED_BY_STOP = re.findall(
 """What the page has to be pasted into a shell."""
 
 FACTS = facts_of_a_day(2)[:40]
-DEADLINE_SECONDS = 240
+DEADLINE_SECONDS = 600
 
 
 class Shell:
@@ -156,9 +156,9 @@ class Shell:
             ["bash", "-c", self._here(text)],
             cwd=self._folder,
             env=self._environment,
-            timeout=DEADLINE_SECONDS,
             capture_output=True,
             text=True,
+            timeout=DEADLINE_SECONDS,
         )
         assert done.returncode == 0, (done.stderr, (self._folder / "run.txt").read_text())
         return done.stdout
@@ -225,7 +225,7 @@ def check_tables(folder: Path) -> None:
 
 
 @pytest.mark.serial
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3 * DEADLINE_SECONDS)
 def test_a_cluster_as_the_page_says_has_the_package_and_keeps_tables(tmp_path: Path) -> None:
     shell = Shell(tmp_path, "7077")
     settings = {
@@ -246,7 +246,7 @@ def test_a_cluster_as_the_page_says_has_the_package_and_keeps_tables(tmp_path: P
 
 
 @pytest.mark.serial
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3 * DEADLINE_SECONDS)
 def test_a_connect_server_as_the_page_says_has_the_package_and_keeps_tables(
     tmp_path: Path,
 ) -> None:

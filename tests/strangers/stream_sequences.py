@@ -266,6 +266,7 @@ class Drawing:
             options += [b"COUNT", b"%d" % random.choice([0, 1, 1, 2, 3, -1])]
         if random.random() < 0.1:
             options += [b"NOACK"]
+            self._is_acknowledged = True
         if random.random() < 0.2:
             options += [b"BLOCK", b"1"]
         return (*self._reader(), *options, b"STREAMS", random.choice(self.keys), b">")

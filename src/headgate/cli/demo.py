@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -12,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -50,10 +51,13 @@ def demo(config: Path | None, once: bool, tables: bool, install: str | None) -> 
     """
     settings = load_config(config, os.environ)
     quiet = replace(settings, log=replace(settings.log, level="warning"))
-    quiet = replace(quiet, listen=listeners(quiet))
+    quiet = replace(quiet, listen=listeners(quiet), admin=admin_port(quiet))
     folder, program = os.path.relpath(settings.directory), os.path.relpath(sys.argv[0])
 
     async def play(router: Router, addresses: Mapping[str, str]) -> bool:
+        # Its terminal was closed; the scene is in no configuration that could be read again.
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, signal.raise_signal, signal.SIGTERM)
         click.echo(f"The page of the router, for one browser, once: {addresses['login']}")
         click.echo(
             f"The router is running; its store is {masked(settings.store.url)} in {folder}.\n"
@@ -100,6 +104,12 @@ def listeners(config: Config) -> Listen:
         wire.name: wire.listen(usable) or at_free_port(wire.section()) for wire in WIRES
     }
     return Listen(**found)
+
+
+def admin_port(config: Config) -> RouterAdmin:
+    """As the configuration has it, but not in the way of a program at its usual port."""
+    here = config.admin
+    return at_free_port(here) if here.port == RouterAdmin().port else here
 
 
 def for_everybody(bmq: ListenBmq | None) -> ListenBmq | None:
@@ -162,7 +172,10 @@ async def show_tables(router: Router, config: Path | None, install: str | None) 
             await process.wait()
 
 
-def at_free_port(listen: ListenSection) -> ListenSection:
+Section = TypeVar("Section", ListenSection, RouterAdmin)
+
+
+def at_free_port(listen: Section) -> Section:
     """The listener with its own port, or 0 for any other if somebody has it."""
     try:
         bind("listen", listen.host, listen.port).close()

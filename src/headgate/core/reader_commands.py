@@ -285,6 +285,9 @@ class Survey:
     shows: int = 0
     """So many messages that are held are told of each app; and so many of the queue, from the
     oldest, or the first and the last if it is 1."""
+    apps: tuple[AppId, ...] | None = None
+    """Those that are told of; all of them if it is nothing. It takes as long as they have messages
+    and readers."""
 
 
 @value
@@ -314,7 +317,9 @@ class FeedPart:
     domain: str
     message: Message
     drops: bool = False
-    """Whether a full queue goes without; else the whole is refused."""
+    """Whether a full queue goes without; else the whole is refused, or waits."""
+    waits: bool = False
+    """Whether the whole waits for room in this queue."""
 
 
 @value
@@ -328,6 +333,10 @@ class Feed:
     body: bytes
     parts: tuple[FeedPart, ...]
     is_sharded: bool = False
+    may_wait: bool = False
+    """Whether it is carried out when there is room, if there is none."""
+    since: float | None = None
+    """When it began to wait."""
 
 
 OfQueue: TypeAlias = (

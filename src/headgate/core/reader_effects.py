@@ -118,6 +118,8 @@ class Surveyed:
     """Messages that came, as far as is known."""
     first: StreamId | None = None
     """Of the oldest that is there."""
+    groups: int = 0
+    """Apps that there are, told of or not."""
 
 
 @value

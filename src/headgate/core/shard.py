@@ -225,6 +225,8 @@ class Shard:
                 self.shared.pulling.finish(turn)
             if self.shared.browsing.waiting:
                 yield from _carrying_out(self.shared.browsing.waking(turn))
+            if self.shared.feeding.waiting:
+                self.shared.feeding.waking(turn)
             if turn.expires:
                 self.exclusive.expire(turn)
             if turn.bodiless:
@@ -319,6 +321,7 @@ class Shard:
     def _withdraw(self, command: Withdraw, turn: Turn) -> None:
         self.shared.pulling.withdraw(command, turn)
         self.shared.browsing.withdraw(command, turn)
+        self.shared.feeding.withdraw(command, turn)
 
     def _disconnect(self, command: Disconnect, turn: Turn) -> Iterator[None]:
         state = self.session_states.kept(command.session)
@@ -327,6 +330,7 @@ class Shard:
         yield from self.exclusive.disconnect(command.session, state, turn)
         self.shared.pulling.disconnect(command.session, turn)
         self.shared.browsing.disconnect(command.session, turn)
+        self.shared.feeding.disconnect(command.session, turn)
         if state.lost is None:
             turn.undo.assign(state, "lost", command.lost)
         # Last: until its consumers are gone, its state is what holds their gates shut.

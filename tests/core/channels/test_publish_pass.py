@@ -132,3 +132,40 @@ def test_who_holds_itself_is_collected() -> None:
     del lead
     gc.collect()
     assert gone() is None
+
+
+@needs_compiled
+def test_numbers_that_repeat_let_go_of_nobody_too_early() -> None:
+    """What a pass has logged it holds, whatever it is called."""
+    assert BOTH is not None
+    ways = BOTH[0]
+    lines = {session: ways.line() for session in (1, 2)}
+    for number in (0, 1, 1):
+        left, right = ways.group(RESP, (1,)), ways.group(RESP, (2, 1))
+        first, second = ways.log(number, 9, 99), ways.log(number, 9, 99)
+        for log in (first, second):
+            log.add((left, right), b"x")
+        del left, right
+        gc.collect()
+        for log in (second, first):
+            frames = b"*3\r\n$1\r\nx\r\n"
+            found = {who: blob for blob, (who,), _ in log.blobs(lines.__getitem__)}
+            assert found == {1: frames * 2, 2: frames}
+
+
+@needs_compiled
+def test_blobs_are_not_asked_for_while_their_lines_are_found() -> None:
+    assert BOTH is not None
+    ways = BOTH[0]
+    log, line, refused = ways.log(1, 9, 99), ways.line(), list[int]()
+
+    def line_of(session: int) -> object:
+        with pytest.raises(RuntimeError, match="while their lines are found"):
+            next(blobs)
+        refused.append(session)
+        return line
+
+    log.add((ways.group(RESP, (1,)), ways.group(RESP, (1, 1))), b"x")
+    blobs = log.blobs(line_of)
+    assert len(list(blobs)) == 1
+    assert refused == [1, 1, 1]

@@ -80,6 +80,18 @@ def test_a_sweep_goes_through_in_pages() -> None:
     assert pages == 3
 
 
+def test_a_sweep_of_much_gives_a_page() -> None:
+    """Check 40: what it costs is in docs/design/streams.md."""
+    shop = Shop(replace(PRIORITY, max_messages=None))
+    holder, other = Patron(shop, b"holder"), Patron(shop, b"other")
+    shop.post_many(3000)
+    while holder.fetch(1000):
+        pass
+    got, done = other.sweep(count=100)
+    assert (len(got), done.next) == (100, holder.ids[101])
+    assert len(other.pending(count=3000)) == 3000
+
+
 def test_a_claim_is_an_attempt_and_may_be_the_last() -> None:
     """Check 44."""
     shop = Shop(replace(PRIORITY, max_delivery_attempts=2))

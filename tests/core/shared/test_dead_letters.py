@@ -117,3 +117,20 @@ def test_a_queue_of_its_own_may_be_named() -> None:
     shop.post()
     lose(shop, 1)
     assert len(letters(shop, QueueId(b"bmq://dead/all"))) == 1
+
+
+def test_two_apps_may_give_up_a_message_in_one_turn() -> None:
+    """The second goes by what the first left of it."""
+    domain = Domain.fanout(
+        "orders", "a", "b", "c", max_delivery_attempts=1, dead_letter="dead", consumer_grace=1.0
+    )
+    shop = shop_of(domain)
+    shop.post(x=1)
+    for app in ("a", "b"):
+        reader = Patron(shop, app=app)
+        assert reader.fetch() == [1]
+        reader.leave()
+    shop.rig.now += 10
+    shop.rig.do(Tick())
+    assert sorted(str(each["hg.app"]) for each in letters(shop)) == ["a", "b"]
+    assert shop.stored() == {1: ("c",)}

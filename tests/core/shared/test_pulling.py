@@ -19,7 +19,10 @@ from headgate.core.model.stream_id import StreamId
 from headgate.core.reader_commands import DropReader, Withdraw
 from headgate.core.reader_effects import Pulled
 from headgate.core.shared.reader_upkeep import FORGET_SECONDS, REST_SECONDS
+from headgate.core.shared.subscriptions import SubscriptionCompiler
+from headgate.core.turn.turn import Turn
 from headgate.errors import AppGone, BadSubscription, LimitReached, NoSuchApp, Prohibited
+from headgate.expr.predicate import Predicate
 from tests.support.readers import Patron, add
 from tests.support.shared_queues import BROADCAST, FANOUT, PRIORITY, Q, Shop
 
@@ -331,6 +334,39 @@ def test_a_wrong_expression_changes_nothing() -> None:
     wrong = Patron(shop, where="kind ==")
     assert isinstance(wrong.error(wrong.pulling()), BadSubscription)
     assert reader.held() == [1]
+
+
+def test_equal_text_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every fetch has the expression with it."""
+    texts: list[str] = []
+    compile = SubscriptionCompiler.compile
+
+    def counting(self: SubscriptionCompiler, text: str, turn: Turn) -> Predicate:
+        texts.append(text)
+        return compile(self, text, turn)
+
+    monkeypatch.setattr(SubscriptionCompiler, "compile", counting)
+    shop = Shop()
+    reader = Patron(shop, where="x == 1")
+    for _ in range(3):
+        reader.fetch()
+    shop.post_each(1)
+    Patron(shop, b"r", where="x == 1").fetch()
+    assert texts == ["x == 1"]
+    reader.interest = Interest("x == 2")
+    reader.fetch()
+    assert texts == ["x == 1", "x == 2"]
+
+
+def test_many_expressions_are_not_evaluated() -> None:
+    """Check 62: of all that readers ask for only what may match is looked at."""
+    shop = Shop()
+    session = shop.rig.session()
+    for number in range(200):
+        Patron(shop, b"r%d" % number, where=f"x == {number}", session=session).fetch()
+    Patron(shop, b"r7", where="x == 7", session=session).wait()
+    shop.post(x=7)
+    assert shop.rig.shard.shared.queues[Q].apps[""].groups.candidates == 1
 
 
 def test_equal_text_regroups_nothing() -> None:

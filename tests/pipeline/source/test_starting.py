@@ -9,6 +9,8 @@ import pytest
 from headgate.pipeline.source import starting
 from headgate.pipeline.source.starting import SLOW, STARTS, started
 
+LATE, NOT_BEGUN = SLOW
+
 
 class Query:
     """A query that is looked at so often before it has its source, or fails."""
@@ -44,16 +46,33 @@ def test_a_query_that_has_its_source_is_started_once(monkeypatch: pytest.MonkeyP
 
 
 def test_one_whose_python_was_too_slow_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow, query = Query(2, f"[STREAM_FAILED] {SLOW}. SQLSTATE: XXKST"), Query(1, None)
+    slow, query = Query(2, f"[STREAM_FAILED] {LATE}. SQLSTATE: XXKST"), Query(1, None)
     assert tried(monkeypatch, slow, query, Query(0, None)) == (2, query)
 
 
+def test_a_server_whose_python_was_too_slow_is_asked_again() -> None:
+    """Spark Connect says so before there is a query; one was not begun again then."""
+    query: Any = Query(1, None)
+    answers = [RuntimeError(f"SocketTimeoutException: {NOT_BEGUN}"), query]
+
+    def start() -> Any:  # noqa: ANN401
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert started(start) is query
+    answers = [RuntimeError("no room"), query]
+    with pytest.raises(RuntimeError, match="no room"):
+        started(start)
+
+
 def test_it_is_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = [Query(1, SLOW) for _ in range(STARTS + 1)]
+    slow = [Query(1, LATE) for _ in range(STARTS + 1)]
     assert tried(monkeypatch, *slow) == (STARTS, slow[STARTS - 1])
 
 
-@pytest.mark.parametrize("query", [Query(1, "no room"), Query(1, SLOW, progress=1)])
+@pytest.mark.parametrize("query", [Query(1, "no room"), Query(1, LATE, progress=1)])
 def test_other_failures_are_told(monkeypatch: pytest.MonkeyPatch, query: Query) -> None:
     """So are those of a query that has done a batch: it is not known how far it is."""
     assert tried(monkeypatch, query, Query(0, None)) == (1, query)

@@ -1,15 +1,18 @@
 """The tables in an object store, with moto's S3 server in the place of one.
 
 moto is no package that the tests install: it and botocore take 80 MB. Where ``moto_server`` is on
-PATH (``pip install moto flask flask-cors``) they run. Spark's own part needs a jar, and files that
-are uploaded in parts, as pyiceberg has it, are refused by Arrow as moto 5.2 answers them. What is
-here is the log, the files of light batches and upkeep.
+PATH (``pip install moto flask flask-cors``) they run. Spark's own part needs jars, hadoop-aws and
+the SDK that it wants, which JARS names, separated by commas. Files that are uploaded in parts, as
+pyiceberg has it, are refused by Arrow as moto 5.2 answers them.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import date
@@ -20,16 +23,31 @@ from urllib.request import Request, urlopen
 import pyarrow as pa
 import pytest
 
+from headgate.pipeline.source import weight
 from headgate.pipeline.tables import upkeep
 from headgate.pipeline.tables.archive import Archive, attempt_of
 from headgate.pipeline.tables.manifests import Batch, File, Outdated
 from headgate.pipeline.tables.tables import TABLES
 from tests.crash.routers import free_port
+from tests.support.journals import facts_of_a_day, write_journal
 
 pytestmark = pytest.mark.skipif(
     shutil.which("moto_server") is None, reason="pip install moto flask flask-cors"
 )
 
+JARS = "S3A_JARS"
+SETTINGS = {
+    "path.style.access": "true",
+    "aws.credentials.provider": "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider",
+    # Times as numbers, and not as 60s: so they are understood by a connector that is older than
+    # the Hadoop of Spark, which is what PyPI has (hadoop-aws 3.3.1, in sagemaker-pyspark).
+    "threads.keepalivetime": "60",
+    "connection.establish.timeout": "5000",
+    "connection.timeout": "200000",
+    "connection.request.timeout": "0",
+    "connection.ttl": "-1",
+    "multipart.purge.age": "86400",
+}
 CHANNELS = TABLES["channels"]
 DEADLINE_SECONDS = 60
 
@@ -113,3 +131,44 @@ def test_a_log_in_an_object_store_is_committed_read_and_cleaned(archive: Archive
     later = Archive(archive.storage.root, clock=lambda: time.time() + upkeep.GRACE_SECONDS + 60)
     assert upkeep.clean(later) == 40
     assert [found.path for found in archive.storage.walk("_data")] == [whole.path]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(2000)
+@pytest.mark.skipif(JARS not in os.environ, reason=f"{JARS} names no jars of hadoop-aws")
+def test_spark_keeps_tables_in_an_object_store(archive: Archive, tmp_path: Path) -> None:
+    """Of a batch that Spark writes, of a light one after it, and by who asks."""
+    facts = facts_of_a_day(weight.LIGHT_FACTS // 2)[: weight.LIGHT_FACTS + 10]
+    store = {
+        "endpoint": os.environ["AWS_ENDPOINT_URL"],
+        "access.key": os.environ["AWS_ACCESS_KEY_ID"],
+        "secret.key": os.environ["AWS_SECRET_ACCESS_KEY"],
+        **SETTINGS,
+    }
+    conf = {f"spark.hadoop.fs.s3a.{name}": it for name, it in store.items()}
+    conf["spark.jars"] = os.environ[JARS]
+
+    settings = [part for name, it in conf.items() for part in ("--conf", f"{name}={it}")]
+    place = ["--journal", str(tmp_path / "journal"), "--tables", archive.storage.root]
+    program = str(Path(sys.executable).with_name("headgate"))
+
+    def headgate(*command: str) -> str:
+        done = subprocess.run(
+            [program, "pipeline", *command, *settings, *place],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    first, rest = facts[: weight.LIGHT_FACTS + 1], facts[weight.LIGHT_FACTS + 1 :]
+    write_journal(tmp_path / "journal", first, per_segment=len(first))
+    headgate("run", "--once")
+    assert len(archive.state().table("facts")) > 1, "Spark writes a file for each task"
+    write_journal(tmp_path / "journal", rest, per_segment=len(rest), first=len(first) + 1)
+    headgate("run", "--once")
+    assert archive.state().upto == len(facts)
+    query = "select count(*) n, count(distinct number) of from facts"
+    assert json.loads(headgate("sql", query, "--json")) == {"n": len(facts), "of": len(facts)}

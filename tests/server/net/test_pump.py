@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+
 import pytest
 
 from fuzz.compiled_pumps import PURE, PumpWay, check_long, check_pumps, way_of
@@ -80,6 +83,33 @@ def test_what_is_compiled_checks_what_it_is_given() -> None:
     ):
         with pytest.raises(TypeError):
             wrong()
+
+
+@needs_compiled
+def test_who_is_gone_before_all_are_sent_to_has_no_socket_any_more() -> None:
+    """Its number may be that of another socket by then."""
+    assert BOTH is not None
+    way = way_of(BOTH[2])
+    pairs = [socket.socketpair() for _ in range(3)]
+    pumps = [way.pump(), way.pump()]
+    for pump, (left, _) in zip(pumps, pairs, strict=False):
+        pump.fileno, pump._is_direct, pump._is_ending = left.fileno(), True, False
+        pump._is_writing = False
+
+    def end(blob: bytes, messages: int) -> None:
+        pumps[0]._is_ending = True
+        os.dup2(pairs[2][0].fileno(), pumps[0].fileno)
+
+    calls = {1: pumps[0].deliver, 2: end, 3: pumps[1].deliver}
+    assert way.deliver_all([(b"a", (1, 2, 3), 1)], calls, 10) == []
+    for _, right in pairs:
+        right.setblocking(False)
+    assert pairs[1][1].recv(9) == b"a"
+    with pytest.raises(BlockingIOError):
+        pairs[2][1].recv(9)
+    for pair in pairs:
+        for end_of in pair:
+            end_of.close()
 
 
 def test_both_mean_the_same_by_readable() -> None:

@@ -37,6 +37,7 @@ typedef struct {
     PyObject *sessions; /* a tuple */
     PyObject *lines; /* a tuple of their lines once these were needed; or nothing */
     long long heard_in;
+    uint64_t logged_by; /* the pass that holds it; numbers of passes are the caller's, and may repeat */
     Py_ssize_t share; /* the number of the blob that it goes into, while blobs are shared */
 } FrameGroup;
 
@@ -55,6 +56,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     long long number;
+    uint64_t serial; /* no other pass has it */
     Py_ssize_t frames_most, bytes_most;
     Py_ssize_t frames, bytes;
     FrameGroup **groups; /* held */
@@ -63,7 +65,7 @@ typedef struct {
     Py_ssize_t log_count, log_room;
 } Pass;
 
-enum { NEW, ALONE, SHARED, APART, OVER };
+enum { NEW, BEGUN, ALONE, SHARED, APART, OVER };
 
 typedef struct {
     PyObject_HEAD
@@ -81,6 +83,7 @@ typedef struct {
 static PyTypeObject *Line_Type, *FrameGroup_Type, *Heard_Type, *Pass_Type, *Blobs_Type;
 
 static uint64_t looks = 0; /* so many times all groups of a pass were looked at */
+static uint64_t serials = 0; /* so many passes were made */
 
 static int
 grow(void **array, Py_ssize_t *room, Py_ssize_t needed, size_t item)
@@ -435,6 +438,7 @@ Pass_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     Pass *self = (Pass *)type->tp_alloc(type, 0);
     if (self != NULL) {
         self->number = number;
+        self->serial = ++serials;
         self->frames_most = frames_most;
         self->bytes_most = bytes_most;
     }
@@ -496,8 +500,9 @@ pass_log(Pass *self, FrameGroup *group, PyObject *const *bodies, Py_ssize_t coun
         Py_DECREF(frames);
         return -1;
     }
-    if (group->heard_in != self->number) {
-        group->heard_in = self->number;
+    group->heard_in = self->number;
+    if (group->logged_by != self->serial) {
+        group->logged_by = self->serial;
         self->groups[self->group_count++] = (FrameGroup *)Py_NewRef(group);
     }
     self->log[self->log_count++] = (Logged){group, frames, count};
@@ -774,8 +779,23 @@ joined(Pass *pass, Py_ssize_t first, const Py_ssize_t *next, PyObject *sessions)
     return blob_of(blob, sessions, messages);
 }
 
+/* Whether two tuples have the same sessions. Nothing of Python's is asked: lines are marked. */
+static int
+is_same(PyObject *some, PyObject *others)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(some);
+    if (some == others)
+        return 1;
+    if (count != PyTuple_GET_SIZE(others))
+        return 0;
+    for (Py_ssize_t at = 0; at < count; at++)
+        if (PyTuple_GET_ITEM(some, at) != PyTuple_GET_ITEM(others, at))
+            return 0;
+    return 1;
+}
+
 /* Whether nobody hears more than one set of sessions does. Then each group knows its blob, and the
- * sessions of each blob are in the array. -1 if something failed. */
+ * sessions of each blob are in the array. */
 static int
 find_shares(Blobs *self)
 {
@@ -787,13 +807,7 @@ find_shares(Blobs *self)
         Py_ssize_t lines = PyTuple_GET_SIZE(group->lines);
         Line *first = lines ? (Line *)PyTuple_GET_ITEM(group->lines, 0) : NULL;
         if (first != NULL && first->seen_in == look) {
-            int is_same = first->sessions == group->sessions;
-            if (!is_same) {
-                is_same = PyObject_RichCompareBool(first->sessions, group->sessions, Py_EQ);
-                if (is_same < 0)
-                    return -1;
-            }
-            if (!is_same)
+            if (!is_same(first->sessions, group->sessions))
                 return 0;
             group->share = first->share;
             continue;
@@ -889,6 +903,7 @@ begin(Blobs *self)
         return 0;
     }
     Py_ssize_t groups = pass->group_count;
+    self->state = BEGUN;
     if (prepare(pass, self->line_of) < 0)
         return -1;
     if (pass->group_count != groups) {
@@ -900,15 +915,16 @@ begin(Blobs *self)
         PyErr_NoMemory();
         return -1;
     }
-    int is_shared = find_shares(self);
-    if (is_shared < 0)
-        return -1;
-    return is_shared ? share_out(self) : set_apart(self);
+    return find_shares(self) ? share_out(self) : set_apart(self);
 }
 
 static PyObject *
 Blobs_next(Blobs *self)
 {
+    if (self->state == BEGUN) {
+        PyErr_SetString(PyExc_RuntimeError, "blobs are asked for while their lines are found");
+        return NULL;
+    }
     if (self->state == NEW && begin(self) < 0) {
         self->state = OVER;
         return NULL;

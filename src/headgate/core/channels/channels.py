@@ -210,8 +210,11 @@ class Channels(ChannelSubscriptions):
         audience.published += 1
         audience.size += len(body)
         if audience.frame_groups:
-            self._pass.add(audience.frame_groups, body)
-            self._logged()
+            this = self._pass
+            this.add(audience.frame_groups, body)
+            self.is_unwritten = True
+            if this.is_full:
+                self.flush()
         if self.tap is not None:
             self.tap(channel, (body,))
         return audience.receivers
@@ -271,6 +274,8 @@ class Channels(ChannelSubscriptions):
         self.flush()
         self.is_unwritten = False
         passes, self._passes = self._passes, []
+        if len(passes) == 1:
+            return passes[0].blobs(self._line)
         return chain.from_iterable(each.blobs(self._line) for each in passes)
 
     def counted(self, at: float) -> list[ChannelCounted]:

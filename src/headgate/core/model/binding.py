@@ -11,7 +11,7 @@ from headgate.core.model.ids import QueueId
 from headgate.core.model.message import Message, Properties, PropertyValue
 from headgate.core.model.value import EMPTY, value
 
-WHEN_FULL: Final = ("refuse", "drop")
+WHEN_FULL: Final = ("refuse", "drop", "wait")
 KINDS_FED: Final = ("plain", "sharded")
 SPOKEN_AS: Final = ("body", "json")
 FEEDS_MAX: Final = 64
@@ -37,7 +37,8 @@ class ChannelFeed:
     id: BodyPath | None = None
     """Where in the body the id of the message is, by which a repeated one is recognised."""
     when_full: str = "refuse"
-    """What happens if the domain is full: PUBLISH is refused, or the domain goes without."""
+    """What happens if the domain is full: PUBLISH is refused, or the domain goes without, or the
+    publisher waits for room."""
     kinds: tuple[str, ...] = ("plain",)
 
 

@@ -59,6 +59,9 @@ class Limits:
     """Names under which messages of one app are fetched. They are forgotten an hour after they were
     last used."""
 
+    readers: int = 100_000
+    """Those names of all apps of all queues: one takes about two kilobytes."""
+
     inbox_commands: int = 65_536
     """Commands waiting for their turn in one shard. Above it a session is refused, since
     what the store cannot keep up with would otherwise pile up in memory."""

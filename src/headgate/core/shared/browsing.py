@@ -22,6 +22,7 @@ from headgate.core.shared.context import SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.history import History
 from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.read_share import share_of
 from headgate.core.turn.store_requests import Load, Loaded, Parts
 from headgate.core.turn.turn import Turn
 from headgate.errors import HeadgateError, KeepsNothing, LimitReached, Prohibited
@@ -52,6 +53,9 @@ class Browsing:
 
     def range(self, command: Range, turn: Turn) -> Parts:
         limits = self._context.limits
+        if turn.sent_bytes > limits.range_bytes:
+            turn.again.append(command)
+            return
         try:
             self._catalog.of_reader(command, command.client, "read")
             queue = self._catalog.find(command, turn)
@@ -89,6 +93,9 @@ class Browsing:
         if shows == 1:
             seqs += _between(queue, first, last, 1, is_reversed=True)
         entries = yield from self._entries(queue, seqs, turn)
+        most = self._context.limits.range_bytes
+        if shows > 1 and sum(entry.size for entry in entries) > most:
+            raise LimitReached("range_bytes", most)
         yield from self._delivering(queue, entries, session, ref, turn)
 
     def trim(self, command: Trim, turn: Turn) -> None:
@@ -110,6 +117,9 @@ class Browsing:
 
     def browse(self, command: Browse, turn: Turn) -> Parts:
         session = command.session
+        if turn.sent_bytes > self._context.limits.range_bytes:
+            turn.again.append(command)
+            return
         if self._context.session_states.take(session, turn.undo) is None:
             return
         try:
@@ -159,7 +169,8 @@ class Browsing:
     def _looking(self, command: Browse, turn: Turn) -> Generator[Load | None, Loaded, int]:
         """Tell what is there by now; return how much."""
         limits, count = self._context.limits, 0
-        most = min(command.count or limits.pull_messages, limits.pull_messages)
+        share = share_of(limits, len(command.wants))
+        most = min(command.count or share.messages, share.messages)
         for want in command.wants:
             queue = self._context.queues.get(want.queue)
             assert want.after is not None, "it is known by now"
@@ -168,7 +179,7 @@ class Browsing:
             after = StreamId(want.after.milliseconds, want.after.number + 1)
             seqs = _between(queue, after, LAST, most, is_reversed=False)
             entries = yield from self._entries(queue, seqs, turn)
-            room, some = limits.pull_bytes, 0
+            room, some = share.bytes, 0
             while some < len(entries) and room > 0:
                 room -= entries[some].size
                 some += 1

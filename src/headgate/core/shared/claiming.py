@@ -67,6 +67,7 @@ class Claiming:
             for id in command.messages:
                 turn.work += 1
                 if turn.take_breath():
+                    app.prune(queue.entries, turn.undo)
                     yield
                 entry = _entry(queue, app, id)
                 if entry is not None:
@@ -115,6 +116,9 @@ class Claiming:
         turn.effects.append(Counted(command.session, command.ref, count))
 
     def claim(self, command: TakeOver, turn: Turn) -> Iterator[None]:
+        if turn.sent_bytes > self._pulling.limits.range_bytes:
+            turn.again.append(command)
+            return
         if self._session_states.take(command.session, turn.undo) is None:
             return
         try:
@@ -129,7 +133,8 @@ class Claiming:
             turn.fail(command.session, command.ref, command.queue, error)
             return
         queue, app = found
-        claim = _Claim(command, queue, app, predicate[0])
+        limits = self._pulling.limits
+        claim = _Claim(command, queue, app, predicate[0], limits.range_messages, limits.pull_bytes)
         if command.messages is None:
             yield from self._going_through(claim, turn)
         else:
@@ -137,6 +142,8 @@ class Claiming:
                 turn.work += 1
                 if turn.take_breath():
                     yield
+                if claim.is_full:
+                    break  # what is not claimed is not among the answers
                 entry = _entry(queue, app, id)
                 if entry is not None:
                     self._take(claim, entry, turn)
@@ -155,16 +162,16 @@ class Claiming:
         command, queue = claim.command, claim.queue
         left = command.count * LOOKS_PER_CLAIM
         for seq in sorted(claim.app.outstanding):
-            entry = queue.entries[seq]
-            if id_of(entry) < command.start:
-                continue
-            if left <= 0 or len(claim.ids) >= command.count:
-                claim.next = id_of(entry)
-                return
-            left -= 1
             turn.work += 1
             if turn.take_breath():
                 yield
+            entry = queue.entries[seq]
+            if id_of(entry) < command.start:
+                continue
+            if left <= 0 or len(claim.ids) >= command.count or claim.is_full:
+                claim.next = id_of(entry)
+                return
+            left -= 1
             if claim.predicate is None or claim.predicate.matches(entry.properties):
                 self._take(claim, entry, turn)
 
@@ -206,6 +213,7 @@ class Claiming:
         turn.facts.append(Claimed(turn.now, queue.id, app.id, entry.id, reader.number))
         self._delivery.note(queue, app)
         if not command.only_ids:
+            claim.room -= entry.size
             self._delivery.show(queue, app, entry, command.session, command.ref, turn)
 
     def drop(self, command: DropReader, turn: Turn) -> Iterator[None]:
@@ -252,10 +260,27 @@ class Claiming:
 class _Claim:
     """A claim under way."""
 
-    __slots__ = ("app", "command", "ids", "next", "poisoned", "predicate", "queue", "reader")
+    __slots__ = (
+        "app",
+        "command",
+        "ids",
+        "most",
+        "next",
+        "poisoned",
+        "predicate",
+        "queue",
+        "reader",
+        "room",
+    )
 
     def __init__(
-        self, command: TakeOver, queue: SharedQueue, app: App, predicate: Predicate | None
+        self,
+        command: TakeOver,
+        queue: SharedQueue,
+        app: App,
+        predicate: Predicate | None,
+        most: int,
+        room: int,
     ) -> None:
         self.command = command
         self.queue = queue
@@ -265,6 +290,14 @@ class _Claim:
         self.ids: list[StreamId] = []
         self.poisoned: list[StreamId] = []
         self.next = FIRST
+        self.most = most
+        self.room = room
+        """Bytes that may still be told."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as much is claimed as an answer has."""
+        return len(self.ids) >= self.most or self.room <= 0
 
 
 def _entry(queue: SharedQueue, app: App, id: StreamId) -> MessageEntry | None:

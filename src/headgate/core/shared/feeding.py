@@ -6,29 +6,50 @@ from dataclasses import replace
 
 from headgate.core.facts import FeedDropped, Repeated
 from headgate.core.model.binding import Spoken
-from headgate.core.reader_commands import Feed, FeedPart
+from headgate.core.model.ids import QueueId, SessionId
+from headgate.core.reader_commands import Feed, FeedPart, Withdraw
 from headgate.core.reader_effects import Fed
 from headgate.core.shared.accepting import Accepting
 from headgate.core.shared.catalog import Catalog
+from headgate.core.shared.context import SharedContext
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.turn.turn import Turn
 from headgate.errors import HeadgateError, QuotaReached
 
+FULL_SECONDS = 60.0
+"""For so long a publisher waits for room; then it is refused."""
+WOKEN = 100
+"""Of those who wait for a queue, so many are tried again in a turn."""
+
 
 class Feeding:
     """Carries out `Feed`. Who is bound was the operator's decision, so nobody's rights are looked
-    at. Whether there is room is known for every part before the first is taken."""
+    at. Whether there is room is known for every part before the first is taken.
 
-    def __init__(self, catalog: Catalog, accepting: Accepting) -> None:
+    A feed that waits is the only thing that its session asks for. It is tried again when the queue
+    that was full has room, and for the last time when it has waited for `FULL_SECONDS`.
+    """
+
+    def __init__(self, context: SharedContext, catalog: Catalog, accepting: Accepting) -> None:
+        self._context = context
         self._catalog = catalog
         self._accepting = accepting
+        self.waiting: dict[QueueId, dict[SessionId, Feed]] = {}
+        """By the queue that is full, who came first first."""
+        self._full: dict[SessionId, QueueId] = {}
 
     def feed(self, command: Feed, turn: Turn) -> None:
-        try:
-            places = [(part, self._place(part, turn)) for part in command.parts]
-        except HeadgateError as error:
-            turn.fail(command.session, command.ref, command.parts[0].queue, error)
-            return
+        places: list[tuple[FeedPart, SharedQueue | None]] = []
+        for part in command.parts:
+            try:
+                places.append((part, self._place(part, turn)))
+            except HeadgateError as error:
+                is_full = isinstance(error, QuotaReached) and part.waits and command.may_wait
+                if is_full and command.session not in self._full:
+                    self._wait(part.queue, command, turn)
+                else:
+                    turn.fail(command.session, command.ref, command.parts[0].queue, error)
+                return
         taken = 0
         for part, queue in places:
             if queue is not None:
@@ -48,6 +69,60 @@ class Feeding:
             )
         )
         turn.effects.append(Fed(command.session, command.ref, taken))
+
+    def waking(self, turn: Turn) -> None:
+        """Have those tried again in the next turn who wait for a queue that has room."""
+        for queue_id, waiting in list(self.waiting.items()):
+            queue = self._context.queues.get(queue_id)
+            for session, command in list(waiting.items())[:WOKEN]:
+                part = next(part for part in command.parts if part.queue == queue_id)
+                if queue is not None and not (queue.has_room(part.message.size) or queue.kept):
+                    break
+                self._leave(session, turn)
+                turn.again.append(command)
+
+    def tick(self, turn: Turn) -> None:
+        """Whoever waited for long is answered."""
+        for waiting in list(self.waiting.values()):
+            for command in list(waiting.values()):
+                if command.since is None or turn.now - command.since < FULL_SECONDS:
+                    break
+                self._end(command, turn)
+
+    def withdraw(self, command: Withdraw, turn: Turn) -> None:
+        queue_id = self._full.get(command.session)
+        if queue_id is not None:
+            feed = self.waiting[queue_id][command.session]
+            if feed.ref == command.ref:
+                self._end(feed, turn)
+
+    def disconnect(self, session: SessionId, turn: Turn) -> None:
+        """Nobody is told what came of it, so nothing shall."""
+        if session in self._full:
+            self._leave(session, turn)
+
+    # Inside.
+
+    def _wait(self, queue: QueueId, command: Feed, turn: Turn) -> None:
+        if self._context.session_states.take(command.session, turn.undo) is None:
+            return  # whoever asked is gone
+        if queue not in self.waiting:
+            turn.undo.put(self.waiting, queue, {})
+        since = turn.now if command.since is None else command.since
+        turn.undo.put(self.waiting[queue], command.session, replace(command, since=since))
+        turn.undo.put(self._full, command.session, queue)
+
+    def _leave(self, session: SessionId, turn: Turn) -> None:
+        queue = turn.undo.pop(self._full, session)
+        assert queue is not None, "it waits"
+        turn.undo.pop(self.waiting[queue], session)
+        if not self.waiting[queue]:
+            turn.undo.pop(self.waiting, queue)
+
+    def _end(self, command: Feed, turn: Turn) -> None:
+        """Try for the last time."""
+        self._leave(command.session, turn)
+        self.feed(replace(command, may_wait=False), turn)
 
     def _place(self, part: FeedPart, turn: Turn) -> SharedQueue | None:
         """The queue that has room for a part; none if it has not, and goes without."""

@@ -133,6 +133,7 @@ class OpenGroups:
                 break
             turn.work += 1
             if turn.take_breath():
+                app.prune(queue.entries, turn.undo)
                 yield None
             if app.id in entry.apps and entry.seq not in app.outstanding:
                 self._releasing.dereference(queue, entry, app, turn)
@@ -186,12 +187,13 @@ class OpenGroups:
                 continue
             turn.work += 1
             if turn.take_breath():
+                app.prune(queue.entries, turn.undo)
                 yield
             if entry.seq in app.outstanding:
                 self._delivery.take_back(queue, app, entry.seq, turn)
             self._releasing.dereference(queue, entry, app, turn)
             count += 1
-        self._pulling.leave_app(queue, app, turn)
+        yield from self._pulling.leaving_app(queue, app, turn)
         app.prune(queue.entries, turn.undo)
         if not app.consumers:
             turn.undo.pop(queue.apps, name)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from headgate.core.facts import Confirmed, Interested
 from headgate.core.model.ids import SessionId
 from headgate.core.model.interest import Interest
+from headgate.core.model.limits import Limits
 from headgate.core.model.stream_id import StreamId, id_of
 from headgate.core.reader_commands import MakeReader, Pull, TakeOver, Want, Withdraw
 from headgate.core.reader_effects import Counted, Pulled
@@ -23,12 +24,16 @@ from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.dispatch import Subscription
 from headgate.core.shared.expiry import Expiry
 from headgate.core.shared.queue import SharedQueue
+from headgate.core.shared.read_share import share_of
 from headgate.core.shared.reader import EVERYTHING, OpenPull, Reader, Readers
 from headgate.core.shared.releasing import Releasing
 from headgate.core.shared.subscriptions import SubscriptionCompiler
 from headgate.core.turn.turn import Turn
 from headgate.errors import AppGone, HeadgateError, LimitReached, Prohibited
 from headgate.expr.predicate import Predicate
+
+LEAVE_WORK = 2
+"""What it costs that a reader is forgotten, in looks."""
 
 
 class Pulling:
@@ -55,8 +60,16 @@ class Pulling:
         self._releasing = releasing
         self._compiler = SubscriptionCompiler(context.limits)
 
+    @property
+    def limits(self) -> Limits:
+        return self._context.limits
+
     def pull(self, command: Pull, turn: Turn) -> Iterator[None]:
-        session, most = command.session, self._context.limits.pull_messages
+        session = command.session
+        if turn.sent_bytes > self._context.limits.range_bytes:
+            turn.again.append(command)
+            return
+        share = share_of(self._context.limits, len(command.wants))
         if self._context.session_states.take(session, turn.undo) is None:
             return
         try:
@@ -72,8 +85,8 @@ class Pulling:
             readers = [self._reader(want, command, turn) for want in command.wants]
             # What came before is given to those who waited before.
             yield from self._expiry.offering_now(turn)
-            count = min(command.count or most, most)
-            pull = OpenPull(session, command.ref, count, confirms=command.confirms)
+            count = min(command.count or share.messages, share.messages)
+            pull = OpenPull(session, command.ref, count, share.bytes, confirms=command.confirms)
             for want, reader in zip(command.wants, readers, strict=True):
                 yield from self._pulling(want, reader, command, predicate[0], pull, turn)
         except HeadgateError as error:
@@ -97,12 +110,21 @@ class Pulling:
         text = command.interest.expression
         if text is None:
             return (None,)
-        found = command.compiled.get(text)
+        found = command.compiled.get(text) or self._known(command, text)
         if found is None:
             if turn.expression_bytes <= 0:
                 return None
             found = command.compiled[text] = self._compiler.compile(text, turn)
         return (found,)
+
+    def _known(self, command: Pull | TakeOver, text: str) -> Predicate | None:
+        """What its reader has compiled of the same text: a name comes with each fetch, and to
+        compile its expression costs as much as a dozen messages."""
+        for place in command.wants if isinstance(command, Pull) else (command,):
+            reader = self.readers.find(place.queue, place.app, command.reader)
+            if reader is not None and reader.subscription.text == text:
+                return reader.subscription.predicate
+        return None
 
     def withdraw(self, command: Withdraw, turn: Turn) -> None:
         pull = self.readers.pulls.get(command.session)
@@ -163,6 +185,9 @@ class Pulling:
             most = self._context.limits.readers_per_app
             if len(self.readers.of_app(queue.id, app.id)) >= most:
                 raise LimitReached("readers_per_app", most)
+            most = self._context.limits.readers
+            if len(self.readers.by_number) >= most:
+                raise LimitReached("readers", most)
             reader = self.readers.make(name, queue, app, turn)
             self._use(queue, 1, turn)
         return reader
@@ -188,14 +213,17 @@ class Pulling:
     def leave_queue(self, queue: SharedQueue, turn: Turn) -> None:
         """An empty queue is removed: nobody reads it any more."""
         for app in queue.apps.values():
-            self.leave_app(queue, app, turn)
+            for _ in self.leaving_app(queue, app, turn):
+                pass
 
-    def leave_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:
+    def leaving_app(self, queue: SharedQueue, app: App, turn: Turn) -> Iterator[None]:
         """The readers of an app are gone with it. Those who wait are answered that there is none;
         what they held is nobody's by now."""
         for reader in list(self.readers.of_app(queue.id, app.id).values()):
-            for _ in self.ungroup(reader, turn):
-                pass
+            turn.work += LEAVE_WORK
+            if turn.take_breath():
+                yield
+            yield from self.ungroup(reader, turn)
             for pull in list(reader.pulls):
                 turn.undo.pop(self.readers.pulls, pull.session)
                 self._end(pull, turn)
@@ -234,7 +262,7 @@ class Pulling:
         if group is not None and turn.now - group.used > 1.0:
             undo.assign(group, "used", turn.now)
         if want.after is not None:
-            self._repeat_held(reader, want.after, pull.count, pull, turn)
+            yield from self._repeat_held(reader, want.after, pull, turn)
             return
         yield from self._grouping(reader, command.interest, predicate, turn)
         if pull not in reader.pulls:
@@ -248,7 +276,7 @@ class Pulling:
     def _open(self, reader: Reader, pull: OpenPull, turn: Turn) -> None:
         """Let a reader be given messages by a pull."""
         turn.undo.assign(reader, "left", pull.count)
-        turn.undo.assign(reader, "bytes_left", self._context.limits.pull_bytes)
+        turn.undo.assign(reader, "bytes_left", pull.bytes)
         self._delivery.hold_reader(reader, held=False, turn=turn)
 
     def _grouping(
@@ -285,12 +313,15 @@ class Pulling:
         )
 
     def _repeat_held(
-        self, reader: Reader, after: StreamId, count: int, pull: OpenPull, turn: Turn
-    ) -> None:
+        self, reader: Reader, after: StreamId, pull: OpenPull, turn: Turn
+    ) -> Iterator[None]:
         """Tell what a reader holds, once more, from the oldest. It counts as a delivery."""
         queue, app, undo = reader.queue, reader.app, turn.undo
-        room = self._context.limits.pull_bytes
+        count, room = pull.count, pull.bytes
         for seq in reader.held:
+            turn.work += 1
+            if turn.take_breath():
+                yield
             entry = queue.entries[seq]
             if id_of(entry) <= after:
                 continue

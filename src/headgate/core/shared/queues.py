@@ -72,7 +72,7 @@ class SharedQueues:
         self.expiry = expiry
         self.catalog = catalog
         self.accepting = Accepting(context, self._delivery, expiry, history)
-        self.feeding = Feeding(catalog, self.accepting)
+        self.feeding = Feeding(context, catalog, self.accepting)
         self.returning = Returning(context, self._delivery, releasing)
         self.opening = Opening(context, self._delivery, catalog, expiry, self.returning)
         self.pulling = Pulling(context, readers, self._delivery, catalog, expiry, releasing)
@@ -90,7 +90,7 @@ class SharedQueues:
         )
         self.browsing = Browsing(context, self._delivery, catalog, history)
         self.dead_letters = DeadLetters(context, catalog, releasing, self.accepting)
-        self.surveying = Surveying(readers, catalog, self.accepting, self.browsing)
+        self.surveying = Surveying(context.limits, readers, catalog, self.accepting, self.browsing)
         self._reader_upkeep = ReaderUpkeep(self.pulling, self.claiming)
         self.purging = Purging(context, catalog, releasing, self.opening, self.pulling, history)
         self.reconfiguring = Reconfiguring(
@@ -106,6 +106,7 @@ class SharedQueues:
         self.returning.tick(turn)
         self._reader_upkeep.tick(turn)
         self.sinks.tick(turn)
+        self.feeding.tick(turn)
 
     @property
     def has_readers(self) -> bool:

@@ -26,13 +26,17 @@ EVERYTHING = Window(1 << 40)
 class OpenPull:
     """A pull under way: whom it answers, and the readers that it lets be given something."""
 
-    __slots__ = ("confirms", "count", "gave", "given", "readers", "ref", "session")
+    __slots__ = ("bytes", "confirms", "count", "gave", "given", "readers", "ref", "session")
 
-    def __init__(self, session: SessionId, ref: Ref, count: int, *, confirms: bool) -> None:
+    def __init__(
+        self, session: SessionId, ref: Ref, count: int, bytes: int, *, confirms: bool
+    ) -> None:
         self.session = session
         self.ref = ref
         self.count = count
         """Messages that each of its readers may be given at most."""
+        self.bytes = bytes
+        """And bytes, about."""
         self.readers: list[Reader] = []
         self.given = 0
         """Messages so far."""

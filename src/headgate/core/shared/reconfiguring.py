@@ -66,7 +66,8 @@ class Reconfiguring:
             self._history.plan(queue, turn)
             for app in [a for a in queue.apps.values() if not queue.has_app(a.id)]:
                 self._releasing.drop_app(queue, app, turn)
-                self._pulling.leave_app(queue, app, turn)
+                for _ in self._pulling.leaving_app(queue, app, turn):
+                    pass
             for app in queue.apps.values():
                 if app.redelivery.spared is not None:
                     self._delivery.touch(queue, app)

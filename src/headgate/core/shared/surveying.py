@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from headgate.core.model.ids import Seq, SessionId
+from collections.abc import Collection, Iterator
+
+from headgate.core.model.ids import AppId, Seq, SessionId
+from headgate.core.model.limits import Limits
 from headgate.core.model.stream_id import id_of
 from headgate.core.reader_commands import Add, ListPending, MakeQueue, Survey
 from headgate.core.reader_effects import (
@@ -22,15 +25,25 @@ from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.reader import Readers
 from headgate.core.turn.store_requests import Parts
 from headgate.core.turn.turn import Turn
-from headgate.errors import HeadgateError, NoSuchApp
+from headgate.errors import HeadgateError, LimitReached, NoSuchApp
+
+HELD_A_LOOK = 100
+READERS_A_LOOK = 4
+"""Messages and readers of an app that are gone through in the time of a look."""
 
 
 class Surveying:
     """Carries out `Add` and `MakeQueue`, and answers `Survey` and `ListPending`."""
 
     def __init__(
-        self, readers: Readers, catalog: Catalog, accepting: Accepting, browsing: Browsing
+        self,
+        limits: Limits,
+        readers: Readers,
+        catalog: Catalog,
+        accepting: Accepting,
+        browsing: Browsing,
     ) -> None:
+        self._limits = limits
         self._browsing = browsing
         self._readers = readers
         self._catalog = catalog
@@ -66,6 +79,9 @@ class Surveying:
 
     def survey(self, command: Survey, turn: Turn) -> Parts:
         """What there is. With it come the first and the last message, or the first ones."""
+        if command.shows and turn.sent_bytes > self._limits.range_bytes:
+            turn.again.append(command)
+            return
         try:
             self._catalog.domain_of(command)
             queue = self._catalog.find(command, turn)
@@ -76,12 +92,27 @@ class Surveying:
             turn.effects.append(Surveyed(command.session, command.ref, False))
             return
         first, last = ends_of(queue)
-        if command.shows and first is not None and last is not None:
-            yield from self._browsing.showing(
-                queue, first, last, command.shows, command.session, command.ref, turn
-            )
         most = command.shows if command.shows > 1 else 0
         names = sorted(queue.app_ids()) if queue.domain.is_open else queue.app_ids()
+        views: list[AppView] = []
+        try:
+            for name in names if command.apps is None else command.apps:
+                app = queue.apps.get(name)
+                if app is None or not queue.has_app(name):
+                    continue
+                if most:
+                    self._check_rows(queue, names, most)
+                turn.work += self._work(queue, app)
+                if turn.take_breath():
+                    yield None
+                views.append(self._view(queue, app, most, turn))
+            if command.shows and first is not None and last is not None:
+                yield from self._browsing.showing(
+                    queue, first, last, command.shows, command.session, command.ref, turn
+                )
+        except HeadgateError as error:
+            turn.fail(command.session, command.ref, command.queue, error)
+            return
         turn.effects.append(
             Surveyed(
                 command.session,
@@ -89,17 +120,30 @@ class Surveying:
                 True,
                 len(queue.entries) + len(queue.kept),
                 queue.last_id if queue.newest else last,
-                tuple(
-                    self._view(queue, queue.apps[name], most, turn)
-                    for name in names
-                    if name in queue.apps
-                ),
+                tuple(views),
                 queue.added,
                 first,
+                len(names),
             )
         )
 
-    def list_pending(self, command: ListPending, turn: Turn) -> None:
+    def _check_rows(self, queue: SharedQueue, names: Collection[AppId], most: int) -> None:
+        """Raise if an answer about all readers and what each of them holds would be too long."""
+        rows = sum(
+            2 * min(most, len(queue.apps[name].outstanding))
+            + len(self._readers.of_app(queue.id, name))
+            for name in names
+            if name in queue.apps
+        )
+        if rows > self._limits.range_messages:
+            raise LimitReached("range_messages", self._limits.range_messages)
+
+    def _work(self, queue: SharedQueue, app: App) -> int:
+        """What it takes to say what an app holds, and who."""
+        readers = len(self._readers.of_app(queue.id, app.id))
+        return len(app.outstanding) // HELD_A_LOOK + readers // READERS_A_LOOK
+
+    def list_pending(self, command: ListPending, turn: Turn) -> Iterator[None]:
         try:
             self._catalog.of_reader(command, command.client, "read")
             queue = self._catalog.find(command, turn)
@@ -108,11 +152,18 @@ class Surveying:
         except HeadgateError as error:
             turn.fail(command.session, command.ref, command.queue, error)
             return
-        app = queue.apps[command.app]
+        app, most = queue.apps[command.app], self._limits.range_messages
         found: list[PendingMessage] = []
         for seq in sorted(app.outstanding):
             if len(found) >= command.count:
                 break
+            if len(found) == most:
+                reached = LimitReached("range_messages", most)
+                turn.fail(command.session, command.ref, command.queue, reached)
+                return
+            turn.work += 1
+            if turn.take_breath():
+                yield
             id, holder = id_of(queue.entries[seq]), app.outstanding[seq]
             if not command.first <= id <= command.last:
                 continue
@@ -142,7 +193,9 @@ class Surveying:
 
     def _view(self, queue: SharedQueue, app: App, most: int, turn: Turn) -> AppView:
         readers = self._readers.of_app(queue.id, app.id)
-        held = sorted(app.outstanding)
+        held = sorted(app.outstanding)[:most] if most else []
+        oldest = min(app.outstanding, default=None)
+        newest = max(app.outstanding, default=None)
         others: dict[SessionId, int] = {}
         for taker in app.outstanding.values():
             if taker.session > 0:
@@ -160,11 +213,11 @@ class Surveying:
                 for name, reader in sorted(readers.items())
             ),
             tuple(sorted(others.items())),
-            len(held),
-            id_of(queue.entries[held[0]]) if held else None,
-            id_of(queue.entries[held[-1]]) if held else None,
+            len(app.outstanding),
+            None if oldest is None else id_of(queue.entries[oldest]),
+            None if newest is None else id_of(queue.entries[newest]),
             app.undelivered(),
-            max(app.passed, id_of(queue.entries[held[-1]])) if held else app.passed,
-            self._held(queue, app, held[:most], turn) if most else (),
+            app.passed if newest is None else max(app.passed, id_of(queue.entries[newest])),
+            self._held(queue, app, held, turn),
             turn.now,
         )

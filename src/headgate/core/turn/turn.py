@@ -75,6 +75,9 @@ class Turn:
     """Deliveries, by their place among the effects, whose body is still to be read."""
     sent: dict[SessionId, int] = field(default_factory=dict)
     """Bytes of the deliveries of this turn, by session."""
+    sent_bytes: int = 0
+    """Bytes of its deliveries. All of them are in memory together, so that who asks for more when
+    it has many is told in the next turn."""
     looks: int = 0
     """For so many messages a consumer may still be sought, at about ten microseconds each."""
     work: int = 0
@@ -155,6 +158,7 @@ class Turn:
         self.effects.append(delivery)
         size = delivery_size(delivery) if size is None else size + DELIVERY_BYTES
         self.sent[delivery.session] = self.sent.get(delivery.session, 0) + size
+        self.sent_bytes += size
 
     def look_again(self, session: SessionId) -> None:
         """Come back to a session that had no room, once this turn's deliveries are out."""

@@ -170,6 +170,8 @@ static int
 pump_sent(Pump *self, PyObject *blob, PyObject *messages, Py_ssize_t sent, int number)
 {
     if (sent < 0) {
+        if (self->is_ending)
+            return 0;
         if (!is_for_later(number))
             return tell_error(self, _broken, number);
         sent = 0;
@@ -276,6 +278,20 @@ Pump_write(Pump *self, PyObject *blob)
 
 /* Reading. */
 
+/* What a socket has, and how much that is; or nothing, and the number of an error below zero. The
+ * room for it is on the stack for no longer than it takes. */
+static __attribute__((noinline)) PyObject *
+received(int fileno, Py_ssize_t *size)
+{
+    char buffer[READ_BYTES];
+    *size = recv(fileno, buffer, READ_BYTES, 0);
+    if (*size < 0) {
+        *size = -errno;
+        return NULL;
+    }
+    return PyBytes_FromStringAndSize(buffer, *size);
+}
+
 static int
 pump_ready(Pump *self, PyObject *events)
 {
@@ -288,23 +304,26 @@ pump_ready(Pump *self, PyObject *events)
         return 0;
     if (!self->is_direct)
         return done(PyObject_CallMethodOneArg((PyObject *)self, _by_pipe_ready, events));
-    char buffer[READ_BYTES];
-    Py_ssize_t size = recv(self->fileno, buffer, READ_BYTES, 0);
+    Py_ssize_t size;
+    PyObject *data = received(self->fileno, &size);
+    if (data == NULL && size >= 0)
+        return -1;
     if (size < 0) {
-        int number = errno;
+        int number = (int)-size;
         return is_for_later(number) ? 0 : tell_error(self, _unreadable, number);
     }
-    if (!size)
+    if (!size) {
+        Py_DECREF(data);
         return done(PyObject_CallMethodNoArgs((PyObject *)self, _hung_up));
+    }
     self->bytes_in += size;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     self->heard = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-    if (self->is_ending || self->reader == NULL)
+    if (self->is_ending || self->reader == NULL) {
+        Py_DECREF(data);
         return 0;
-    PyObject *data = PyBytes_FromStringAndSize(buffer, size);
-    if (data == NULL)
-        return -1;
+    }
     PyObject *reader = Py_NewRef(self->reader); /* it may be gone when it was told */
     int failed = done(PyObject_CallMethodOneArg(reader, _receive, data));
     Py_DECREF(reader);
@@ -382,6 +401,10 @@ row_send(Row *row)
 {
     Py_ssize_t size = PyBytes_GET_SIZE(row->blob);
     const char *bytes = PyBytes_AS_STRING(row->blob);
+    /* Who is gone by now has a closed socket, whose number may be somebody else's. */
+    for (Py_ssize_t at = 0; at < row->count; at++)
+        if (row->pumps[at]->is_ending)
+            row->files[at] = -1;
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t at = 0; at < row->count; at++) {
         row->sent[at] = send(row->files[at], bytes, (size_t)size, MSG_NOSIGNAL);

@@ -124,7 +124,7 @@ class Reporting:
         waiting = self._router.broker.waiting
         held_up = [(id, waiting.held_up(id)) for id in waiting.blockers()]
         rows = self._rows.in_trouble(IN_TROUBLE)
-        found = WorkerReport(
+        report = WorkerReport(
             self._relay.number,
             self._relay.start,
             worker_gauges(self._router),
@@ -133,7 +133,7 @@ class Reporting:
             nlargest(HELD_UP, held_up, key=lambda each: each[1]),
         )
         self._relay.questions.ask(
-            self._relay.home_links(), (REPORT, encode(found)), lambda answers: None
+            self._relay.home_links(), (REPORT, encode(report)), lambda answers: None
         )
 
     def _sessions(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 from headgate.core.commands import Command, GiveBack, Request
 from headgate.core.effects import Deliver
-from headgate.core.reader_commands import Browse, Pull
+from headgate.core.reader_commands import Feed
 from headgate.testing.checkers.base import Checker
 
 if TYPE_CHECKING:
     from headgate.testing.network import Link
     from headgate.testing.simulated_router import Taken
     from headgate.testing.world import World
+
+
+def _may_wait(command: Command) -> bool:
+    return command.may_wait if isinstance(command, Feed) else getattr(command, "waits", False)
 
 
 class Answers(Checker):
@@ -55,7 +59,7 @@ class Answers(Checker):
                 continue
             if ref in later and not replies[ref]:
                 continue
-            if isinstance(command, Pull | Browse) and command.waits and not replies[ref]:
+            if _may_wait(command) and not replies[ref]:
                 self._waiting.add(ref)
                 continue
             count = replies.pop(ref, 0)

@@ -81,16 +81,18 @@ class Histories(Checker):
     def _trimmed(self, taken: Taken) -> None:
         """What leaves a history is told, and was asked for or had to make room; the oldest go."""
         ledger, facts = self.world.ledger, taken.outcome.facts
-        told: Counter[QueueId] = Counter()
+        counted: Counter[QueueId] = Counter()
         for fact in facts:
             if isinstance(fact, f.Trimmed):
-                told[fact.queue] += fact.messages
+                counted[fact.queue] += fact.messages
             elif isinstance(fact, f.Purged | f.Expired):
-                told[fact.queue] += 1
+                counted[fact.queue] += 1
         gone = Counter(x.queue for x in taken.changes.deleted if self._keeps(x.queue, taken))
         for queue, count in gone.items():
-            if told[queue] != count:
-                self.fail(f"{count} messages left the history of {queue!r}, {told[queue]} are told")
+            if counted[queue] != count:
+                self.fail(
+                    f"{count} messages left the history of {queue!r}, facts of {counted[queue]}"
+                )
             domain = taken.router.broker.shard.domains[ledger.records[queue].domain]
             is_asked = any(
                 getattr(x, "queue", None) == queue
@@ -186,7 +188,7 @@ class Histories(Checker):
             return
         if not any(isinstance(x, BrowseDone) for x in taken.outcome.effects):
             return  # it was refused, or waits, or nobody is there any more
-        told = [x.seq for x in taken.outcome.effects if isinstance(x, Deliver) and x.seq]
+        delivered = [x.seq for x in taken.outcome.effects if isinstance(x, Deliver) and x.seq]
         found = sorted(self.world.ledger.parcels.values(), key=_id)
         if isinstance(command, Range):
             found = [
@@ -202,8 +204,8 @@ class Histories(Checker):
                 return
             found = [x for x in found if x.queue == view.queue and _id(x) > view.after]
         expected = [x.stored.seq for x in found][: command.count]
-        if told != expected:
-            self.fail(f"{command} told {told}, there are {expected}")
+        if delivered != expected:
+            self.fail(f"{command} delivered {delivered}, there are {expected}")
 
 
 def _wants(where: str | None, properties: Properties) -> bool:

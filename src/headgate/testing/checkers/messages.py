@@ -46,7 +46,7 @@ class Confirms(Checker):
             return
         ledger = self.world.ledger
         released = Counter((p.queue, p.id, app) for p, app in taken.changes.released)
-        # A group may go back to what it has just confirmed.
+        # A group may go back to what it has confirmed, also in this turn.
         moved = {x.queue for x in taken.commands if isinstance(x, MakeGroup | MoveGroup)}
         for fact in taken.outcome.facts:
             if isinstance(fact, f.Confirmed):
@@ -60,7 +60,8 @@ class Confirms(Checker):
             if isinstance(effect, Deliver):
                 parcel = ledger.by_id.get((effect.queue, effect.message.id))
                 gone = parcel.gone.get(effect.app) if parcel is not None else None
-                if gone is not None and gone < taken.number:
+                is_again = effect.queue in moved
+                if gone is not None and gone < taken.number and not is_again:
                     self.fail(f"{effect} after the confirm of turn {gone}")
                 if (effect.queue, effect.message.id) in done:
                     self.fail(f"{effect} after its confirm was answered")

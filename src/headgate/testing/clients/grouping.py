@@ -134,11 +134,13 @@ class Announcer(Client):
     def act(self) -> None:
         random = self.world.random
         message = self.message()
+        kind = random.random()
+        waits = kind < 0.3 and not any(isinstance(each, Feed) for each in self.asked.values())
         parts = (
             FeedPart(LOG, "log", message),
-            FeedPart(FED, "fed", self.message(), drops=random.random() < 0.5),
+            FeedPart(FED, "fed", self.message(), drops=kind > 0.6, waits=waits),
         )
-        self.ask(Feed(self.session, self.ref(), b"news", message.body, parts))
+        self.ask(Feed(self.session, self.ref(), b"news", message.body, parts, may_wait=waits))
 
 
 def populate_with_groups(world: World) -> list[Client]:

@@ -94,7 +94,7 @@ class Hub:
         self.keys = Keyspace(broker.limits)
         self.stream_keys = StreamKeys(broker.shard.domains)
         self.bodies = BodyReader(broker.limits)
-        self.feeds = ChannelFeeds(broker.shard.domains)
+        self.feeds = ChannelFeeds(broker.shard.domains, broker.limits.name_bytes)
         broker.speaker = self.speak
         self.names_fit = broker.limits.name_bytes >= NAME_BYTES
         """Whether no name in a run of PUBLISHes can be over the limit."""
@@ -127,7 +127,7 @@ class Hub:
     def know_domains(self, domains: Mapping[str, Domain]) -> None:
         """The domains are another process's: which keys are streams, and what feeds them."""
         self.stream_keys = StreamKeys(domains)
-        self.feeds = ChannelFeeds(domains)
+        self.feeds = ChannelFeeds(domains, self.broker.limits.name_bytes)
 
     # Sessions.
 

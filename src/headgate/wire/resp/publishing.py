@@ -58,13 +58,12 @@ def run_of_publishes(
     """The well-formed PUBLISHes that follow one another from here, up to one on a channel that
     feeds a domain."""
     end = start
+    is_used = feeds.is_used
     while end < len(commands) and commands[end][0] in PUBLISH and len(commands[end]) == 3:
+        if is_used and feeds.of(Kind.EXACT, commands[end][1]):
+            break
         end += 1
-    run = commands[start:end]
-    if feeds.is_used and not feeds.has_none([command[1] for command in run]):
-        fed = next(n for n, command in enumerate(run) if feeds.of(Kind.EXACT, command[1]))
-        return run[:fed]
-    return run
+    return commands[start:end]
 
 
 def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
@@ -110,7 +109,8 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
     if run is None:
         return 0
     names, bodies, end = run
-    if hub.feeds.is_used and not hub.feeds.has_none(names):
+    is_one = len(names) == 1 or names.count(names[0]) == len(names)
+    if hub.feeds.is_used and not hub.feeds.has_none(names[:1] if is_one else names):
         return 0
     budget = hub.budget
     if budget.stuck and not _has_room(hub, names, bodies):
@@ -122,7 +122,6 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
         if channels.is_unwritten:
             hub.flush_soon()
     else:
-        is_one = names.count(names[0]) == len(names)
         answers, done = _published(session, names, bodies, is_one)
     hub.commands += done
     session.outlet.write(answers)

@@ -49,7 +49,7 @@ from headgate.wire.resp.publishing import (
 )
 from headgate.wire.resp.reply_buffer import FULL_BYTES, ReplyBuffer
 from headgate.wire.resp.reply_mode import FOLLOWING, ReplyMode, is_confirmation
-from headgate.wire.resp.streams.awaited import Awaited
+from headgate.wire.resp.streams.awaited import Asked, Awaited
 
 if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
@@ -434,6 +434,8 @@ class RespSession:
             self._answer(self.failure(refused))
             return True
         reply = self.attempt(entry, command)
+        if type(reply) is Asked and reply.seconds is not None:
+            reply.command = entry, command
         # RESP-35: confirmations are not silenced.
         is_certain = type(reply) is Decided or is_confirmation(entry, reply)
         self._answer(reply, is_certain=is_certain)

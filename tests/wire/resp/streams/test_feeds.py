@@ -10,11 +10,12 @@ from typing import Any
 import hiredis
 import pytest
 
-from headgate.core.commands import Reconfigure
+from headgate.core.commands import Disconnect, Reconfigure, Tick
 from headgate.core.facts import FeedDropped, Unspoken
 from headgate.core.model.binding import ChannelFeed, spoken_channel
 from headgate.core.model.body_paths import read_path
 from headgate.core.model.domain import Domain
+from headgate.core.shared.feeding import FULL_SECONDS
 from tests.support.resp_hub import Guest, House
 
 ORDERS = Domain.fanout(
@@ -113,6 +114,83 @@ def test_a_full_domain_may_go_without() -> None:
     assert [fact.domain for fact in house.rig.take_facts(FeedDropped)] == ["audit"]
 
 
+def waiting_house() -> House:
+    """A channel that feeds a queue for one message, and has publishers wait for room."""
+    feed = ChannelFeed(("log",), when_full="wait")
+    return House(domains=[replace(AUDIT, max_messages=1, feeds=(feed,)), ORDERS])
+
+
+def settle(house: House) -> None:
+    for _ in range(3):
+        house.take_turns()
+        house.end_pass()
+
+
+def test_a_publisher_may_wait_for_room() -> None:
+    """Check 69: nobody hears it before, what it sends behind it waits, and an acknowledgement lets
+    it go on."""
+    house = waiting_house()
+    first, guest, hearing = house.guest(), house.guest(), house.guest()
+    assert first.ask("PUBLISH", "log", "1") == 1
+    hearing.ask("SUBSCRIBE", "log")
+    guest.session.receive(b"PUBLISH log 2\r\nPING\r\n")
+    settle(house)
+    assert (guest.received, guest.paused, heard(house, hearing)) == (b"", True, [])
+    assert "flags=b" in first.ask("CLIENT", "LIST", "ID", guest.id)
+    [[id, _]] = first.ask("XREADGROUP", "GROUP", "a", "c", "STREAMS", "audit/log", ">")[0][1]
+    assert first.ask("XACK", "audit/log", "a", id) == 1
+    settle(house)
+    assert guest.received == b":2\r\n+PONG\r\n"
+    assert heard(house, hearing) == [[b"message", b"log", b"2"]]
+    assert fetch(first, "audit/log", "a") == [["channel", "log", "body", "2"]]
+
+
+@pytest.mark.parametrize("how", ["time", "unblocked"])
+def test_a_publisher_waits_no_longer(how: str) -> None:
+    """Check 69: then it is refused, and nobody hears it."""
+    house = waiting_house()
+    guest, other = house.guest(), house.guest()
+    guest.ask("PUBLISH", "log", "1")
+    guest.session.receive(b"PUBLISH log 2\r\n")
+    settle(house)
+    if how == "time":
+        house.now += FULL_SECONDS - 1
+        house.submitted.append(Tick())
+        settle(house)
+        assert guest.received == b""
+        house.now += 1
+        house.submitted.append(Tick())
+    else:
+        assert other.ask("CLIENT", "UNBLOCK", guest.id) == 1
+    settle(house)
+    assert guest.received.startswith(b"-OOM the queue that this channel feeds is full")
+    assert other.ask("XLEN", "audit/log") == 1
+
+
+def test_a_publisher_that_waited_is_gone() -> None:
+    """Check 69: what nobody is told of is not done."""
+    house = waiting_house()
+    guest, other = house.guest(), house.guest()
+    other.ask("PUBLISH", "log", "1")
+    guest.session.receive(b"PUBLISH log 2\r\n")
+    settle(house)
+    house.submitted.append(Disconnect(guest.session.id, True))
+    settle(house)
+    assert not house.rig.shard.shared.feeding.waiting
+    assert other.ask("XTRIM", "audit/log", "MAXLEN", "0") == 0
+    assert fetch(other, "audit/log", "a") == [["channel", "log", "body", "1"]]
+
+
+def test_nothing_waits_in_a_transaction() -> None:
+    """Check 69."""
+    guest = waiting_house().guest()
+    guest.ask("PUBLISH", "log", "1")
+    guest.ask("MULTI")
+    guest.ask("PUBLISH", "log", "2")
+    [error] = guest.ask("EXEC")
+    assert str(error).startswith("OOM the queue that this channel feeds is full")
+
+
 def test_a_pipeline_keeps_its_order(house: House, guest: Guest) -> None:
     """Check 68: over channels that feed and channels that do not."""
     hearing = house.guest()
@@ -178,6 +256,21 @@ def test_a_domain_speaks(house: House, guest: Guest) -> None:
     guest.ask("XADD", "ticks", "*", "price", "7", "data", "seven")
     assert heard(house, hearing) == []
     assert len(house.rig.take_facts(Unspoken)) == 1
+
+
+def test_who_does_not_read_misses_what_a_domain_speaks(house: House, guest: Guest) -> None:
+    """Check 72: it is told, and producers go on."""
+    hearing = house.guest()
+    hearing.ask("SUBSCRIBE", "prices.X")
+    house.hub.budget.mailbox_soft = house.hub.budget.mailbox_hard = 100
+    hearing.is_stuck = True
+    for price in range(5):
+        guest.ask("XADD", "ticks", "*", "symbol", "X", "price", price, "data", "x" * 80)
+        house.end_pass()
+    assert not hearing.ended
+    lost = sum(fact.count for fact in house.facts_of("MessagesDiscarded"))
+    assert lost == 5 - len(hearing.mailbox) > 0
+    assert guest.ask("PING") == "PONG"
 
 
 def test_what_a_domain_speaks_feeds_nothing() -> None:

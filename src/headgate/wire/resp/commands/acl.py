@@ -234,8 +234,10 @@ def setuser(session: RespSession, args: list[bytes]) -> Reply:
     hub = session.hub
     user = hub.access.set_user(args[0], args[1:], known_rules(hub.table))
     for other in list(hub.sessions.values()):
-        if other.user is user and not may_keep(user, other):
-            _close(session, other)
+        if other.user is user:
+            if not may_keep(user, other):
+                _close(session, other)
+            _look_at_wait(user, other)
     return OK
 
 
@@ -321,6 +323,8 @@ def load(session: RespSession, args: list[bytes]) -> Reply:
         user = other.user
         if user is not None and (user in gone or not may_keep(user, other)):
             _close(session, other)
+        elif user is not None:
+            _look_at_wait(user, other)
     return OK
 
 
@@ -398,6 +402,18 @@ def may_keep(user: User, session: RespSession) -> bool:
     return all(map(user.may_use_channel, (*mine.exact, *mine.sharded))) and all(
         map(user.may_use_pattern, mine.pattern)
     )
+
+
+def _look_at_wait(user: User, session: RespSession) -> None:
+    """Have a read wait no longer that the user's rules, which just changed, do not allow."""
+    waiting = session.awaited.waiting if session.awaited is not None else None
+    command = waiting.asked.command if waiting is not None and waiting.asked is not None else None
+    if session.awaited is None or command is None or user.is_unrestricted:
+        return
+    try:
+        check_access(session, user, *command)
+    except CommandError as denied:
+        session.awaited.unblock(denied)
 
 
 def _close(session: RespSession, other: RespSession) -> None:

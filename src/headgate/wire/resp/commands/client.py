@@ -25,6 +25,7 @@ from headgate.wire.resp.commands.connection import DEFAULT_USER, checked_name
 from headgate.wire.resp.commands.table import CommandTable, quoted
 from headgate.wire.resp.reply_mode import ReplyMode
 from headgate.wire.resp.session import RespSession
+from headgate.wire.resp.streams.awaited import UNBLOCKED
 
 table = CommandTable()
 
@@ -298,7 +299,8 @@ def unblock(session: RespSession, args: list[bytes]) -> Reply:
         raise CommandError("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
     other = session.hub.sessions.get(SessionId(integer(args[0])))
     awaited = None if other is None else other.awaited
-    return int(awaited is not None and awaited.unblock(is_error=reason == b"ERROR"))
+    error = CommandError(UNBLOCKED) if reason == b"ERROR" else None
+    return int(awaited is not None and awaited.unblock(error))
 
 
 @table.command("client|pause", -3, flags=ADMIN, categories=DANGEROUS)

@@ -63,18 +63,11 @@ SLOT_STEPS = 2
 def keys_of(entry: CommandEntry, command: list[bytes]) -> list[bytes]:
     """The arguments that are keys, or sharded channels."""
     first, last, step = entry.keys
-    if entry.keys_after:
-        return _keys_behind(entry.keys_after, command)
+    if entry.find_keys is not None:
+        return entry.find_keys(command)
     if not first:
         return []
     return command[first : (last if last >= 0 else len(command) + last) + 1 : step]
-
-
-def _keys_behind(word: bytes, command: list[bytes]) -> list[bytes]:
-    """The first half of the arguments behind a word."""
-    place = next((n for n, each in enumerate(command) if each.upper() == word), len(command))
-    rest = command[place + 1 :]
-    return rest[: len(rest) // 2]
 
 
 def check_slots(session: RespSession, entry: CommandEntry, command: list[bytes]) -> None:

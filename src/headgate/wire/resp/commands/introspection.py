@@ -119,7 +119,7 @@ def getkeys(session: RespSession, args: list[bytes]) -> Reply:
     if entry is None:
         raise CommandError("ERR Invalid command specified")
     # A sharded channel leads to a node as a key does, but is none.
-    if not (any(entry.keys) or entry.keys_after) or "pubsub" in entry.flags:
+    if not (any(entry.keys) or entry.find_keys) or "pubsub" in entry.flags:
         raise CommandError("ERR The command has no key arguments")
     if not entry.accepts(len(args)):
         raise CommandError("ERR Invalid number of arguments specified for command")

@@ -19,6 +19,7 @@ from headgate.wire.resp.codec.replies import (
 )
 from headgate.wire.resp.command_cost import HELP_STEPS, PORTION, glob_of, listed, names_in, portions
 from headgate.wire.resp.commands.table import ChannelUse, CommandTable, Handler, Weigh
+from headgate.wire.resp.streams.bodies import JSON_BYTES_A_STEP
 from headgate.wire.resp.streams.feeds import ask_to_feed
 
 if TYPE_CHECKING:
@@ -93,6 +94,18 @@ def _publishing(kind: Kind) -> Handler:
     return publish
 
 
+def _feeding(kind: Kind) -> Weigh:
+    """The steps of taking properties out of a body, once for each domain that has it."""
+
+    def steps(session: RespSession, args: list[bytes]) -> int:
+        feeds, most = session.hub.feeds, session.hub.broker.limits.json_bytes
+        bound = feeds.of(kind, args[0]) if feeds.is_used else ()
+        times = sum(bool(each.feed.properties) or each.feed.id is not None for each in bound)
+        return times * min(len(args[1]), most) // JSON_BYTES_A_STEP
+
+    return steps
+
+
 def _leaving(kind: Kind) -> Weigh:
     """Who names nothing leaves everything."""
     return lambda session, args: 0 if args else SUBSCRIPTION_STEPS * len(session.interests.of(kind))
@@ -132,6 +145,7 @@ for word, kind, keys in (
         flags=PUBLISHING,
         categories=FAST,
         keys=keys,
+        steps=_feeding(kind),
         publishes=kind,
         channels=ChannelUse.USES,
     )(_publishing(kind))

@@ -12,6 +12,7 @@ from headgate.core.reader_effects import ClaimDone, PendingListed, Surveyed
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, NoArray, Reply
 from headgate.wire.resp.commands.stream_commands import (
+    ID_STEPS,
     READ,
     READING,
     SYNTAX,
@@ -39,6 +40,8 @@ table = CommandTable()
 ONE = (1, 1, 1)
 COUNT = "ERR COUNT must be > 0"
 COUNT_MAX = 2**63 // 16
+RETRIES_MAX = 2**31 - 1
+"""Of RETRYCOUNT: whoever counts on goes beyond it."""
 SWEPT = 100
 """Entries that XAUTOCLAIM takes unless it is told how many."""
 
@@ -116,7 +119,8 @@ def _summary(session: RespSession, key: bytes, group: bytes) -> Reply:
     stream, app = _group(session, key, group)
 
     def make(ref: PendingAnswer) -> Survey:
-        return Survey(session.id, ref, stream.queue, stream.domain.name, client_of(session))
+        name = stream.domain.name
+        return Survey(session.id, ref, stream.queue, name, client_of(session), apps=(app,))
 
     def answer(delivered: list[Deliver], effect: Effect) -> Reply:
         assert isinstance(effect, Surveyed), "it was surveyed"
@@ -140,18 +144,18 @@ def _summary(session: RespSession, key: bytes, group: bytes) -> Reply:
 # Claiming.
 
 
-@table.command("xclaim", -6, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE)
+@table.command("xclaim", -6, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE, each=ID_STEPS)
 def xclaim(session: RespSession, args: list[bytes]) -> Reply:
     key, group, consumer, least, *rest = args
     stream, app = _group(session, key, group)
     idle = integer(least, "ERR Invalid min-idle-time argument for XCLAIM")
     ids: list[StreamId] = []
-    while rest:
+    for text in rest:
         try:
-            ids.append(read_id(rest[0]))
+            ids.append(read_id(text))
         except CommandError:
             break
-        rest.pop(0)
+    rest = rest[len(ids) :]
     since: float | None = None
     deliveries: int | None = None
     is_forced = only_ids = False
@@ -171,7 +175,7 @@ def xclaim(session: RespSession, args: list[bytes]) -> Reply:
             elif word == b"TIME":
                 since = number / 1000
             else:
-                deliveries = number
+                deliveries = max(0, min(number, RETRIES_MAX))
         elif word == b"LASTID" and more:
             read_id(next(words)[1])
         else:

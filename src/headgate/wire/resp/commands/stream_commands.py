@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 READ, WRITE, WRITE_FAST = ("readonly",), ("write",), ("write", "fast")
 READING, READING_FAST = ("read", "stream", "slow"), ("read", "stream", "fast")
 WRITING, WRITING_FAST = ("write", "stream", "slow"), ("write", "stream", "fast")
+ID_STEPS = 3
+"""Of an id that a command names: it is read, and looked for."""
 SYNTAX = "ERR syntax error"
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 ADVICE = {
@@ -42,6 +44,9 @@ ADVICE = {
 def stream_of(session: RespSession, key: bytes) -> StreamName:
     """The stream of a key; raise if it is none."""
     hub = session.hub
+    longest = hub.broker.limits.name_bytes
+    if len(key) > longest:
+        raise LimitReached("name_bytes", longest)
     if hub.keys.has(session.db, key, hub.shell.clock()):
         raise CommandError(WRONG_TYPE)
     return hub.stream_keys.find(key)

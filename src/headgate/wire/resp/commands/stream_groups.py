@@ -100,7 +100,10 @@ def create(session: RespSession, args: list[bytes]) -> Reply:
 
     if not makes:
         return _survey(
-            session, stream, lambda found: CommandError(EXISTS if found.exists else NO_KEY)
+            session,
+            stream,
+            lambda found: CommandError(EXISTS if found.exists else NO_KEY),
+            apps=(),
         )
 
     def make(ref: PendingAnswer) -> MakeQueue:
@@ -251,11 +254,15 @@ ShownWith: TypeAlias = Callable[[Surveyed, list[Deliver]], Reply]
 
 
 def _survey(
-    session: RespSession, stream: StreamName, shown: Shown | ShownWith, shows: int = 0
+    session: RespSession,
+    stream: StreamName,
+    shown: Shown | ShownWith,
+    shows: int = 0,
+    apps: tuple[AppId, ...] | None = None,
 ) -> Asked:
     def make(ref: PendingAnswer) -> Survey:
         name = stream.domain.name
-        return Survey(session.id, ref, stream.queue, name, client_of(session), shows)
+        return Survey(session.id, ref, stream.queue, name, client_of(session), shows, apps)
 
     def answer(delivered: list[Deliver], effect: Effect) -> Reply:
         assert isinstance(effect, Surveyed), "it was surveyed"
@@ -277,12 +284,12 @@ def stream_(session: RespSession, args: list[bytes]) -> Reply:
         ends = [Encoded(entry_of(each)) for each in delivered]
         return {
             **_about(found),
-            "groups": len(found.apps),
+            "groups": found.groups,
             "first-entry": ends[0] if ends else NoArray(),
             "last-entry": ends[-1] if ends else NoArray(),
         }
 
-    return _survey(session, stream, shown, 1)
+    return _survey(session, stream, shown, 1, ())
 
 
 def _about(found: Surveyed) -> dict[str, Reply]:
@@ -403,7 +410,7 @@ def consumers(session: RespSession, args: list[bytes]) -> Reply:
             for each in view.readers
         ]
 
-    return _survey(session, stream, shown)
+    return _survey(session, stream, shown, apps=(app,))
 
 
 @table.command(

@@ -45,11 +45,12 @@ def _range(session: RespSession, args: list[bytes], *, newest_first: bool) -> Re
     key, start, end, *rest = args
     first, last = read_bound(start, is_end=False), read_bound(end, is_end=True)
     count = None
-    while rest:
-        if rest[0].upper() != b"COUNT" or len(rest) < 2:
+    if len(rest) % 2:
+        raise CommandError(SYNTAX)
+    for word, text in zip(rest[::2], rest[1::2], strict=True):
+        if word.upper() != b"COUNT":
             raise CommandError(SYNTAX)
-        count = max(0, integer(rest[1]))
-        rest = rest[2:]
+        count = max(0, integer(text))
     stream = stream_of(session, key)
     if count == 0:
         return NoArray()

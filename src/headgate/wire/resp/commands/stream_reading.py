@@ -49,6 +49,23 @@ STREAMS_MOST = 50
 TIMEOUT_MAX = 2**63 // 1_000_000 - 1
 
 
+VALUES = {b"GROUP": 2, b"BLOCK": 1, b"COUNT": 1, b"WHERE": 1, b"PRIORITY": 1}
+"""Words of a read that have others behind them."""
+
+
+def streams_in(command: list[bytes]) -> list[bytes]:
+    """The keys of XREAD or XREADGROUP, found as `Reading` finds them: a group may be called
+    STREAMS, and rights are asked for what is found here. What cannot be read is refused there."""
+    place = 1
+    while place < len(command):
+        word = command[place].upper()
+        if word == b"STREAMS":
+            rest = command[place + 1 :]
+            return rest[: len(rest) // 2]
+        place += 1 + VALUES.get(word, 0)
+    return []
+
+
 class Reading:
     """The words of XREAD or XREADGROUP, read."""
 
@@ -157,7 +174,7 @@ def _timeout(text: bytes) -> int:
     -7,
     flags=("write", "blocking", "movablekeys"),
     categories=("write", "stream", "slow", "blocking"),
-    keys_after=b"STREAMS",
+    find_keys=streams_in,
 )
 def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
     reading = Reading(args, by_group=True)
@@ -215,7 +232,7 @@ def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
     -4,
     flags=("readonly", "blocking", "movablekeys"),
     categories=("read", "stream", "slow", "blocking"),
-    keys_after=b"STREAMS",
+    find_keys=streams_in,
 )
 def xread(session: RespSession, args: list[bytes]) -> Reply:
     """Of a domain that keeps nothing it is refused: silently missing what was acknowledged between

@@ -11,6 +11,7 @@ from headgate.core.reader_effects import Added, Surveyed
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, Reply
 from headgate.wire.resp.commands.stream_commands import (
+    ID_STEPS,
     READING_FAST,
     SYNTAX,
     WRITE,
@@ -25,6 +26,7 @@ from headgate.wire.resp.commands.stream_commands import (
 )
 from headgate.wire.resp.commands.table import CommandTable
 from headgate.wire.resp.streams.awaited import Asked, PendingAnswer
+from headgate.wire.resp.streams.bodies import JSON_BYTES_A_STEP
 from headgate.wire.resp.streams.fields import read_fields
 from headgate.wire.resp.streams.ids import read_id, write_id
 
@@ -35,6 +37,8 @@ table = CommandTable()
 
 ONE = (1, 1, 1)
 ID_BYTES: Final = 16
+KEY_BYTES: Final = 1024
+"""No key of a stream is longer."""
 STRATEGIES: Final = (b"MAXLEN", b"MINID")
 NOT_THE_ROUTERS: Final = "ERR ids are given by the router here: use *"
 
@@ -113,7 +117,19 @@ class Trimming:
         return TrimTo(messages)
 
 
-@table.command("xadd", -5, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE)
+def _reading(session: RespSession, args: list[bytes]) -> int:
+    """The steps of taking properties out of a body."""
+    try:
+        stream = session.hub.stream_keys.get(args[0]) if len(args[0]) <= KEY_BYTES else None
+    except CommandError:
+        return 0
+    if stream is None or not stream.domain.properties:
+        return 0
+    most = session.hub.broker.limits.json_bytes
+    return sum(min(len(text), most) for text in args) // JSON_BYTES_A_STEP
+
+
+@table.command("xadd", -5, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE, steps=_reading)
 def xadd(session: RespSession, args: list[bytes]) -> Reply:
     words = args[1:]
     options = Trimming(words, is_add=True)
@@ -152,7 +168,8 @@ def xlen(session: RespSession, args: list[bytes]) -> Reply:
     stream = stream_of(session, args[0])
 
     def make(ref: PendingAnswer) -> Survey:
-        return Survey(session.id, ref, stream.queue, stream.domain.name, client_of(session))
+        name = stream.domain.name
+        return Survey(session.id, ref, stream.queue, name, client_of(session), apps=())
 
     return Asked(make, _length, refusal=refusal)
 
@@ -162,7 +179,7 @@ def _length(delivered: list[Deliver], effect: Effect) -> Reply:
     return effect.messages
 
 
-@table.command("xack", -4, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE)
+@table.command("xack", -4, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE, each=ID_STEPS)
 def xack(session: RespSession, args: list[bytes]) -> Reply:
     key, group, *texts = args
     stream = stream_of(session, key)
@@ -179,7 +196,7 @@ def xack(session: RespSession, args: list[bytes]) -> Reply:
     return Asked(make, counted, refusal=refusal)
 
 
-@table.command("xdel", -3, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE)
+@table.command("xdel", -3, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE, each=ID_STEPS)
 def xdel(session: RespSession, args: list[bytes]) -> Reply:
     stream = stream_of(session, args[0])
     ids = tuple(map(read_id, args[1:]))

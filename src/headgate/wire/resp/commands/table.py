@@ -19,6 +19,9 @@ Handler: TypeAlias = "Callable[[RespSession, list[bytes]], Reply]"
 Keys: TypeAlias = tuple[int, int, int]
 """The first key, the last (negative from the end), and the step; zeros for none."""
 
+KeysIn: TypeAlias = Callable[[list[bytes]], list[bytes]]
+"""Finds the keys of a whole command, its name included."""
+
 Weigh: TypeAlias = "Callable[[RespSession, list[bytes]], int]"
 """Tells beforehand what a command will come to; it is given the arguments as the handler is."""
 
@@ -71,8 +74,8 @@ class CommandEntry:
     """A transaction keeps it for EXEC."""
     needs_login: bool = True
     """The client has to be known first."""
-    keys_after: bytes = b""
-    """The word behind which its keys are, and as many arguments that belong to them."""
+    find_keys: KeysIn | None = None
+    """Finds its keys, where their places depend on the words before them."""
     subcommands: dict[bytes, CommandEntry] = field(default_factory=dict)
     """By their own names, in upper case."""
 
@@ -117,7 +120,7 @@ class CommandTable:
         is_confirmed: bool = False,
         while_subscribed: bool = False,
         is_queued: bool = True,
-        keys_after: bytes = b"",
+        find_keys: KeysIn | None = None,
     ) -> Callable[[Handler], Handler]:
         """Register a handler: ``ping`` or, for a subcommand, ``client|id``. What has
         subcommands is there as soon as its first subcommand is."""
@@ -140,7 +143,7 @@ class CommandTable:
                 while_subscribed,
                 is_queued,
                 needs_login="no_auth" not in flags,
-                keys_after=keys_after,
+                find_keys=find_keys,
             )
             first, _, second = name.upper().encode().partition(b"|")
             if second:

@@ -21,7 +21,7 @@ from headgate.wire.resp.codec.replies import (
 from headgate.wire.resp.command_cost import Allowance, refusal, steps_of
 from headgate.wire.resp.commands.table import CommandEntry, CommandTable
 from headgate.wire.resp.reply_mode import SILENT, is_confirmation
-from headgate.wire.resp.streams.awaited import STORE_FAILED, Asked, AskedTogether
+from headgate.wire.resp.streams.awaited import STORE_FAILED, Asked, AskedTogether, ReplyRoom
 
 if TYPE_CHECKING:
     from headgate.wire.resp.session import RespSession
@@ -36,6 +36,10 @@ Queued: TypeAlias = list[tuple[CommandEntry, list[bytes]]]
 
 REDIRECTIONS = frozenset(("MOVED", "CROSSSLOT", "CLUSTERDOWN"))
 """Errors that a cluster client acts upon, so they are told as they are."""
+WATCHED = (
+    "EXECABORT Transaction discarded because of: keys that are watched may change while streams are"
+    " written, so that commands on streams cannot depend on them"
+)
 ARGUMENT_BYTES = 64
 """About what an argument takes besides its bytes."""
 
@@ -102,6 +106,8 @@ def exec(session: RespSession, args: list[bytes]) -> Reply:
         if any(_stamp(session, db, key) != stamp for (db, key), stamp in watched.items()):
             return NoArray()
         if any(_takes_turn(session, *each) for each in session.queued):
+            if watched:
+                raise CommandError(WATCHED)
             return _ask(session, session.queued)
         return _carry_out(session, session.queued, {})
     finally:
@@ -123,9 +129,11 @@ def _ask(session: RespSession, queued: Queued) -> Reply:
     session.is_executing = True
     parts: dict[int, Asked] = {}
     answered: dict[int, Reply] = {}
+    limits = session.hub.broker.limits
+    allowance = Allowance(limits)
     for place, (entry, command) in enumerate(queued):
         if _takes_turn(session, entry, command):
-            reply = _attempt(session, entry, command, Allowance(session.hub.broker.limits))
+            reply = _attempt(session, entry, command, allowance)
             if isinstance(reply, Asked):
                 parts[place] = reply
             else:
@@ -133,7 +141,11 @@ def _ask(session: RespSession, queued: Queued) -> Reply:
     session.is_executing = False
     if not parts:
         return _carry_out(session, queued, answered)
-    return AskedTogether(parts, lambda found: _settled(session, queued, {**answered, **found}))
+    reached = LimitReached("reply_bytes", limits.reply_bytes)
+    room = ReplyRoom(limits.reply_bytes, lambda: refusal(session, reached))
+    return AskedTogether(
+        parts, lambda found: _settled(session, queued, {**answered, **found}), room
+    )
 
 
 def _settled(session: RespSession, queued: Queued, answered: dict[int, Reply]) -> Reply:

@@ -16,16 +16,20 @@ from headgate.core.commands import Command
 from headgate.core.effects import Deliver, Effect, Failed
 from headgate.core.model.limits import MiB
 from headgate.core.reader_commands import Block, ReaderRequest, Withdraw
+from headgate.core.reader_effects import Fed
 from headgate.errors import HeadgateError, Overloaded, StoreError
 from headgate.wire.resp.codec.replies import CommandError, Decided, Deferred, Reply
 
 if TYPE_CHECKING:
+    from headgate.wire.resp.commands.table import CommandEntry
     from headgate.wire.resp.session import RespSession
 
 UNDER_WAY_MAX = 4096
 """Commands of one client that wait for a turn; others wait until these are answered."""
 UNDER_WAY_BYTES = 16 * MiB
 """And bytes of them."""
+ENTRY_BYTES = 64
+"""About what an entry has in an answer besides its body."""
 AGAIN_SECONDS = 0.02
 """After so long it is tried again to put commands in line, if there was no room."""
 
@@ -38,13 +42,23 @@ Refusal: TypeAlias = Callable[[HeadgateError], CommandError | None]
 """Makes the answer of an error, if there is one that is better than its text."""
 
 
+class ReplyRoom:
+    """Bytes that the answers of one transaction may have, and what one is told that is beyond."""
+
+    __slots__ = ("bytes", "refusal")
+
+    def __init__(self, bytes: int, refusal: Callable[[], CommandError]) -> None:
+        self.bytes = bytes
+        self.refusal = refusal
+
+
 class Asked(Deferred):
     """A request of a command on a stream to the core, and how the outcome becomes an answer.
 
     A handler returns it instead of a reply.
     """
 
-    __slots__ = ("answer", "make", "refusal", "seconds")
+    __slots__ = ("answer", "command", "make", "refusal", "seconds")
 
     def __init__(
         self,
@@ -60,17 +74,23 @@ class Asked(Deferred):
         self.refusal = refusal
         self.seconds = seconds
         """For so long it may wait for messages; 0 is for ever, and None not at all."""
+        self.command: tuple[CommandEntry, list[bytes]] | None = None
+        """What asked, if it waits: rights to it may be taken away meanwhile."""
 
 
 class AskedTogether(Deferred):
     """The same of a transaction: its commands on streams are one block, and the others are carried
     out when that is settled."""
 
-    __slots__ = ("finish", "parts")
+    __slots__ = ("finish", "parts", "room")
 
     def __init__(
-        self, parts: dict[int, Asked], finish: Callable[[dict[int, Reply]], Reply]
+        self,
+        parts: dict[int, Asked],
+        finish: Callable[[dict[int, Reply]], Reply],
+        room: ReplyRoom,
     ) -> None:
+        self.room = room
         self.parts = parts
         """By their places in the transaction."""
         self.finish = finish
@@ -79,7 +99,16 @@ class AskedTogether(Deferred):
 class PendingAnswer:
     """The place of an answer among those of its session. It is the `ref` of its command."""
 
-    __slots__ = ("asked", "delivered", "is_done", "is_wanted", "reply", "timer", "unblocked")
+    __slots__ = (
+        "asked",
+        "delivered",
+        "is_done",
+        "is_wanted",
+        "reply",
+        "room",
+        "timer",
+        "unblocked",
+    )
 
     def __init__(self, asked: Asked | None, *, is_wanted: bool = True) -> None:
         self.asked = asked
@@ -87,10 +116,13 @@ class PendingAnswer:
         self.delivered: list[Deliver] = []
         self.is_done = False
         self.reply: Reply = None
-        self.unblocked = False
-        """Whether somebody else had it wait no longer, with an error."""
+        self.unblocked: CommandError | None = None
+        """The error with which somebody else had it wait no longer, if there is one."""
         self.timer: Callable[[], None] | None = None
         """Ends the clock of one that waits."""
+        self.room: ReplyRoom | None = None
+        """What the answers of its transaction may still have; alone it is bounded by what it
+        asks for."""
 
     @property
     def waits(self) -> bool:
@@ -99,6 +131,8 @@ class PendingAnswer:
     def take(self, effect: Effect) -> None:
         """What came of the command, or a part of it."""
         if isinstance(effect, Deliver):
+            if self.room is not None:
+                self.room.bytes -= len(effect.message.body) + ENTRY_BYTES
             self.delivered.append(effect)
             return
         asked = self.asked
@@ -106,8 +140,10 @@ class PendingAnswer:
         reply: Reply
         if isinstance(effect, Failed):
             reply = failure(effect.error, asked.refusal)
-        elif self.unblocked and not self.delivered:
-            reply = CommandError(UNBLOCKED)
+        elif self.unblocked is not None and not self.delivered and not isinstance(effect, Fed):
+            reply = self.unblocked
+        elif self.room is not None and self.room.bytes < 0 and self.delivered:
+            reply = self.room.refusal()
         else:
             reply = asked.answer(self.delivered, effect)
         self.settle(reply)
@@ -128,6 +164,8 @@ class PendingTransaction(PendingAnswer):
     def __init__(self, asked: AskedTogether, *, is_wanted: bool) -> None:
         super().__init__(None, is_wanted=is_wanted)
         self.parts = {place: PendingAnswer(each) for place, each in asked.parts.items()}
+        for part in self.parts.values():
+            part.room = asked.room
         self.finish = asked.finish
 
     def look(self) -> None:
@@ -217,12 +255,12 @@ class Awaited:
             found.append((first.reply, first.is_wanted or type(first.reply) is Decided))
         return found
 
-    def unblock(self, *, is_error: bool) -> bool:
-        """Have a read wait no longer; whether one did."""
+    def unblock(self, error: CommandError | None = None) -> bool:
+        """Have a read wait no longer; whether one did. Its answer is nothing, or the error."""
         waiting = self.waiting
         if waiting is None:
             return False
-        waiting.unblocked = is_error
+        waiting.unblocked = error
         self._give_up(waiting)
         return True
 

@@ -7,6 +7,10 @@ from headgate.core.model.body_paths import read_body
 from headgate.core.model.domain import Domain
 from headgate.core.model.limits import Limits
 from headgate.core.model.message import PropertyValue
+from headgate.errors import LimitReached
+
+JSON_BYTES_A_STEP = 64
+"""Bytes of a body that are read in a step, where they are dearest: lists of nothing."""
 
 
 class BodyReader:
@@ -17,6 +21,13 @@ class BodyReader:
         self._limits = limits
         self._counts: dict[str, list[int]] = {}
         """By domain: bodies that could not be read, and values that did not fit."""
+
+    def check_size(self, size: int) -> None:
+        """Raise if names and values of so many bytes are more than properties may be, before
+        anything is read of them: it may be megabytes. A number takes less than its digits do."""
+        most = self._limits.properties_bytes
+        if size > 2 * most:
+            raise LimitReached("properties_bytes", most)
 
     def add_properties(
         self,

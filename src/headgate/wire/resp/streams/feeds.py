@@ -54,8 +54,10 @@ class ChannelFeeds:
     """Finds the feeds of a channel, by the domains as they are now. The hub owns it, and has it
     look at them again from time to time."""
 
-    def __init__(self, domains: Mapping[str, Domain]) -> None:
+    def __init__(self, domains: Mapping[str, Domain], longest: int) -> None:
         self._domains = domains
+        self._longest = longest
+        """Bytes of a name; who publishes to a longer one is refused."""
         self._feeds: list[tuple[Domain, ChannelFeed, tuple[Glob, ...]]] = []
         self._bound: dict[tuple[Kind, bytes], tuple[BoundFeed, ...]] = {}
         self._unfed: set[bytes] = set()
@@ -86,6 +88,8 @@ class ChannelFeeds:
 
     def of(self, kind: Kind, channel: bytes) -> tuple[BoundFeed, ...]:
         """The feeds of a channel, one for each queue."""
+        if len(channel) > self._longest:
+            return ()
         found = self._bound.get((kind, channel))
         if found is None:
             if len(self._bound) >= KNOWN_MAX:
@@ -111,7 +115,7 @@ class ChannelFeeds:
 
 
 def _queue(domain: Domain, feed: ChannelFeed, channel: bytes) -> QueueId:
-    name = feed.queue.encode() or spelled(channel)
+    name = feed.queue.encode() or (spelled(channel) if len(channel) <= QUEUE_CHARS_MAX else b"")
     if not 0 < len(name) <= QUEUE_CHARS_MAX:
         return NO_QUEUE
     return QueueId(f"{SCHEME}{domain.name}/".encode() + name)
@@ -134,18 +138,23 @@ def ask_to_feed(
             each.domain.name,
             _message(session, each, channel, body),
             each.feed.when_full == "drop",
+            each.feed.when_full == "wait",
         )
         for each in bound
     )
 
+    # Nothing waits in a transaction.
+    may_wait = any(part.waits for part in parts) and not session.is_executing
+
     def make(ref: PendingAnswer) -> Feed:
-        return Feed(session.id, ref, channel, body, parts, kind is Kind.SHARDED)
+        return Feed(session.id, ref, channel, body, parts, kind is Kind.SHARDED, may_wait)
 
     def answer(delivered: list[Deliver], effect: Effect) -> Reply:
         assert isinstance(effect, Fed), "it was taken"
         return hub.channels.receivers(kind, channel) + effect.taken
 
-    return Asked(make, answer, refusal=_refusal)
+    # The core has a clock of its own for it.
+    return Asked(make, answer, refusal=_refusal, seconds=0.0 if may_wait else None)
 
 
 def _refusal(error: HeadgateError) -> CommandError | None:

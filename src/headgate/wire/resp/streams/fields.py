@@ -41,6 +41,8 @@ def read_fields(domain: Domain, id: bytes, words: Sequence[bytes], bodies: BodyR
     if 2 * len(fields) < len(words):
         raise CommandError("ERR a field is there twice: give each field a name of its own")
     body = _body_of(domain, fields)
+    size = sum(map(len, words)) - (0 if body is None else len(body) + len(fields[body]))
+    bodies.check_size(size)
     properties: dict[str, PropertyValue] = {}
     types = bytearray()
     for name, value in fields.items():

@@ -20,7 +20,7 @@ KNOWN_MAX = 10_000
 
 SPELLED = re.compile(rb"[^-a-zA-Z0-9_.]")
 """What the address of a queue cannot hold, or stands for such a character."""
-QUEUE_NAME = re.compile(rb"[-a-zA-Z0-9_~.]+")
+QUEUE_NAME = re.compile(rb"[-a-zA-Z0-9_~.]{1,%d}" % QUEUE_CHARS_MAX)
 
 
 @value
@@ -74,11 +74,10 @@ class StreamKeys:
         first, slash, rest = key.partition(b"/")
         domain = self._domains.get(text_of(first)) if slash else None
         if domain is not None:
-            name = rest if QUEUE_NAME.fullmatch(rest) else spelled(rest)
-            return _stream(key, domain, name)
+            return _stream(key, domain, rest, is_spelled=QUEUE_NAME.fullmatch(rest) is not None)
         for domain in self._domains.values():
             if any(self._glob(pattern).matches(key) for pattern in domain.streams):
-                return _stream(key, domain, spelled(key))
+                return _stream(key, domain, key)
         return None
 
     def _glob(self, pattern: str) -> Glob:
@@ -93,9 +92,12 @@ def spelled(key: bytes) -> bytes:
     return SPELLED.sub(lambda found: b"~%02X" % found[0][0], key)
 
 
-def _stream(key: bytes, domain: Domain, name: bytes) -> StreamName:
+def _stream(key: bytes, domain: Domain, name: bytes, *, is_spelled: bool = False) -> StreamName:
     if domain.mode is Mode.EXCLUSIVE:
         raise CommandError(f"ERR the queue '{text_of(key[:128])}' is not for this wire")
+    # What is too long as it is does not become shorter, and may be megabytes.
+    if not is_spelled and len(name) <= QUEUE_CHARS_MAX:
+        name = spelled(name)
     if not name or len(name) > QUEUE_CHARS_MAX:
         raise CommandError(
             f"ERR the name of a stream has 1 to {QUEUE_CHARS_MAX} characters, as the name of a"
