@@ -347,8 +347,8 @@ def test_a_stopped_worker_holds_no_more_than_a_mailbox(tmp_path: Path) -> None:
             "store.standby needs one",
         ),
         (
-            '[workers]\ncount = 2\n[listen.resp]\nport = 0\n[domains.jobs]\nstreams = ["*"]',
-            "streams of the domain jobs need one process",
+            '[workers]\ncount = 2\n[listen.resp]\nport = 0\n[domains.jobs]\nspeaks = "x"',
+            "channels of the domain jobs (feeds, speaks) need one process",
         ),
         ("[workers]\ncount = 0\n[listen.resp]", "a whole number from 1 to 64"),
     ],

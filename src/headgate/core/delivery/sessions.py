@@ -37,7 +37,7 @@ class Session:
         "agent",
         "called",
         "id",
-        "is_told",
+        "is_listed_elsewhere",
         "mailbox",
         "opened",
         "peer",
@@ -62,7 +62,7 @@ class Session:
         self.opened = opened
         self.mailbox = mailbox
         self.traffic = NO_TRAFFIC
-        self.is_told = False
+        self.is_listed_elsewhere = False
         """Another worker, which has it, tells of it: it is not listed or counted here."""
 
     @property
@@ -103,12 +103,12 @@ class Sessions:
 
     def add(self, session: Session) -> None:
         self._alive[session.id] = session
-        self.counts[session.wire] += not session.is_told
+        self.counts[session.wire] += not session.is_listed_elsewhere
 
     def remove(self, session: SessionId) -> Session | None:
         gone = self._alive.pop(session, None)
         if gone is not None:
-            self.counts[gone.wire] -= not gone.is_told
+            self.counts[gone.wire] -= not gone.is_listed_elsewhere
         return gone
 
     def get(self, session: SessionId) -> Session | None:
@@ -116,7 +116,7 @@ class Sessions:
 
     def listed(self) -> list[Session]:
         """Those that this process tells of."""
-        return [session for session in self._alive.values() if not session.is_told]
+        return [session for session in self._alive.values() if not session.is_listed_elsewhere]
 
     def has_room(self, session: SessionId, more: int = 0) -> bool:
         """Whether it is there, and its mailbox has room for so many bytes more."""

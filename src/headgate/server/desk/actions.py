@@ -160,7 +160,9 @@ async def close_session(desk: Desk, request: Request) -> ActionAnswer:
     asked = await desk.actions.asked(request, ActionQuestion)
     number, sessions = session_number(request), desk.router.broker.sessions
     here = sessions.get(number)
-    if (here is None or here.is_told) and (found := await desk.elsewhere.session(number)):
+    if (here is None or here.is_listed_elsewhere) and (
+        found := await desk.elsewhere.session(number)
+    ):
         return await _close_elsewhere(desk, request, asked, found.row)
     session = find_session(desk, request)
     if sessions.worker_of(number):

@@ -150,7 +150,7 @@ class Rows:
         for kind in kinds:
             for id in islice(kind, CANDIDATES):
                 session = broker.sessions.get(id)
-                if session is not None and not session.is_told:
+                if session is not None and not session.is_listed_elsewhere:
                     found[id] = session
         here = [self.session(each) for each in nlargest(most, found.values(), key=self.trouble)]
         return nlargest(most, [*here, *self._elsewhere.in_trouble()], key=trouble_of)

@@ -105,7 +105,7 @@ class FrontSessions:
         mailbox = self._mailboxes[id] = RemoteMailbox(id, self._shard.budget)
         session = Session(id, wire, "", now, mailbox)
         session.peer, session.called, session.agent, session.user = parts
-        session.is_told = wire == "resp"  # it has channels, too, which are the front's
+        session.is_listed_elsewhere = wire == "resp"  # it has channels, too, which are the front's
         self._shard.admit(session, partial(self._send_effects, id))
 
     def _release(self, id: SessionId, *, lost: bool) -> None:

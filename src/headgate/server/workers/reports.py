@@ -1,4 +1,4 @@
-"""Reports of workers to worker 0: numbers, sessions in trouble, and lists of sessions.
+"""Reports of all workers to worker 0: numbers, sessions in trouble, and lists of sessions.
 
 The others report once a second what gauges and attention are made of, which does not grow with
 their sessions. Lists are asked for when somebody looks. SMP and BlazingMQ sessions are worker 0's

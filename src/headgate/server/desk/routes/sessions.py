@@ -123,7 +123,7 @@ async def session(desk: Desk, request: Request) -> SessionAnswer:
     """One session, with what it holds."""
     number = session_number(request)
     here = desk.router.broker.sessions.get(number)
-    if here is None or here.is_told:
+    if here is None or here.is_listed_elsewhere:
         elsewhere = await desk.elsewhere.session(number)
         if elsewhere is not None:
             return msgspec.structs.replace(
@@ -141,7 +141,7 @@ def session_number(request: Request) -> SessionId:
 def find_session(desk: Desk, request: Request) -> Session:
     """The session of a path."""
     found = desk.router.broker.sessions.get(session_number(request))
-    if found is None or found.is_told:
+    if found is None or found.is_listed_elsewhere:
         raise Refusal(
             404, "there is no such session", "no_such_session", "it may have ended; see sessions"
         )
