@@ -22,6 +22,7 @@ SESSION = {
     "wire": "resp",
     "mailbox_bytes": 1024 * 1024,
     "slow_since": time.time() - 66,
+    "worker": 0,
     "held_up": 1,
     "waits_for": None,
     "pressure": "hard",
