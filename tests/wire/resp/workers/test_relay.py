@@ -433,16 +433,3 @@ def test_what_asks_everybody_is_not_for_transactions(command: tuple[str, ...]) -
     client.ask("MULTI")
     assert "not for transactions" in client.ask(*command)
     assert client.ask("EXEC").startswith("EXECABORT")
-
-
-def test_streams_are_refused_wherever_they_are_asked_for() -> None:
-    """Their queues are those of worker 0, and their answers wait for its turns."""
-    refused = b"-ERR streams need a router of one process: set workers.count = 1\r\n"
-    crew = Crew(2)
-    for guest in (crew.guest(0), crew.guest(1)):
-        assert guest.raw("XADD", "jobs", "*", "a", "1") == refused
-        assert guest.raw("XREADGROUP", "GROUP", "g", "c", "STREAMS", "jobs", ">") == refused
-        assert guest.raw("MULTI") == b"+OK\r\n"
-        assert guest.raw("XADD", "jobs", "*", "a", "1") == refused
-        assert guest.raw("EXEC").startswith(b"-EXECABORT")
-        assert guest.raw("PING") == b"+PONG\r\n"
