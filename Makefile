@@ -86,8 +86,8 @@ contracts: .venv/.dev ## who may import whom
 tests: .venv/.dev ## pytest, in random order: in parallel, then what needs the machine alone, then two lanes
 	$(BIN)/pytest -n $(WORKERS) -m "$(PARALLEL)"
 	$(BIN)/pytest -m alone
-	@echo "two lanes side by side, about ten minutes; what each prints comes at its end"
-	@$(MAKE) --no-print-directory -j 2 -O .lane-serial .lane-shown
+	@echo "two lanes side by side, about ten minutes; what a run of each prints comes at its end"
+	@$(MAKE) --no-print-directory -j 2 -Oline .lane-serial .lane-shown
 
 # Each is busy on one core at most times, and neither minds the other. What one prints comes at its end.
 .lane-serial:
