@@ -1,4 +1,4 @@
-"""Which Java runs Spark: the installed one, or the one that came from PyPI."""
+"""The Java that runs Spark: the installed one, or the one that came from PyPI."""
 
 from __future__ import annotations
 

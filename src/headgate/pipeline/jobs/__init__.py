@@ -1,1 +1,1 @@
-"""What is run on top: audits of services, dry runs, replays, a sink into queues and channels."""
+"""Jobs of the pipeline: audits of services, dry runs, replays, a sink into queues and channels."""

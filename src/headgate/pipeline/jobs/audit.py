@@ -1,4 +1,4 @@
-"""Does the state still add up? Count and hash per service, recomputed, against the tallies.
+"""An audit: count and hash per service, computed again, against the router's tallies.
 
 A service's tally is the number of its queues and the XOR of their digests. Here it is computed
 again, from the queues of a snapshot (`journal/snapshot.py`) or from what the facts say of who has

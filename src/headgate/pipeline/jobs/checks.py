@@ -1,4 +1,4 @@
-"""Whether the tables add up: each fact once, each row of its fact, each end of a message that came.
+"""Checks of the tables: each fact once, each row of its fact, each end of a message that came.
 
 A check is a row: what was expected, what was found, and an address to look at first if they differ.
 """

@@ -1,4 +1,4 @@
-"""What an expression would have matched: asked of the journal, before it is deployed."""
+"""A dry run of an expression: which messages of the journal it would have matched."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A subscription that somebody thinks of."""
+    """A subscription that is tried: its expression, domain, app and priority."""
 
     predicate: Predicate
     domain: str
@@ -34,7 +34,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an expression would have matched."""
+    """The outcome of a dry run: how many messages the expression would have matched."""
 
     messages: int
     matched: int

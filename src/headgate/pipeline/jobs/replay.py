@@ -49,7 +49,7 @@ FOLDER = "_replays"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which messages, and where to."""
+    """The messages to send again, and where to."""
 
     domain: str
     to: str
@@ -67,7 +67,7 @@ class Wanted:
 
 
 class Run(msgspec.Struct, frozen=True):
-    """What one run of a job is for: a window of time, up to a fact."""
+    """One run of a job: a window of time, up to a fact."""
 
     since: float
     until: float | None
@@ -81,7 +81,7 @@ class Run(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the journal has of a run."""
+    """Counts of the messages that the journal has for a run."""
 
     messages: int
     """In its window."""
@@ -93,7 +93,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a call of `play` found and did."""
+    """The outcome of a call of `play`: what it found, and how much it sent."""
 
     found: Found
     sent: int
@@ -161,8 +161,8 @@ class Job:
 
 
 class Tally:
-    """How many messages a query has sent. Spark tells of the latest batches only, so it is asked
-    again and again."""
+    """A count of the messages that a query has sent. Spark tells of the latest batches only, so it
+    is asked again and again."""
 
     def __init__(self, query: StreamingQuery) -> None:
         self._query = query

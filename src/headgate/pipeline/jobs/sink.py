@@ -68,7 +68,7 @@ Row: TypeAlias = tuple[bytes, bytes, dict[str, bool | int | str], bytes | None]
 
 @dataclass(frozen=True)
 class Target:
-    """Where rows go: a queue, a channel, or the channel of each row."""
+    """The target of rows: a queue, a channel, or the channel of each row."""
 
     router: str
     token: str | None
@@ -87,7 +87,7 @@ class Target:
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What a task tells the driver."""
+    """The report of a task to the driver: rows that it staged with the router."""
 
     sink: str
     partition: int

@@ -1,4 +1,4 @@
-"""What routing does on executors, between Arrow and Arrow: ask expressions, and decide.
+"""The matcher, which runs on executors between Arrow and Arrow: it asks expressions, and decides.
 
 `asked` is for the expressions that no join can find: the router's own index, over batches of
 messages. `Decisions` makes of the expressions that match a message what becomes of it.
@@ -127,7 +127,7 @@ class Lists:
 
 
 class Decisions:
-    """What becomes of messages, by the numbers of the expressions that match them."""
+    """Decisions about messages, by the numbers of the expressions that match them."""
 
     def __init__(self, subscriptions: Subscriptions, numbers: Mapping[str | None, int]) -> None:
         self.apps = subscriptions.apps

@@ -140,7 +140,7 @@ def _search(subscriptions: Subscriptions, with_filters: bool, code_max: int) -> 
 
 
 class _Search:
-    """How the expressions that match a message are found."""
+    """The search for the expressions that match a message."""
 
     def __init__(self, subscriptions: Subscriptions, with_filters: bool, code_max: int) -> None:
         texts = dict.fromkeys(each.expression for each in subscriptions.consumers)

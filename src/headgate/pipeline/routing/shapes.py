@@ -71,7 +71,7 @@ CODE_READ = 60
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """What a probe takes of a property."""
+    """A part of a probe: what it takes of one property."""
 
     name: str
     kind: Kind
@@ -87,7 +87,7 @@ Value: TypeAlias = int | bytes
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the rows of one shape have in common; slots instead of literals."""
+    """A shape: the trees that its rows have in common, with slots instead of literals."""
 
     tree: Tree
     own: Tree | None
@@ -106,7 +106,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Where one expression is filed, and its literals."""
+    """A row for one expression: the shape and probe it is filed under, and its literals."""
 
     shape: Shape
     probe: Probe
@@ -127,7 +127,8 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who is found how. Expressions that cannot match are in neither."""
+    """A plan of how expressions are found: by probes, or by the matcher. Those that cannot match
+    are in neither."""
 
     shapes: tuple[Shape, ...]
     probes: tuple[Probe, ...]

@@ -1,4 +1,4 @@
-"""Where the segments of a journal come from: a folder, or a router that they are downloaded from.
+"""Feeds of the segments of a journal: a folder, or a router that they are downloaded from.
 
 Driver and executors each make their own from the same options. Nothing is remembered between
 calls but on disk, so whoever looks again sees what is there now: a merge puts a wider segment in
@@ -75,7 +75,7 @@ class Listing:
 
 
 class Feed(Protocol):
-    """Where segments come from: a folder, or a router's admin port."""
+    """A feed of segments: a folder, or a router's admin port."""
 
     is_near: ClassVar[bool]
     """Whether files can be looked into without fetching them."""

@@ -18,7 +18,8 @@ from headgate.pipeline.source.schema import FACTS
 
 
 class Headgate(DataSource):
-    """What Spark asks for the parts of the format. Options come with lower-case names."""
+    """The format as Spark knows it, which makes its readers and writers. Options come with
+    lower-case names."""
 
     @classmethod
     def name(cls) -> str:

@@ -26,7 +26,7 @@ STARTS = {"earliest": 0, "latest": None}
 
 @dataclass(frozen=True)
 class Options:
-    """What can be said about a query, besides where the journal is."""
+    """The options of a query, besides where the journal is."""
 
     start: int | None
     """The number after which to begin; None is the end of the journal as it is now."""

@@ -26,7 +26,8 @@ SPAN_BYTES = 2 * MiB
 
 @dataclass(frozen=True)
 class Span(InputPartition):
-    """Facts after a number and up to another, and the segments that had them."""
+    """A span of the journal: facts after a number and up to another, and the segments that had
+    them."""
 
     after: int
     upto: int

@@ -1,4 +1,4 @@
-"""Where the tables are: Parquet files in a folder, and a log that says which of them count.
+"""The archive of the tables: Parquet files in a folder, and a log that says which of them count.
 
     _log/00000000000000000042.json
     _log/00000000000000000032.state.json

@@ -28,7 +28,7 @@ ACCEPTED = f.Accepted.__name__
 
 
 class Kind(NamedTuple):
-    """How many facts of a kind there are, their first and last number, and their latest time."""
+    """Counts for one kind of fact: how many, first and last number, latest time."""
 
     facts: int
     first: int
@@ -54,7 +54,7 @@ class BatchFacts(Protocol):
 
 
 class HeldFacts(BatchFacts):
-    """Light ones."""
+    """Light facts, held in memory."""
 
     def __init__(self, archive: Archive, attempt: str, facts: DataFrame) -> None:
         self._archive, self._attempt = archive, attempt
@@ -76,7 +76,7 @@ class HeldFacts(BatchFacts):
 
 
 class WrittenFacts(BatchFacts):
-    """Heavy ones, or those of which nobody knows."""
+    """Heavy facts, or facts of unknown weight: written to their table, and read back from it."""
 
     def __init__(self, archive: Archive, attempt: str, facts: DataFrame) -> None:
         self._archive, self._attempt = archive, attempt

@@ -16,7 +16,7 @@ FOLDER = "_checkpoint"
 
 
 class Checkpoint:
-    """What is to be known of a checkpoint without Spark."""
+    """Spark's checkpoint of the stream, as far as it is read without Spark."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

@@ -37,7 +37,8 @@ AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """What is done with a batch. It travels to wherever Spark calls it."""
+    """The keeper of the tables, which Spark calls with each batch. It travels to wherever Spark
+    calls it."""
 
     root: str
     journal: str = ""
@@ -111,8 +112,9 @@ def _write(archive: Archive, attempt: str, found: BatchFacts, state: State) -> s
 
 
 class Known:
-    """Who wants what as of the last batch, if this process has written it: to read it again costs
-    more than a small batch. It is by the file that says so, which is never written twice."""
+    """A cache of who wants what as of the last batch, if this process has written it: to read it
+    again costs more than a small batch. It is by the file that says so, which is never written
+    twice."""
 
     def __init__(self) -> None:
         self._path = ""

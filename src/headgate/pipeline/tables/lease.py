@@ -1,4 +1,4 @@
-"""One writer at a time, so that the second one is told at once.
+"""The lease of the tables: one writer at a time, and a second one is told at once.
 
 It is for the person: what keeps rows single is the log of manifests, also where a lock does not
 reach. The lock ends with the process that has it, however it ends.
@@ -21,7 +21,7 @@ TIDIER = "_lease.tidy"
 
 
 class Held(PipelineError):
-    """Somebody else has the lease."""
+    """The error that somebody else has the lease."""
 
 
 @contextmanager

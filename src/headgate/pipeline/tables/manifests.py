@@ -58,7 +58,7 @@ class File(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a batch of the stream did."""
+    """A batch of the stream: the facts that it read, and what it took."""
 
     number: int
     """Spark's."""
@@ -82,7 +82,7 @@ Files: TypeAlias = Mapping[str, list[File]]
 
 
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One change of what counts."""
+    """A manifest: one change of which files count."""
 
     number: int
     at: float
@@ -93,7 +93,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class State(msgspec.Struct):
-    """Everything that counts, as of a manifest."""
+    """The state of the tables as of a manifest: the files that count, and the latest batches."""
 
     number: int = -1
     """Of the last manifest; -1 if there is none yet."""
@@ -166,7 +166,7 @@ class State(msgspec.Struct):
 
 
 class Outdated(PipelineError):
-    """Somebody else was faster: what was to be committed no longer fits."""
+    """The error of a commit that no longer fits, because somebody else was faster."""
 
 
 encode = msgspec.json.Encoder().encode

@@ -1,4 +1,4 @@
-"""What each subscription made of the messages of its queue: matched, missed, or undecided.
+"""Counts of how each subscription judged the messages of its queue: matched, missed, or undecided.
 
 The router asks only those who may match, so it cannot tell. Here every message is evaluated
 against every expression that somebody had on its queue when it was accepted. Expressions of one

@@ -35,7 +35,7 @@ FAILURES = "headgate_pipeline_failures"
 
 
 class Metrics(Collector):
-    """What a pipeline says of itself."""
+    """Metrics of a pipeline at work."""
 
     def __init__(self, source: Mapping[str, str], root: str) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Whether the tables are mirrored to Iceberg, and where: a small file beside them says so.
+"""The mirror in Iceberg, if there is one: a small file beside the tables says so, and where.
 
 Whoever changes what counts brings the mirror along. What a mirror is made of is in `iceberg`, which
 needs pyiceberg; without a mirror nobody does.
@@ -31,7 +31,7 @@ PAUSE_SECONDS = 1.0
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Which catalog the tables are mirrored to."""
+    """Settings of a mirror: the catalog and namespace that the tables are mirrored to."""
 
     catalog: str = ""
     """By its name in the configuration of pyiceberg; empty for one of our own."""
@@ -42,7 +42,8 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Overtaken(PipelineError):
-    """Another mirror has committed meanwhile; the next look shows what is left to do."""
+    """The error that another mirror has committed meanwhile; the next look shows what is left to
+    do."""
 
 
 def mirror_of(archive: Archive) -> Mirror | None:

@@ -29,7 +29,7 @@ FACTS = TABLES["facts"]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Facts after a number and up to another."""
+    """A range of facts: those after a number and up to another."""
 
     after: int
     upto: int
@@ -43,7 +43,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What was made again."""
+    """The outcome of a rebuild: its range, and how many files it replaced and made."""
 
     facts: Range
     replaced: int

@@ -1,4 +1,4 @@
-"""How the pipeline is doing, without Spark: what the journal has, and what the tables have."""
+"""The status of the pipeline, without Spark: what the journal has, and what the tables have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a pipeline to end, wherever it is at work: a file beside the tables says since when.
+"""A request to pipelines to end, wherever they work: a file beside the tables says since when.
 
 A signal reaches a command of this machine. It does not reach a query that a killed client of Spark
 Connect left behind, nor one of another machine; those look for the file before each batch.
@@ -16,7 +16,7 @@ FILE = "_stop"
 
 
 class Stopped(PipelineError):
-    """Somebody asked the pipeline to end."""
+    """The error that ends a pipeline that was asked to stop."""
 
 
 def ask(storage: Storage) -> None:

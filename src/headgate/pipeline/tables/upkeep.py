@@ -54,7 +54,7 @@ PAUSE_SECONDS = 60.0
 
 @value
 class Group:
-    """Files of one table and one day, of which one is made."""
+    """Files of one table and one day, to be merged into one."""
 
     table: Table
     files: list[File]
@@ -64,7 +64,7 @@ class Group:
 
 @value
 class Tidied:
-    """What a round of upkeep did."""
+    """The outcome of a round of upkeep, in numbers of files."""
 
     merged: int = 0
     """Files that were replaced by larger ones."""

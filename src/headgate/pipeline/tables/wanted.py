@@ -1,4 +1,4 @@
-"""Expressions that somebody wants counted: how they are kept between batches."""
+"""The columns in which wanted expressions are kept between batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wants what: the expressions of sessions, followed from change to change.
+"""Wishes: the expressions that sessions want on queues, followed from change to change.
 
 What is wanted as of a batch is kept in a file beside the tables, as Arrow has it (`wanted`). The
 facts that change it are few, or as many as there are subscribers when a router starts anew.
@@ -33,7 +33,7 @@ Spans: TypeAlias = list[tuple[int, int | None]]
 
 
 class Change(NamedTuple):
-    """What matters here of a fact that says who wants what."""
+    """A change of a session's expressions, with the fields of its fact that matter here."""
 
     number: int
     kind: str
@@ -59,7 +59,8 @@ def changes_of(facts: pa.Table) -> Iterator[Change]:
 
 @dataclass(slots=True)
 class Wishes:
-    """Who wants what, as of a fact; and in which spans of numbers an expression was wanted."""
+    """The expressions that sessions want as of a fact, and the spans of numbers in which each was
+    wanted."""
 
     wanted: dict[Who, tuple[str, ...]] = field(default_factory=dict)
     spans: dict[Subject, Spans] = field(default_factory=dict)

@@ -1,5 +1,5 @@
-"""What an operator may have the router do. Each action is confirmed by the name of what it is done
-to, and a fact in the journal before it is done.
+"""Actions that an operator may have the router do. Each action is confirmed by the name of what it
+is done to, and a fact in the journal before it is done.
 
 The paths are there only if the configuration has an operator's token.
 """
@@ -60,7 +60,7 @@ logger = logging.getLogger("headgate")
 
 
 class Actions:
-    """Does what operators ask for, one after another."""
+    """The actions of a desk: paced, announced as facts, and done one after another."""
 
     def __init__(self, desk: Desk, operating: Operating) -> None:
         self._desk = desk

@@ -1,4 +1,4 @@
-"""What `headgate expr check` says of an expression, for places that show many of them."""
+"""Advice on expressions: the warnings of `headgate expr check`, cached for long lists of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API is asked: parameters and bodies, checked before anything is done."""
+"""Questions to the API: parameters and bodies, checked before anything is done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody should look at now, in sentences: each says what, since when, where, and by which
+"""Sentences about what needs attention now: each says what, since when, where, and by which
 command.
 
 A sentence is there once its condition has held for five seconds, and stays for fifteen after it
@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Something that happened, perhaps several times."""
+    """A kind of event that happened lately: how often, and when first."""
 
     kind: str
     about: str
@@ -79,7 +79,7 @@ class UnknownApp:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What conditions are looked for in."""
+    """A sample of the router's state, in which conditions are looked for."""
 
     now: float
     point: Point
@@ -107,7 +107,7 @@ class Moment:
 
 
 class Attention:
-    """Remembers which conditions hold, and since when."""
+    """The conditions that hold, and since when."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[float, float, Finding]] = {}

@@ -53,7 +53,8 @@ async def _shortly(end: Coroutine[object, object, object]) -> None:
 
 
 class Audits:
-    """Runs audits, and remembers the last one. The desk owns it, and ends what runs."""
+    """The audits of one desk, of which one runs at a time and the last is remembered. The desk owns
+    them, and ends what runs."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ PATTERNS_SHOWN = 10
 
 
 class ChannelRate:
-    """What was counted of one channel."""
+    """The counts of one channel over the last seconds."""
 
     __slots__ = ("bytes", "channel", "deliveries", "published", "receivers")
 
@@ -35,7 +35,8 @@ class ChannelRate:
 
 
 class ChannelRates:
-    """Sums over the last seconds. The router hands over what it counted, once a second."""
+    """Sums over the last seconds, by channel. The router hands over what it counted, once a
+    second."""
 
     def __init__(self) -> None:
         self._seconds: deque[list[ChannelCounted]] = deque(maxlen=SECONDS)

@@ -1,4 +1,4 @@
-"""What a command has to be told to reach this router, so that one can be pasted anywhere on its
+"""Options with which a command reaches this router, so that one can be pasted anywhere on its
 machine."""
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ CERTIFICATES_SECONDS = 600.0
 
 
 class Desk:
-    """What the API of one router answers from. `serve` owns it, and has it `opened` while the
-    router is."""
+    """The parts that the API of one router answers from. `serve` owns it, and has it `opened` while
+    the router is."""
 
     version = VERSION
 

@@ -15,7 +15,7 @@ Rank: TypeAlias = tuple[float, ...]
 
 
 class SessionQuestion(msgspec.Struct, frozen=True, array_like=True):
-    """Which sessions somebody wants to see."""
+    """A question for sessions of other workers: which are wanted, and in what order."""
 
     sort: str
     wire: str
@@ -33,7 +33,8 @@ class RankedRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FoundSessions(msgspec.Struct, frozen=True, array_like=True):
-    """What one worker has of what is asked for: the first in that order, and how many there are."""
+    """The sessions that one worker found for a question: the first in that order, and how many
+    there are."""
 
     rows: list[RankedRow]
     total: int
@@ -70,7 +71,7 @@ class Elsewhere(Protocol):
 
 
 class NobodyElsewhere:
-    """A router of one process."""
+    """The other workers of a router of one process: none."""
 
     def in_trouble(self) -> Sequence[SessionRow]:
         return ()

@@ -1,4 +1,4 @@
-"""How late messages are removed whose time is over."""
+"""The lag of expiry: how late messages are removed whose time is over."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ RATE_SECONDS = 60.0
 
 
 class Files(NamedTuple):
-    """What is in the folder of a journal."""
+    """Totals of the segments in the folder of a journal."""
 
     files: int = 0
     bytes: int = 0
@@ -28,7 +28,8 @@ class Files(NamedTuple):
 
 
 class JournalPage:
-    """Remembers how fast facts were sealed, and what the folder had in it."""
+    """Answers about the journal, with how fast facts were sealed and what the folder last had in
+    it."""
 
     def __init__(self, router: Router, clock: Callable[[], float]) -> None:
         self._router = router

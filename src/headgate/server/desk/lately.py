@@ -1,5 +1,5 @@
-"""What has happened in the last ten minutes that somebody may want to know: limits that were
-reached, handshakes that failed, services that disagree, messages that were given up."""
+"""Events of the last ten minutes that somebody may want to know of: limits that were reached,
+handshakes that failed, services that disagree, messages that were given up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Facts to whoever at the desk wants them: one look at each fact, whatever becomes of it."""
+"""Observers at the desk, handed the facts that they want: one look at each fact, whatever becomes
+of it."""
 
 from __future__ import annotations
 

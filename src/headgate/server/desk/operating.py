@@ -1,4 +1,4 @@
-"""What actions have the server do that runs the router."""
+"""The port through which actions reach the server that runs the router."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How often something may be asked for: so many a second, of all together or of each who asks."""
+"""Limits on how often something may be asked for: so many a second, of all together or of each who
+asks."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ VIEWERS_KEPT = 256
 
 
 class Pace:
-    """So many a second, and no more. What is asked for counts before it is done, and also if it is
-    refused."""
+    """A limit of so many requests a second. What is asked for counts before it is done, and also if
+    it is refused."""
 
     def __init__(self, most: int, clock: Callable[[], float]) -> None:
         self._most = most
@@ -28,7 +29,7 @@ class Pace:
 
 
 class ViewerPace:
-    """So many a second of each who asks."""
+    """A limit of so many requests a second for each who asks."""
 
     def __init__(self, most: int, clock: Callable[[], float]) -> None:
         self._most = most

@@ -1,5 +1,5 @@
-"""How the pipeline is doing, if its tables are on this machine. The router knows neither tables nor
-Spark: it asks `headgate pipeline status`, in a process of its own, twice a minute at most."""
+"""The status of the pipeline, if its tables are on this machine. The router knows neither tables
+nor Spark: it asks `headgate pipeline status`, in a process of its own, twice a minute at most."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMAND = "from headgate.cli import main; main()"
 
 
 class PipelinePage:
-    """Remembers what the pipeline last said of itself."""
+    """The status of the pipeline, as it last said of itself."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

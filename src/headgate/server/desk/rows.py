@@ -68,8 +68,8 @@ FRESH_SECONDS = 1.0
 
 
 class Rates:
-    """How much sessions read and wrote since they were last looked at. Only those that are shown
-    cost anything, and the longest not shown is forgotten."""
+    """Rates at which sessions read and wrote since they were last looked at. Only those that are
+    shown cost anything, and the longest not shown is forgotten."""
 
     def __init__(self) -> None:
         self._found: dict[SessionId, tuple[float, int, int, float, float]] = {}
@@ -92,7 +92,7 @@ class Rates:
 
 
 class Growth:
-    """How fast the undelivered messages of the apps that are looked at become more."""
+    """The growth of the undelivered messages of apps that are looked at."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[QueueId, str], deque[tuple[float, int]]] = {}
@@ -113,7 +113,7 @@ class Growth:
 
 
 class Rows:
-    """Makes rows of a router's sessions, queues and domains."""
+    """Rows of a router's sessions, queues and domains, made when they are shown."""
 
     def __init__(self, router: Router, elsewhere: Elsewhere = NOBODY_ELSEWHERE) -> None:
         self._router = router

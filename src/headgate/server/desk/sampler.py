@@ -89,7 +89,8 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sampler:
-    """Samples a router that was started. Whoever serves runs it; viewers wait in `viewers`."""
+    """The sampler of a router that was started. Whoever serves runs it; viewers wait in
+    `viewers`."""
 
     def __init__(
         self,

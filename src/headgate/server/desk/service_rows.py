@@ -22,7 +22,7 @@ KINDS = (f.ServiceIdentified, f.ServiceSubscribed, f.SweepEnded)
 
 
 class KnownService:
-    """What facts have said of a service."""
+    """A service, as facts have told of it."""
 
     __slots__ = ("count", "drift", "ended", "role", "subscribed")
 
@@ -35,7 +35,7 @@ class KnownService:
 
 
 class ServiceRows:
-    """Remembers what was said of the services that came last."""
+    """Rows of services, with what facts said of those that came last."""
 
     def __init__(self, router: Router) -> None:
         self._router = router

@@ -1,4 +1,4 @@
-"""Messages as they come, for somebody who looks: some of them, and how many were left out.
+"""Tails: messages as they come, for somebody who looks: some of them, and how many were left out.
 
 While nobody looks this costs nothing. While somebody does, every publish is compared with a
 pattern, and every message that a queue takes with a pattern and perhaps an expression.
@@ -35,7 +35,7 @@ BODY_BYTES = 2048
 
 
 class Tail:
-    """What one viewer is shown."""
+    """A tail: the messages that one viewer is shown."""
 
     def __init__(
         self, tails: Tails, pattern: bytes, where: Predicate | None, shows_bodies: bool
@@ -112,7 +112,7 @@ class Tail:
 
 
 class Tails:
-    """All viewers who look at messages. It watches the router only while there is one."""
+    """The tails of all viewers. They watch the router only while there is one."""
 
     def __init__(self, router: Router) -> None:
         self._router = router

@@ -16,7 +16,7 @@ KINDS = (f.AppUnknown, f.AppRemoved)
 
 
 class UnknownApps:
-    """Remembers which were told of, and looks whether it is still so."""
+    """Reports of apps that their domains do not have, kept while somebody still reads them."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[QueueId, AppId], float] = {}

@@ -1,5 +1,5 @@
-"""Who looks at a live stream. Each holds two ticks at most: whoever sleeps loses old ones, and
-costs nothing."""
+"""Viewers of a live stream. Each holds two ticks at most: whoever sleeps loses old ones, and costs
+nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RETRY = b"retry: 2000\n\n"
 
 
 class Viewers:
-    """The streams that are open. Whoever has news sends them to all at once."""
+    """The streams of all viewers. Whoever has news sends them to all at once."""
 
     def __init__(self, most: int = VIEWERS_MAX) -> None:
         self._most = most

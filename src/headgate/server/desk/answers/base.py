@@ -1,4 +1,4 @@
-"""What every answer of the API is, and what is answered instead of one."""
+"""The base of all answers of the API, and the answer to a request that is refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Whatever is answered."""
+    """The base of all answers."""
 
 
 class Problem(Answer, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Every path of the API, version 1, and what it takes.
+"""The paths of the API, version 1, and what each takes.
 
 ``docs/reference/openapi.json`` is written from it.
 """

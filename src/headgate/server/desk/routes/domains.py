@@ -1,4 +1,4 @@
-"""Domains, their queues, and what nobody wants of them."""
+"""Domains, their queues, and the messages that apps put aside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened: facts, the journal, the pipeline."""
+"""History: facts, the journal, the pipeline, the last audit."""
 
 from __future__ import annotations
 

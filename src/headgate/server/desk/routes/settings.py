@@ -1,4 +1,4 @@
-"""What is set, and who asks."""
+"""Settings in effect, and the rights of whoever asks."""
 
 from __future__ import annotations
 
