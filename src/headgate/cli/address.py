@@ -1,4 +1,4 @@
-"""Where the router listens for those who publish, post and read, and who asks."""
+"""The listeners at which commands publish, post and read, and the identity that they show."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECURE = {"redis": False, "rediss": True, "tcp": False, "tcps": True}
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What the options say."""
+    """The options that say where to connect, as they were given."""
 
     address: str | None = None
     tls: bool = False
@@ -43,7 +43,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to connect. What is not said is None."""
+    """A place to connect to. What is not said is None."""
 
     host: str
     port: int
@@ -100,7 +100,7 @@ def address_option(command: F) -> F:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a command is, for a router that wants to know."""
+    """The identity of a command, for a router that wants to know."""
 
     client: str | None = None
     token: str | None = field(default=None, repr=False)

@@ -33,7 +33,7 @@ ACTION_SECONDS = 600.0
 
 
 class Answer(NamedTuple):
-    """What the admin port answered, as it is."""
+    """An answer of the admin port, as it is."""
 
     body: bytes
     is_json: bool

@@ -1,4 +1,4 @@
-"""Which configuration a command is about. Nothing is read before a command asks for it."""
+"""The configuration that a command is about. Nothing is read before a command asks for it."""
 
 from __future__ import annotations
 

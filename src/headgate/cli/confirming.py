@@ -1,4 +1,4 @@
-"""Asking whether something that cannot be taken back is meant."""
+"""The question whether something is meant that cannot be taken back."""
 
 from __future__ import annotations
 

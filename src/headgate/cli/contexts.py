@@ -24,7 +24,7 @@ FILE_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where a router is, and who asks. What is not said is None."""
+    """A context: where a router is, and who asks. What is not said is None."""
 
     url: str | None = None
     """Of the admin port."""

@@ -1,4 +1,4 @@
-"""How commands print a DataFrame: a table for people, JSON lines, or Parquet."""
+"""A DataFrame as commands print it: a table for people, JSON lines, or Parquet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How commands print: for people by default, one JSON object per line with ``--json``."""
+"""The output of commands: for people by default, one JSON object per line with ``--json``."""
 
 from __future__ import annotations
 

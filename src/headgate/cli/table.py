@@ -52,7 +52,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What was asked of a list."""
+    """The options of a list, as they were given."""
 
     columns: Sequence[Column]
     as_json: bool = False

@@ -1,4 +1,4 @@
-"""What standard output is: how wide, and whether it takes colours.
+"""The terminal at standard output: how wide it is, and whether it takes colours.
 
 ``NO_COLOR`` and ``TERM=dumb`` are respected. What others chose (names, expressions, reasons) is
 text: characters that a terminal would obey are shown as a mark.

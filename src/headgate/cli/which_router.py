@@ -1,4 +1,4 @@
-"""Which router a command asks, and with which token: one answer for all commands.
+"""The router that a command asks, and its token: one answer for all commands.
 
 What is said nearest wins: ``--url``, ``--context``, their variables ``HEADGATE_URL`` and
 ``HEADGATE_CONTEXT``, the configuration (``--config``, or headgate.toml of the current directory),
@@ -39,7 +39,7 @@ URL, CONTEXT, TOKEN, OLD_URL = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the options say about the router."""
+    """The options that say which router is asked, as they were given."""
 
     url: str | None = None
     context: str | None = None

@@ -1,4 +1,4 @@
-"""Where an agent is: its file, what is in it, and its routers."""
+"""The place of an agent: its file, what is in it, and its routers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def file_option(command: F) -> F:
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """What a command has to know before it opens an agent."""
+    """The user, its services and its router, as a command has to know them before it opens an
+    agent."""
 
     user: UserId
     services: bool

@@ -1,4 +1,4 @@
-"""Whether a router answers."""
+"""A check of whether a router answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 
 
 class SilentHandler:
-    """Of a link that asks nothing."""
+    """The handler of a link that asks nothing."""
 
     def received(self, link: Link, entity: bytes, event: Reply) -> None:
         pass

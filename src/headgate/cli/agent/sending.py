@@ -71,7 +71,7 @@ def send(path: Path, as_json: bool, seconds: float, to: str, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a message goes."""
+    """The target of a message, and the router that it goes to first."""
 
     where: QueueAddress | ConnectionId
     router: RouterAddress

@@ -1,4 +1,4 @@
-"""What a measurement found, as one line or one object, and in a report."""
+"""The result of a measurement, as one line or one object, and in a report."""
 
 from __future__ import annotations
 

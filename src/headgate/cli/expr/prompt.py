@@ -43,7 +43,7 @@ EXPRESSION            try it on the message
 
 
 class Ended(Exception):
-    """Somebody asked for the end."""
+    """The exception by which somebody ends the prompt."""
 
 
 class Trials:

@@ -1,4 +1,4 @@
-"""What the router says it did."""
+"""The outcome of an action, as the router tells it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is, for whoever named something that is not there: domains, apps and sessions."""
+"""The domains, apps and sessions of a router, for whoever named one that is not there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why expressions have no value for messages, in the words of ``headgate explain``.
+"""The reasons why expressions have no value for messages, in the words of ``headgate explain``.
 
 The router counts how many; which property is missing is found here, on some of the messages.
 """

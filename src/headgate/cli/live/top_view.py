@@ -1,4 +1,4 @@
-"""What ``headgate top`` shows: the overview of a router, as lines of a terminal.
+"""The screen of ``headgate top``: the overview of a router, as lines of a terminal.
 
 A line is made of parts, each a text and a style, so that it can be cut before it is coloured.
 """

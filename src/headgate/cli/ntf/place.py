@@ -1,4 +1,4 @@
-"""Which configuration a command of the notification server is about."""
+"""The configuration that a command of the notification server is about."""
 
 from __future__ import annotations
 

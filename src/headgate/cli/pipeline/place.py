@@ -36,7 +36,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the journal, the tables and the router are."""
+    """The places of the journal, the tables and the router."""
 
     config: Config
     source: Mapping[str, str]

@@ -99,7 +99,7 @@ def run(
 
 @dataclass
 class Printed:
-    """How far the batches of a query have been printed."""
+    """The batches of a query that have been printed so far."""
 
     query: StreamingQuery
     seen: int = -1
