@@ -26,7 +26,7 @@ BATCH: Final = 100
 
 
 class Acknowledger:
-    """Sends ACKs, those of one session together and in order.
+    """A sender of ACKs: those of one session go together and in order.
 
     An error that may pass is tried again while the session lasts: the router gives nothing more
     of the queue before. Every other answer is an end: OK, the next message, which the session

@@ -24,7 +24,7 @@ SessionWord: TypeAlias = Literal["shared", "entity"]
 
 @value
 class AgentOptions:
-    """Everything that it is opened with."""
+    """The options of one agent."""
 
     routers: tuple[RouterAddress, ...] = ()
     services: bool = False

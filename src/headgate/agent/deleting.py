@@ -41,7 +41,7 @@ class Deletion:
 
 
 class Deleting:
-    """Deletes connections that only receive, with their queues.
+    """The deletion of connections that only receive, with their queues.
 
     What must hold: what is marked is subscribed and shown no more, and its name is free; its
     router is asked until it has deleted the queue, or does not have it; after that nothing of the

@@ -1,4 +1,4 @@
-"""Calls the engine of an agent and has its effects carried out, in their order."""
+"""The driver of an agent's engine: it calls it and has its effects carried out, in their order."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ NO_SUCH_QUEUE: Final = Failure(FailureKind.PERMANENT, "the records have no such 
 
 
 class EngineRequests:
-    """Carries such an effect out and reports to the engine what came of it, also if it fails. Each
-    method is run as a task by the shell that owns this."""
+    """The carrying out of such effects: the engine is told what came of each, also if it fails.
+    Each method is run as a task by the shell that owns this."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """These connections receive messages now, and did not before."""
+    """Connections that receive messages now, and did not before."""
 
     user: UserId
     router: RouterAddress
@@ -30,7 +30,7 @@ class Up:
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """These connections were up, and receive nothing until they are up again."""
+    """Connections that were up, and receive nothing until they are up again."""
 
     user: UserId
     router: RouterAddress
@@ -57,7 +57,7 @@ class Deleted:
 
 
 class Mismatch(Enum):
-    """How what a router has of a service differs from what the records have."""
+    """The difference between what a router has of a service and what the records have."""
 
     SERVICE = "service"
     """The router answered for another service."""
@@ -136,7 +136,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something went wrong that the application should know."""
+    """A problem that the application should know of."""
 
     user: UserId
     router: RouterAddress
@@ -151,7 +151,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """Nothing is under way any more, and nothing begins until the agent is resumed."""
+    """The agent is suspended: nothing is under way any more, and nothing begins until it is
+    resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +242,8 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """These messages were given up. The others of the connection go on. Without ids: the
-    connection could not be made, and no messages go through it."""
+    """Messages that were given up. The others of the connection go on. Without ids: the connection
+    could not be made, and no messages go through it."""
 
     connection: ConnectionId
     ids: tuple[int, ...]
@@ -267,8 +268,8 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """Somebody used our invitation and wants to be connected. It is shown again after a restart
-    until it is answered."""
+    """A confirmation: somebody used our invitation and wants to be connected. It is shown again
+    after a restart until it is answered."""
 
     connection: ConnectionId
     info: bytes = field(repr=False)
@@ -284,8 +285,8 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Somebody wants to be connected with us, and used our address for it. It is shown again after
-    a restart until it is answered."""
+    """A request: somebody wants to be connected with us, and used our address for it. It is shown
+    again after a restart until it is answered."""
 
     address: ConnectionId
     """The connection of the address."""

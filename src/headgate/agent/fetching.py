@@ -34,7 +34,7 @@ PLAIN_ONLY: Final[Openers] = {ConnectionKind.RECEIVE: PlainOpener()}
 
 
 class Fetching:
-    """Fetches messages, each over a link of its own. Owned by an agent.
+    """The fetching of messages, each over a link of its own. Owned by an agent.
 
     What must hold: a queue that is fetched from is not subscribed, and locked until its message is
     acknowledged, or there is none, or the link is over; a message is shown only when it is stored.

@@ -24,7 +24,7 @@ QueueKey: TypeAlias = tuple[RouterId, RecipientId]
 
 
 class SessionMode(Enum):
-    """How the queues of a user share sessions."""
+    """The way in which the queues of a user share sessions."""
 
     SHARED = "shared"
     """One session for each router."""

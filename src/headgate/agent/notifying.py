@@ -66,8 +66,9 @@ class WatchedQueue:
 
 
 class Notifying:
-    """Registers devices, and has queues watched. Owned by an agent; tokens and notifiers are in the
-    records. Each call has a connection of its own with the server: there is little to ask."""
+    """The registration of devices, and the watching of queues. Owned by an agent; tokens and
+    notifiers are in the records. Each call has a connection of its own with the server: there is
+    little to ask."""
 
     def __init__(
         self,

@@ -76,9 +76,9 @@ class Opened:
 
 
 class Opener(Protocol):
-    """Opens what one kind of connection receives. Both steps run inside of the transaction that
-    stores the message, one message of a connection at a time; they read tables and change none.
-    What cannot be opened raises `Malformed`, whose text is shown and has no secrets in it."""
+    """The opener of what one kind of connection receives. Both steps run inside of the transaction
+    that stores the message, one message of a connection at a time; they read tables and change
+    none. What cannot be opened raises `Malformed`, whose text is shown and has no secrets in it."""
 
     def unwrap(self, queue: ReceiveQueue, body: bytes) -> Sealed:
         """Find what a repetition is recognised by. This may happen several times for one
@@ -91,7 +91,7 @@ class Opener(Protocol):
 
 
 class PlainOpener:
-    """Opens messages of plain queues: the bytes of the application in a client envelope.
+    """The opener of messages of plain queues: the bytes of the application in a client envelope.
 
     The first message brings the key of the sender. Without it nothing can be opened. The same key
     again is the sender's first message again, which its hash recognises, or another one from

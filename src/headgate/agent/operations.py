@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 
 class Operations:
-    """Counts what is under way. While suspended nothing begins; what has begun finishes.
+    """A count of the operations that are under way. While suspended nothing begins; what has begun
+    finishes.
 
     Receiving and sending share one; the agent that made them suspends and resumes it.
     """

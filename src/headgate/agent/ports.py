@@ -27,7 +27,7 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 
 
 class RouterPort(Protocol):
-    """Asks routers, in the sessions that the agent has with them."""
+    """The port that asks routers, in the sessions that the agent has with them."""
 
     def add_router(self, router: RouterId, address: RouterAddress) -> None:
         """A router that is in the records, before anything else names it; or another address of
@@ -80,7 +80,7 @@ class FetchPort(Protocol):
 
 
 class MessagePort(Protocol):
-    """Takes messages, in the order in which a session brings them."""
+    """The port that takes messages, in the order in which a session brings them."""
 
     def take(self, session: SessionKey, queue: RecipientId, message: Msg) -> None:
         """A message of a queue: pushed, or in an answer to SUB, GET or ACK, timely or late. It

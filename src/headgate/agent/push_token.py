@@ -25,7 +25,7 @@ class PushToken:
 
 @value
 class PushedNotice:
-    """That a queue has a message, as a push brought it."""
+    """The notice that a queue has a message, as a push brought it."""
 
     queue: NamedQueue
     message_id: bytes

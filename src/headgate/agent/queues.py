@@ -85,10 +85,10 @@ class OpenedQueue:
 
 
 class Queues:
-    """Makes plain queues, opens those of others, and deletes. It owns what is being deleted; queues
-    are in the records. `drop` is called with a connection whose messages are not to be shown any
-    more. New queues are subscribed from the beginning, or left for who fetches from them; those of
-    a service are always subscribed."""
+    """The plain queues of an agent: it makes them, opens those of others, and deletes. It owns what
+    is being deleted; queues are in the records. `drop` is called with a connection whose messages
+    are not to be shown any more. New queues are subscribed from the beginning, or left for who
+    fetches from them; those of a service are always subscribed."""
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ class Arrival:
 
 
 class Receiving:
-    """Takes messages of sessions, stores them, and shows them.
+    """The receiving of an agent: messages of sessions are taken, stored, and shown.
 
     What must hold: a message is shown only when it is stored; after its mark of acknowledgement it
     is not shown; messages of a connection are shown in the order in which they came, and no

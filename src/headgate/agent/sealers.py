@@ -53,7 +53,7 @@ class Outgoing:
 
 
 class Sealer(Protocol):
-    """Seals what one kind of connection sends."""
+    """The sealer of what one kind of connection sends."""
 
     def seal(
         self, tables: Database, queue: SendQueue, message: Outgoing
@@ -80,7 +80,7 @@ class Sealer(Protocol):
 
 
 class PlainSealer:
-    """Seals messages for plain queues: the bytes of the application in a client envelope.
+    """The sealer of messages for plain queues: the bytes of the application in a client envelope.
 
     The envelope shows our key until the router has taken one that does. Nothing but the message at
     the head of the queue is sent, and only its success changes that; so a message that is sent

@@ -70,7 +70,7 @@ PLAIN_ONLY: Final[Sealers] = {ConnectionKind.SEND: PlainSealer()}
 
 
 class Sending:
-    """Stores messages and sends them.
+    """The sending of an agent: messages are stored, and then sent.
 
     What must hold: a message is stored when `send` has returned, and is then sent or given up,
     which an event reports; messages of a queue are sent in the order of `send`; a message that is
@@ -370,7 +370,7 @@ class Sending:
 
 @value
 class _Delay:
-    """How long a worker waits."""
+    """A delay: how long a worker waits."""
 
     seconds: float | None = None
     """None if there is no message yet that it is kept with: then the pauses of the worker grow."""
@@ -379,7 +379,7 @@ class _Delay:
 
 
 class _Worker:
-    """Of one send queue."""
+    """The worker of one send queue."""
 
     __slots__ = ("has_more", "is_refused", "may_continue")
 

@@ -25,9 +25,9 @@ log = logging.getLogger("headgate.agent")
 
 
 class SessionEvents:
-    """Implements `SessionReports` for all sessions of a shell, which owns it. What a session
-    brings is passed on in its order, before the method returns; only queues that ended are read
-    from the records first, since the engine does not have those of a service."""
+    """The reports of all sessions of a shell, which owns it; implements `SessionReports`. What a
+    session brings is passed on in its order, before the method returns; only queues that ended are
+    read from the records first, since the engine does not have those of a service."""
 
     def __init__(
         self,

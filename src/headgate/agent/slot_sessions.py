@@ -24,7 +24,7 @@ CLOSED: Final = "the session was closed on this side; ask again"
 
 
 class ConnectLink(Protocol):
-    """Makes a link, as `Link.connect` does."""
+    """The function that makes a link, as `Link.connect` does."""
 
     async def __call__(
         self,
@@ -40,9 +40,9 @@ class ConnectLink(Protocol):
 
 
 class SlotSessions:
-    """At most one session or one attempt for each slot, by their numbers. Owned by a shell, which
-    is handed what they bring (`reports`) and how attempts end (`connected`, `refused`), and has the
-    `credentials` of the services that are shown."""
+    """The sessions of a shell: at most one session or one attempt for each slot, by their numbers.
+    Owned by a shell, which is handed what they bring (`reports`) and how attempts end (`connected`,
+    `refused`), and has the `credentials` of the services that are shown."""
 
     def __init__(
         self,

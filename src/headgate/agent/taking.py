@@ -38,7 +38,7 @@ NOTIFY: Final = 1
 
 @value
 class Origin:
-    """Where a message came from, as the application knows it."""
+    """The origin of a message, as the application knows it."""
 
     user: UserId
     router: RouterAddress

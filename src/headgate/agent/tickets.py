@@ -53,7 +53,7 @@ class Ticket:
 
 
 class Bodies:
-    """How many bodies are in memory: of messages that are being stored, and of tickets.
+    """A count of the bodies in memory: of messages that are being stored, and of tickets.
 
     What must hold: there are never more than `limit`. What is being stored goes first: a ticket
     gives its body up for it, the one that was made last before the others, since the

@@ -15,8 +15,9 @@ PERIOD_SECONDS: Final = 3600.0
 
 
 class Upkeep:
-    """Forgets messages that were acknowledged so long ago that no router can give them again.
-    Owned by an agent, which starts it once; the first time is at once."""
+    """The upkeep of the records: it forgets messages that were acknowledged so long ago that no
+    router can give them again. Owned by an agent, which starts it once; the first time is at
+    once."""
 
     def __init__(
         self,

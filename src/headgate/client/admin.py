@@ -80,8 +80,8 @@ class Event(NamedTuple):
 
 
 class AdminPort:
-    """Asked until it answers or patience is at its end. With TLS it has to be who the URL says, by
-    the authorities of the machine or by those of the files."""
+    """The admin port of a router, asked until it answers or patience is at its end. With TLS it has
+    to be who the URL says, by the authorities of the machine or by those of the files."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How many tokens and subscriptions there are in each status, counted now and then.
+"""A census: how many tokens and subscriptions are in each status, counted now and then.
 
 Counting reads them all, so it is not done when somebody asks, and not while nothing changes.
 """

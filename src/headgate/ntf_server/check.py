@@ -1,5 +1,5 @@
-"""Whether a notification server with this configuration could start: one finding per thing it
-needs."""
+"""The check whether a notification server with this configuration could start: one finding per
+thing it needs."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from headgate.errors import LimitReached
 
 
 class NtfHost:
-    """Implements `server.net.endpoint.EndpointServer`."""
+    """The host of a server's parts; implements `server.net.endpoint.EndpointServer`."""
 
     def __init__(
         self, limits: Limits | None = None, clock: Callable[[], float] = time.time

@@ -37,7 +37,7 @@ COUNT_SECONDS: Final = 1.0
 
 @value
 class NtfJournalSettings:
-    """Where the journal is, and which time its segments age by."""
+    """Settings of the journal: where it is, and which time its segments age by."""
 
     segments: JournalSettings
     clock: Callable[[], float]
@@ -46,8 +46,8 @@ class NtfJournalSettings:
 
 
 class NtfJournal:
-    """Owned by the server, over records that it does not own. It ends before they do, when nobody
-    changes anything any more."""
+    """The journal of a server, which owns it, over records that it does not own. It ends before
+    they do, when nobody changes anything any more."""
 
     def __init__(
         self,

@@ -109,7 +109,8 @@ PUSH_SECONDS: Final = Described(
 
 
 class NtfMetrics(Collector):
-    """Reads a server that `show` was called with; before that there is nothing but the build."""
+    """The metrics of the server that `show` was called with; before that there is nothing but the
+    build."""
 
     def __init__(self) -> None:
         self.times: dict[Provider, PushTimes] = {}

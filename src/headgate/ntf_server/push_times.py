@@ -1,4 +1,4 @@
-"""How long providers take: each push is timed on its way through."""
+"""Times that providers take: each push is timed on its way through."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class PushTimes:
-    """How many pushes of a provider took how long, those that failed included."""
+    """A histogram of the times that pushes of a provider took, those that failed included."""
 
     def __init__(self) -> None:
         self.buckets = [0] * (len(SECONDS) + 1)

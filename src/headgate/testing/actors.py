@@ -16,7 +16,7 @@ TICK_SECONDS = 1.0
 
 
 class Actor(Protocol):
-    """Something that goes on in the background of a world, such as a sealer."""
+    """An actor in the background of a world, such as a sealer."""
 
     def begin(self, world: World) -> None:
         """Plan the first thing to do."""
@@ -29,7 +29,7 @@ class Actor(Protocol):
 
 
 class Ticker:
-    """Time passes for the router once a second, if it has shared queues."""
+    """The ticker of a world: time passes for the router once a second, if it has shared queues."""
 
     def begin(self, world: World) -> None:
         def tick() -> None:
@@ -49,7 +49,7 @@ class Ticker:
 
 
 class Operator:
-    """Gives domains new settings now and then."""
+    """An operator, who gives domains new settings now and then."""
 
     def begin(self, world: World) -> None:
         def change() -> None:

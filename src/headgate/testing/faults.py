@@ -25,7 +25,8 @@ BEFORE, AFTER = "before", "after"
 
 @dataclass(frozen=True)
 class Weather:
-    """Chances are per turn for the store and the router, per action for a client's link."""
+    """The weather of a world. Chances are per turn for the store and the router, per action for a
+    client's link."""
 
     loss: float = 0.03
     """That a link breaks, with everything that is on its way."""
@@ -57,8 +58,8 @@ CALM = Weather(loss=0.0, store_delay=(0.0, 0.01), store_failure=0.0, crash=0.0)
 
 @dataclass(slots=True)
 class Fate:
-    """What the weather has in store for one turn: it is decided when the turn begins, so that
-    memory is looked at beforehand only if the turn may fail."""
+    """The fate of one turn, by the weather: it is decided when the turn begins, so that memory is
+    looked at beforehand only if the turn may fail."""
 
     fail_at: int | None = None
     """The so-manieth call of this turn fails, if there is one."""

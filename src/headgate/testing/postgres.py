@@ -33,7 +33,7 @@ def binaries() -> Path | None:
 
 
 class PostgresCluster:
-    """Started on entering, stopped on leaving, and its files are gone then."""
+    """A PostgreSQL server, started on entering and stopped on leaving; its files are gone then."""
 
     def __init__(self, *, fsync: bool = True) -> None:
         self._settings = {

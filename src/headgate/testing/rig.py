@@ -34,7 +34,7 @@ def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class Rig:
-    """Everything a test of the core needs, without I/O."""
+    """A workbench: everything a test of the core needs, without I/O."""
 
     def __init__(
         self,

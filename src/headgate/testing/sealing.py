@@ -24,7 +24,8 @@ DEATHS = ("", "", "", "before the rename", "before the report")
 
 
 class SealingActor:
-    """Does to the store of a world what the sealer process does to the outbox of a router.
+    """An actor that does to the store of a world what the sealer process does to the outbox of a
+    router.
 
     A world with one has `build=actor.build`, so that its routers write facts.
     """

@@ -14,7 +14,7 @@ LINES_SHOWN = 40
 
 
 class Violation(AssertionError):
-    """A checker saw something that must not happen."""
+    """The error that a checker saw something that must not happen."""
 
     def __init__(self, checker: str, what: str, seed: int, lines: list[str]) -> None:
         super().__init__(checker, what, seed, lines)
@@ -29,15 +29,15 @@ class Violation(AssertionError):
 
 
 class Watch(Protocol):
-    """Has the time of a world."""
+    """The clock of a world, as its trace reads it."""
 
     @property
     def now(self) -> float: ...
 
 
 class Trace:
-    """Lines are written down as what they are made of, and become text when somebody reads
-    them: most worlds end well, and nobody does."""
+    """The trace of a world. Lines are written down as what they are made of, and become text when
+    somebody reads them: most worlds end well, and nobody does."""
 
     def __init__(self, clock: Watch) -> None:
         self._clock = clock

@@ -63,7 +63,7 @@ def narrow(random: Random) -> Limits:
 
 
 class World:
-    """Everything, under one seed."""
+    """A world: everything, under one seed."""
 
     def __init__(
         self,

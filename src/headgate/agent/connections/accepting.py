@@ -38,7 +38,7 @@ from headgate.wire.smp.agent.links import InvitationLink, parse_link
 
 @value
 class AcceptKeys:
-    """Drawn for one answer."""
+    """Keys that are drawn for one answer."""
 
     key: bytes = field(repr=False)
     """Secures the queue of the peer."""
@@ -48,14 +48,14 @@ class AcceptKeys:
 
 @value
 class Accepted:
-    """Where the answer goes."""
+    """The queue and the router that an answer goes to."""
 
     queue: QueueKey
     router: Router
 
 
 class Accepting:
-    """Answers confirmations and requests. Each is answered once: what is written takes the
+    """The answering of confirmations and requests. Each is answered once: what is written takes the
     question away."""
 
     def __init__(self, parts: ConnectionParts, joining: Joining) -> None:

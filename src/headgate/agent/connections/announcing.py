@@ -44,7 +44,7 @@ class Answers(Protocol):
 
 
 class Announcement:
-    """Stands among the events for one that the records keep; `load` makes the event of it, when
+    """A place among the events for one that the records keep; `load` makes the event of it, when
     the application comes to it. So what peers write takes no memory meanwhile."""
 
     __slots__ = ("_load", "name")
@@ -74,8 +74,9 @@ class Waiting:
 
 
 class Announcements:
-    """Shows what the records keep. What must hold: an event that was not read is shown again in
-    the next run, and a question until it is answered; in one run each is shown once."""
+    """Events that the records keep, shown to the application. What must hold: an event that was not
+    read is shown again in the next run, and a question until it is answered; in one run each is
+    shown once."""
 
     def __init__(
         self,

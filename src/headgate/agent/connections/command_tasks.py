@@ -35,8 +35,9 @@ Do: TypeAlias = Callable[[CommandRecord, ConnectionRecord], Awaitable[None]]
 
 
 class ConnectionCommands:
-    """Carries commands out, each in a task of its own. A failure that may pass is tried again,
-    with pauses that grow. `does` has what each kind is; whoever owns this fills it in."""
+    """The commands of connections, each carried out in a task of its own. A failure that may pass
+    is tried again, with pauses that grow. `does` has what each kind is; whoever owns this fills it
+    in."""
 
     def __init__(self, parts: ConnectionParts, show: Callable[[Failed], None]) -> None:
         self.does: Mapping[str, Do] = {}

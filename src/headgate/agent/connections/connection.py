@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @value
 class ConnectionState:
-    """How a connection is at one moment."""
+    """The state of a connection at one moment."""
 
     status: ConnectionStatus
     is_post_quantum: bool

@@ -77,7 +77,7 @@ def sealers() -> dict[ConnectionKind, Sealer]:
 
 
 class Connections:
-    """Makes connections and deletes them.
+    """The connections of an agent, which are made and deleted here.
 
     What must hold: whatever has to be the same when it is repeated is in the records before it is
     sent; a handshake goes on after a crash at any point, once `resume` was called; events of

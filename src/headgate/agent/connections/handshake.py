@@ -172,7 +172,7 @@ def _check_room(info: bytes, without: AgentContent, has_kem_room: bool) -> None:
 
 @value
 class FreshKeys:
-    """Drawn for one step; each is used once at most."""
+    """Keys that are drawn for one step; each is used once at most."""
 
     first: bytes = field(repr=False)
     second: bytes = field(repr=False)

@@ -50,7 +50,7 @@ class ContactAddress:
 
 
 class Inviting:
-    """Makes connections and addresses for others to use. It owns nothing: both are in the
+    """The making of connections and addresses for others to use. It owns nothing: both are in the
     records."""
 
     def __init__(self, parts: ConnectionParts) -> None:
@@ -136,7 +136,7 @@ class Inviting:
 
 @value
 class _KeepInvitation:
-    """Keeps a new queue with its connection; a job of the records."""
+    """A job of the records that keeps a new queue with its connection."""
 
     record: ConnectionRecord
     ratchet: RatchetRecord
@@ -156,7 +156,7 @@ class _KeepInvitation:
 
 @value
 class _KeepAddress:
-    """The same for an address."""
+    """A job of the records that keeps a new queue with its address."""
 
     record: ConnectionRecord
 

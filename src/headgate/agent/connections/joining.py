@@ -80,8 +80,9 @@ class Begun:
 
 
 class Joining:
-    """Uses links of others. What it needs when it is repeated is in the records before anything is
-    sent, so a join goes on after a crash, and one that is asked for again goes on where it was."""
+    """The joining of others by their links. What it needs when it is repeated is in the records
+    before anything is sent, so a join goes on after a crash, and one that is asked for again goes
+    on where it was."""
 
     def __init__(
         self, parts: ConnectionParts, tasks: ConnectionCommands, inviting: Inviting
@@ -276,7 +277,7 @@ class Joining:
 
 @value
 class _Confirm:
-    """Keeps a reply queue with the confirmation that names it; a job of the records."""
+    """A job of the records that keeps a reply queue with the confirmation that names it."""
 
     command: CommandRecord
     link: InvitationLink = field(repr=False)

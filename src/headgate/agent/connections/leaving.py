@@ -33,7 +33,7 @@ class Departure:
 
 
 class Leaving:
-    """Deletes connections with peers. It goes on after a crash at any point."""
+    """The deletion of connections with peers. It goes on after a crash at any point."""
 
     def __init__(
         self,

@@ -36,7 +36,8 @@ Keep: TypeAlias = Callable[[Database, ReceiveQueue, QueueAddress], object]
 
 @value
 class ShortLinkWish:
-    """That a queue has a short link: to what, when its address is known, and what it shows."""
+    """The wish that a queue has a short link: to what, when its address is known, and what it
+    shows."""
 
     link_of: Callable[[QueueAddress], ConnectionLink]
     shown: bytes

@@ -62,7 +62,7 @@ Draw = Callable[[int], bytes]
 
 
 class RatchetOpener:
-    """Opens what a connection receives: confirmations, and messages of the ratchet."""
+    """The opener of what a connection receives: confirmations, and messages of the ratchet."""
 
     def __init__(
         self,
@@ -164,7 +164,8 @@ def _skipped_row(key: SkippedKey) -> SkippedRow:
 
 
 class ContactOpener:
-    """Opens what comes to the address of a contact: requests, each with a key of its own."""
+    """The opener of what comes to the address of a contact: requests, each with a key of its
+    own."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now

@@ -18,7 +18,7 @@ from headgate.wire.smp.agent.agent_messages import AgentMessage, ApplicationMess
 
 
 class RatchetSealer:
-    """Seals what is sent through a connection."""
+    """The sealer of what is sent through a connection."""
 
     def seal(
         self, tables: Database, queue: SendQueue, message: Outgoing

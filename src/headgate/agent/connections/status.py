@@ -1,4 +1,4 @@
-"""How a connection goes from one status to another: the whole table."""
+"""The statuses of a connection: the whole table of how it goes from one to another."""
 
 from __future__ import annotations
 

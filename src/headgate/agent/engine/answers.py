@@ -12,7 +12,7 @@ from headgate.core.model.value import value
 
 @value
 class Failure:
-    """Why something did not work, as far as the engine needs to know."""
+    """The reason why something did not work, as far as the engine needs to know."""
 
     kind: FailureKind
     text: str = ""

@@ -29,7 +29,7 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 
 
 class User:
-    """How a user's queues share sessions, and whether services are used."""
+    """A user of the engine: how its queues share sessions, and whether services are used."""
 
     __slots__ = ("mode", "services")
 

@@ -18,7 +18,7 @@ SERVICE_REFUSALS_MAX = 2
 
 
 class Driving:
-    """Moves slots on, and takes their sessions away."""
+    """The driving of slots: it moves them on, and takes their sessions away."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context

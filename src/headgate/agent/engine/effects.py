@@ -155,7 +155,7 @@ class StoreNotice:
 
 @value
 class Outcome:
-    """How subscribing a queue went, for whoever waits for it."""
+    """The outcome of subscribing a queue, for whoever waits for it."""
 
     queue: RecipientId
     connection: ConnectionId

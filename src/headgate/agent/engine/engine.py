@@ -56,7 +56,8 @@ class SlotStatus:
 
 
 class Engine:
-    """Decides which queues are subscribed, when and in which session. It does nothing itself.
+    """The engine: it decides which queues are subscribed, when and in which session. It does
+    nothing itself.
 
     Each call takes what happened and the time, on a clock that never goes back, and returns what
     has to be done, in order. The state has changed when a call returns, so whatever is announced

@@ -23,7 +23,7 @@ from headgate.core.model.tally import Tally
 
 
 class ServiceSteps:
-    """Carries out the subscription of services, step by step."""
+    """The steps by which services are subscribed."""
 
     def __init__(self, context: EngineContext, driving: Driving, sessions: Sessions) -> None:
         self._context = context

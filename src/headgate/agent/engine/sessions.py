@@ -22,7 +22,7 @@ NO_SERVICE_HERE = "the router offers no service any more"
 
 
 class Sessions:
-    """Carries out what the shell reports of sessions."""
+    """The part of an engine that carries out what the shell reports of sessions."""
 
     def __init__(self, context: EngineContext, driving: Driving) -> None:
         self._context = context

@@ -39,7 +39,8 @@ UNWANTED = "not wanted any more"
 
 
 class Subscribing:
-    """Carries out what is wanted, and takes events of routers in."""
+    """The part of an engine that is told which queues are wanted, and takes events of routers
+    in."""
 
     def __init__(self, context: EngineContext, driving: Driving) -> None:
         self._context = context

@@ -33,8 +33,9 @@ class AnswerBatch:
 
 
 class SubscriptionAnswers:
-    """Takes answers to subscribes in, timely ones and late ones. The engine owns it, and calls it
-    with what a session was answered; answers of a session that is over count for nothing."""
+    """The part of an engine that takes answers to subscribes in, timely ones and late ones. The
+    engine owns it, and calls it with what a session was answered; answers of a session that is over
+    count for nothing."""
 
     def __init__(self, context: EngineContext, driving: Driving, sessions: Sessions) -> None:
         self._context = context

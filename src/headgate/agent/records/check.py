@@ -1,4 +1,4 @@
-"""Recounts tallies and looks for rows that belong to nothing: what `headgate agent check` lists.
+"""The checks that `headgate agent check` lists: tallies recounted, and rows that belong to nothing.
 
 This reads everything, as `summary` does. Nothing else does.
 """

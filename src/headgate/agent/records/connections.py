@@ -28,7 +28,7 @@ class ConnectionKind(StrEnum):
 
 
 class ConnectionStatus(StrEnum):
-    """How far the handshake is."""
+    """The status of a connection: how far the handshake is."""
 
     NEW = "new"
     INVITED = "invited"

@@ -58,7 +58,8 @@ class OutgoingMessage:
 
 @value
 class DeliveryRecord:
-    """One message waits for one send queue. Numbers grow in the order of sending."""
+    """A delivery: one message that waits for one send queue. Numbers grow in the order of
+    sending."""
 
     number: int
     queue: QueueKey

@@ -18,8 +18,8 @@ SKIPPED_MAX: Final = 2048
 
 @value
 class RatchetRecord:
-    """All about one connection's ratchet; every part of it is secret. The keys of the handshake
-    are there before the state is."""
+    """The ratchet of one connection; every part of it is secret. The keys of the handshake are
+    there before the state is."""
 
     x3dh_1: bytes | None = field(default=None, repr=False)
     x3dh_2: bytes | None = field(default=None, repr=False)

@@ -1,4 +1,4 @@
-"""How much there is at each router: what `headgate agent status` lists. This counts everything."""
+"""A summary of each router: what `headgate agent status` lists. This counts everything."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from headgate.core.model.value import value
 
 @value
 class User:
-    """Whether it has services is decided when it is made, and may be switched."""
+    """A user. Whether it has services is decided when it is made, and may be switched."""
 
     id: UserId
     services: bool

@@ -1,4 +1,4 @@
-"""Where a router is, and how to speak to it."""
+"""The address of a router: where it is, and how to speak to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXAMPLE = "tcp://127.0.0.1:30114"
 
 @value
 class Address:
-    """Where a router is, and with or without TLS."""
+    """The address of a router, with or without TLS."""
 
     host: str
     port: int

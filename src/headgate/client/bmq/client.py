@@ -23,7 +23,7 @@ COMPRESSIONS = {"none": Compression.NONE, "zlib": Compression.ZLIB}
 
 
 class Client:
-    """Made by `connect`, and left with ``async with`` or `close`."""
+    """A client, made by `connect` and left with ``async with`` or `close`."""
 
     def __init__(self, session: Session, compression: Compression) -> None:
         self._session = session

@@ -80,7 +80,8 @@ class Delivery:
 
 
 class Queue:
-    """Opened by `Client.open`. Read it with ``async for``, which ends when it is closed."""
+    """An open queue, which `Client.open` gives. Read it with ``async for``, which ends when it is
+    closed."""
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ class Lost:
 
 @value
 class Restored:
-    """There is a connection again, and the queues are open as they were."""
+    """The connection is there again, and the queues are open as they were."""
 
     seconds: float
     """How long there was none."""
@@ -60,7 +60,7 @@ Change: TypeAlias = Lost | Restored
 
 @value
 class Settings:
-    """How a client connects, and how much it has under way."""
+    """Settings of a client: how it connects, and how much it has under way."""
 
     timeout: float
     patience: float
@@ -100,7 +100,7 @@ class Member(Protocol):
 
 
 class Session:
-    """Started by `start`, and then used until `close`."""
+    """The session of a client: started by `start`, and then used until `close`."""
 
     def __init__(self, address: Address, settings: Settings) -> None:
         self.settings = settings

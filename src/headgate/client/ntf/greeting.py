@@ -1,4 +1,4 @@
-"""How a connection with a notification server begins: who it is, and which version is spoken.
+"""The greeting of a notification server: who it is, and which version is spoken.
 
 The certificates are those of TLS and are not repeated in the greeting, as a router repeats them.
 """

@@ -79,7 +79,7 @@ def _kind_of_refusal(text: str) -> FailureKind:
 
 @value
 class Blocking:
-    """Why the operator of a router closed a queue."""
+    """The reason why the operator of a router closed a queue."""
 
     reason: str
     notice: str | None = None

@@ -1,4 +1,5 @@
-"""How a connection with a router begins: the stream, who the router is, and who the client is."""
+"""The greetings at the beginning of a connection with a router: the stream, who the router is, and
+who the client is."""
 
 from __future__ import annotations
 

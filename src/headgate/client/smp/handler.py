@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @value
 class Unexpected:
-    """Something that a router sent and that belongs to nothing."""
+    """A report of something that a router sent and that belongs to nothing."""
 
     why: str
     correlation: bytes = b""
@@ -24,7 +24,7 @@ class Unexpected:
 
 
 class LinkHandler(Protocol):
-    """Is called by the reader of a link, in the order in which things come.
+    """The handler of a link, called by its reader in the order in which things come.
 
     Its methods return at once: nothing is read before they do. They may ask the link for more
     in a task of their own, and may close it. One that raises ends the link.

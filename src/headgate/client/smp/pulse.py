@@ -11,7 +11,7 @@ from headgate.errors import TimedOut
 
 
 class LinkPulse:
-    """Whether the other end of a link lives.
+    """The pulse of a link: whether its other end lives.
 
     The link owns it: starts it when it begins to subscribe, says when a block came, and stops it at
     its end. It has the link `ask` for an answer after a time without data, and `end` after so many

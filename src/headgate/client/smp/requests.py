@@ -1,4 +1,4 @@
-"""Every request that a client has for a router, by who makes it.
+"""The requests that a client has for a router, by who makes them.
 
 Each is a command, the id of what it is about as its maker knows it, and the maker's key. What a
 router may answer is in `ANSWERS`.

@@ -1,4 +1,4 @@
-"""For how long a link waits, and how much it keeps."""
+"""The timing of a link: how long it waits, and how much it keeps."""
 
 from __future__ import annotations
 

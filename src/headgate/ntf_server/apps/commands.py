@@ -1,4 +1,4 @@
-"""Carries out what apps ask. Whatever is answered is in the records before.
+"""Commands of apps, carried out. Whatever is answered is in the records before.
 
 Who may ask is looked up and checked first, outside of the transaction: the key of a token never
 changes. What is decided about a token or a subscription is decided inside, about what is stored at

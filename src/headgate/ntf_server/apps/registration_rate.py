@@ -1,4 +1,4 @@
-"""How often devices are registered from one address."""
+"""The rate at which devices are registered from one address."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ MINUTE: Final = 60.0
 
 
 class RegistrationRate:
-    """Counts registrations of each address within a minute. All are forgotten together when it is
-    over, so what is held is bounded by who came in one minute."""
+    """A count of the registrations of each address within a minute. All are forgotten together when
+    it is over, so what is held is bounded by who came in one minute."""
 
     __slots__ = ("_counts", "_since", "most")
 

@@ -35,7 +35,7 @@ ANSWER_BYTES_MAX: Final = 16 * 1024
 
 
 class AppServer:
-    """Listens for apps over TLS, and puts an `AppSession` on each connection."""
+    """The listener for apps over TLS, which puts an `AppSession` on each connection."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class AppServer:
 
 
 class AppConnection:
-    """Between a connection and the session that speaks the protocol on it."""
+    """The part between a connection and the session that speaks the protocol on it."""
 
     __slots__ = (
         "_connection",

@@ -51,8 +51,8 @@ class AppPort(Protocol):
 
 
 class AppSession:
-    """One app: blocks in, requests out, answers in blocks back. The answers to a block are written
-    before the next block is carried out."""
+    """The session of one app: blocks in, requests out, answers in blocks back. The answers to a
+    block are written before the next block is carried out."""
 
     __slots__ = (
         "_frames",

@@ -14,8 +14,8 @@ from headgate.wire.ntf.devices import ApnsDevice, Device
 
 
 class ApnsProvider:
-    """Posts pushes to one host. `tokens` show who sends, and may be shared with other hosts of
-    Apple's."""
+    """The provider that posts pushes to one host. `tokens` show who sends, and may be shared with
+    other hosts of Apple's."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ IDLE_SECONDS: Final = 60.0
 
 @value
 class Target:
-    """Where a push is posted to."""
+    """The target of a push: host, port and path."""
 
     host: str
     """A name, or an address; one of IPv6 without its brackets. In lower case."""
@@ -68,7 +68,7 @@ class HttpAnswer:
 
 @value
 class NoAnswer:
-    """There was none that we take."""
+    """The outcome of a post without an answer that we take."""
 
     text: str
     """Why, for the log: it names no device."""
@@ -82,7 +82,7 @@ class AnswerTooLong(Exception):
 
 
 class HttpPosting:
-    """Posts for one provider. It owns `names` and the connections, those of each host apart: a
+    """The posting of one provider. It owns `names` and the connections, those of each host apart: a
     certificate is good for the host that it was checked for."""
 
     def __init__(

@@ -28,7 +28,7 @@ def look_up(host: str, port: int) -> list[str]:
 
 
 class Names:
-    """Finds the addresses that a host may be asked at; owns the threads that look.
+    """The lookup of the addresses that a host may be asked at; owns the threads that look.
     `may_be_private` is asked about a host whose addresses are not all public."""
 
     def __init__(

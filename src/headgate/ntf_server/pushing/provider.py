@@ -21,7 +21,7 @@ class PushProvider(Protocol):
 
 
 class NullProvider:
-    """Takes every push and brings none: for whoever tries a server."""
+    """A provider that takes every push and brings none: for whoever tries a server."""
 
     async def push(self, device: Device, push: Push) -> PushOutcome:
         return Delivered()

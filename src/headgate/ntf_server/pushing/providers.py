@@ -1,4 +1,4 @@
-"""Opens the providers that a server is to have.
+"""The providers that a server is to have, opened by its settings.
 
     settings = PushSettings(web_push=WebPushSettings("https://push.example.org", folder))
     providers = open_providers(settings)

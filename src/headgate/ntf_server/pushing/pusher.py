@@ -1,4 +1,4 @@
-"""Makes pushes and keeps what became of them."""
+"""The pusher: it makes pushes and keeps what became of them."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from headgate.wire.ntf.devices import Device, WebPushDevice
 
 
 class WebPushProvider:
-    """Encrypts each push for its receiver and posts it to the endpoint. A host that gives no answer
-    rests for a while: those who wait for it would take the place of others."""
+    """The provider that encrypts each push for its receiver and posts it to the endpoint. A host
+    that gives no answer rests for a while: those who wait for it would take the place of others."""
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""Recounts tallies, and looks for rows that belong to nothing. This reads everything."""
+"""An audit of the records: tallies recounted, and rows that belong to nothing. This reads
+everything."""
 
 from __future__ import annotations
 

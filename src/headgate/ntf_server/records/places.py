@@ -1,4 +1,4 @@
-"""Where the records of a notification server can be, by URL."""
+"""The places of the records of a notification server, by URL."""
 
 from __future__ import annotations
 

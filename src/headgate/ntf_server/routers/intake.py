@@ -31,8 +31,8 @@ RETRY_SECONDS: Final = 2.0
 
 
 class NoticeIntake:
-    """Takes notices of all routers. `push` is called with each token that has a new one, and
-    `failed` with each error of the records; both return at once."""
+    """The intake of notices of all routers. `push` is called with each token that has a new one,
+    and `failed` with each error of the records; both return at once."""
 
     def __init__(
         self,

@@ -69,7 +69,7 @@ class TokenBook:
 
 
 class WorldApp:
-    """Owned by a world. Its device never sleeps."""
+    """An app with a device, owned by a world. Its device never sleeps."""
 
     def __init__(self, world: NtfWorld, name: str) -> None:
         self.world = world

@@ -25,7 +25,7 @@ class ProviderFailed(Exception):
 
 
 class WorldProvider:
-    """Owned by one process of a server; the devices are the world's."""
+    """A provider, owned by one process of a server; the devices are the world's."""
 
     def __init__(self, world: NtfWorld, random: Random) -> None:
         self._world = world

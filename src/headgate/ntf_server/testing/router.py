@@ -32,7 +32,8 @@ class RouterNotifier:
 
 
 class NotifierRouter(WorldRouter):
-    """Owned by a world. It has notifiers of queues, and no queues."""
+    """A router for notification servers, owned by a world. It has notifiers of queues, and no
+    queues."""
 
     def __init__(self, number: int, network: Network, random: Random) -> None:
         super().__init__(number, network, random)

@@ -43,7 +43,7 @@ SETTINGS = AppSettings(providers=frozenset({Provider.APNS_TEST}))
 
 
 class Believer:
-    """Takes the name of a key for its signature."""
+    """A verifier that takes the name of a key for its signature."""
 
     def entity(
         self, signed: bytes, authorization: bytes, keys: list[bytes], correlation: bytes
@@ -72,7 +72,7 @@ class WatchedShell(NotifierShell):
 
 
 class WorldServer:
-    """Owned by a world."""
+    """A notification server, owned by a world."""
 
     def __init__(self, world: NtfWorld) -> None:
         self.world = world

@@ -10,7 +10,7 @@ from headgate.testing.agents.weather import AgentWeather, draw_weather
 
 @dataclass
 class NtfWeather(AgentWeather):
-    """Providers fail as well."""
+    """Weather in which providers fail as well."""
 
     push_failure: float = 0.0
     """That a push is not delivered: the provider raises, hangs, wants it later, or refuses it."""

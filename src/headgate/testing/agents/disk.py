@@ -57,8 +57,8 @@ class Disk(AgentMemory):
 
 
 class DiskWriter(Writer[D]):
-    """Does jobs as the thread of the records does, but in the loop: what was asked while the disk
-    was busy is one commit, and whoever asked learns of it a while later."""
+    """A writer that does jobs as the thread of the records does, but in the loop: what was asked
+    while the disk was busy is one commit, and whoever asked learns of it a while later."""
 
     def __init__(
         self, disk: DiskFile, tables: D, process: Process, random: Random, weather: AgentWeather

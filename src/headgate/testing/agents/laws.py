@@ -17,8 +17,8 @@ Broken: TypeAlias = Callable[[str, str], None]
 
 @dataclass(eq=False)
 class QueueBook:
-    """Of one queue: the messages that its sender gave to its agent, by number, and what became of
-    them at the other end."""
+    """The book of one queue: the messages that its sender gave to its agent, by number, and what
+    became of them at the other end."""
 
     name: str
     broken: Broken

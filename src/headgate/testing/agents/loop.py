@@ -20,7 +20,7 @@ ROUNDS_MAX = 100
 
 
 class Idle(Exception):
-    """Nothing is planned, and somebody waits: it would be for ever."""
+    """The error that nothing is planned, and somebody waits: it would be for ever."""
 
 
 class Process:
@@ -63,7 +63,7 @@ _running: ContextVar[Process | None] = ContextVar("process", default=None)
 
 
 class WorldLoop(asyncio.BaseEventLoop):
-    """Owned by one world."""
+    """The event loop of one world, which owns it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -40,7 +40,7 @@ NOTICE_SECONDS = 20.0
 
 
 class NoCipher:
-    """Blocks as they are."""
+    """A cipher that leaves blocks as they are."""
 
     def seal(self, payload: bytes) -> bytes:
         return payload
@@ -51,7 +51,7 @@ class NoCipher:
 
 @dataclass
 class PlainKeys(SessionKeys):
-    """Requests without signatures."""
+    """Session keys that do not sign: requests go without signatures."""
 
     def encode(self, request: Request, correlation: bytes) -> bytes:
         command = request.command

@@ -81,7 +81,7 @@ class WorldClock(SystemClock):
 
 
 class Program:
-    """Owned by a world."""
+    """A program with an agent, owned by a world."""
 
     def __init__(self, world: AgentWorld, name: str) -> None:
         self.world = world

@@ -67,7 +67,7 @@ Pushed: TypeAlias = list[tuple[RouterSession, bytes, r.Reply]]
 
 
 class WorldRouter:
-    """Owned by a world, which crashes it and starts it again."""
+    """A router in memory, owned by a world, which crashes it and starts it again."""
 
     def __init__(self, number: int, network: Network, random: Random) -> None:
         self.name = f"router {number}"

@@ -23,7 +23,8 @@ LOOK_SECONDS = 20.0
 
 
 class RouterWorld(ABC):
-    """Everything, under one seed. Kinds of worlds add who lives in them, and their laws."""
+    """A world with routers: everything, under one seed. Kinds of worlds add who lives in them, and
+    their laws."""
 
     logger: ClassVar = "headgate"
     """Of those who live here: they log what they recover from, which is all that happens."""

@@ -8,7 +8,7 @@ from random import Random
 
 @dataclass
 class AgentWeather:
-    """It changes once: the world becomes calm."""
+    """The weather of a world of agents. It changes once: the world becomes calm."""
 
     latency: float = 0.05
     """Seconds at most from one end of a link to the other."""

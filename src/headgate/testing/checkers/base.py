@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Checker:
-    """Has a method for each event it watches: `asked`, `applied`, `turn`, `crashed`,
+    """A checker, with a method for each event it watches: `asked`, `applied`, `turn`, `crashed`,
     `reconfigured`, `published`, `flushed`, `heard`, `calmed`, `ended`."""
 
     name = ""

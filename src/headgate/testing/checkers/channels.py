@@ -74,7 +74,7 @@ class Budgets(Checker):
 
 
 class Hearing(Checker):
-    """Who listens to a channel hears everything that is published meanwhile, in order."""
+    """A listener of a channel hears everything that is published meanwhile, in order."""
 
     name = "channels"
 

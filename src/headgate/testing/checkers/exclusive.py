@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Exclusive(Checker):
-    """One subscriber of an exclusive queue or a service at a time; END to the displaced, once;
-    deliveries to the one who has it."""
+    """The law of exclusive queues: one subscriber of an exclusive queue or a service at a time; END
+    to the displaced, once; deliveries to the one who has it."""
 
     name = "exclusive"
 

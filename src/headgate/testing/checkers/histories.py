@@ -32,9 +32,9 @@ def _id(parcel: Parcel) -> StreamId:
 
 
 class Histories(Checker):
-    """By the batches: every group gets what it is to get, a history loses only its oldest and only
-    for a reason, a dead letter is there when its message is gone, and a channel feeds all of its
-    queues or none."""
+    """The law of histories, by the batches: every group gets what it is to get, a history loses
+    only its oldest and only for a reason, a dead letter is there when its message is gone, and a
+    channel feeds all of its queues or none."""
 
     name = "histories"
 

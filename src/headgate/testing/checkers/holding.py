@@ -21,8 +21,9 @@ is in line."""
 
 
 class Holding(Checker):
-    """Follows the facts: nobody is given what somebody has, and nobody gives back or confirms what
-    another one has. When a world with readers is calm it has time pass for those who are gone."""
+    """The law of holding, by the facts: nobody is given what somebody has, and nobody gives back or
+    confirms what another one has. When a world with readers is calm it has time pass for those who
+    are gone."""
 
     name = "holding"
 

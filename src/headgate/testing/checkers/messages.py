@@ -37,7 +37,8 @@ def _is_reconfigured(taken: Taken) -> bool:
 
 
 class Confirms(Checker):
-    """Nothing is confirmed twice, and nothing is delivered after its confirm was answered."""
+    """The law of confirms: nothing is confirmed twice, and nothing is delivered after its confirm
+    was answered."""
 
     name = "confirms"
 
@@ -75,7 +76,7 @@ class Confirms(Checker):
 
 
 class Losses(Checker):
-    """Nothing is lost after a receipt: it is in the store when the receipt is given, it leaves
+    """No message is lost after a receipt: it is in the store when the receipt is given, it leaves
     only for a reason, and at the end, when everybody took everything, nothing is left over."""
 
     name = "losses"

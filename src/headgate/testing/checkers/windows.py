@@ -1,4 +1,4 @@
-"""Nobody has more unconfirmed than its window allows, and nothing waits without need."""
+"""Windows: nobody has more unconfirmed than its window allows, and nothing waits without need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Windows(Checker):
-    """Never more unconfirmed than the window; of an exclusive queue, one."""
+    """The law of windows: never more unconfirmed than the window; of an exclusive queue, one."""
 
     name = "window"
 

@@ -40,7 +40,7 @@ PAUSE = (0.02, 0.6)
 
 
 class Client:
-    """Somebody who connects, acts now and then, is cut off and comes back."""
+    """A client, which connects, acts now and then, is cut off and comes back."""
 
     def __init__(self, world: World, name: str) -> None:
         self.world = world

@@ -60,7 +60,7 @@ def narrow_history(domains: tuple[Domain, ...], kept: int) -> tuple[Domain, ...]
 
 
 class Member(Patron):
-    """Reads by a group that it or others make, and may be gone again."""
+    """A client that reads by a group that it or others make, and may be gone again."""
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name, "log", LOG, world.random.choice(GROUPS))
@@ -129,7 +129,7 @@ class Member(Patron):
 
 
 class Announcer(Client):
-    """Publishes on a channel that feeds two domains, of which one is often full."""
+    """A client that publishes on a channel that feeds two domains, of which one is often full."""
 
     def act(self) -> None:
         random = self.world.random

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Listener(Client):
-    """Hears channels, some of them slowly."""
+    """A client that hears channels, some of them slowly."""
 
     def act(self) -> None:
         random, link = self.world.random, self.link
@@ -49,7 +49,7 @@ def copies(interests: SessionChannels, channel: bytes) -> int:
 
 
 class Publisher(Client):
-    """Publishes to channels, and waits when it has to."""
+    """A client that publishes to channels, and waits when it has to."""
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)

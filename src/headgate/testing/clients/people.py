@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Person(Client):
-    """Has exclusive queues, by itself or for a service."""
+    """A client that has exclusive queues, by itself or for a service."""
 
     def __init__(self, world: World, name: str, service: ServiceId | None = None) -> None:
         super().__init__(world, name)
@@ -107,7 +107,7 @@ class Person(Client):
 
 
 class Sender(Client):
-    """Sends to exclusive queues, whoever has them."""
+    """A client that sends to exclusive queues, whoever has them."""
 
     def act(self) -> None:
         random = self.world.random
@@ -120,7 +120,8 @@ class Sender(Client):
 
 
 class Heir(Person):
-    """Takes what is left in exclusive queues: in some of them, or in all of its service."""
+    """A client that takes what is left in exclusive queues: in some of them, or in all of its
+    service."""
 
     def __init__(
         self, world: World, name: str, queues: list[QueueId], service: ServiceId | None = None

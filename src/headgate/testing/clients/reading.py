@@ -28,7 +28,7 @@ NAMES = (b"ann", b"bob", b"cat")
 
 
 class Patron(Client):
-    """Fetches by a name that others may use as well, confirms, claims, and adds."""
+    """A client that fetches by a name that others may use as well, confirms, claims, and adds."""
 
     def __init__(
         self, world: World, name: str, domain: str, queue: QueueId, app: AppId = WHOLE

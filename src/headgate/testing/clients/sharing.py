@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Producer(Client):
-    """Posts to a shared queue, and again under the same id until it has a receipt."""
+    """A client that posts to a shared queue, and again under the same id until it has a receipt."""
 
     def __init__(self, world: World, name: str, domain: str, queue: QueueId) -> None:
         super().__init__(world, name)
@@ -71,7 +71,7 @@ class Producer(Client):
 
 
 class Consumer(Client):
-    """Reads an app of a shared queue with changing interests."""
+    """A client that reads an app of a shared queue with changing interests."""
 
     def __init__(
         self, world: World, name: str, domain: str, queue: QueueId, app: AppId = WHOLE
@@ -179,7 +179,7 @@ class Consumer(Client):
 
 
 class LastConsumer(Consumer):
-    """Takes what is left in an app of a shared queue."""
+    """A consumer that takes what is left in an app of a shared queue."""
 
     def finish(self) -> None:
         self._open((Interest(None, 0, Window(3)),))
