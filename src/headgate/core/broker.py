@@ -62,7 +62,7 @@ class Broker:
         self.closed: deque[SessionClosed] = deque(maxlen=CLOSED_KEPT)
 
     def expect(self, wire: str) -> None:
-        """Somebody listens for clients of this wire: keep room for some."""
+        """Keep room for clients of a wire that somebody listens for."""
         self._wires.add(wire)
 
     def limit_apart(self, wire: str) -> Budget:
@@ -105,7 +105,7 @@ class Broker:
     # Pressure.
 
     def pressed(self, now: float) -> list[Fact]:
-        """Who became slow and who caught up, since this was last asked."""
+        """Facts about the sessions that became slow or caught up since the last call."""
         crossings = self.budget.crossings[:]
         self.budget.crossings.clear()
         facts: list[Fact] = []
@@ -121,6 +121,6 @@ class Broker:
         return facts
 
     def relieved(self, session: SessionId | None = None) -> list[GoOn]:
-        """Who may go on after something left the mailbox of a session, of whatever wire, or it is
-        gone; without one, whoever may."""
+        """The publishers that may go on after something left the mailbox of a session, of whatever
+        wire, or it is gone; without a session, all that may."""
         return [GoOn(publisher) for publisher in self.waiting.wake(self.channel_budget, session)]

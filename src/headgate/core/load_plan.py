@@ -79,7 +79,7 @@ class LoadPlan:
         }
 
     def missing(self, commands: Sequence[Command], turn: Turn) -> Load:
-        """What has to be loaded before these commands can be carried out."""
+        """The load that is needed before these commands can be carried out."""
         # S004-30, S004-32, S004-52, SMP-21, SMP-22: what all commands need is one question.
         load = Load()
         for command in commands:
@@ -111,7 +111,8 @@ class LoadPlan:
             load.heads.setdefault(command.queue, 0)
 
     def _need_sent_to(self, command: Send, load: Load) -> None:
-        """Of a shared queue that somebody has open everything is known."""
+        """Need the record of a queue, unless it is a shared one that is open: of that everything is
+        known."""
         if command.via is not None or command.queue not in self._shared.queues:
             self._need_record(command, load)
 
@@ -131,7 +132,8 @@ class LoadPlan:
         load.identities.add(command.fingerprint)
 
     def _need_aged(self, command: Expire, load: Load, sure: float) -> None:
-        """Of several expiries the one that has come least far does for all."""
+        """Need messages that are too old: of several commands the one that has come least far does
+        for all."""
         lives = [
             domain.message_ttl
             for domain in self._domains.values()

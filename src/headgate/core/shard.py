@@ -302,8 +302,8 @@ class Shard:
         return None
 
     def _is_shared(self, command: Send | Confirm) -> bool:
-        """Whoever has something to prove is a stranger to shared queues, and may have guessed
-        the name of one."""
+        """Whether a command is for a shared queue. Whoever has something to prove is a stranger to
+        these, and may have guessed the name of one."""
         return command.proof is None and command.queue in self.shared.queues
 
     def _expire_last(self, command: Expire, turn: Turn) -> None:

@@ -64,14 +64,14 @@ class Announcements:
                 self._add(name, -change)
 
     def forget(self, session: SessionId) -> None:
-        """What a session wished will not be done, or was not needed."""
+        """Forget the wishes of a session: they will not be carried out, or were not needed."""
         for name, change in self._wishes.pop(session, {}).items():
             self._add(name, -change)
         self._asking.pop(session, None)
         self._waiting.pop(session, None)
 
     def asking(self) -> Iterator[SessionId]:
-        """Who waits for the next announcement."""
+        """The sessions that wait for the next announcement."""
         return iter([*self._asking])
 
     def is_waiting(self, session: SessionId) -> bool:
@@ -109,7 +109,7 @@ class Announcements:
         return changes
 
     def everything(self) -> list[InterestChange]:
-        """What a new worker is told first."""
+        """All names that were announced, with their counts, for a new worker."""
         return [InterestChange(*name, count) for name, count in self._announced.items()]
 
     def join(self, link: SessionId) -> None:
@@ -126,7 +126,7 @@ class Announcements:
         self._known.pop(link, None)
 
     def free(self) -> list[SessionId]:
-        """Who waited, and need not any longer."""
+        """The sessions that waited, and need not any longer."""
         least = min(self._known.values(), default=self.number)
         free = [session for session, number in self._waiting.items() if number <= least]
         for session in free:

@@ -48,7 +48,7 @@ class ChannelCounts:
         count[3] = max(count[3], heard.receivers)
 
     def take(self, at: float) -> list[ChannelCounted]:
-        """What was counted since the last time: the busiest channels by name, the rest in one."""
+        """The counts since the last call: the busiest channels by name, the rest in one."""
         counts, self._by_channel = self._by_channel, {}
         rest = [counts.pop(OTHER)] if OTHER in counts else []
         most = self._limits.journal_channels_per_second

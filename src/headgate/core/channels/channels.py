@@ -74,7 +74,8 @@ class Channels(ChannelSubscriptions):
         self._peers = peers
 
     def before_peers_change(self) -> None:
-        """What was published so far goes to the other workers that heard it then."""
+        """Prepare what was published so far for the workers that hear it now, before they
+        change."""
         self._before_change()
 
     def deliver(self, kind: Kind, channel: bytes, bodies: Sequence[bytes]) -> None:
@@ -119,7 +120,7 @@ class Channels(ChannelSubscriptions):
     def hearing(
         self, kind: Kind, channel: bytes, sessions: Collection[SessionId]
     ) -> Iterator[SessionId]:
-        """Those of these sessions that hear a channel. The cost is that of the smaller set."""
+        """The sessions among these that hear a channel. The cost is that of the smaller set."""
         known = self._known[kind].get(channel)
         if len(channel) > self._limits.name_bytes:
             return  # it cannot be published to
@@ -143,7 +144,7 @@ class Channels(ChannelSubscriptions):
     def _hearing_elsewhere(
         self, peers: PeerPort, kind: Kind, channel: bytes, sessions: Collection[SessionId]
     ) -> Iterator[SessionId]:
-        """Of these, the links that hear a channel, and the sessions elsewhere that block it."""
+        """The links among these that hear a channel, and the sessions elsewhere that block it."""
         elsewhere = peers.hearing(kind, channel)
         if elsewhere is not None:
             yield from (link for link in elsewhere.links if link in sessions)
@@ -269,8 +270,8 @@ class Channels(ChannelSubscriptions):
             self._pass = self._new_pass(self._pass.number + 1)
 
     def take(self) -> Iterator[Blob]:
-        """What is to be written: a blob, the sessions that get it, and its messages. Each blob is
-        made when it is asked for."""
+        """The blobs to be written, each with the sessions that get it and its messages. Each blob
+        is made when it is asked for."""
         self.flush()
         self.is_unwritten = False
         passes, self._passes = self._passes, []
@@ -279,13 +280,13 @@ class Channels(ChannelSubscriptions):
         return chain.from_iterable(each.blobs(self._line) for each in passes)
 
     def counted(self, at: float) -> list[ChannelCounted]:
-        """What was published since the last time, by channel. Facts are made of this, once a
-        second, and never of a single message."""
+        """The counts of what was published since the last call, by channel. Facts are made of this,
+        once a second, and never of a single message."""
         self._fold()
         return self._counts.take(at)
 
     def _before_change(self) -> None:
-        """What was published so far belongs to the rosters as they are."""
+        """Prepare what was published so far, which belongs to the rosters as they are."""
         self.flush()
         for earlier in self._passes:
             earlier.prepare(self._line)

@@ -110,7 +110,7 @@ class PurePass:
                     frame_group.lines = list(map(line_of, frame_group.sessions))
 
     def blobs(self, line_of: LineOf) -> Iterator[Blob]:
-        """What is to be written of it. Each is made when it is asked for."""
+        """The blobs to be written of this pass. Each is made when it is asked for."""
         if len(self._groups) == 1:
             [frame_group] = self._groups
             # S002-30: handed over once, with everybody who hears it.

@@ -23,7 +23,7 @@ class SessionChannels:
         return {Kind.EXACT: self.exact, Kind.PATTERN: self.pattern}.get(kind, self.sharded)
 
     def count(self, kind: Kind) -> int:
-        """What a confirmation says: exact channels and patterns count together."""
+        """The number that a confirmation says: exact channels and patterns count together."""
         if kind is Kind.SHARDED:
             return len(self.sharded)
         # S002-23, RESP-27: channels and patterns count together, sharded ones apart.

@@ -186,7 +186,7 @@ class ChannelSubscriptions:
     # What others ask.
 
     def of(self, session: SessionId) -> SessionChannels:
-        """What a session is subscribed to."""
+        """The channels and patterns that a session is subscribed to."""
         return self._by_session.get(session, NO_CHANNELS)
 
     def has(self, session: SessionId) -> bool:

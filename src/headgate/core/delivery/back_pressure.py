@@ -77,7 +77,7 @@ class BlockedPublishers:
         return self._blocker_of.get(publisher)
 
     def blockers(self) -> Iterator[SessionId]:
-        """Those that somebody waits for."""
+        """The sessions that some publisher waits for."""
         return iter(self._publishers)
 
     def held_up(self, blocker: SessionId) -> int:
@@ -85,11 +85,11 @@ class BlockedPublishers:
         return len(self._publishers.get(blocker, ()))
 
     def held_up_by(self, blocker: SessionId) -> Iterator[SessionId]:
-        """Who waits for a session."""
+        """The publishers that wait for a session."""
         return iter(self._publishers.get(blocker, ()))
 
     def __iter__(self) -> Iterator[tuple[SessionId, SessionId]]:
-        """Who waits, and for whom."""
+        """Pairs of a publisher that waits and the session that it waits for."""
         return iter(self._blocker_of.items())
 
     def __len__(self) -> int:

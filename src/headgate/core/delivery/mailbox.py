@@ -118,7 +118,7 @@ class Budget:
 
     @property
     def share(self) -> int:
-        """What a mailbox may hold while the budget is spent."""
+        """The bytes that a mailbox may hold while the budget is spent."""
         return min(self.mailbox_soft, self.limit // max(1, len(self.stuck)))
 
 
@@ -184,7 +184,7 @@ class Mailbox:
         return self.pressure
 
     def first(self) -> object | None:
-        """What is to be taken next, or nothing. It stays in line, and charged."""
+        """The next thing to be taken from the line, or nothing. It stays in line, and charged."""
         return self._line[0][0] if self._line else None
 
     def take(self, now: float) -> object | None:

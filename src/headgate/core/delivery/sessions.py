@@ -67,12 +67,13 @@ class Session:
 
     @property
     def name(self) -> str:
-        """What facts and the log call it."""
+        """The name of the session in facts and in the log."""
         return " ".join(part for part in (self.peer, self.called) if part)
 
     @property
     def parts(self) -> tuple[str, str, str, str]:
-        """Who it is, part by part, in the order in which facts have it."""
+        """The address, name, agent and user of the session, in the order in which facts have
+        them."""
         return self.peer, self.called, self.agent, self.user
 
 
@@ -115,7 +116,7 @@ class Sessions:
         return self._alive.get(session)
 
     def listed(self) -> list[Session]:
-        """Those that this process tells of."""
+        """The sessions that this process lists; other workers list the others."""
         return [session for session in self._alive.values() if not session.is_listed_elsewhere]
 
     def has_room(self, session: SessionId, more: int = 0) -> bool:

@@ -124,7 +124,7 @@ class Notifiers:
         turn.effects.append(Watching(session, command.ref, notifier.id, service))
 
     def look(self, service: ServiceId, turn: Turn) -> None:
-        """Somebody became the service's subscriber: what waited for it may have its way."""
+        """Make the notices ready that waited for a service: it has a subscriber now."""
         for notifier, waiting in self.waiting.items():
             if waiting.service == service:
                 turn.undo.put(self._ready, notifier, None)

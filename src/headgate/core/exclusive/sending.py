@@ -134,8 +134,8 @@ class Sending:
             self._cache.amend(cached, unlinked, turn)
 
     def _expire_first(self, cached: CachedQueue, domain: Domain, turn: Turn) -> None:
-        """What is in memory and too old makes room for what comes. As many are left as other
-        commands of the turn may need: there is no reading on in the middle of it."""
+        """Remove messages in memory that are too old, to make room for what comes. As many are left
+        as other commands of the turn may need: there is no reading on in the middle of it."""
         ttl = domain.message_ttl
         needed = max(1, turn.needs.get(cached.record.queue, 0))
         while ttl is not None and (len(cached.first) > needed or cached.is_complete):

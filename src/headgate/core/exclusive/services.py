@@ -196,7 +196,7 @@ class Services:
         turn.undo.assign(state, "waiting", {})
 
     def _tally(self, service: ServiceId, turn: Turn) -> Tally:
-        """What the store will have when this turn is committed."""
+        """The tally that the store will have when this turn is committed."""
         kept = turn.loaded.services.get(service, NOTHING)
         return kept.join(turn.batch.tallies.get(service, NOTHING))
 

@@ -66,7 +66,7 @@ class Sweeping:
             turn.facts.append(SweepEnded(turn.now, service, session))
 
     def _note_damaged(self, state: SessionState, queues: Sequence[QueueId], turn: Turn) -> None:
-        """What cannot be read is told when everything else was delivered."""
+        """Note queues that cannot be read; they are told of when everything else was delivered."""
         damaged = turn.loaded.unreadable.intersection(queues)
         if damaged:
             assert state.membership is not None, "who sweeps has a service"

@@ -21,7 +21,7 @@ NETWORK_GROUPS = 4
 
 
 def network_of(host: str) -> str:
-    """What is counted as one: an address, or the network of an IPv6 address."""
+    """The network that is counted as one: an address, or the network of an IPv6 address."""
     if ":" not in host or "." in host:
         return host
     before, _, after = host.partition("%")[0].partition("::")
@@ -57,8 +57,8 @@ class PendingLogins(Generic[T]):
         return who in self._since
 
     def add(self, address: str, who: T, now: float) -> tuple[T, LimitReached] | None:
-        """Somebody came. Return who has to go instead, if somebody has to, and for which limit;
-        raise the limit if it is the newcomer."""
+        """Add somebody who came. Return who has to go instead, if somebody has to, and for which
+        limit; raise the limit if it is the newcomer."""
         going = self._in_the_way(address, now)
         if going is not None:
             self.remove(going[0])
@@ -69,7 +69,7 @@ class PendingLogins(Generic[T]):
         return going
 
     def remove(self, who: T) -> None:
-        """It is gone, or known; or it was neither and is not here."""
+        """Remove somebody who is gone or known; do nothing about one who is not here."""
         found = self._since.pop(who, None)
         if found is None:
             return
@@ -94,7 +94,7 @@ class PendingLogins(Generic[T]):
         return self._silent(next(iter(self._since)), now, reached), reached
 
     def _silent(self, oldest: T, now: float, reached: LimitReached) -> T:
-        """Who came first has had its moment, or else it is the newcomer who has to go."""
+        """The oldest, if it has had its moment; else raise, since the newcomer has to go."""
         if now - self._since[oldest][1] < MOMENT_SECONDS:
             raise reached
         return oldest

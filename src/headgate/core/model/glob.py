@@ -202,8 +202,8 @@ class Glob:
         self._test: Test | None = None
 
     def literals(self) -> Literals:
-        """What an index may file it under. Reading the pattern for this is most of the work of
-        a test without a remainder, so such a test is kept."""
+        """The literals that an index may file the pattern under. Reading the pattern for this is
+        most of the work of a test without a remainder, so such a test is kept."""
         cuts = cut(self.pattern)
         literals = Literals(cuts)
         if _is_plain(cuts) or _is_word(cuts):
@@ -211,7 +211,7 @@ class Glob:
         return literals
 
     def weigh(self) -> int:
-        """What a match costs, for who will ask for matches next: the pattern is read once."""
+        """The cost of a match, for who will ask for matches next: the pattern is read once."""
         cuts = cut(self.pattern)
         literals = Literals(cuts)
         self._test = _test(cuts, literals)

@@ -274,7 +274,7 @@ class AccessControl:
         return self._default.rules.needs_password
 
     def entrant(self) -> User | None:
-        """Who a new session is, as long as it does not say."""
+        """The user of a new session, as long as it does not say who it is."""
         rules = self._default.rules
         return self._default if rules.is_enabled and not rules.needs_password else None
 

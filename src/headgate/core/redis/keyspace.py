@@ -305,7 +305,7 @@ class Keyspace:
         return self.living(self.items(db), now)
 
     def items(self, db: int) -> list[Item]:
-        """What a database holds, for who looks at it bit by bit with `living`."""
+        """All items of a database, for who looks at them bit by bit with `living`."""
         return self._places[db].copy()
 
     def living(self, items: Iterable[Item], now: float) -> list[bytes]:

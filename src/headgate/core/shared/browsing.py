@@ -191,7 +191,7 @@ class Browsing:
     def _entries(
         self, queue: SharedQueue, seqs: list[Seq], turn: Turn
     ) -> Generator[Load | None, Loaded, list[MessageEntry]]:
-        """What is known of these messages, read if they are kept."""
+        """The entries of these messages; those that are not in memory are read."""
         known, appended = queue.entries, turn.batch.append
         missing = {seq for seq in seqs if seq not in known and seq not in appended}
         loaded = (yield Load(entries=missing)).entries if missing else {}

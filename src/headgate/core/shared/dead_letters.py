@@ -103,7 +103,8 @@ class DeadLetters:
     def _find(
         self, queue_id: QueueId, app_id: AppId, seq: Seq
     ) -> tuple[SharedQueue, App, MessageEntry] | None:
-        """What is to be buried. It may have been confirmed or claimed since."""
+        """The message to be buried, with its queue and app; it may have been confirmed or claimed
+        since."""
         queue = self._context.queues.get(queue_id)
         app = queue.apps.get(app_id) if queue is not None else None
         entry = queue.entries.get(seq) if queue is not None else None

@@ -154,7 +154,8 @@ class SharedDelivery:
         self._look_at(queue, app, seq, turn)
 
     def _redelivering(self, queue: SharedQueue, app: App, turn: Turn) -> Iterator[None]:
-        """What a consumer gave back, up to the first that everybody is spared for now."""
+        """Deliver again what consumers gave back, up to the first that everybody is spared for
+        now."""
         # BMQ-58: what came back waits for somebody who has room.
         while app.open and app.back and turn.looks > 0:
             if turn.take_breath():
@@ -201,7 +202,8 @@ class SharedDelivery:
     def _choose(
         self, app: App, entry: MessageEntry, turn: Turn, seconds: float
     ) -> tuple[Subscription | None, Sequence[Group]]:
-        """Who takes a message, or who would."""
+        """The subscription that takes a message; or the groups that would if somebody had room and
+        may have it."""
         groups, met = app.groups, len(turn.met)
         groups.looked_at += 1
         may = partial(app.redelivery.is_rested, since=turn.now - seconds) if seconds else None

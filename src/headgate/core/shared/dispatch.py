@@ -146,7 +146,7 @@ class Group:
 
     @property
     def capacity(self) -> Window:
-        """What its members can hold together."""
+        """The window that the members have together."""
         windows = [member.gate.window for member in self.rotation]
         sizes = [window.bytes for window in windows]
         return Window(
@@ -159,7 +159,7 @@ class Group:
         self.stats.matched += 1
 
     def next_open(self) -> Subscription | None:
-        """Whose turn it is. A full one is passed over and keeps its place."""
+        """The member whose turn it is. A full one is passed over and keeps its place."""
         for member in self._rotation or self.rotation:
             # BMQ-39, BMQ-48: who is full is passed over, subscription by subscription.
             if member.gate.is_open:
@@ -167,7 +167,7 @@ class Group:
         return None
 
     def next_who(self, may: May) -> Subscription | None:
-        """The same, of those who may."""
+        """The member whose turn it is, of those who may."""
         for member in self.rotation:
             if member.gate.is_open and may(member):
                 return member

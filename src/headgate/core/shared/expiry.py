@@ -59,8 +59,7 @@ class Expiry:
             turn.again.append(Prune())
 
     def offering_now(self, turn: Turn) -> Iterator[None]:
-        """What is too old is not delivered any more: it goes first, and where there is too much of
-        it for one turn, the queue waits."""
+        """Remove what is too old, then deliver; a queue with too much of it for one turn waits."""
         self.expire(turn)
         if self._overdue:
             for queue in self._delivery.leave_out(self._overdue):
@@ -93,7 +92,8 @@ class Expiry:
                 self._delivery.look_anew(queue)
 
     def need_overdue(self, command: ExpireUnopened, load: Load, now: float) -> None:
-        """Of several the one that has come least far does for all."""
+        """Need messages that are overdue: of several commands the one that has come least far does
+        for all."""
         if load.overdue is not None and load.overdue.after <= command.after:
             return
         domains = tuple(
@@ -129,7 +129,8 @@ class Expiry:
                 turn.again.append(rest)
 
     def search_store(self, state: DomainState, turn: Turn) -> None:
-        """What fills a domain may be old, and in queues that nobody opened."""
+        """Have the store searched: what fills a domain may be old, and in queues that nobody
+        opened."""
         name = state.domain.name
         is_all_here = len(state.members) == state.queues
         if is_all_here or turn.now - self._searched.get(name, -FULL_SECONDS) < FULL_SECONDS:

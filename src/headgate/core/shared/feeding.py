@@ -82,7 +82,7 @@ class Feeding:
                 turn.again.append(command)
 
     def tick(self, turn: Turn) -> None:
-        """Whoever waited for long is answered."""
+        """Answer those who have waited for long."""
         for waiting in list(self.waiting.values()):
             for command in list(waiting.values()):
                 if command.since is None or turn.now - command.since < FULL_SECONDS:
@@ -97,7 +97,7 @@ class Feeding:
                 self._end(feed, turn)
 
     def disconnect(self, session: SessionId, turn: Turn) -> None:
-        """Nobody is told what came of it, so nothing shall."""
+        """Drop what a session waits for: nobody would be told what came of it."""
         if session in self._full:
             self._leave(session, turn)
 

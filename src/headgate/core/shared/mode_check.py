@@ -11,8 +11,9 @@ BY_HAND = "the mode of a domain changes with a restart, when none of its queues 
 
 
 def fits(domain: Domain, listed: Listed) -> bool:
-    """What a queue without apps took is for everybody alike, what a fanout queue took is for its
-    apps, and a broadcast stores nothing. An empty queue fits any mode."""
+    """Whether a stored queue fits the mode of its domain. What a queue without apps took is for
+    everybody alike, what a fanout queue took is for its apps, and a broadcast stores nothing. An
+    empty queue fits any mode."""
     if listed.is_whole is None:
         return True
     if domain.mode is Mode.BROADCAST:
@@ -21,7 +22,8 @@ def fits(domain: Domain, listed: Listed) -> bool:
 
 
 def complaint(domain: Domain, listed: Iterable[Listed]) -> str | None:
-    """What would be lost of a domain, and what to do; none if nothing is."""
+    """A complaint about messages that a domain would lose, with what to do; None if it loses
+    none."""
     lost = [each for each in listed if not fits(domain, each)]
     if not lost:
         return None

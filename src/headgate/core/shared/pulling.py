@@ -105,8 +105,8 @@ class Pulling:
             turn.undo.put(self.readers.pulls, session, pull)
 
     def predicate(self, command: Pull | TakeOver, turn: Turn) -> tuple[Predicate | None] | None:
-        """What the reader's expression compiles to, if it has one; nothing at all if the turn has
-        no room for it. Raise if it is wrong."""
+        """The predicate of the reader's expression, if it has one, in a tuple; None alone if the
+        turn has no room to compile it. Raise if it is wrong."""
         text = command.interest.expression
         if text is None:
             return (None,)
@@ -118,7 +118,7 @@ class Pulling:
         return (found,)
 
     def _known(self, command: Pull | TakeOver, text: str) -> Predicate | None:
-        """What its reader has compiled of the same text: a name comes with each fetch, and to
+        """The predicate that its reader has of the same text: a name comes with each fetch, and to
         compile its expression costs as much as a dozen messages."""
         for place in command.wants if isinstance(command, Pull) else (command,):
             reader = self.readers.find(place.queue, place.app, command.reader)

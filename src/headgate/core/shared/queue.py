@@ -109,7 +109,7 @@ class SharedQueue:
 
     @property
     def last_id(self) -> StreamId:
-        """Of the last message that came, as far as is known."""
+        """The id of the last message that came, as far as is known."""
         return stream_id(self.latest, self.newest)
 
     def has_app(self, app: AppId) -> bool:

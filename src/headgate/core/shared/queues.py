@@ -114,7 +114,7 @@ class SharedQueues:
         return bool(self.pulling.readers.by_number)
 
     def prune(self, command: Prune, turn: Turn) -> None:
-        """What is left to be removed is removed in every turn."""
+        """Do nothing here: what is left to be removed is removed in every turn."""
 
     def settle(self, turn: Turn) -> None:
         """The turn has happened: keep bodies and remembered ids true and within their bounds."""

@@ -92,7 +92,7 @@ def judge(queue: SharedQueue, turn: Turn) -> None:
 
 
 def judge_less(queue: SharedQueue, turn: Turn) -> None:
-    """The same when a message has left, by which nothing gets fuller."""
+    """Judge a queue when a message has left, by which nothing gets fuller."""
     if (
         queue.meter.capacity is not Capacity.NORMAL
         or queue.state.meter.capacity is not Capacity.NORMAL

@@ -15,8 +15,8 @@ class ReadShare:
 
 
 def share_of(limits: Limits, queues: int) -> ReadShare:
-    """Of so many queues. The answer is made in one piece, and so is that of a range: all of them
-    together give as much as a range has."""
+    """The share of each of so many queues. The answer is made in one piece, and so is that of a
+    range: all of them together give as much as a range has."""
     return ReadShare(
         min(limits.pull_messages, max(1, limits.range_messages // queues)),
         min(limits.pull_bytes, limits.range_bytes // queues),

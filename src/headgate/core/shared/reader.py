@@ -99,7 +99,7 @@ class Reader:
 
     @property
     def held(self) -> list[Seq]:
-        """What it was given and nobody confirmed, in order of arrival."""
+        """Messages that the reader was given and nobody confirmed, in order of arrival."""
         return sorted(self.gate.outstanding)
 
 

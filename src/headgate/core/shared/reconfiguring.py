@@ -75,7 +75,8 @@ class Reconfiguring:
         self._revoke(state, turn)
 
     def _revoke(self, state: DomainState, turn: Turn) -> None:
-        """Who has open what the domain's lists no longer allow is told, and is to go."""
+        """Tell sessions that have a queue open which the domain's lists no longer allow: they are
+        to go."""
         domain = state.domain
         losers: set[SessionId] = set()
         for queue in state.members.values():

@@ -27,7 +27,8 @@ class Releasing:
         self._history = history
 
     def confirm(self, command: Confirm, turn: Turn) -> Iterator[None]:
-        """What is not in the session's hands is ignored: it expired, or was given back."""
+        """Confirm messages. What is not in the session's hands is ignored: it expired, or was given
+        back."""
         queue = self._context.queues[command.queue]
         app = queue.apps.get(command.app)
         session, now = command.session, turn.now

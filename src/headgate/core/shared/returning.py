@@ -66,7 +66,8 @@ class Returning:
         return replace(command, messages=command.messages[len(some) :])
 
     def give_back_later(self, rest: GiveBack, ref: Ref | None, turn: Turn) -> None:
-        """Whoever closed a queue is answered when everything is back."""
+        """Go on giving back in another turn; whoever closed a queue is answered when everything is
+        back."""
         if rest.messages:
             turn.again.append(replace(rest, ref=ref))
         else:

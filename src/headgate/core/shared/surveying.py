@@ -78,7 +78,8 @@ class Surveying:
         turn.effects.append(Counted(command.session, command.ref, int(before is None)))
 
     def survey(self, command: Survey, turn: Turn) -> Parts:
-        """What there is. With it come the first and the last message, or the first ones."""
+        """Answer with what there is of a queue. With it come the first and the last message, or the
+        first ones."""
         if command.shows and turn.sent_bytes > self._limits.range_bytes:
             turn.again.append(command)
             return
@@ -139,7 +140,7 @@ class Surveying:
             raise LimitReached("range_messages", self._limits.range_messages)
 
     def _work(self, queue: SharedQueue, app: App) -> int:
-        """What it takes to say what an app holds, and who."""
+        """The work of saying what an app holds, and who holds it."""
         readers = len(self._readers.of_app(queue.id, app.id))
         return len(app.outstanding) // HELD_A_LOOK + readers // READERS_A_LOOK
 
@@ -179,7 +180,7 @@ class Surveying:
     def _held(
         self, queue: SharedQueue, app: App, seqs: list[Seq], turn: Turn
     ) -> tuple[PendingMessage, ...]:
-        """These messages, which somebody holds."""
+        """These messages of an app, with who holds each."""
         found = []
         for seq in seqs:
             holder = app.outstanding[seq]

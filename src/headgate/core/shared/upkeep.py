@@ -92,7 +92,8 @@ class Upkeep:
             self._catalog.remove(queue, turn)
 
     def need_listings(self, command: RemoveUnused, load: Load, now: float) -> None:
-        """Who was not opened since the router started may be removed if that is long ago."""
+        """Need the queues that were not opened since the router started: they may go if that is
+        long ago."""
         if self._since is None:
             self._since = now
         for domain in self._context.domains.values():
@@ -131,7 +132,8 @@ class Upkeep:
         return Listing(domain, command.after, self._context.limits.sweep_queues)
 
     def _look_for_stuck(self, queue: SharedQueue, turn: Turn) -> None:
-        """Whoever is given a message, or gives one back, has the queue looked at again."""
+        """Look for apps of a queue that are stuck, and plan the next look. Whoever is given a
+        message, or gives one back, has the queue looked at again."""
         if not queue.domain.max_idle_time or queue.domain.mode is Mode.BROADCAST:
             return
         for app in queue.apps.values():

@@ -118,7 +118,7 @@ class Outbox:
         self.watermark = last
 
     def sealed(self, last: int) -> None:
-        """Everything up to this number is in a segment."""
+        """Take note that everything up to this number is in a segment."""
         while self._unsealed and self._unsealed[0][0] <= last:
             self.bytes -= self._unsealed.popleft()[1]
 

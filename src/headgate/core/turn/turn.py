@@ -138,7 +138,8 @@ class Turn:
             self.sent[session] -= delivery_size(delivery)
 
     def leave_out_needless(self) -> None:
-        """Everything is decided, and no place is remembered any more."""
+        """Leave out deliveries that turned out to be needless, when everything is decided and no
+        place is remembered any more."""
         if self._needless:
             effects = {pushed.effect for pushed in self._needless}
             facts = {pushed.fact for pushed in self._needless}
@@ -180,5 +181,5 @@ class Turn:
 
 
 def delivery_size(delivery: Deliver) -> int:
-    """Of a delivery whose body is known."""
+    """The bytes of a delivery whose body is known."""
     return delivery.message.size if delivery.parties is None else SEALED_BYTES

@@ -136,8 +136,8 @@ class Incoming:
     # To the core.
 
     def submit(self) -> None:
-        """Everything since the last time. If the router has no room, it is held, and nothing more
-        is taken up."""
+        """Hand the router all commands since the last time. If it has no room, they are held, and
+        nothing more is taken up."""
         self.end_confirming()
         if not self.commands:
             return
@@ -257,7 +257,8 @@ class Incoming:
         self.commands.append(core.Send(self._session, posted, queue, message))
 
     def _confirm(self, each: Confirmation) -> None:
-        """What is unknown is not in anybody's hands any more."""
+        """Note a confirmation. One of an unknown stream is about nothing: it is in nobody's hands
+        any more."""
         stream = self._streams.find(each.queue, each.sub_id)
         if stream is not None:
             self._confirmed.setdefault(stream, []).append(stream.confirmed(each.guid))

@@ -172,7 +172,8 @@ Pairs: TypeAlias = Sequence[tuple[int, core.Interest]]
 
 
 def _interests(subscriptions: Sequence[ConsumerSubscription]) -> Steps[Pairs]:
-    """Whoever speaks for several consumers has a place in the rotation for each of them."""
+    """The interests of subscriptions. Whoever speaks for several consumers has a place in the
+    rotation for each of them."""
     pairs: list[tuple[int, core.Interest]] = []
     for subscription in subscriptions:
         expression = subscription.expression

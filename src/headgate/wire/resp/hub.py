@@ -200,8 +200,8 @@ class Hub:
         self.denials.add(reason, context, object, user, line(session, now), now)
 
     def note_failure(self, session: RespSession, command: bytes, name: bytes) -> float:
-        """Somebody did not show who it is; so many seconds later it is told. What is no user's
-        name is not noted: it may be a password that went to the wrong place."""
+        """Note that somebody did not show who it is; return after how many seconds it is told. What
+        is no user's name is not noted: it may be a password that went to the wrong place."""
         known = self.access.get(name)
         user = "" if known is None else known.name
         now = self.shell.clock()
@@ -408,7 +408,7 @@ class Hub:
         return found
 
     def tick(self) -> None:
-        """What is to be done again and again: keys die, and what was counted is told."""
+        """Do what is to be done again and again: keys die, and what was counted is told."""
         self.sweep()
         self.feeds.look()
         now = self.shell.clock()

@@ -67,8 +67,8 @@ class OtherWorkers(Protocol):
     """The other workers of a router, as sessions see them. A router of one process has none."""
 
     def step(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> Reply:
-        """What is to be done about a command of a session: `HERE`, or `WAIT`, or its answer if it
-        was carried out elsewhere."""
+        """The decision about a command of a session: `HERE`, or `WAIT`, or its answer if it was
+        carried out elsewhere."""
         ...
 
     def check_queued(self, entry: CommandEntry) -> None:

@@ -209,7 +209,7 @@ class RespSession:
     """Who hangs up is gone."""
 
     def go_on(self) -> None:
-        """What it waited for is over: try again."""
+        """Try the pending commands again: what the session waited for is over."""
         if self.is_closing or self.is_delayed:
             return
         if (self.hub.channels.is_unwritten or self.hub.left) and self.interests:
@@ -246,7 +246,7 @@ class RespSession:
             self.go_on()
 
     def let_go(self) -> None:
-        """It is over: hold nothing any longer."""
+        """Hold nothing any longer: the session is over."""
         self.pending, self.parts, self.queued, self.watched = [], None, None, {}
         if self.awaited is not None:
             self.awaited.let_go()

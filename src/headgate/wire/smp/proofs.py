@@ -44,7 +44,7 @@ class Claim:
         return self.of_session() or self.of_party(self._keys(parties))
 
     def of_session(self) -> HeadgateError | None:
-        """What is wrong with the session's part in it: the role of its service, and whether the
+        """The error in the session's part of the proof: the role of its service, and whether the
         service signed where it has to, and only there."""
         command, signature = self.command, self.transmission.service_signature
         if self.role is not None:
@@ -62,7 +62,7 @@ class Claim:
         return None
 
     def of_party(self, keys: Sequence[bytes]) -> HeadgateError | None:
-        """What is wrong with the authorisation by one of these keys."""
+        """The error in the authorisation by one of these keys, or None."""
         if self._is_open(keys):
             return None
         # ACC-7, ACC-17, ACC-25, ACC-28: signed by none of the keys is AUTH.

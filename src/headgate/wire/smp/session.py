@@ -289,7 +289,8 @@ class SmpSession:
         self._close(f"handshake {error.name.lower().replace('_', ' ')}")
 
     def _close(self, reason: str) -> None:
-        """Whoever is sent away is not greeted any more, whatever it sent behind."""
+        """Close the session. Whoever is sent away is not greeted any more, whatever it sent
+        behind."""
         self._is_over = True
         self._pending = None
         self._host.close(reason)
@@ -329,7 +330,7 @@ class SmpSession:
             self._write(pack([self._encoded(asked, reply) for asked, reply in answers]))
 
     def _read(self, data: bytes, requests: RequestReader) -> core.Request | Answer:
-        """What is asked of the core, or the answer."""
+        """The request to the core, or the answer to one that does not get there."""
         try:
             asked = parse(data, self._version)
         except BadAuthorization as error:

@@ -166,7 +166,7 @@ def read(reader: BerReader, tag: int, cls: type[T]) -> Steps[T]:
 
 
 def number_of(tag: int) -> int | None:
-    """Of the field that has the tag, if it can be a field's."""
+    """The number of the field that has the tag, if it can be a field's."""
     number = tag & NUMBER
     return number if tag & 0xC0 == CONTEXT and number < NUMBER else None
 

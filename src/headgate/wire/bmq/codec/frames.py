@@ -161,7 +161,8 @@ def pad(data: bytes) -> bytes:
 
 
 def unpad(data: Buffer) -> bytes:
-    """What was padded. Only the last byte of the padding is looked at, as BlazingMQ has it."""
+    """The data without its padding. Only the last byte of the padding is looked at, as BlazingMQ
+    has it."""
     return bytes(data[: unpadded(data, len(data))])
 
 

@@ -18,7 +18,7 @@ STEP_ITEMS: Final = 256
 
 
 def finished(steps: Steps[T]) -> T:
-    """What comes of it, all at once."""
+    """The result of all steps, taken at once."""
     try:
         while True:
             next(steps)

@@ -148,7 +148,7 @@ def bulk(text: bytes) -> bytes:
 
 
 def error(text: str) -> bytes:
-    """Whatever is quoted in an error, it stays one line."""
+    """An error on one line, whatever is quoted in it."""
     line = text.replace("\r", " ").replace("\n", " ")
     return b"-%b\r\n" % line.encode(errors="surrogateescape")
 

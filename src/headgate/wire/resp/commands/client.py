@@ -286,7 +286,8 @@ def reply(session: RespSession, args: list[bytes]) -> Reply:
 @table.command("client|no-evict", 3, flags=ADMIN, categories=DANGEROUS)
 @table.command("client|no-touch", 3, flags=ASKING, categories=CONNECTION)
 def switch(session: RespSession, args: list[bytes]) -> Reply:
-    """Nobody is evicted for the memory it uses, and no key is remembered as used."""
+    """Say OK and change nothing: nobody is evicted for the memory it uses, and no key is remembered
+    as used."""
     if args[0].upper() not in SWITCH:
         raise CommandError(SYNTAX)
     return OK

@@ -359,7 +359,7 @@ def _node(text: NodeText) -> Node:
 
 
 def _give_up(session: RespSession, lost: set[int]) -> Reply:
-    """These slots are another's now: their channels are too."""
+    """Give up slots that are another's now, with their channels."""
     if lost:
         hub = session.hub
         # S002-72, RESP-75, RESP-76: the channels of these slots, and no others.

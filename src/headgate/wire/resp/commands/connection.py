@@ -99,8 +99,8 @@ def auth(session: RespSession, args: list[bytes]) -> Reply:
 
 
 def authenticate(session: RespSession, command: bytes, name: bytes, password: bytes) -> User:
-    """Who that is. Failures are noted, and answered later and later; in a session that had its
-    share of them nothing more is tried."""
+    """The user of this name and password. Failures are noted, and answered later and later; in a
+    session that had its share of them nothing more is tried."""
     hub = session.hub
     if session.failures < hub.broker.limits.auth_failures:
         user = hub.access.authenticate(name, password)

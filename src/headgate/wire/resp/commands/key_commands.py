@@ -107,18 +107,18 @@ def _with_streams(reply: Reply, streams: int) -> Reply:
 
 
 def value_bytes(session: RespSession, args: list[bytes]) -> int:
-    """Of the value of a key."""
+    """The length of the value of a key."""
     return session.hub.keys.length(session.db, args[0])
 
 
 def values_bytes(session: RespSession, args: list[bytes]) -> int:
-    """Of the values of keys."""
+    """The bytes that the values of keys take together, with room for each."""
     length, db = session.hub.keys.length, session.db
     return sum([length(db, key) for key in args]) + NAME_BYTES * len(args)
 
 
 def replaced_bytes(session: RespSession, args: list[bytes]) -> int:
-    """Of the value before, if it is asked for."""
+    """The length of the value before, if it is asked for."""
     is_asked = any(word.upper() == b"GET" for word in args[2:])
     return value_bytes(session, args) if is_asked else 0
 

@@ -107,7 +107,7 @@ def _feeding(kind: Kind) -> Weigh:
 
 
 def _leaving(kind: Kind) -> Weigh:
-    """Who names nothing leaves everything."""
+    """The weight of leaving channels: who names nothing leaves everything."""
     return lambda session, args: 0 if args else SUBSCRIPTION_STEPS * len(session.interests.of(kind))
 
 

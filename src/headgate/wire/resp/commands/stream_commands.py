@@ -58,7 +58,7 @@ def app_of(stream: StreamName, group: bytes) -> AppId | None:
 
 
 def client_of(session: RespSession) -> str:
-    """Who asks, as the domain's lists know it."""
+    """The name of who asks, as the domain's lists know it."""
     return "" if session.user is None else session.user.name
 
 

@@ -235,8 +235,8 @@ def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
     find_keys=streams_in,
 )
 def xread(session: RespSession, args: list[bytes]) -> Reply:
-    """Of a domain that keeps nothing it is refused: silently missing what was acknowledged between
-    two reads would be worse."""
+    """Read streams without a group. Of a domain that keeps nothing this is refused: silently
+    missing what was acknowledged between two reads would be worse."""
     reading = Reading(args, by_group=False)
     keys: dict[QueueId, bytes] = {}
     wants: list[View] = []

@@ -235,7 +235,7 @@ def unwatch(session: RespSession, args: list[bytes]) -> Reply:
 
 
 def _stamp(session: RespSession, db: int, key: bytes) -> int:
-    """What changes whenever the key does. A key whose time is over dies first."""
+    """A number that changes whenever the key does. A key whose time is over dies first."""
     keys = session.hub.keys
     keys.has(db, key, session.hub.shell.clock())
     session.hub.publish_expired()

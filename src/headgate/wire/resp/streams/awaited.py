@@ -129,7 +129,7 @@ class PendingAnswer:
         return self.asked is not None and self.asked.seconds is not None and not self.is_done
 
     def take(self, effect: Effect) -> None:
-        """What came of the command, or a part of it."""
+        """Take what came of the command, or a part of it."""
         if isinstance(effect, Deliver):
             if self.room is not None:
                 self.room.bytes -= len(effect.message.body) + ENTRY_BYTES
@@ -242,7 +242,7 @@ class Awaited:
                 pending.take(effect)
 
     def answers(self) -> list[tuple[Reply, bool]]:
-        """Those that may leave, each with whether it is wanted. Its order is that of the
+        """The answers that may leave, each with whether it is wanted. Its order is that of the
         commands."""
         found = []
         while self._pending:

@@ -54,6 +54,6 @@ class BodyReader:
             counts[1] += misfits
 
     def counted(self, at: float) -> list[BodiesUnread]:
-        """What was counted since the last time."""
+        """The counts since the last call."""
         counts, self._counts = self._counts, {}
         return [BodiesUnread(at, domain, *each) for domain, each in counts.items()]

@@ -59,7 +59,7 @@ class StreamKeys:
         return found
 
     def get(self, key: bytes) -> StreamName | None:
-        """The same; none if no domain takes it."""
+        """The stream that a key names; None if no domain takes it."""
         known = self._known.get(key)
         if known is not None and self._domains.get(known.domain.name) is known.domain:
             return known

@@ -158,7 +158,7 @@ class LinkSession:
         self.relay.eased(SessionId(_only_number(words)))
 
     def beat(self, words: list[bytes]) -> None:
-        """That it was heard is all."""
+        """Do nothing: that it was heard is all."""
 
     def listen(self, words: list[bytes]) -> None:
         self.relay.listening(self, bool(_only_number(words)))

@@ -35,7 +35,7 @@ class Overhearing:
         """Who is about to listen, when everybody knows."""
 
     def begin(self, session: SessionId) -> None:
-        """Somebody here is about to listen."""
+        """Announce that somebody here is about to listen."""
         self._beginning.add(session)
         self._announce(True)
 
@@ -63,7 +63,7 @@ class Overhearing:
         self._relay.hub.monitors.pop(link.id, None)
 
     def listening(self, link: LinkSession, is_listening: bool) -> None:
-        """Somebody on another worker listens, or nobody does any more."""
+        """Note that somebody on another worker listens, or nobody does any more."""
         if is_listening:
             self._relay.hub.monitors[link.id] = LinkMonitor(link)
         else:

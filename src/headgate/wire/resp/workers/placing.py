@@ -110,7 +110,7 @@ class Placing:
             raise CommandError(f"ERR {name} is not for transactions where a router has workers")
 
     def resume(self, session: RespSession) -> Reply:
-        """What came of the command of a session that is elsewhere; `HERE` if none is."""
+        """The outcome of the command of a session that is elsewhere; `HERE` if none is."""
         return self._taken(session) if session.id in self._answers else HERE
 
     def disconnect(self, session: SessionId) -> None:

@@ -187,7 +187,7 @@ class Relay(OtherWorkers):
     # Sessions.
 
     def step(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> Reply:
-        """What is to be done about a command of a session here: its answer, if it was carried out
+        """The decision about a command of a session here: its answer, if it was carried out
         elsewhere; or `HERE`, or `WAIT`."""
         if entry.name in SUBSCRIBING:
             kind, change = SUBSCRIBING[entry.name]
@@ -247,8 +247,8 @@ class Relay(OtherWorkers):
         return WAIT
 
     def _look_ahead(self, session: RespSession) -> None:
-        """Who subscribes in a pipeline waits once for all of its commands that follow one
-        another, not once for each."""
+        """Wish for all subscriptions that follow one another in a pipeline, so that their session
+        waits once for all of them."""
         run: list[tuple[CommandEntry, list[bytes]]] = []
         for command in session.pending[:RUN]:
             try:
@@ -377,7 +377,7 @@ class Relay(OtherWorkers):
                     self.unblock(session)
 
     def unblock(self, session: SessionId) -> None:
-        """Nobody elsewhere has to wait for a session here."""
+        """Tell other workers that nobody has to wait for a session here."""
         for worker in self._blocks.pop(session, {}):
             if worker in self.links:
                 self.links[worker].port.write(frames.ease(session))

@@ -255,7 +255,7 @@ class ForwardedAclLog(AclLog):
 
 
 def ignore(answers: Answers) -> None:
-    """That it was done is all."""
+    """Ignore the answers: that it was done is all."""
 
 
 def change_words(asker: SessionId, changes: list[list[bytes]]) -> tuple[bytes, ...]:

@@ -138,8 +138,8 @@ class Ratchet:
         kem: OwnKem | None = None,
         kem_secret: bytes = b"",
     ) -> Ratchet:
-        """That of whoever used the link: it can send at once. `peer` is the initiator's second
-        public key, `fresh` a new private key."""
+        """The ratchet of whoever used the link: it can send at once. `peer` is the initiator's
+        second public key, `fresh` a new private key."""
         root = step_root(agreed.root_key, fresh, peer, kem_secret)
         return cls(
             version,
@@ -166,7 +166,7 @@ class Ratchet:
         has_kem_room: bool = False,
         kem: OwnKem | None = None,
     ) -> Ratchet:
-        """That of whoever made the link: it can send once it has decrypted. `private` is the
+        """The ratchet of whoever made the link: it can send once it has decrypted. `private` is the
         second of its keys in the link."""
         return cls(
             version,

@@ -104,7 +104,7 @@ def pack(transmissions: Sequence[bytes], batch_bytes: int = BATCH) -> list[bytes
 
 
 def _payload(batch: Sequence[bytes]) -> bytes:
-    """Of lengths and transmissions in turn."""
+    """The payload of lengths and transmissions in turn."""
     # WIRE-28..WIRE-31: how many, then each behind its length.
     return BYTE[len(batch) // 2] + b"".join(batch)
 

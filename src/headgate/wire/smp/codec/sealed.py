@@ -86,7 +86,7 @@ def parse_message(plaintext: bytes) -> Body | QuotaMarker:
 
 
 def parse_notice(plaintext: bytes) -> SealedNotice:
-    """What is behind the time is for later versions."""
+    """A notice. What is behind its time is for later versions."""
     reader = FieldReader(plaintext)
     return SealedNotice(reader.string(), reader.int64())
 
