@@ -1,4 +1,5 @@
-"""Whether a router with this configuration could start: one finding per thing it needs."""
+"""The check whether a router with this configuration could start: one finding per thing it
+needs."""
 
 from __future__ import annotations
 

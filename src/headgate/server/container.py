@@ -1,4 +1,4 @@
-"""Whether this process runs in a container, where loopback is the container's own."""
+"""The check whether this process runs in a container, where loopback is the container's own."""
 
 from __future__ import annotations
 

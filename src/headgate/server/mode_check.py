@@ -1,4 +1,5 @@
-"""Whether what is stored fits the modes of a configuration: else a start would lose it."""
+"""The check whether what is stored fits the modes of a configuration: else a start would lose
+it."""
 
 from __future__ import annotations
 

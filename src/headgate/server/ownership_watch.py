@@ -144,7 +144,7 @@ class OwnershipWatch:
 
 
 class HangUp:
-    """Whether the other end of a connection is known to have closed it."""
+    """A watch on whether the other end of a connection is known to have closed it."""
 
     def __init__(self) -> None:
         self._socket: int | None = None

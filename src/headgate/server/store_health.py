@@ -1,4 +1,4 @@
-"""Whether the store answers, known also while nobody needs it.
+"""The health of the store: whether it answers, known also while nobody needs it.
 
 A turn finds out for itself that its store failed; a router without traffic has no turns. So the
 store is asked a small question now and then, one at a time: while one has no answer there is no

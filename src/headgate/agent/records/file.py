@@ -27,7 +27,7 @@ class AgentFile(JobFile):
 
 
 class AgentMemory(AgentFile):
-    """The same tables without a file: nothing outlives `close`."""
+    """The tables of an agent without a file: nothing outlives `close`."""
 
     def __init__(self) -> None:
         super().__init__(Path("agent in memory"))

@@ -1,5 +1,5 @@
-"""How a browser gets in: with a token in a form, or with an address that works once. It leaves with
-a cookie that scripts cannot read and other sites do not cause to be sent."""
+"""The login of a browser: with a token in a form, or with an address that works once. It leaves
+with a cookie that scripts cannot read and other sites do not cause to be sent."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ TOTALS: Mapping[str, Described] = {
 
 
 class Metrics(Collector):
-    """Counts facts; `gauges` gives the numbers that the core keeps."""
+    """The metrics of a router: it counts facts; `gauges` gives the numbers that the core keeps."""
 
     def __init__(self, gauges: Callable[[], Mapping[str, float]] = dict) -> None:
         self.gauges = gauges

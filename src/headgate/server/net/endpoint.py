@@ -99,7 +99,7 @@ class Attempt(Protocol):
 
 
 class Opening(Protocol[S_co]):
-    """Makes pipes of sockets."""
+    """The opening of pipes: they are made of sockets."""
 
     def begin(
         self, connected: socket.socket, done: Callable[[S_co | None], None]

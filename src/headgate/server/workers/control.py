@@ -56,7 +56,7 @@ class Go(msgspec.Struct, tag="go"):
 
 
 class Worker(msgspec.Struct):
-    """How a worker does, as the supervisor knows it."""
+    """The status of a worker, as the supervisor knows it."""
 
     number: int
     process: int

@@ -63,7 +63,7 @@ decode = msgspec.msgpack.decode
 
 
 class WorkerReport(msgspec.Struct, array_like=True):
-    """How a worker does."""
+    """The report of how a worker does."""
 
     worker: int
     start: int

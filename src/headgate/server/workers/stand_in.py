@@ -20,7 +20,8 @@ AWAY = b'{"error":"worker 0 is being started again","code":"not_ready","hint":"a
 
 
 class StandIn:
-    """Owned by the supervisor, with the socket that worker 0 listens on, too."""
+    """The stand-in for worker 0 on the admin port, owned by the supervisor, with the socket that
+    worker 0 listens on, too."""
 
     def __init__(self, listening: socket.socket) -> None:
         self._listening = listening

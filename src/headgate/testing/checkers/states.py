@@ -19,8 +19,9 @@ REACHABLE = {state: reachable(state) for state in MessageState}
 
 
 class MessageStates(Checker):
-    """Looks at every message of every app after a turn. One that was there before is in a state
-    that its last one leads to; one that came is in any that leads from `FRESH`."""
+    """The law of states: it looks at every message of every app after a turn. One that was there
+    before is in a state that its last one leads to; one that came is in any that leads from
+    `FRESH`."""
 
     name = "states"
 

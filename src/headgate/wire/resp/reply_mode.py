@@ -1,4 +1,4 @@
-"""Whether a client wants to be answered."""
+"""The reply mode of a client: whether it wants to be answered."""
 
 from __future__ import annotations
 

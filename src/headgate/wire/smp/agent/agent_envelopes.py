@@ -73,7 +73,7 @@ class ConnectionRequest:
 
 @value
 class RatchetKey:
-    """That the peer's ratchet is lost, with keys for a new one."""
+    """The notice that the peer's ratchet is lost, with keys for a new one."""
 
     version: int
     parameters: RatchetParameters

@@ -24,7 +24,7 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 
 @value
 class PeerHello:
-    """That the peer is there: part of an older handshake."""
+    """The word that the peer is there: part of an older handshake."""
 
     def encode(self) -> bytes:
         return b"H"
@@ -42,7 +42,7 @@ class ApplicationMessage:
 
 @value
 class MessageReceipt:
-    """That a message has reached the peer's application."""
+    """The receipt that a message has reached the peer's application."""
 
     id: int
     """Its number."""
@@ -69,7 +69,7 @@ class MessageReceipts:
 
 @value
 class ContinueSending:
-    """That a queue was full and is not any longer."""
+    """The word that a queue was full and is not any longer."""
 
     router: RouterAddress
     sender_id: bytes
@@ -100,7 +100,7 @@ class QueueRotation:
 
 @value
 class RatchetReady:
-    """That a ratchet was made anew, from this number of a message on."""
+    """The word that a ratchet was made anew, from this number of a message on."""
 
     number: int
 
@@ -144,7 +144,8 @@ class ReplyQueues:
 
 @value
 class NumberedMessage:
-    """Everything after the confirmations."""
+    """A message after the confirmations: its number, the hash of the one before, and its
+    content."""
 
     id: int
     previous_hash: bytes

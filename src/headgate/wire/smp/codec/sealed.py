@@ -50,7 +50,7 @@ class QuotaMarker:
 
 @value
 class SealedNotice:
-    """That there is a message, for the app behind a notifier."""
+    """The notice that there is a message, for the app behind a notifier."""
 
     message_id: bytes
     seconds: int
