@@ -753,7 +753,7 @@ kinds = ["plain", "sharded"]
         "feeds = [{ channels = [] }]",
         'feeds = [{ channels = ["a"], more = 1 }]',
         'feeds = [{ channels = ["a"], kinds = ["all"] }]',
-        'feeds = [{ channels = ["a"], when_full = "wait" }]',
+        'feeds = [{ channels = ["a"], when_full = "sometimes" }]',
         'feeds = [{ channels = ["a"], queue = "a b" }]',
     ],
 )

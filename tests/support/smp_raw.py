@@ -12,7 +12,6 @@ from cryptography.x509.oid import NameOID
 
 from headgate.client.smp.service import FOREVER, Service
 from headgate.client.smp.tls import tls_context
-from headgate.core.model.value import value
 from headgate.crypto import keys
 from headgate.wire.smp.codec.blocks import BLOCK
 from headgate.wire.smp.codec.ciphers import PlainCipher
@@ -89,18 +88,14 @@ def certificate(
     return builder.sign(issuer_key, None).public_bytes(Encoding.DER)
 
 
-@value
-class Issued(Service):
+def issued(authority: Ed25519PrivateKey, root: bytes) -> Service:
     """A service whose certificate was issued by another, which is its identity."""
 
-    issuer: bytes
+    class Issued(Service):
+        @property
+        def chain(self) -> tuple[bytes, ...]:
+            return (self.certificate, root)
 
-    @property
-    def chain(self) -> tuple[bytes, ...]:
-        return (self.certificate, self.issuer)
-
-
-def issued(authority: Ed25519PrivateKey, root: bytes) -> Issued:
     key = Ed25519PrivateKey.generate()
     leaf = certificate(key, issuer=("authority", authority), name="leaf")
-    return Issued(leaf, key, root)
+    return Issued(leaf, key)

@@ -6,6 +6,7 @@ import copy
 import pickle
 from collections.abc import Mapping
 from dataclasses import asdict, field, fields, is_dataclass, replace
+from pprint import pformat
 
 import pytest
 
@@ -95,9 +96,19 @@ def test_it_is_a_dataclass_to_all_that_asks_for_one() -> None:
     assert replace(Point(1, 2), y=5) == Point(1, 5)
     assert asdict(Labelled(Point(1)))["point"] == {"x": 1, "y": 0}
     assert (Point.__doc__, Point.__name__) == ("Where something is.", "Point")
+    assert pformat([Point(1, 2)]) == "[Point(x=1, y=2)]"
     match Point(1, 2):
         case Point(x, y):
             assert (x, y) == (1, 2)
+
+
+def test_it_adds_no_fields_to_another_one() -> None:
+    class Farther(Point):
+        pass
+
+    assert Farther(1, 2).x == 1
+    with pytest.raises(AssertionError, match="cannot add fields"):
+        value(Farther)
 
 
 def test_it_can_be_copied_and_written_down() -> None:

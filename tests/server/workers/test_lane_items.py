@@ -104,6 +104,7 @@ OTHERS: dict[tuple[str, str], Any] = {
     ("Acknowledge", "messages"): (ID,),
     ("RemoveMessages", "messages"): (ID,),
     ("TakeOver", "messages"): (ID,),
+    ("Survey", "apps"): ("app",),
     ("Browse", "wants"): (View(QueueId(b"queue"), "orders", ID),),
     ("PendingListed", "messages"): (PendingMessage(ID, None, SESSION, 1.0, 2),),
 }

@@ -37,8 +37,7 @@ class Gate(Generic[K]):
         return not (self.full or self.held)
 
     def admit(self, key: K, size: int, now: float) -> None:
-        is_shut = self.full or self.held
-        assert not is_shut, "admit() while the gate is shut"
+        assert self.is_open, "admit() while the gate is shut"
         self.outstanding[key] = (size, now)
         self.size += size
         self.full = self._is_full()

@@ -20,7 +20,7 @@ class Empty(dict[Any, Any]):
 
 EMPTY = Empty()
 
-OF_CLASS = frozenset(("__dict__", "__weakref__", "__dataclass_params__", "__match_args__"))
+OF_CLASS = frozenset(("__dict__", "__weakref__", "__match_args__"))
 """What a class has of its own, and does not hand on."""
 
 
@@ -32,8 +32,9 @@ def value(cls: type[T]) -> type[T]:
     instruction of its own, and through ``object.__setattr__`` if it is frozen at run time; a Struct
     of msgspec is filled in one call, a fifth of the time (``make bench-core`` prints them). All
     else is as a dataclass has it: equality, hash, what it looks like, and the functions of
-    `dataclasses`, `fields` and `replace` among them.
+    `dataclasses`, `fields` and `replace` among them. A value has no fields of another one.
     """
+    assert not isinstance(cls, type(msgspec.Struct)), "a value cannot add fields to another one"
     plain: Any = dataclass(init=False, unsafe_hash=True)(cls)
     found = fields(plain)
     namespace = {name: item for name, item in vars(cls).items() if name not in OF_CLASS}
