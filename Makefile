@@ -2,8 +2,8 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-# Two cores are the least we plan for; pytest-xdist takes what there is.
-WORKERS ?= auto
+# Tests wait for what they start, so one more of them than cores keeps these busy.
+WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
 TIMES ?= 10
 SECONDS ?= 300
 # Debian packages whose programs the tests run as peers or tools, as program:package.
