@@ -115,7 +115,19 @@ def watched_router(folder: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             found = until(
                 lambda: re.search(r'"Listening on".* address=127.0.0.1:(\d+)', log.read_text())
             )
-            yield int(found[1]), addresses
+            port = int(found[1])
+            until(lambda: is_ready(port))
+            yield port, addresses
+
+
+def is_ready(port: int) -> bool:
+    """Whether a Prometheus that listens also answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("GET", "/-/ready")
+        return connection.getresponse().status == 200
+    finally:
+        connection.close()
 
 
 def ask(port: int, path: str) -> Any:  # noqa: ANN401
