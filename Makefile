@@ -11,8 +11,9 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
   prometheus:prometheus systemd-analyze:systemd sqlite3:sqlite3 haproxy:haproxy tmux:tmux mandoc:mandoc \
   chromium:chromium npm:npm
 
-# Tests of what decides: no process, no socket, no store on a disk. Worlds of agents take a minute.
+# Tests of what decides: no process, no socket, no store on a disk; without the worlds that take long.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
+LONG_WORLDS := test_agents.py test_fronts.py test_groups.py
 # Of these, those of what is compiled: they have to pass without it, too.
 TWICE := tests/core/channels tests/server/net tests/wire/resp/codec tests/wire/resp/test_session.py
 # All but those that are run in one process each, or need the machine alone.
@@ -58,7 +59,7 @@ run: .venv/.compiled ## start the router on loopback, play the scene, show its t
 test: .venv/.dev style types contracts peers tests ## everything, cheapest first
 
 check: .venv/.dev style types contracts ## for every change: style, types, contracts, tests that start no process
-	$(BIN)/pytest -q -n $(WORKERS) $(QUICK) --ignore=tests/simulation/test_agents.py
+	$(BIN)/pytest -q -n $(WORKERS) $(QUICK) $(addprefix --ignore=tests/simulation/,$(LONG_WORLDS))
 
 # While they are installed, a policy keeps Debian from starting them as services, some beyond loopback.
 peers: ## install the Debian packages that tests run, if they are missing
