@@ -26,6 +26,8 @@ from tests.support.fronts import FRONTED, Front
 
 FLUSH = 0.05
 """Seconds that ENDs and notices are collected."""
+NEVER = 600.0
+"""Longer than a test takes: ENDs and notices are sent when it says so."""
 
 
 class Options(TypedDict, total=False):
@@ -151,6 +153,14 @@ class Rig:
         while True:
             await asyncio.sleep(self.settings.notification_flush)
             self.router.notify()
+
+    def write_losses(self) -> None:
+        """Send the ENDs that wait, as the timer of `end_flush` does."""
+        self.server.write_losses()
+
+    def write_notices(self) -> None:
+        """Send the notices that wait, as the timer of `notification_flush` does."""
+        self.router.notify()
 
     async def restart(self) -> None:
         """Stop, and start again with what is stored. Every connection ends."""

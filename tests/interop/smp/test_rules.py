@@ -22,7 +22,7 @@ from headgate.wire.smp.codec import commands as c
 from headgate.wire.smp.codec import replies as r
 from tests.interop.smp.conftest import StartRig
 from tests.support.smp_asking import AUTH, OK, SOK
-from tests.support.smp_router import Rig
+from tests.support.smp_router import NEVER, Rig
 from tests.support.smp_scene import (
     id_of,
     kept,
@@ -236,29 +236,29 @@ async def test_a_page_that_cannot_be_read_is_read_again_and_the_operator_is_told
 
 async def test_events_of_who_left_keep_nobody_from_theirs(start_rig: StartRig) -> None:
     """S000-21: of one flush, and of the next."""
-    router = await start_rig(end_flush=0.3)
+    router = await start_rig(end_flush=NEVER)
     leaves, stays, taker = [await router.connect() for _ in range(3)]
     lost, taken, later = [await client.new_queue() for client in (leaves, stays, stays)]
     assert await taker.subscribe(lost, taken) == [SOK, SOK]
     leaves.close()
     await leaves.closed()
+    router.write_losses()
     assert await stays.event() == (taken.id, r.SmpEnd())
     assert await taker.subscribe(later) == [SOK]
+    router.write_losses()
     assert await stays.event() == (later.id, r.SmpEnd())
 
 
 async def test_eighty_notices_are_one_block(start_rig: StartRig) -> None:
     """ACC-92, SMP-39"""
-    router = await start_rig(notification_flush=1.0)
+    router = await start_rig(notification_flush=NEVER)
     recipient, notifier = await router.connect(), await router.connect()
     queues = [await recipient.new_queue(notifier=make_key(), subscribe=False) for _ in range(80)]
     assert await notifier.ask(*map(nsub, queues)) == [SOK] * 80
-    # After a flush the next one is far enough for all the messages to be in time for it.
-    assert await recipient.send(queues[0], b"hello", notify=True) == OK
-    await notifier.event()
     before = notifier.blocks
     sends = [Request(c.SmpSend(True, b"hello"), queue.sender) for queue in queues]
     assert await recipient.ask(*sends) == [OK] * 80
+    router.write_notices()
     told = [await notifier.event() for _ in queues]
     assert [entity for entity, _ in told] == [queue.notifier for queue in queues]
     assert all(isinstance(reply, r.NMsg) for _, reply in told)

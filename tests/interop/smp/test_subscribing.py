@@ -14,7 +14,7 @@ from headgate.wire.smp.codec.replies import Deld, SmpEnd
 from headgate.wire.smp.handshake import Versions
 from tests.interop.smp.conftest import StartRig
 from tests.support.smp_asking import NO_MSG, OK, SOK, asks, body, message, receive
-from tests.support.smp_router import Rig
+from tests.support.smp_router import NEVER, Rig
 
 END = SmpEnd()
 DELD = Deld()
@@ -45,15 +45,17 @@ async def test_what_is_sent_between_the_loss_and_the_news_of_it_goes_to_the_new_
 ) -> None:
     """SMP-2, SMP-3, S000-16, S000-17, S000-18: the old one is told late and has nothing
     meanwhile."""
-    router = await start_rig(end_flush=0.5)
+    router = await start_rig(end_flush=NEVER)
     first, second, sender = [await router.connect() for _ in range(3)]
     queue = await first.new_queue()
     assert await asks(second, queue, c.Sub()) == SOK
     await sender.send(queue, b"for the second")
     assert await receive(second, queue) == [b"for the second"]
     await first.quiet(0.1)
+    router.write_losses()
     assert await first.event() == (queue.id, END)
-    await first.quiet(0.6)
+    router.write_losses()
+    await first.quiet(0.1)
 
 
 async def test_subscribing_again_is_no_loss(router: Rig) -> None:
@@ -72,11 +74,12 @@ async def test_subscribing_again_is_no_loss(router: Rig) -> None:
 
 async def test_events_of_one_client_leave_together_in_their_order(start_rig: StartRig) -> None:
     """SMP-3, S000-19, ACC-92: three hundred ENDs are two blocks."""
-    router = await start_rig(end_flush=0.4)
+    router = await start_rig(end_flush=NEVER)
     first, second = await router.connect(), await router.connect()
     queues = await asyncio.gather(*(first.new_queue() for _ in range(300)))
     before = first.blocks
     assert await second.subscribe(*queues) == [SOK] * 300
+    router.write_losses()
     told = [await first.event() for _ in range(300)]
     assert told == [(queue.id, END) for queue in queues]
     assert first.blocks - before == 2
@@ -148,13 +151,13 @@ async def test_a_late_clean_up_does_not_take_the_queue_from_its_new_subscriber(
 
 async def test_events_for_a_client_that_left_are_dropped(start_rig: StartRig) -> None:
     """S000-21"""
-    router = await start_rig(end_flush=0.3)
+    router = await start_rig(end_flush=NEVER)
     first, second = await router.connect(), await router.connect()
     queue = await first.new_queue()
     assert await asks(second, queue, c.Sub()) == SOK
     first.close()
     await first.closed()
-    await asyncio.sleep(0.4)
+    router.write_losses()
     await second.send(queue, b"one")
     assert await receive(second, queue) == [b"one"]
 
@@ -203,7 +206,7 @@ async def test_a_new_queue_is_subscribed_only_if_its_maker_wants_it(router: Rig)
 async def test_who_takes_a_queue_back_hears_of_the_loss_before(start_rig: StartRig) -> None:
     """S000-13, S000-19: the END of a loss that is over does not come after the SOK, or it would be
     taken for another loss, and two clients would take the queue from each other for ever."""
-    router = await start_rig(end_flush=600.0)
+    router = await start_rig(end_flush=NEVER)
     first, second = await router.connect(), await router.connect()
     queue = await first.new_queue()
     assert await asks(second, queue, c.Sub()) == SOK
@@ -214,7 +217,7 @@ async def test_who_takes_a_queue_back_hears_of_the_loss_before(start_rig: StartR
 
 async def test_a_loss_is_told_no_earlier_than_the_setting_says(start_rig: StartRig) -> None:
     """S000-18"""
-    router = await start_rig(end_flush=600.0)
+    router = await start_rig(end_flush=NEVER)
     first, second = await router.connect(), await router.connect()
     queue = await first.new_queue()
     assert await asks(second, queue, c.Sub()) == SOK

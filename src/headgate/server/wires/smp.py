@@ -69,7 +69,7 @@ class SmpServer(Listening):
             listen=source,
         )
         # S000-18, SMP-3: losses are told by a timer that has a setting.
-        self._every(settings.end_flush, self._flush)
+        self._every(settings.end_flush, self.write_losses)
         # SMP-39: so are notices.
         self._every(settings.notification_flush, router.notify)
         self._every(IDLE_LOOK_SECONDS, self._end_idle)
@@ -161,8 +161,8 @@ class SmpServer(Listening):
         handle = self._loop.call_later(seconds, run)
         self._timers.add(handle)
 
-    def _flush(self) -> None:
-        """Tell those who lost queues. Who does not read waits for its turn, and holds up nobody."""
+    def write_losses(self) -> None:
+        """Send the ENDs that wait. A session that does not read keeps its own and delays nobody."""
         for id in list(self._deferred):
             client = self._clients[id]
             # S000-20, SMP-3: who does not read waits alone, and loses nothing.
