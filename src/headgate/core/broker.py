@@ -1,4 +1,4 @@
-"""Sessions, shard and channels: the one object a shell holds."""
+"""Sessions, shard and channels: the one object that a shell holds."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from headgate.core.shard import Shard
 from headgate.errors import LimitReached
 
 KEPT_SHARE = 10
-"""One in so many sessions is kept for each wire that listens."""
+"""One place in so many is reserved for each wire with a listener."""
 
 CLOSED_KEPT = 100
-"""Sessions of the past that can still be asked why they ended."""
+"""Closed sessions whose reason is remembered."""
 
 
 Speaker: TypeAlias = Callable[[Sequence[Spoken]], None]
@@ -32,7 +32,7 @@ Speaker: TypeAlias = Callable[[Sequence[Spoken]], None]
 class Broker:
     """The core as the server holds it: sessions, channels, and the shard with all queues.
 
-    One broker serves all wires. It knows which session is alive, and how many there may be.
+    One broker serves all wires. It knows which sessions are alive, and limits their number.
     """
 
     def __init__(
@@ -50,24 +50,24 @@ class Broker:
             limits.budget_bytes, limits.mailbox_bytes_soft, limits.mailbox_bytes_hard
         )
         self.channel_budget = self.budget
-        """The limits by which those who publish to channels wait."""
+        """The limits that block publishers on channels."""
         self._budgets: dict[str, Budget] = {}
-        """Of the wires that have limits of their own."""
+        """The budgets of wires with limits of their own."""
         self.channels = Channels(limits)
         self.waiting = BlockedPublishers()
         self.speaker: Speaker | None = None
-        """Publishes what a turn has for channels, where a wire has them."""
+        """Publishes the messages that a turn has for channels, if a wire has channels."""
         self.shard = Shard(self.sessions, domains, limits, last, last_fact, journal=journal)
         self._wires: set[str] = set()
         self.closed: deque[SessionClosed] = deque(maxlen=CLOSED_KEPT)
 
     def expect(self, wire: str) -> None:
-        """Keep room for clients of a wire that somebody listens for."""
+        """Reserve places for the clients of a wire, for which an endpoint listens."""
         self._wires.add(wire)
 
     def limit_apart(self, wire: str) -> Budget:
-        """Limits for the sessions of the wire that has channels. Its clients may change them, and
-        sessions of other wires get their messages as before."""
+        """Give the wire with channels limits of its own. Its clients may change them without an
+        effect on sessions of other wires."""
         shared = self.budget
         apart = Budget(shared.limit, shared.mailbox_soft, shared.mailbox_hard, shared)
         self.channel_budget = self._budgets[wire] = apart
@@ -84,18 +84,18 @@ class Broker:
         return session, SessionOpened(now, session.id, wire, name)
 
     def _kept_from(self, wire: str) -> int:
-        """Places that are for clients of other wires, who have not come."""
+        """Number of places reserved for clients of other wires that have not come."""
         share, counts = self.limits.sessions // KEPT_SHARE, self.sessions.counts
         return sum(max(0, share - counts[other]) for other in self._wires if other != wire)
 
     def close_session(self, session: SessionId, reason: str, now: float) -> SessionClosed | None:
-        """The session is gone from here on; its `Disconnect` cleans up in the shard."""
-        # S000-74: gone before anything else, so nothing that waits reaches it.
+        """Remove a session at once; its `Disconnect` cleans up in the shard."""
+        # S000-74: removed before anything else, so no waiting message reaches it.
         gone = self.sessions.remove(session)
         if gone is None:
             return None
         self.channels.disconnect(session)
-        # RESP-63: a publisher that leaves waits for nobody.
+        # RESP-63: a publisher that leaves no longer waits.
         self.waiting.forget(session)
         gone.mailbox.close()
         fact = SessionClosed(now, session, gone.wire, gone.name, reason, *gone.parts)
@@ -121,6 +121,6 @@ class Broker:
         return facts
 
     def relieved(self, session: SessionId | None = None) -> list[GoOn]:
-        """The publishers that may go on after something left the mailbox of a session, of whatever
-        wire, or it is gone; without a session, all that may."""
+        """The publishers that may go on after the mailbox of a session shrank, on any wire, or the
+        session is gone; without a session, all that may."""
         return [GoOn(publisher) for publisher in self.waiting.wake(self.channel_budget, session)]

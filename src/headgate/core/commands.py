@@ -1,4 +1,4 @@
-"""Commands: all that a session may ask, whatever its protocol. `ref` comes back in the reply."""
+"""Commands: the requests of sessions, whatever their protocol. `ref` comes back in the reply."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ class Delete:
 
 @value
 class Subscribe:
-    """Become the subscriber of an exclusive queue, displacing whoever is."""
+    """Become the subscriber of an exclusive queue, displacing the present one."""
 
     session: SessionId
     ref: Ref
     queue: QueueId
     service: ServiceId | None = None
-    """The identity of the session, if it has one: the queue becomes the service's."""
+    """The service that the session belongs to, if any: the queue becomes the service's."""
     proof: Proof | None = None
 
 
 @value
 class Get:
-    """Read the head of an exclusive queue without subscribing to it."""
+    """Read the first message of an exclusive queue without subscribing to it."""
 
     session: SessionId
     ref: Ref
@@ -66,7 +66,7 @@ class Get:
 
 @value
 class Send:
-    """Put a message into a queue, which may be named by its sender's id instead."""
+    """Send a message to a queue, which may be named by its sender's id instead."""
 
     session: SessionId
     ref: Ref
@@ -78,7 +78,7 @@ class Send:
 
 @value
 class Confirm:
-    """The session is done with deliveries. No message at all asks for the head once more."""
+    """Confirm deliveries. Without a message, the first one is delivered once more."""
 
     session: SessionId
     ref: Ref
@@ -90,7 +90,7 @@ class Confirm:
 
 @value
 class Amend:
-    """Change who may do what with an exclusive queue, or read it."""
+    """Change the parties of an exclusive queue, or read them."""
 
     session: SessionId
     ref: Ref
@@ -102,7 +102,7 @@ class Amend:
 
 @value
 class Inspect:
-    """Ask about an exclusive queue without changing anything."""
+    """Read the state of an exclusive queue."""
 
     session: SessionId
     ref: Ref
@@ -112,7 +112,7 @@ class Inspect:
 
 @value
 class Watch:
-    """Be told of messages of a queue as its notifier, displacing whoever is."""
+    """Receive notices of messages in a queue as its notifier, displacing the present one."""
 
     session: SessionId
     ref: Ref
@@ -123,14 +123,14 @@ class Watch:
 
 @value
 class Identify:
-    """A session shows the certificate of a service: which service is it?"""
+    """Find the service of a certificate that a session has shown."""
 
     session: SessionId
     ref: Ref
     fingerprint: bytes
     role: str
     service: ServiceId
-    """Its id if the certificate is a new one."""
+    """The id for the service if the certificate is a new one."""
 
 
 @value
@@ -141,25 +141,25 @@ class SubscribeService:
     ref: Ref
     service: ServiceId
     expected: Tally | None = None
-    """What the session believes its queues to be."""
+    """The tally that the session expects of its queues."""
     sweeps: bool = True
-    """Whether what waits is delivered. For a notifier there is nothing that could be."""
+    """Whether waiting messages are delivered. A notifier has none."""
 
 
 @value
 class Sweep:
-    """Go on through a service's queues after the given one. The core asks this of itself."""
+    """Go on through a service's queues after the given one. The core sends this to itself."""
 
     session: SessionId
     service: ServiceId
     after: QueueId
     membership: object
-    """The subscription it belongs to: a later one of the same session sweeps by itself."""
+    """The subscription that it is part of: a later one of the same session sweeps by itself."""
 
 
 @value
 class Open:
-    """Open a shared queue for reading, writing or both; it is made if it is not there."""
+    """Open a shared queue for reading, writing or both; if it does not exist it is made."""
 
     session: SessionId
     ref: Ref
@@ -171,12 +171,12 @@ class Open:
     interests: tuple[Interest, ...] = ()
     compiled: Compiled = field(default_factory=dict, compare=False, repr=False)
     client: str = ""
-    """The name that the client proved; none if it did not have to."""
+    """The name that the client proved; None if it did not have to."""
 
 
 @value
 class Configure:
-    """Replace the subscriptions of an open queue; none at all stops its deliveries."""
+    """Replace the subscriptions of an open queue; none at all stops deliveries."""
 
     session: SessionId
     ref: Ref
@@ -188,7 +188,7 @@ class Configure:
 
 @value
 class Close:
-    """Close a shared queue; what was not confirmed is delivered again, to somebody else."""
+    """Close a shared queue; other consumers get its unconfirmed messages."""
 
     session: SessionId
     ref: Ref
@@ -198,8 +198,8 @@ class Close:
 
 @value
 class Land:
-    """Put a batch of a sink into a shared queue: all of its messages, or none. The queue is made
-    if it is not there. A batch that the sink has landed before is answered, and not done."""
+    """Add a batch of a sink to a shared queue: all of its messages, or none. The queue is made if
+    it does not exist. A batch that was committed before is answered, and not added again."""
 
     session: SessionId
     ref: Ref
@@ -212,7 +212,7 @@ class Land:
 
 @value
 class RememberBatch:
-    """A batch of a sink was published on channels, which have no memory of their own."""
+    """Remember a batch that a sink published on channels, which have no memory of their own."""
 
     session: SessionId
     ref: Ref
@@ -223,7 +223,7 @@ class RememberBatch:
 
 @value
 class ForgetSink:
-    """Forget which batch of a sink was the last: the next one is done, whatever its number."""
+    """Forget the last batch of a sink: the next one is accepted, whatever its number."""
 
     session: SessionId
     ref: Ref
@@ -232,9 +232,8 @@ class ForgetSink:
 
 @value
 class Purge:
-    """Remove the messages that a shared queue holds now, whoever has them, and the queue itself if
-    `removes`: not one that is open, unless `forced`. The core goes on by itself until it is
-    through."""
+    """Remove the messages that a shared queue holds now, delivered or not, and the queue itself if
+    `removes`: not an open one, unless `forced`. The core goes on by itself until it is done."""
 
     session: SessionId
     ref: Ref
@@ -243,28 +242,28 @@ class Purge:
     removes: bool = False
     forced: bool = False
     upto: Seq | None = None
-    """The last message when it was asked."""
+    """The last message at the time of the request."""
     messages: int = 0
-    """How many went so far."""
+    """Number of messages removed so far."""
 
 
 @value
 class Reconfigure:
-    """A domain has new settings. Its mode stays."""
+    """Apply new settings of a domain. Its mode stays."""
 
     domain: Domain
 
 
 @value
 class Drained:
-    """The mailbox of a session has room again."""
+    """Note that the mailbox of a session has room again."""
 
     session: SessionId
 
 
 @value
 class Disconnect:
-    """A session is gone. `lost` means without saying goodbye."""
+    """Clean up after a session that is gone. `lost` means that it did not close itself."""
 
     session: SessionId
     lost: bool = True
@@ -272,25 +271,26 @@ class Disconnect:
 
 @value
 class Sealed:
-    """The journal has every fact up to this number in a segment."""
+    """Note that the journal has all facts up to this number in a segment."""
 
     last: int
 
 
 @value
 class Look:
-    """Go on seeking consumers for what is in line for an app. The core asks this of itself."""
+    """Go on seeking consumers for the messages in line for an app. The core sends this to
+    itself."""
 
     queue: QueueId
     app: AppId
     groups: tuple[str | None, ...] = ()
-    """Texts of subscriptions that have room, and messages waiting for that."""
+    """Expressions of groups that have room, and messages that wait for it."""
 
 
 @value
 class LookAgain:
-    """Have what an app put aside looked at once more, as if its subscriptions had changed. An
-    operator asks for it."""
+    """Look once more at the messages that an app put aside, as if its subscriptions had changed. An
+    operator requests it."""
 
     session: SessionId
     ref: Ref
@@ -300,8 +300,8 @@ class LookAgain:
 
 @value
 class GiveBack:
-    """Go on taking messages back from a consumer that left. Until then they are in its hands, and
-    nobody else gets them. The core asks this of itself; `ref` is that of a `Close`."""
+    """Go on taking messages back from a consumer that left. Until then no other consumer gets them.
+    The core sends this to itself; `ref` is that of a `Close`."""
 
     session: SessionId
     ref: Ref | None
@@ -313,42 +313,42 @@ class GiveBack:
 
 @value
 class Prune:
-    """Go on removing messages of shared queues whose time is over. The core asks this of itself
-    until it is through."""
+    """Go on removing expired messages of shared queues. The core sends this to itself until all are
+    removed."""
 
 
 @value
 class Notify:
-    """Tell notifiers what there is to tell them."""
+    """Send notifiers the notices that wait."""
 
 
 @value
 class Expire:
-    """Remove exclusive queues' messages whose time is over, from a number on. The core goes on
-    by itself until it is through."""
+    """Remove expired messages of exclusive queues, from a number on. The core goes on by itself
+    until it is done."""
 
     after: Seq = Seq(0)
 
 
 @value
 class ExpireUnopened:
-    """Remove messages whose time is over of shared queues that nobody opened since the router
-    started, from a number on. The core goes on by itself until it is through."""
+    """Remove expired messages of shared queues that were not opened since the router started, from
+    a number on. The core goes on by itself until it is done."""
 
     after: Seq = Seq(0)
 
 
 @value
 class CountDomain:
-    """Count what the queues of a domain hold in the store, before anybody uses them."""
+    """Count the messages and bytes of a domain in the store, before its first use."""
 
     domain: str
 
 
 @value
 class RemoveUnused:
-    """Remove empty queues that nobody opened since the router started, if that is long ago: of all
-    domains, or of one after an id. The core goes on by itself until it is through."""
+    """Remove empty queues that were not opened since the router started, if that is long ago: of
+    all domains, or of one after an id. The core goes on by itself until it is done."""
 
     domain: str | None = None
     after: QueueId = QueueId(b"")
@@ -356,7 +356,7 @@ class RemoveUnused:
 
 @value
 class Tick:
-    """Time passed: expire messages, look for stuck queues."""
+    """Do what is due as time passes: expire messages, look for stuck queues."""
 
 
 Command: TypeAlias = (
@@ -418,4 +418,4 @@ Request: TypeAlias = (
     | LookAgain
     | ReaderRequest
 )
-"""The commands that a session waits for the answer of."""
+"""The commands whose answer a session waits for."""

@@ -1,5 +1,5 @@
-"""Effects that a shell carries out for the core: replies, deliveries and events for one session
-each."""
+"""Effects that a shell carries out for the core: replies, deliveries and events, each for one
+session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headgate.errors import HeadgateError
 
 @value
 class Done:
-    """The request was carried out, and there is no more to say."""
+    """The request was carried out, without further results."""
 
     session: SessionId
     ref: Ref
@@ -25,7 +25,7 @@ class Done:
 
 @value
 class Failed:
-    """The request was not carried out, and left no trace."""
+    """The request was refused, and left no trace."""
 
     session: SessionId
     ref: Ref
@@ -34,7 +34,7 @@ class Failed:
 
 @value
 class PurgeDone:
-    """A queue was emptied of so many messages, and removed if that was asked."""
+    """A queue was emptied of so many messages, and removed if requested."""
 
     session: SessionId
     ref: Ref
@@ -72,7 +72,7 @@ class Receipt:
 
 @value
 class Deliver:
-    """One message handed to one subscription. `ref` is set when it answers a request."""
+    """One message handed to one subscription. `ref` is set if it answers a request."""
 
     session: SessionId
     queue: QueueId
@@ -80,18 +80,18 @@ class Deliver:
     ref: Ref | None = None
     app: AppId = WHOLE
     interests: tuple[int, ...] = ()
-    """Which of the consumer's subscriptions it is for, by their place in its list."""
+    """The consumer's subscriptions that it is for, by their positions in its list."""
     attempts: int = 0
-    """How often a consumer was lost with this message in its hands."""
+    """Number of consumers that were lost while they had this message."""
     parties: Parties | None = None
-    """Those of the queue: a wire that seals messages needs its secret."""
+    """The parties of the queue: a wire that seals messages needs the secret."""
     seq: Seq = Seq(0)
-    """Its number, told to readers, who know messages by it."""
+    """The message's number in the shard, by which readers know it."""
 
 
 @value
 class Amended:
-    """The queue was changed, or read: its parties as they are now."""
+    """The queue was changed, or read: its parties now."""
 
     session: SessionId
     ref: Ref
@@ -100,7 +100,7 @@ class Amended:
 
 
 class Standing(Enum):
-    """The standing of a session with a queue."""
+    """The relation of a session to a queue."""
 
     NONE = "none"
     SUBSCRIBED = "subscribed"
@@ -119,12 +119,12 @@ class Inspected:
     head: Message | None
     standing: Standing
     delivered: MessageId | None
-    """What the session was given and has not confirmed."""
+    """The message that the session was given and has not confirmed."""
 
 
 @value
 class Watching:
-    """The session is told of the queue's messages from now on, by itself or as its service."""
+    """The session gets notices of the queue from now on, by itself or as its service."""
 
     session: SessionId
     ref: Ref
@@ -142,7 +142,7 @@ class Noticed:
 
 @value
 class WatchEnd:
-    """Another session is told of the queue's messages now."""
+    """Another session gets notices of the queue now."""
 
     session: SessionId
     notifier: bytes
@@ -150,7 +150,7 @@ class WatchEnd:
 
 @value
 class WatchDeleted:
-    """The queue has no such notifier any more."""
+    """The queue does not have this notifier any more."""
 
     session: SessionId
     notifier: bytes
@@ -183,7 +183,7 @@ class Deleted:
 
 @value
 class ServiceGranted:
-    """The session is the subscriber of the service; the tally is the router's own."""
+    """The session is the subscriber of the service; the tally is the router's."""
 
     session: SessionId
     ref: Ref
@@ -193,7 +193,7 @@ class ServiceGranted:
 
 @value
 class ServiceEnd:
-    """Another session is the subscriber of the service now; the tally is what was lost."""
+    """Another session is the subscriber of the service now; the tally is of the queues lost."""
 
     session: SessionId
     service: ServiceId
@@ -202,7 +202,7 @@ class ServiceEnd:
 
 @value
 class Damaged:
-    """The store cannot read a queue of the service; what is in it was not delivered."""
+    """The store cannot read a queue of the service; its messages were not delivered."""
 
     session: SessionId
     queue: QueueId
@@ -210,7 +210,7 @@ class Damaged:
 
 @value
 class SweepDone:
-    """Everything that waited when the service was subscribed has been delivered."""
+    """All messages that waited when the service was subscribed have been delivered."""
 
     session: SessionId
     service: ServiceId
@@ -218,14 +218,14 @@ class SweepDone:
 
 @value
 class GoOn:
-    """A session that had to wait with publishing may ask again."""
+    """A session that waited to publish may try again."""
 
     session: SessionId
 
 
 @value
 class Revoked:
-    """The session has a queue open that its client may no longer have."""
+    """The session has a queue open that its client has lost the right to."""
 
     session: SessionId
     domain: str

@@ -1,6 +1,6 @@
-"""The load plan: what a turn has to read from the store before it can decide.
+"""The load plan: the reads of a turn before it can decide.
 
-Every command says what it needs; what is in memory already is left out. So a turn asks the store
+Every command adds what it needs; what is in memory already is left out. So a turn asks the store
 once, however many commands it has.
 """
 
@@ -43,7 +43,7 @@ from headgate.core.turn.turn import Turn
 
 
 class LoadPlan:
-    """Collects what the commands of a turn need. The shard asks it first in every turn."""
+    """Collects the reads that the commands of a turn need. Every turn begins with it."""
 
     def __init__(self, exclusive: ExclusiveQueues, shared: SharedQueues) -> None:
         context = exclusive.context
@@ -79,8 +79,8 @@ class LoadPlan:
         }
 
     def missing(self, commands: Sequence[Command], turn: Turn) -> Load:
-        """The load that is needed before these commands can be carried out."""
-        # S004-30, S004-32, S004-52, SMP-21, SMP-22: what all commands need is one question.
+        """The load needed before these commands can be carried out."""
+        # S004-30, S004-32, S004-52, SMP-21, SMP-22: all commands share one request.
         load = Load()
         for command in commands:
             need = self._needs.get(type(command))
@@ -93,7 +93,7 @@ class LoadPlan:
             elif type(command) is RemoveUnused:
                 self._shared.upkeep.need_listings(command, load, turn.sure)
         turn.needs = load.heads
-        # S004-37, S004-38: what is known already, an empty queue too, is not asked for again.
+        # S004-37, S004-38: known queues, even empty ones, are not read again.
         load.heads = {q: n for q, n in load.heads.items() if self._cache.lacks(q, n)}
         load.addresses = {
             address: n for address, n in load.addresses.items() if not self._cache.owner(address)
@@ -111,13 +111,12 @@ class LoadPlan:
             load.heads.setdefault(command.queue, 0)
 
     def _need_sent_to(self, command: Send, load: Load) -> None:
-        """Need the record of a queue, unless it is a shared one that is open: of that everything is
-        known."""
+        """Add the record of a queue, unless it is an open shared one, which is known completely."""
         if command.via is not None or command.queue not in self._shared.queues:
             self._need_record(command, load)
 
     def _need_ids(self, command: Create, load: Load) -> None:
-        """Whether the ids of a new queue are taken."""
+        """Add the ids of a new queue, to see whether they are taken."""
         if command.queue not in self._shared.queues:
             load.heads.setdefault(command.queue, 0)
             if command.parties is not None:
@@ -132,8 +131,8 @@ class LoadPlan:
         load.identities.add(command.fingerprint)
 
     def _need_aged(self, command: Expire, load: Load, sure: float) -> None:
-        """Need messages that are too old: of several commands the one that has come least far does
-        for all."""
+        """Add messages that may be too old. Of several commands, the one that is least far along
+        serves all."""
         lives = [
             domain.message_ttl
             for domain in self._domains.values()
@@ -143,13 +142,13 @@ class LoadPlan:
             load.aged = Aged(command.after, sure - min(lives), self._limits.expiries)
 
     def _need_head(self, command: Subscribe | Get | Inspect, load: Load) -> None:
-        # S004-46, S004-48, S004-53: every SUB asks for its head alike, alone or among others.
+        # S004-46, S004-48, S004-53: every SUB reads its first message alike, alone or among others.
         load.heads[command.queue] = max(load.heads.get(command.queue, 0), 1)
 
     def _need_next(self, command: Confirm, load: Load) -> None:
-        """One more than is confirmed: the answer to a confirm is the next head."""
+        """One message more than is confirmed: the answer to a confirm is the next one."""
         if command.queue not in self._shared.queues:
-            # S004-51: the next head of every confirm comes with the same question.
+            # S004-51: the next messages of all confirms come with the same request.
             load.heads[command.queue] = max(load.heads.get(command.queue, 0), 1) + 1
 
     def _need_tally(self, command: SubscribeService, load: Load) -> None:

@@ -1,10 +1,9 @@
 """Facts of a notification server: the vocabulary of its journal.
 
-Its metrics come from what it counts, and its log from who notices; these are for the journal alone.
-Tokens and notifiers are named by digests, as exclusive queues are in the journal of a router:
-those of notifiers are the ones that its tallies use. No fact has a device, a key or anything that
-was sealed; and what is done for every message is counted, so that nobody can read here when whose
-device was woken.
+Its metrics and its log have other sources; these are for the journal alone. Tokens and notifiers
+are named by digests, as exclusive queues are in the journal of a router: those of notifiers are the
+ones in its tallies. No fact has a device, a key or sealed data; and everything done for single
+messages is only counted, so that the journal does not show when a device was woken.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class TokenChanged:
 
 @value
 class TokenRemoved:
-    """A token was removed with so many subscriptions: its app asked for it, or another app showed
+    """A token was removed with so many subscriptions, by its app, or because another app proved
     that the device is its own."""
 
     at: float
@@ -54,7 +53,7 @@ class TokenRemoved:
 
 @value
 class NotifierAdded:
-    """A token is woken for a notifier from now on, or again."""
+    """A notifier wakes a token's device from now on, or again."""
 
     at: float
     notifier: bytes
@@ -64,7 +63,7 @@ class NotifierAdded:
 
 @value
 class NotifierEnded:
-    """A router refused a notifier, or ended it; status says why."""
+    """A router refused a notifier, or ended it; `status` gives the reason."""
 
     at: float
     notifier: bytes
@@ -74,7 +73,7 @@ class NotifierEnded:
 
 @value
 class NotifierRemoved:
-    """An app does not want to be woken for a notifier any more."""
+    """An app removed a notifier of its token."""
 
     at: float
     notifier: bytes
@@ -92,7 +91,7 @@ class NotifiersActive:
 
 @value
 class NotifiersLost:
-    """So many subscriptions that are no service's went with the session of their router."""
+    """The session with a router ended, and so many subscriptions outside of the service with it."""
 
     at: float
     router: str
@@ -110,7 +109,7 @@ class ServiceForgotten:
 
 @value
 class NoticesCounted:
-    """Notices of routers in about a second, by what became of them."""
+    """Notices of routers in about a second, by their outcome."""
 
     at: float
     fate: str
@@ -119,7 +118,7 @@ class NoticesCounted:
 
 @value
 class PushesCounted:
-    """Pushes in about a second, by what they were for and what became of them."""
+    """Pushes in about a second, by purpose and outcome."""
 
     at: float
     provider: str
@@ -130,7 +129,7 @@ class PushesCounted:
 
 @value
 class DriftsCounted:
-    """Tallies of routers that differed from ours in about a second, and how."""
+    """Tallies of routers that differed from ours in about a second, by the kind of difference."""
 
     at: float
     drift: str
@@ -156,4 +155,4 @@ NtfFact: TypeAlias = (
 NTF_KINDS: tuple[type[NtfFact], ...] = get_args(NtfFact)
 
 AnyFact: TypeAlias = Fact | NtfFact
-"""What a journal may have, whoever wrote it."""
+"""All facts that a journal may have, of either server."""

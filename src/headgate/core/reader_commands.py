@@ -1,7 +1,7 @@
-"""Commands for readers: named consumers that fetch messages when they want some.
+"""Commands for readers: named consumers that request messages.
 
-The consumer of another wire has a session, and messages are pushed to it. A reader has a name; any
-session may fetch, confirm or claim by that name. `ref` comes back in the reply.
+A consumer of another wire has a session, and messages are pushed to it. A reader has a name; any
+session may pull, confirm or claim by that name. `ref` comes back in the reply.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from headgate.core.model.value import value
 
 @value
 class TrimTo:
-    """How far a history is trimmed. What some app has not confirmed is never trimmed."""
+    """How far a history is trimmed. Messages that some app has not confirmed stay."""
 
     messages: int | None = None
-    """So many are left, if nothing that has to stay is among the others."""
+    """Number of messages left, if none of the others has to stay."""
     before: StreamId | None = None
-    """What is older than this goes."""
+    """Messages older than this are removed."""
     most: int | None = None
-    """So many go at most."""
+    """Most messages to remove."""
 
 
 @value
 class Add:
-    """Put a message into a shared queue that the session need not have open."""
+    """Add a message to a shared queue, which the session need not have open."""
 
     session: SessionId
     ref: Ref
     queue: QueueId
     domain: str
     message: Message
-    """It arrives when its turn comes, whatever it says."""
+    """Its time of arrival is set in its turn."""
     makes: bool = True
-    """Whether the queue is made if it is not there; else nothing is done, and that is told."""
+    """Whether the queue is made if it does not exist; otherwise nothing is added, and the answer
+    says so."""
     client: str = ""
     trim: TrimTo | None = None
     """Trim the history after that."""
@@ -47,18 +48,18 @@ class Add:
 
 @value
 class Want:
-    """An app of a queue that a reader fetches from."""
+    """An app of a queue that a reader pulls from."""
 
     queue: QueueId
     domain: str
     app: AppId
     after: StreamId | None = None
-    """What the reader holds beyond this, once more; none for what is in line."""
+    """Show again the messages that the reader holds after this id; None for new messages."""
 
 
 @value
 class Pull:
-    """Fetch messages for a reader: at most `count` of each queue, at least one if it `waits`."""
+    """Pull messages for a reader: at most `count` of each queue, at least one if it `waits`."""
 
     session: SessionId
     ref: Ref
@@ -68,25 +69,25 @@ class Pull:
     count: int | None = None
     waits: bool = False
     confirms: bool = False
-    """What is given is confirmed with it, in the same transaction."""
+    """Whether the messages are confirmed with the pull, in the same transaction."""
     client: str = ""
     compiled: Compiled = field(default_factory=dict, compare=False, repr=False)
 
 
 @value
 class View:
-    """A queue that is looked at, and from where on."""
+    """A queue to look at, and the place to begin."""
 
     queue: QueueId
     domain: str
     after: StreamId | None = None
-    """What came later than this; none for what comes from now on."""
+    """Messages after this id; None for messages from now on."""
 
 
 @value
 class Browse:
-    """Look at messages, whoever has confirmed them: at most `count` of each queue, at least one if
-    it `waits`. It changes nothing."""
+    """Look at messages, confirmed or not: at most `count` of each queue, at least one if it
+    `waits`. It changes nothing."""
 
     session: SessionId
     ref: Ref
@@ -114,7 +115,7 @@ class Range:
 
 @value
 class Trim:
-    """Remove what every app has confirmed, oldest first."""
+    """Remove messages that every app has confirmed, oldest first."""
 
     session: SessionId
     ref: Ref
@@ -123,13 +124,12 @@ class Trim:
     to: TrimTo
     client: str = ""
     removed: int = 0
-    """In turns before."""
+    """Number removed in earlier turns."""
 
 
 @value
 class Withdraw:
-    """Wait no longer for messages of a `Pull` or a `Browse`. One that was given some is over
-    already."""
+    """End the wait of a `Pull` or a `Browse`. If it was given messages it is over already."""
 
     session: SessionId
     ref: Ref
@@ -137,7 +137,7 @@ class Withdraw:
 
 @value
 class Acknowledge:
-    """An app is done with messages, whoever holds them, and delivered or not."""
+    """Confirm messages for an app, whichever reader holds them, delivered or not."""
 
     session: SessionId
     ref: Ref
@@ -150,7 +150,7 @@ class Acknowledge:
 
 @value
 class RemoveMessages:
-    """Have messages gone for every app, whoever holds them."""
+    """Remove messages from every app, whichever consumer has them."""
 
     session: SessionId
     ref: Ref
@@ -162,7 +162,7 @@ class RemoveMessages:
 
 @value
 class TakeOver:
-    """Have messages that other readers hold handed over to one: these, or what is found."""
+    """Hand messages of other readers over to one: the named messages, or those found."""
 
     session: SessionId
     ref: Ref
@@ -171,28 +171,28 @@ class TakeOver:
     app: AppId
     reader: bytes
     idle: float
-    """Seconds for which they have been held at least."""
+    """Seconds for which they must have been held."""
     messages: tuple[StreamId, ...] | None = None
-    """None to go through all that are held, from `start` on, and take up to `count`."""
+    """None to go through all held messages, from `start` on, and claim up to `count`."""
     start: StreamId = StreamId(0, 0)
     count: int = 100
     since: float | None = None
-    """When they shall be taken to have been given; none for now."""
+    """The new time of their delivery; None for now."""
     deliveries: int | None = None
-    """How often they shall be taken to have been given; none to count on."""
+    """The new number of their deliveries; None to count on."""
     forced: bool = False
-    """Take what is in line as well."""
+    """Claim messages in line as well."""
     only_ids: bool = False
-    """The messages themselves are not wanted, and it does not count as a delivery."""
+    """Whether only ids are wanted, so that it does not count as a delivery."""
     interest: Interest = Interest()
-    """Of what is found only that is taken which its expression is true for."""
+    """Claim only messages that match its expression."""
     client: str = ""
     compiled: Compiled = field(default_factory=dict, compare=False, repr=False)
 
 
 @value
 class MakeReader:
-    """Have a reader known by its name, before it fetches anything."""
+    """Make a reader by its name, before its first pull."""
 
     session: SessionId
     ref: Ref
@@ -205,7 +205,7 @@ class MakeReader:
 
 @value
 class DropReader:
-    """Forget a reader. What it holds goes back in line."""
+    """Remove a reader. Its messages go back in line."""
 
     session: SessionId
     ref: Ref
@@ -226,18 +226,18 @@ class MakeGroup:
     domain: str
     app: AppId
     after: StreamId | None = None
-    """It gets what is there or kept that came later than this; none for what comes from now on."""
+    """It gets all later messages of the queue and its history; None for messages from now on."""
     makes: bool = False
-    """Whether the queue is made if it is not there."""
+    """Whether the queue is made if it does not exist."""
     where: str | None = None
-    """The expression of what it wants."""
+    """The expression that selects its messages."""
     client: str = ""
     compiled: Compiled = field(default_factory=dict, compare=False, repr=False)
 
 
 @value
 class DropGroup:
-    """Have an app gone that a client made. It is done with all that it was to get."""
+    """Remove an app that a client made, which drops all of its messages."""
 
     session: SessionId
     ref: Ref
@@ -249,8 +249,8 @@ class DropGroup:
 
 @value
 class MoveGroup:
-    """Have an app go on after an id: it is done with what is before, and gets what is there or
-    kept that came later. What somebody holds stays with who has it."""
+    """Move an app to an id: it is done with earlier messages, and gets later ones of the queue and
+    its history. Held messages stay with their consumers."""
 
     session: SessionId
     ref: Ref
@@ -258,13 +258,13 @@ class MoveGroup:
     domain: str
     app: AppId
     after: StreamId | None
-    """None for the last message there is."""
+    """None for the last message."""
     client: str = ""
 
 
 @value
 class MakeQueue:
-    """Make a shared queue, if it is not there."""
+    """Make a shared queue, if it does not exist."""
 
     session: SessionId
     ref: Ref
@@ -275,7 +275,7 @@ class MakeQueue:
 
 @value
 class Survey:
-    """Ask what there is in a queue, and who reads it."""
+    """Describe the contents and the readers of a queue."""
 
     session: SessionId
     ref: Ref
@@ -283,16 +283,15 @@ class Survey:
     domain: str
     client: str = ""
     shows: int = 0
-    """So many messages that are held are told of each app; and so many of the queue, from the
-    oldest, or the first and the last if it is 1."""
+    """Number of held messages to show of each app; and of the queue's messages, from the oldest, or
+    the first and the last if it is 1."""
     apps: tuple[AppId, ...] | None = None
-    """Those that are told of; all of them if it is nothing. It takes as long as they have messages
-    and readers."""
+    """The apps to describe; None for all. The time grows with their messages and readers."""
 
 
 @value
 class ListPending:
-    """Ask what readers of an app hold, in order of arrival."""
+    """List the messages that readers of an app hold, in order of arrival."""
 
     session: SessionId
     ref: Ref
@@ -303,29 +302,28 @@ class ListPending:
     last: StreamId
     count: int
     reader: bytes | None = None
-    """Only what this one holds."""
+    """Only those of this reader."""
     idle: float = 0.0
-    """Only what has been held for so many seconds."""
+    """Only those held for so many seconds."""
     client: str = ""
 
 
 @value
 class FeedPart:
-    """A queue that takes what is published on a channel."""
+    """A queue for the messages of a channel."""
 
     queue: QueueId
     domain: str
     message: Message
     drops: bool = False
-    """Whether a full queue goes without; else the whole is refused, or waits."""
+    """Whether a full queue is left out; otherwise the whole is refused, or waits."""
     waits: bool = False
     """Whether the whole waits for room in this queue."""
 
 
 @value
 class Feed:
-    """Put what is published on a channel into the queues that it is bound to, all or none, and have
-    the channel hear it then."""
+    """Add a published message to the queues bound to its channel, all or none, then publish it."""
 
     session: SessionId
     ref: Ref
@@ -334,7 +332,7 @@ class Feed:
     parts: tuple[FeedPart, ...]
     is_sharded: bool = False
     may_wait: bool = False
-    """Whether it is carried out when there is room, if there is none."""
+    """Whether it waits for room, if there is none."""
     since: float | None = None
     """When it began to wait."""
 
@@ -355,12 +353,12 @@ OfQueue: TypeAlias = (
     | Survey
     | ListPending
 )
-"""Those that name one queue, which has to be in memory."""
+"""Commands that name one queue, which has to be in memory."""
 
 OfApp: TypeAlias = (
     Acknowledge | TakeOver | MakeReader | DropReader | DropGroup | MoveGroup | ListPending
 )
-"""Those that name an app of it."""
+"""Commands that name an app of a queue."""
 
 ReaderRequest: TypeAlias = Pull | Browse | Feed | OfQueue
 ReaderCommand: TypeAlias = ReaderRequest | Withdraw
@@ -368,6 +366,6 @@ ReaderCommand: TypeAlias = ReaderRequest | Withdraw
 
 @value
 class Block:
-    """Commands that are carried out in one turn, with nothing of others in between."""
+    """Commands carried out in one turn, without others in between."""
 
     commands: tuple[ReaderRequest, ...]

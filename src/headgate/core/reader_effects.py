@@ -1,5 +1,5 @@
-"""Effects for sessions that act for readers. Messages come as `Deliver`s with the `ref` of the
-request, before the effect that ends it."""
+"""Effects for sessions that act for readers. Messages are `Deliver`s with the `ref` of the request,
+before the effect that ends it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Added:
 
 @value
 class Fed:
-    """A published message is in so many domains, and survives a crash from here on."""
+    """A published message was added to so many domains, and survives a crash from here on."""
 
     session: SessionId
     ref: Ref
@@ -32,7 +32,7 @@ class Fed:
 
 @value
 class Pulled:
-    """A `Pull` is over; what it was given came before this."""
+    """The end of a `Pull`; its messages came before this."""
 
     session: SessionId
     ref: Ref
@@ -40,7 +40,7 @@ class Pulled:
 
 @value
 class BrowseDone:
-    """The end of a browse: all that was looked at came before it."""
+    """The end of a browse; its messages came before this."""
 
     session: SessionId
     ref: Ref
@@ -48,7 +48,7 @@ class BrowseDone:
 
 @value
 class Counted:
-    """The request was carried out, and came to so many."""
+    """The request was carried out for so many items."""
 
     session: SessionId
     ref: Ref
@@ -57,15 +57,15 @@ class Counted:
 
 @value
 class ClaimDone:
-    """Messages were handed over; those that were to be told came before this."""
+    """The end of a claim; the messages to show came before this."""
 
     session: SessionId
     ref: Ref
     ids: tuple[StreamId, ...]
     next: StreamId
-    """Where to go on; zeros at the end."""
+    """The id at which to go on; zeros at the end."""
     poisoned: tuple[StreamId, ...]
-    """Those that had no attempts left, and are gone."""
+    """Messages without attempts left, which were removed."""
 
 
 @value
@@ -75,11 +75,11 @@ class ReaderView:
     name: bytes
     pending: int
     idle: float
-    """Seconds since it last fetched."""
+    """Seconds since its last pull."""
     pulled: float = 0.0
-    """When that was."""
+    """Time of its last pull."""
     held: tuple[PendingMessage, ...] = ()
-    """The first that it holds, if they were asked for."""
+    """The first messages that it holds, if requested."""
 
 
 @value
@@ -89,18 +89,18 @@ class AppView:
     app: AppId
     readers: tuple[ReaderView, ...]
     others: tuple[tuple[SessionId, int], ...]
-    """Sessions of other wires that hold something, and how much."""
+    """Sessions of other wires that hold messages, and how many."""
     pending: int
     first: StreamId | None
-    """Of what is held."""
+    """Id of the first held message."""
     last: StreamId | None
     undelivered: int
     passed: StreamId = FIRST
-    """The last that was handed out, or that it was moved to."""
+    """The last message handed out, or to which the app was moved."""
     held: tuple[PendingMessage, ...] = ()
-    """The first that somebody holds, if they were asked for."""
+    """The first held messages, if requested."""
     now: float = 0.0
-    """When this was so."""
+    """The time of this view."""
 
 
 @value
@@ -112,23 +112,23 @@ class Surveyed:
     exists: bool
     messages: int = 0
     last: StreamId | None = None
-    """Of the last message that came, if one did."""
+    """Id of the last message that came, if any."""
     apps: tuple[AppView, ...] = ()
     added: int = 0
-    """Messages that came, as far as is known."""
+    """Number of messages that came, as far as known."""
     first: StreamId | None = None
-    """Of the oldest that is there."""
+    """Id of the oldest message."""
     groups: int = 0
-    """Apps that there are, told of or not."""
+    """Number of apps, described or not."""
 
 
 @value
 class PendingMessage:
-    """A message that somebody holds."""
+    """A message that a consumer holds."""
 
     id: StreamId
     reader: bytes | None
-    """None if it is a session of another wire."""
+    """None for a session of another wire."""
     session: SessionId
     idle: float
     deliveries: int

@@ -1,9 +1,9 @@
 """A shard: durable queues and their turns.
 
-A shard takes one turn at a time. A turn is a batch of commands: it loads what is not in
-memory, decides everything in memory as if the commands came one by one, applies all changes
-in one transaction, and only then lets anybody know. Whatever arrives meanwhile is the next
-turn, so a slow store makes larger batches, not longer queues of statements.
+A shard takes one turn at a time. A turn is a batch of commands: it loads what is not in memory,
+decides everything in memory as if the commands came one by one, applies all changes in one
+transaction, and only then sends its effects. Commands that arrive meanwhile are the next turn, so a
+slow store makes larger batches, not longer queues of statements.
 """
 
 from __future__ import annotations
@@ -102,14 +102,14 @@ from headgate.errors import HeadgateError, QueueExists, StoreError
 
 GUARDED = frozenset(get_args(Guarded))
 BOTH = frozenset((Send, Confirm))
-"""Commands of exclusive and of shared queues."""
+"""Commands for exclusive and shared queues."""
 
 
 class Shard:
     """All queues, durable or not, and the turn that changes them.
 
     The broker owns it; the server's driver, a test or the simulator runs the generator that `turn`
-    returns. What a turn changed in memory is what its batch changed in the store, or nothing.
+    returns. A turn changes memory exactly as its batch changes the store, or not at all.
     """
 
     def __init__(
@@ -192,8 +192,8 @@ class Shard:
         self._load_plan = LoadPlan(self.exclusive, self.shared)
 
     def turn(self, commands: Sequence[Command], now: float, sure: float | None = None) -> Step:
-        """Carry out a batch of commands: all of it, or, if the store fails, none of it. `sure` is
-        the latest time beyond doubt, if that is not now."""
+        """Carry out a batch of commands: all of it, or, if the store fails, none of it. `sure` is a
+        time that has certainly passed, if that is not now."""
         limits = self.limits
         turn = Turn(
             now,
@@ -213,7 +213,7 @@ class Shard:
                 if turn.work >= BREATH_WORK and turn.take_breath():
                     yield BREATH
                 turn.work += COMMAND_WORK
-                # S000-8, S004-42, S004-43: one by one, each sees what those before it did.
+                # S000-8, S004-42, S004-43: one by one, each sees the changes of those before it.
                 parts = self._handlers[type(command)](command, turn)
                 if parts is not None:
                     yield from _carrying_out(parts)
@@ -248,15 +248,14 @@ class Shard:
             for _ in self._settle(commands, turn):
                 yield BREATH
         except Exception as mistake:
-            # It is committed: whoever took this for a failure would carry it out once more.
+            # It is committed: reported as a failure, it would be carried out once more.
             outcome.mistake = mistake
         return outcome
 
     @staticmethod
     def failed(commands: Sequence[Command], error: HeadgateError, now: float) -> TurnOutcome:
-        """The outcome of a turn that did not happen: every request is answered with the
-        error, and what nobody waits for is tried again, silent confirms too: whoever sent one
-        counts on it."""
+        """The outcome of a failed turn: every request is answered with the error; commands without
+        an answer are tried again, silent confirms too, since their senders rely on them."""
         effects: list[Effect] = []
         again: list[Command] = []
         for command in commands:
@@ -269,7 +268,7 @@ class Shard:
         return TurnOutcome(effects, [TurnFailed(now, len(commands), str(error))], again)
 
     def record(self, facts: Sequence[Fact]) -> None:
-        """Facts from outside of a turn, for the journal."""
+        """Record facts from outside of a turn for the journal."""
         if self.journal:
             self.outbox.record(facts)
 
@@ -280,7 +279,7 @@ class Shard:
             turn.facts.append(QueueDamaged(turn.now, queue))
         self.shared.catalog.adopt(turn.loaded, turn)
 
-    # Commands that concern more than one part.
+    # Commands for more than one part.
 
     def _create(self, command: Create, turn: Turn) -> None:
         if command.queue in self.shared.queues:
@@ -302,12 +301,13 @@ class Shard:
         return None
 
     def _is_shared(self, command: Send | Confirm) -> bool:
-        """Whether a command is for a shared queue. Whoever has something to prove is a stranger to
-        these, and may have guessed the name of one."""
+        """Whether a command is for a shared queue. A command with a proof is from another wire,
+        whose client may have guessed the name of one."""
         return command.proof is None and command.queue in self.shared.queues
 
     def _expire_last(self, command: Expire, turn: Turn) -> None:
-        """Later commands of the turn count on the messages that were loaded for them."""
+        """Expire after all else: later commands of the turn need the messages that were loaded for
+        them."""
         turn.expires = True
 
     def _drained(self, command: Drained, turn: Turn) -> None:
@@ -333,7 +333,7 @@ class Shard:
         self.shared.feeding.disconnect(command.session, turn)
         if state.lost is None:
             turn.undo.assign(state, "lost", command.lost)
-        # Last: until its consumers are gone, its state is what holds their gates shut.
+        # Last: until its consumers are gone, its state holds their gates shut.
         if (yield from self.shared.opening.disconnect(command.session, state, turn)):
             self.session_states.leave(command.session, turn.undo)
             turn.gated.add(command.session)
@@ -349,8 +349,8 @@ class Shard:
     # The end of a turn.
 
     def _journal(self, commands: Sequence[Command], turn: Turn) -> Iterator[None]:
-        """The facts of a turn with stored changes go with them. Without, they wait for such a
-        turn, or for the next tick: a subscribe alone is not worth a transaction."""
+        """Store the facts of a turn with its changes. Without changes they wait for a turn with
+        some, or for the next tick: a subscribe alone is not worth a transaction."""
         if not self.journal:
             return
         if turn.batch or any(type(command) is Tick for command in commands):
@@ -389,7 +389,7 @@ class Shard:
         turn.undo.take_back()
 
     def _settle(self, commands: Sequence[Command], turn: Turn) -> Iterator[None]:
-        """The turn has happened: keep the caches true and within their bounds."""
+        """Update and trim the caches after a committed turn."""
         self.shared.settle(turn)
         self.session_states.settle(turn.gated)
         if turn.batch.outbox is not None:
@@ -411,11 +411,11 @@ class Shard:
 
 
 def _carrying_out(parts: Parts | Iterator[None]) -> Generator[Load | Breath, Loaded | None, None]:
-    """Carry out a command a part at a time; it may ask the store for what it finds missing."""
+    """Carry out a command in parts; it may ask the store for missing data."""
     answer: Loaded | None = None
     with suppress(StopIteration):
         while True:
-            # Only who asked for something is sent an answer.
+            # Only requests get an answer.
             asked = next(parts) if answer is None else cast(Parts, parts).send(answer)
             answer = None
             if asked is None:

@@ -1,4 +1,4 @@
-"""Drives a shard: inbox, turn, effects."""
+"""The driver of a shard: inbox, turn, effects."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from headgate.store.base import Store
 log = logging.getLogger(__name__)
 
 MISTAKE_SECONDS = 5.0
-"""After so long a command is tried again that nobody waits for and that met a mistake of ours: a
-session that is gone has to be cleaned up after, or what it holds stays held."""
+"""Seconds until a command is tried again that met an error of ours and that no client waits for: a
+closed session has to be cleaned up, or its messages stay with it."""
 
 SLICE_SECONDS = 0.01
-"""How long a turn is worked on, or its results handed out, before others are served."""
+"""Seconds of working on a turn, or handing out its effects, before others are served."""
 
 
 class TurnDriver:
-    """One turn at a time; whatever arrives meanwhile is the next one."""
+    """Runs one turn at a time; commands that arrive meanwhile are the next one's."""
 
     def __init__(
         self,
@@ -44,14 +44,15 @@ class TurnDriver:
         self._clock = clock
         self._sure = sure
         self._settle = settle
-        """Told what came of each turn, after it is committed, some at a time."""
+        """Called with the outcome of each committed turn, in slices."""
         self._watch = watch
-        """Whether what came of a turn may be told; None if the store cannot be lost to another."""
+        """Whether the outcome of a turn may be sent; None if the store cannot be taken over by
+        another router."""
         self._loop = asyncio.get_running_loop()
         self._served = self._loop.time()
-        """When others last had their turn."""
+        """When others were last served."""
         self._mistaken: list[Command] = []
-        """Commands that are tried again later."""
+        """Commands to try again later."""
         self.inbox = Inbox(limits, is_near=not store.is_distant)
         self._arrived = asyncio.Event()
         self._stopping = False
@@ -59,11 +60,11 @@ class TurnDriver:
         self.commands = 0
         self.seconds = 0.0
         self.problem: str | None = None
-        """Why the last turn failed; none after one that did not."""
+        """The reason why the last turn failed; None if it did not."""
         self._began: float | None = None
-        """When the turn under way began."""
+        """When the present turn began."""
         self._steps = 0
-        """Parts of turns that came to an end: an answer of the store, a breath, a whole turn."""
+        """Number of steps completed: an answer of the store, a breath, a whole turn."""
         self._steps_seen = 0
 
     def submit(self, commands: Sequence[Command | Block]) -> None:
@@ -72,18 +73,19 @@ class TurnDriver:
         self._arrived.set()
 
     def insist(self, commands: Sequence[Command | Block]) -> None:
-        """Put commands in line that must not be refused: a session is gone, time passed."""
+        """Put commands in line that must not be refused, as when a session is gone or time has
+        passed."""
         self.inbox.insist(commands)
         self._arrived.set()
 
     @property
     def under_way(self) -> float:
-        """For how many seconds the present turn has been under way; 0 between turns."""
+        """Seconds since the present turn began; 0 between turns."""
         return 0.0 if self._began is None else self._clock() - self._began
 
     def has_moved(self) -> bool:
-        """Whether turns got somewhere since this was last asked, or nobody waits for one. A long
-        turn whose store answers moves; one whose store has hung does not."""
+        """Whether turns made progress since the last call, or no command waits for one. A long turn
+        whose store answers makes progress; one whose store hangs does not."""
         seen, self._steps_seen = self._steps_seen, self._steps
         is_idle = self._began is None and not self.inbox
         return is_idle or seen != self._steps
@@ -97,7 +99,7 @@ class TurnDriver:
             await self._arrived.wait()
             while self.inbox:
                 pause = await self._turn(self.inbox.take())
-                # A turn without the store has waited for nothing; others get their turn here.
+                # A turn without the store has waited for nothing; others get a turn here.
                 await asyncio.sleep(0)
                 if pause:
                     if self._stopping:
@@ -112,7 +114,7 @@ class TurnDriver:
         self._arrived.set()
 
     async def _turn(self, commands: list[Command]) -> float:
-        """Take a turn; return how long to wait before the next."""
+        """Run a turn; return the seconds until the next."""
         self.problem = None
         started = self._began = self._clock()
         self._served = self._loop.time()
@@ -131,19 +133,19 @@ class TurnDriver:
             await self._may_leave(self._watch)
         for _ in self._settle(outcome):
             if self._watch is not None and self._watch.is_late:
-                await self._watch.assured()  # the process was stopped in the middle of it
+                await self._watch.assured()  # the process was stopped in between
             await self._breathe()
         return pause
 
     async def _may_leave(self, watch: OwnershipWatch) -> None:
-        """Wait until it is sure that the store is still ours. A turn that failed has nothing but
-        errors to tell, which are true as long as nobody else is known to have the store."""
+        """Wait until the store is certainly still ours. A failed turn has only errors to send,
+        which are true unless another router is known to have the store."""
         has_failed = self.problem is not None and watch.ownership.lost is None
         if not has_failed and not watch.is_assured:
             await watch.assured()
 
     async def _breathe(self) -> None:
-        """Let others have their turn, if this one has taken long enough."""
+        """Let others be served, if this turn has taken long enough."""
         if self._loop.time() - self._served > SLICE_SECONDS:
             await asyncio.sleep(0)
             self._served = self._loop.time()
@@ -173,8 +175,8 @@ class TurnDriver:
             return outcome
 
     async def _isolate(self, commands: list[Command], error: Exception) -> TurnOutcome:
-        """A mistake of ours in one command must not cost the others theirs: the turn left no
-        trace, so its commands are carried out one by one, and only the guilty one fails."""
+        """Carry out the commands of a failed turn one by one, so that an error of ours costs only
+        the command that caused it. The turn has left no trace."""
         if len(commands) == 1:
             kind = type(commands[0]).__name__
             log.error("a %s command failed: %s", kind, type(error).__name__, exc_info=error)
@@ -196,9 +198,9 @@ class TurnDriver:
         return whole
 
     def _try_later(self, command: Command) -> None:
-        """Not at once: what failed may fail again, and others have commands too."""
+        """Not at once: it may fail again, and other commands wait."""
         if command in self._mistaken:
-            return  # another tick, say
+            return  # another tick, for example
 
         def again() -> None:
             self._mistaken.remove(command)

@@ -1,7 +1,7 @@
-"""The ports of sessions: what a wire asks of the server that has its socket.
+"""The ports of sessions: what a wire needs of the server that has its socket.
 
-A wire adds what only its protocol needs. The server implements ports, and so do the harnesses of
-the tests; sessions know nothing else of the world.
+A wire adds what only its protocol needs. The server implements ports, and so do the test harnesses;
+sessions know nothing else of the outside.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from headgate.core.commands import Command
 
 
 class ClientPort(Protocol):
-    """The other side of every session: a client that is read or not, until it is closed."""
+    """The client of a session: read or paused, until it is closed."""
 
     def pause(self) -> None:
-        """Read nothing more from the client, until `resume`."""
+        """Read no more from the client, until `resume`."""
         ...
 
     def resume(self) -> None: ...
@@ -32,9 +32,9 @@ class SessionPort(ClientPort, Protocol):
     def now(self) -> float: ...
 
     def write(self, data: bytes, messages: int) -> None:
-        """Send these bytes; so many messages are in them."""
+        """Send these bytes, which hold so many messages."""
         ...
 
     def submit(self, commands: Sequence[Command]) -> None:
-        """Put commands in line, all of them, or raise and none."""
+        """Put commands in line, all of them; or raise, and put in none."""
         ...

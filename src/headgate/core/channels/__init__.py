@@ -1,1 +1,1 @@
-"""Channels and patterns: messages for whoever listens at the moment (Redis pub/sub)."""
+"""Channels and patterns: messages for the subscribers of the moment (Redis pub/sub)."""

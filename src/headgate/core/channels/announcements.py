@@ -1,12 +1,14 @@
-"""Announcements: what a worker tells the others of its own subscribers, and who waits until they
-know it.
+"""Announcements of subscriptions to the other workers, and the sessions that wait until all workers
+know them.
 
-A session's wish to subscribe is announced before it is granted. When every other worker knows, the
-session is subscribed and told so: a PUBLISH after that, on whatever worker, does not miss it. To
-leave goes the same way, so that the counts that others tell are right when it is confirmed. Between
-the two the count that was announced is that of the subscribers and of the wishes together.
+A change of a session's subscriptions is announced before it is carried out. When every other worker
+knows of it, the session is subscribed and gets its reply: a PUBLISH after that reply, on any
+worker, reaches it. Unsubscribing works the same way, so that the counts on other workers are right
+when it is confirmed. In between, the announced count of a name is that of its subscribers plus the
+pending changes.
 
-All changes of one pass are one announcement with a number. Each link says which number it knows.
+All changes of one pass are one announcement with a number. Each link acknowledges the number of the
+last one it knows.
 """
 
 from __future__ import annotations
@@ -19,34 +21,38 @@ from headgate.core.model.ids import SessionId
 
 
 class Announcements:
-    """Announcements to other workers, and who waits for their answers. A worker owns one; it is
-    told of every wish and of every change of its channels, and asked once in each pass what is to
-    be sent."""
+    """Announcements to other workers, and the sessions that wait for acknowledgements.
+
+    A worker owns one. It is called for every pending change and every change made, and once in each
+    pass for the announcement to send.
+    """
 
     def __init__(self, subscribers: Callable[[Kind, bytes], int]) -> None:
         self._subscribers = subscribers
-        """How many sessions of this worker are subscribed to a name."""
+        """Number of sessions of this worker that are subscribed to a name."""
         self._announced: dict[Name, int] = {}
-        """What was announced of each name, where it is not 0."""
+        """The announced count of each name, where it is not 0."""
         self._wishes: dict[SessionId, dict[Name, int]] = {}
-        """Of each session, the names that it is about to subscribe to (1) or to leave (-1)."""
+        """The pending changes of each session: names it will be subscribed to (1) or taken off
+        (-1)."""
         self._wished: dict[Name, int] = {}
-        """The sum of all wishes."""
+        """The sum of all pending changes by name."""
         self._changed: dict[Name, None] = {}
-        """Names that may have to be announced."""
+        """Names whose count may differ from the announced one."""
         self.number = 0
-        """Of the last announcement."""
+        """Number of the last announcement."""
         self._known: dict[SessionId, int] = {}
-        """By link, the last announcement that it is known to know."""
+        """The last announcement that each link has acknowledged."""
         self._asking: dict[SessionId, None] = {}
-        """Who waits for the next announcement."""
+        """Sessions that wait for the next announcement."""
         self._waiting: dict[SessionId, int] = {}
-        """Who waits until everybody knows which announcement."""
+        """Sessions that wait for all workers to know an announcement, with its number."""
 
     # Sessions.
 
     def wish(self, session: SessionId, changes: Mapping[Name, int]) -> None:
-        """A session is about to subscribe (1) or to leave (-1); it waits until everybody knows."""
+        """Note that a session is about to subscribe (1) or unsubscribe (-1); it waits until all
+        workers know."""
         mine = self._wishes.setdefault(session, {})
         for name, change in changes.items():
             if name not in mine:
@@ -55,7 +61,8 @@ class Announcements:
         self._asking[session] = None
 
     def changed(self, session: SessionId, kind: Kind, names: Iterable[bytes]) -> None:
-        """A session was subscribed to names or taken off them: what it wished is done."""
+        """Note that a session was subscribed to names or taken off them: its pending change is
+        done."""
         mine = self._wishes.get(session)
         for each in names:
             name = (kind, each)
@@ -64,7 +71,7 @@ class Announcements:
                 self._add(name, -change)
 
     def forget(self, session: SessionId) -> None:
-        """Forget the wishes of a session: they will not be carried out, or were not needed."""
+        """Drop the pending changes of a session: they will not be made, or were not needed."""
         for name, change in self._wishes.pop(session, {}).items():
             self._add(name, -change)
         self._asking.pop(session, None)
@@ -87,12 +94,12 @@ class Announcements:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to announce, or somebody waits for an announcement."""
+        """Whether there are changes to announce, or sessions that wait for an announcement."""
         return bool(self._changed or self._asking)
 
     def take(self) -> list[InterestChange]:
-        """The next announcement: every name whose count is another than was announced. It may be
-        empty, for those who want to know that everybody knows everything before it."""
+        """The next announcement: every name whose count differs from the announced one. It may be
+        empty, for sessions that need to know that all earlier ones are known."""
         changes = []
         for name in self._changed:
             count = self._subscribers(*name) + self._wished.get(name, 0)
@@ -109,24 +116,26 @@ class Announcements:
         return changes
 
     def everything(self) -> list[InterestChange]:
-        """All names that were announced, with their counts, for a new worker."""
+        """All announced names with their counts, for a new worker."""
         return [InterestChange(*name, count) for name, count in self._announced.items()]
 
     def join(self, link: SessionId) -> None:
-        """A worker is told everything before anything else, and has no clients before that."""
+        """Add the link to a new worker. It is sent everything first, and has no clients before
+        that."""
         self._known[link] = self.number
 
     def known(self, link: SessionId, number: int) -> list[SessionId]:
-        """A worker knows this announcement and all before it; return who may go on."""
+        """Note that a worker knows this announcement and all before it; return the sessions that
+        may go on."""
         self._known[link] = number
         return self.free()
 
     def leave(self, link: SessionId) -> None:
-        """A worker is gone: nobody waits for it."""
+        """Remove the link to a worker that is gone: no session waits for it any more."""
         self._known.pop(link, None)
 
     def free(self) -> list[SessionId]:
-        """The sessions that waited, and need not any longer."""
+        """Remove and return the sessions whose announcement all workers know."""
         least = min(self._known.values(), default=self.number)
         free = [session for session, number in self._waiting.items() if number <= least]
         for session in free:

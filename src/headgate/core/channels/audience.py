@@ -1,4 +1,4 @@
-"""Audiences: the receivers of a channel, and the form in which each wants its messages."""
+"""Audiences: the receivers of a channel, and the form in which each gets its messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headgate.core.model.ids import SessionId
 
 
 class Kind(Enum):
-    """The three families of names."""
+    """The three families of names: exact channels, patterns and sharded channels."""
 
     EXACT = "exact"
     PATTERN = "pattern"
@@ -24,26 +24,26 @@ class Kind(Enum):
 
 
 class Framing(NamedTuple):
-    """How the messages of a channel are framed: what comes before a body of some size, and what
-    comes after it."""
+    """The bytes around a message of a channel: what precedes a body of a given size, and what
+    follows it."""
 
     lead: Callable[[int], bytes]
     tail: bytes
     parts: tuple[bytes, bytes] | None = None
-    """What a lead has before and behind the size in decimals, if it is nothing else."""
+    """The parts of the lead before and after the decimal size, if it consists of nothing else."""
 
 
 class Form(Protocol):
-    """How a session wants its messages: the wire's affair, and the same object for all sessions
-    that want them alike."""
+    """The form in which a session gets messages. The wire defines it; sessions with the same form
+    share one object."""
 
     def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
-        """For messages of a channel to who subscribed by this name."""
+        """The framing of a channel's messages for a subscriber of this name."""
         ...
 
 
 class Bare:
-    """Frames that are bodies, for sessions without a wire."""
+    """Frames that are bare bodies, for sessions without a wire."""
 
     def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
         return Framing(lambda size: b"", b"")
@@ -53,7 +53,7 @@ BARE = Bare()
 
 
 class PureLine(list[bytes]):
-    """Where the frames of one session are put together."""
+    """A buffer in which the frames of one session are put together."""
 
     __slots__ = ()
 
@@ -61,24 +61,24 @@ class PureLine(list[bytes]):
 FrameLine = part("headgate.core.channels._passes", "Line", PureLine)
 
 Named: TypeAlias = tuple[Kind, bytes, Roster[Form]]
-"""A roster and the name it is found by."""
+"""A roster with its kind and name."""
 
 
 class PeerAudience(NamedTuple):
-    """The other workers that hear a channel."""
+    """The links to other workers that have subscribers of a channel."""
 
     links: tuple[SessionId, ...]
     receivers: int
-    """Subscriptions of their sessions, exact and by pattern, as they told them."""
+    """Number of their sessions' subscriptions, exact and by pattern, as they announced it."""
     framing: Framing
-    """How each of them is told a message, once."""
+    """How a message is sent to each of these workers, once."""
 
 
 class PeerPort(Protocol):
-    """The channels' view of the sessions of other workers. A router of one process has none."""
+    """The channels' view of other workers' sessions. A router of one process has none."""
 
     def hearing(self, kind: Kind, channel: bytes) -> PeerAudience | None:
-        """The other workers that hear a channel."""
+        """The workers that have subscribers of a channel."""
         ...
 
     def count(self, kind: Kind, name: bytes) -> int:
@@ -86,24 +86,24 @@ class PeerPort(Protocol):
         ...
 
     def names(self, kind: Kind) -> Collection[bytes]:
-        """The names that somebody elsewhere is subscribed to."""
+        """The names that sessions of other workers are subscribed to."""
         ...
 
     def blocking(self, kind: Kind, channel: bytes) -> Iterator[SessionId]:
-        """The sessions elsewhere that those who publish to a channel wait for."""
+        """The sessions of other workers that block the publishers of a channel."""
         ...
 
     def changed(self, session: SessionId, kind: Kind, names: Sequence[bytes]) -> None:
-        """A session of this worker was subscribed to names, or taken off them."""
+        """Note that a session of this worker was subscribed to names, or taken off them."""
         ...
 
     def line(self, link: SessionId) -> PureLine:
-        """Where the frames of a link are put together."""
+        """The buffer for the frames of a link."""
         ...
 
 
 class PureFrameGroup:
-    """One form of a channel's messages, and who gets it."""
+    """The receivers of a channel that get its messages in the same form."""
 
     __slots__ = ("heard_in", "lead", "lines", "sessions", "tail")
 
@@ -111,9 +111,9 @@ class PureFrameGroup:
         self.lead, self.tail, _ = framing
         self.sessions = sessions
         self.lines: list[PureLine] = []
-        """Where the frames of each session are put together, once that was needed."""
+        """The buffers of the sessions, once they are needed."""
         self.heard_in = 0
-        """The last pass in which it had a frame."""
+        """The last pass in which the group got a frame."""
 
     def framed(self, bodies: Sequence[bytes]) -> bytes:
         """The frames of a run of messages."""
@@ -121,7 +121,8 @@ class PureFrameGroup:
         if len(sizes) > 1:
             parts = zip(map(self.lead, map(len, bodies)), bodies, repeat(self.tail), strict=False)
             return b"".join(chain.from_iterable(parts))
-        # Much the same every time, as a pipeline often is: what parts them is the same, too.
+        # The bodies of a pipeline are often of one size, and then the bytes between them are the
+        # same.
         lead = self.lead(*sizes)
         return b"".join((lead, (self.tail + lead).join(bodies), self.tail))
 
@@ -130,13 +131,13 @@ FrameGroup = part("headgate.core.channels._passes", "FrameGroup", PureFrameGroup
 
 
 class PureHeard:
-    """The counts of an audience, and how messages reach it: all that publishing asks of it."""
+    """The counts of an audience and the ways to reach it: all that publishing needs."""
 
     __slots__ = ("frame_groups", "moment", "published", "receivers", "size")
 
     def __init__(self) -> None:
         self.moment = 0
-        """When it was last seen that its rosters are the present ones."""
+        """The moment for which its rosters were last found to be current."""
         self.published = 0
         self.size = 0
         self.receivers = 0
@@ -150,8 +151,8 @@ else:
 
 
 class Audience(Heard):
-    """The receivers of a channel, as long as the rosters it was made of are the present ones, and
-    what it heard since that was last told."""
+    """The receivers of a channel, valid while the rosters it was made of are current, and its
+    counts since they were last taken."""
 
     __slots__ = ("elsewhere", "rosters")
 
@@ -171,7 +172,7 @@ class Audience(Heard):
             self.frame_groups = (*self.frame_groups, group)
 
     def is_of(self, rosters: Sequence[Named], elsewhere: PeerAudience | None = None) -> bool:
-        """Whether these are the very moments it was made of."""
+        """Whether the audience was made of these very rosters."""
         return (
             len(rosters) == len(self.rosters)
             and all(
@@ -182,12 +183,13 @@ class Audience(Heard):
 
 
 def _is_same(one: PeerAudience | None, other: PeerAudience | None) -> bool:
-    """Whether the same workers hear a channel as often. Their framing is the channel's."""
+    """Whether both mean the same workers with the same counts. The framing depends on the channel
+    alone."""
     return (one and one[:2]) == (other and other[:2])
 
 
 def _frame_groups(rosters: Sequence[Named], channel: bytes) -> Iterator[PureFrameGroup]:
-    """The forms in which these rosters hear a channel."""
+    """The frame groups of these rosters."""
     for kind, name, roster in rosters:
         by_form: dict[Form, list[SessionId]] = {}
         for session, form in roster.items():

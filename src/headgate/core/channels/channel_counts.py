@@ -1,4 +1,4 @@
-"""How much is published on which channel."""
+"""Counts of messages published, by channel."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from headgate.core.model.limits import Limits
 
 OTHER = Channel(b"*other*")
 COUNTED_MOST = 10
-"""Channels that are counted apart, as a multiple of those that are named in facts: room to find the
-busiest among, and a bound."""
+"""Channels counted separately, as a multiple of those named in facts: enough to find the busiest,
+and a bound."""
 
 
 class ChannelCounts:
-    """Messages, bytes and deliveries by channel, since they were last taken, and in all.
+    """Messages, bytes and deliveries by channel since they were last taken, and totals.
 
-    Owned by the channels. Audiences count while they are published to; what they counted is added
-    here when it is asked for or before one is forgotten.
+    Owned by the channels. Audiences count while they are published to; `Channels` adds their counts
+    here before it reports them or drops an audience.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -28,8 +28,8 @@ class ChannelCounts:
         self.deliveries = 0
 
     def add(self, channel: bytes, heard: Audience) -> None:
-        """Take over what an audience counted. One that nothing was published to since counts for
-        nothing, and its receivers may have left."""
+        """Add the counts of an audience. One without messages since then adds nothing; its
+        receivers may have left."""
         published, size = heard.published, heard.size
         if not published:
             return
@@ -48,7 +48,7 @@ class ChannelCounts:
         count[3] = max(count[3], heard.receivers)
 
     def take(self, at: float) -> list[ChannelCounted]:
-        """The counts since the last call: the busiest channels by name, the rest in one."""
+        """The counts since the last call: the busiest channels by name, all others in one."""
         counts, self._by_channel = self._by_channel, {}
         rest = [counts.pop(OTHER)] if OTHER in counts else []
         most = self._limits.journal_channels_per_second

@@ -1,20 +1,19 @@
 """Ephemeral fan-out by name: exact channels, patterns over them, and sharded channels.
 
 Publishing is the hot path of the router: it happens far more often than anything else and has
-nothing to write. So nothing is made per delivery and nothing per message but its frames. A
-publish finds the audience of its channel, which is kept until a roster of it is replaced, appends
-a frame for each form in which somebody hears it, and counts. At the end of a pass of the loop
-`take` makes blobs of the frames, one at a time: each is written before the next is made, so that it
-is warm and there is one of them. Sessions that hear the same share a blob; where everybody hears
-something else each has its own. Every session sees the frames of its channels in the order in which
-they were published.
+nothing to write. So no object is made per delivery, and per message only its frames. A publish
+finds the audience of its channel, which is kept until a roster of it is replaced, appends a frame
+for each form its receivers want, and counts. At the end of a pass of the loop `take` makes blobs of
+the frames, one at a time: each is written before the next is made, so that only one exists and it
+is still in the cache. Sessions that get the same messages share a blob; otherwise each has its own.
+Every session sees the frames of its channels in the order in which they were published.
 
-What waits for the end of a pass belongs to the rosters of its moment. The registries call `flush`
-before they replace a roster, so a subscriber neither misses what was published before it left
-nor gets what was published before it came.
+Messages that wait for the end of a pass go to the rosters as they were when they were published.
+The registries call `flush` before they replace a roster, so a subscriber gets every message
+published before it left and none published before it came.
 
-Exact and sharded channels are separate, as in Redis: `smessage` is no `message`. Patterns hear
-exact channels only.
+Exact and sharded channels are separate, as in Redis: an `smessage` is not a `message`. Patterns
+match exact channels only.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from headgate.core.model.limits import Limits
 from headgate.errors import LimitReached
 
 AUDIENCES = 8192
-"""Channels whose audience is remembered from pass to pass. Beyond it all are forgotten."""
+"""Channels whose audience is kept from pass to pass. Beyond this all are dropped."""
 UNHEARD = 32
-"""New channels that nobody hears are published to in a row, if every pattern is a quick one."""
+"""New channels without receivers published to in a row, if every pattern is cheap to match."""
 
 
 Tap: TypeAlias = Callable[[bytes, Sequence[bytes]], None]
-"""A channel, and what was published on it."""
+"""Called with a channel and the bodies published on it."""
 
 
 class Channels(ChannelSubscriptions):
-    """Subscriptions to channels and patterns, and messages that are published and not written yet.
+    """Subscriptions to channels and patterns, and messages published and not written yet.
 
     The broker owns it. Wires subscribe and publish at any time; whoever runs the event loop calls
     `take` at the end of a pass and writes what it gets.
@@ -53,34 +52,34 @@ class Channels(ChannelSubscriptions):
     def __init__(self, limits: Limits, *, shards: int = 16) -> None:
         super().__init__(limits, shards=shards, before_change=self._before_change)
         self._moment = 1
-        """Another one after every change of a roster."""
+        """Number of the present rosters; it grows with every change of a roster."""
         self._known: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
         self._pass = self._new_pass(1)
-        """What was published and not taken, and goes to the rosters of this moment."""
+        """Messages published to the present rosters and not taken yet."""
         self._passes: list[PurePass] = []
-        """The same of earlier moments."""
+        """Messages published to earlier rosters and not taken yet."""
         self._counts = ChannelCounts(limits)
         self.is_unwritten = False
-        """Whether there is something to take."""
+        """Whether there are messages to take."""
         self.tap: Tap | None = None
-        """Told of everything that is published, while somebody looks."""
+        """Called with every message published, while a viewer follows them."""
         self._known_here: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
-        """Those of this worker alone who hear a channel, for what another worker published."""
+        """Audiences of this worker's own sessions, for messages published on another worker."""
 
     # Other workers.
 
     def link_up(self, peers: PeerPort) -> None:
-        """From here on others hear what is published here, as these tell."""
+        """Publish to other workers, too, from here on; `peers` knows their subscriptions."""
         self._peers = peers
 
     def before_peers_change(self) -> None:
-        """Prepare what was published so far for the workers that hear it now, before they
-        change."""
+        """Close the current pass, so that it goes to the other workers' subscribers as they are
+        before a change."""
         self._before_change()
 
     def deliver(self, kind: Kind, channel: bytes, bodies: Sequence[bytes]) -> None:
-        """Publish what another worker sent: to sessions here only, so that nothing goes round. It
-        was counted where it came from."""
+        """Publish messages from another worker to sessions of this one only, so that none goes in
+        circles. The other worker counted them."""
         known = self._known_here[kind]
         audience = known.get(channel)
         if audience is None or audience.moment != self._moment:
@@ -95,19 +94,19 @@ class Channels(ChannelSubscriptions):
             if self.tap is not None:
                 self.tap(channel, bodies)
 
-    # Who hears a channel.
+    # Receivers of a channel.
 
     def blocker(self, kind: Kind, channel: bytes, budget: Budget) -> SessionId | None:
-        """A session that hears this channel and for which its publishers have to wait."""
+        """A session that receives this channel and blocks its publishers."""
         for session in self.hearing(kind, channel, budget.stuck):
-            # S002-29, S002-61: only those who hear this channel are asked.
+            # S002-29, S002-61: only receivers of this channel can block it.
             if budget.is_blocking(session):
                 return session
         return None
 
     def has_room(self, kind: Kind, names: Iterable[bytes], size: int, budget: Budget) -> bool:
-        """Whether all stuck sessions that hear these channels could hold so many bytes more
-        without being slow."""
+        """Whether all stuck receivers of these channels could hold so many more bytes without
+        becoming slow."""
         stuck = budget.stuck
         hearing = {s for name in names for s in self.hearing(kind, name, stuck)}
         if not hearing:
@@ -120,10 +119,10 @@ class Channels(ChannelSubscriptions):
     def hearing(
         self, kind: Kind, channel: bytes, sessions: Collection[SessionId]
     ) -> Iterator[SessionId]:
-        """The sessions among these that hear a channel. The cost is that of the smaller set."""
+        """The sessions among these that receive a channel. The cost is that of the smaller set."""
         known = self._known[kind].get(channel)
         if len(channel) > self._limits.name_bytes:
-            return  # it cannot be published to
+            return  # no message can be published to a pattern
         if self._peers is not None:
             yield from self._hearing_elsewhere(self._peers, kind, channel, sessions)
         if known is None or known.moment != self._moment:
@@ -144,7 +143,8 @@ class Channels(ChannelSubscriptions):
     def _hearing_elsewhere(
         self, peers: PeerPort, kind: Kind, channel: bytes, sessions: Collection[SessionId]
     ) -> Iterator[SessionId]:
-        """The links among these that hear a channel, and the sessions elsewhere that block it."""
+        """The links among these that receive a channel, and the sessions of other workers that
+        block it."""
         elsewhere = peers.hearing(kind, channel)
         if elsewhere is not None:
             yield from (link for link in elsewhere.links if link in sessions)
@@ -153,7 +153,7 @@ class Channels(ChannelSubscriptions):
     def heard_by(
         self, kind: Kind, channel: bytes, session: SessionId
     ) -> Iterator[tuple[Kind, bytes]]:
-        """The names by which a session of this worker hears a channel."""
+        """The names by which a session of this worker receives a channel."""
         for of, name, roster in self._rosters(kind, channel):
             if session in roster:
                 yield of, name
@@ -180,8 +180,9 @@ class Channels(ChannelSubscriptions):
         bodies: Sequence[bytes],
         is_over: Callable[[], bool] | None = None,
     ) -> list[int]:
-        """Publish a run of messages; return the receivers of each. It ends early if that is over:
-        channels that nobody knew take long, and it asks after them."""
+        """Publish a run of messages; return the receivers of each. The run ends early when
+        `is_over` is true, which is asked after channels without a known audience, since they take
+        long."""
         known, counts = self._known[kind], list[int]()
         every = 1 if self._patterns.weight else UNHEARD
         at = unheard = 0
@@ -221,8 +222,8 @@ class Channels(ChannelSubscriptions):
         return audience.receivers
 
     def publish_all(self, kind: Kind, channel: bytes, bodies: Sequence[bytes]) -> int:
-        """Publish messages on one channel; return the receivers of each. It is `publish` for a
-        run that is all alike, with every loop in C where it is told in one form."""
+        """Publish messages on one channel; return the receivers of each. As `publish_run` for one
+        channel, with every loop in C if all receivers use one form."""
         audience = self._known[kind].get(channel)
         if audience is None or audience.moment != self._moment:
             audience = self._hear(kind, channel)
@@ -234,11 +235,11 @@ class Channels(ChannelSubscriptions):
         return audience.receivers
 
     def receivers(self, kind: Kind, channel: bytes) -> int:
-        """Subscriptions that hear a channel, as PUBLISH counts them."""
+        """Number of subscriptions that receive a channel, as PUBLISH counts them."""
         return self._hear(kind, channel).receivers
 
     def _log_all(self, audience: Audience, bodies: Sequence[bytes]) -> None:
-        """Messages on one channel: at once, if it is told in one form."""
+        """Append messages on one channel to the pass: at once, if all receivers use one form."""
         groups = audience.frame_groups
         if len(groups) == 1:
             self._pass.add_all(groups[0], bodies)
@@ -249,8 +250,7 @@ class Channels(ChannelSubscriptions):
                 self._logged()
 
     def _logged(self) -> bool:
-        """There may be something to take. Whether that was so much that it is not joined with what
-        comes."""
+        """Note that there may be messages to take; return whether the pass is full."""
         this = self._pass
         if this.is_full:
             self.flush()
@@ -263,15 +263,16 @@ class Channels(ChannelSubscriptions):
         return Pass(number, self._limits.publish_frames, self._limits.publish_bytes)
 
     def flush(self) -> None:
-        """Let what was published go to the rosters as they are, when the shell takes it."""
+        """End the current pass: its messages go to the rosters as they are now, when the shell
+        takes them."""
         if self._pass:
             self.is_unwritten = True
             self._passes.append(self._pass)
             self._pass = self._new_pass(self._pass.number + 1)
 
     def take(self) -> Iterator[Blob]:
-        """The blobs to be written, each with the sessions that get it and its messages. Each blob
-        is made when it is asked for."""
+        """The blobs to be written, each with its receivers and number of messages. Each blob is
+        made when the iterator reaches it."""
         self.flush()
         self.is_unwritten = False
         passes, self._passes = self._passes, []
@@ -280,27 +281,26 @@ class Channels(ChannelSubscriptions):
         return chain.from_iterable(each.blobs(self._line) for each in passes)
 
     def counted(self, at: float) -> list[ChannelCounted]:
-        """The counts of what was published since the last call, by channel. Facts are made of this,
-        once a second, and never of a single message."""
+        """The counts of messages by channel since the last call. They become facts once a second; a
+        single message never does."""
         self._fold()
         return self._counts.take(at)
 
     def _before_change(self) -> None:
-        """Prepare what was published so far, which belongs to the rosters as they are."""
+        """End the current pass before a roster changes."""
         self.flush()
         for earlier in self._passes:
             earlier.prepare(self._line)
-        # S002-38, RESP-45, RESP-49: what was published before goes to who was there before.
+        # S002-38, RESP-45, RESP-49: earlier messages go to the earlier subscribers.
         self._moment += 1
 
     def _hear(self, kind: Kind, channel: bytes) -> Audience:
-        """The present audience of a channel: the one that is known, if its rosters are still the
-        same moments."""
+        """The present audience of a channel: the known one, if its rosters are still current."""
         if len(channel) > self._limits.name_bytes:
             raise LimitReached("name_bytes", self._limits.name_bytes)
         known = self._known[kind]
         audience = known.get(channel)
-        # Most new channels are not seen again before something changes, and until then they are
+        # Most new channels are not seen again before a roster changes, and until then they are
         # known here: the index need not remember their patterns as well.
         rosters = self._rosters(kind, channel, is_new=audience is None)
         elsewhere = None if self._peers is None else self._peers.hearing(kind, channel)
@@ -316,21 +316,21 @@ class Channels(ChannelSubscriptions):
 
     @property
     def published(self) -> int:
-        """Messages published to somebody or nobody, since the start."""
+        """Messages published since the start, with and without receivers."""
         return self.totals()[0]
 
     @property
     def deliveries(self) -> int:
-        """Receivers of all of them."""
+        """Deliveries of all messages since the start."""
         return self.totals()[1]
 
     def totals(self) -> tuple[int, int]:
-        """Both at once."""
+        """Messages published and their deliveries since the start."""
         self._fold()
         return self._counts.published, self._counts.deliveries
 
     def _fold(self) -> None:
-        """Take what the audiences counted into the counts by channel."""
+        """Add the audiences' counts to the counts by channel."""
         for known in self._known.values():
             for channel, audience in known.items():
                 if audience.published:

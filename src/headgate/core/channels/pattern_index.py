@@ -1,9 +1,9 @@
 """An index of patterns: finds those that match a channel, without trying each.
 
 A pattern is filed under one key: bytes that a channel must have, at its start, at its end or
-somewhere, for the pattern to match. A lookup collects what is filed under the keys that the
-channel has, and the patterns themselves decide. So a key need only be necessary; one that many
-patterns share costs time, never a wrong answer.
+somewhere, for the pattern to match. A lookup collects what is filed under the keys that the channel
+has, and the patterns themselves decide. A key is a necessary condition only: one that many patterns
+share costs time, but never gives a wrong answer.
 """
 
 from __future__ import annotations
@@ -18,49 +18,50 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 SCAN_MAX = 32
-"""So many patterns are asked one by one: collecting keys would cost more."""
+"""Up to so many patterns are tried one by one: collecting keys would cost more."""
 
 FEW = 3
-"""Asking so many costs less than remembering what they said, if nothing dear is asked."""
+"""Trying so many costs less than remembering the result, if all of their tests are cheap."""
 
 ROOM = 8
-"""A prefix or suffix that fewer patterns share is taken at once. Grams are dearer to look up,
-so they are for what has no better key. Of those that have room, one that begins as others do is
-better: a channel is searched for every byte that a gram begins with, and digits are in most."""
+"""A prefix or suffix that fewer patterns share is taken as the key at once. Grams are slower to
+look up, so they are for patterns without a better key. Of the grams with room, one whose first byte
+others have too is better: a channel is searched for every first byte in use, and digits occur in
+most."""
 
 LENGTHS: tuple[int, ...] = (*range(9), 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128)
-"""Of a prefix or suffix the key is as much as one of these allows. A lookup asks once per length
-in use, and must not ask more often the more lengths somebody thinks of."""
+"""Lengths of a prefix or suffix used as a key. A lookup searches once per length in use, so clients
+must not be able to add lengths."""
 
 FITTING = [max(length for length in LENGTHS if length <= run) for run in range(LENGTHS[-1] + 1)]
-"""The length of the key by the length of what there is."""
+"""The length of the key by the length of the literal."""
 
 GRAMS = (5, 3, 1)
-"""Of inner bytes a gram of the first of these lengths that fits is the key. With 6 instead of 5
-names with four digits fell back to three bytes, and many of them shared a key."""
+"""Lengths of the grams of inner bytes; the first that fits is used. With 6 instead of 5, names with
+four digits fell back to three bytes, and many of them shared a key."""
 
 GRAMS_COMPARED = 16
-"""Of a long run of bytes only about so many grams are compared."""
+"""Grams compared of a long run of bytes, about."""
 
 CACHE_ENTRIES = 8192
 CACHE_BYTES = 2 * 1024 * 1024
-"""Of the channels and results remembered. Beyond either all are forgotten: those that are
-published to are soon back, and nothing is kept in order for it."""
+"""Bytes of the channels and results remembered. Beyond this all are dropped: busy channels are soon
+back, and no order of use has to be kept."""
 
 NAME_BYTES = 128
-"""Of a small set nothing is remembered for longer names. Its results are short: with this the
-number of entries alone bounds the memory."""
+"""Longest channel name whose result is remembered while there are few patterns. Results are short
+then, so with this the number of entries alone bounds the memory."""
 
 CROWD = 256
-"""Patterns under one key beyond which one more is slow, as if it had no key."""
+"""Number of patterns under one key beyond which one more counts as slow, as if it had no key."""
 
 POINTER_BYTES = 8
-"""What a match adds to a result."""
+"""Bytes that a match adds to a remembered result."""
 
 
 class ShrinkingDict(dict[K, V]):
-    """A dictionary that gives room back. One that was large stays large otherwise, and is as
-    slow to walk as when it was full."""
+    """A dictionary that shrinks. A plain one that was once large stays large, and is as slow to
+    iterate as when it was full."""
 
     __slots__ = ("_most",)
 
@@ -79,7 +80,7 @@ class ShrinkingDict(dict[K, V]):
 
 
 class IndexedPattern:
-    """A pattern in its place."""
+    """A pattern and its place in the index."""
 
     __slots__ = ("by_length", "glob", "key", "number", "place", "weight")
 
@@ -100,19 +101,19 @@ class IndexedPattern:
 
 
 Asked: TypeAlias = tuple[tuple[bytes], bytes, bytes, bytes, int, Callable[[bytes], bool] | None]
-"""A pattern of a small set, as it is found alone, and its test."""
+"""A pattern of a small set, as it is returned when it alone matches, and its test."""
 
 PatternsByKey: TypeAlias = ShrinkingDict[bytes, list[IndexedPattern]]
 """Patterns by keys of one length."""
 
 
 class PatternsByLength(ShrinkingDict[int, PatternsByKey]):
-    """Patterns by keys of one kind. There is a dictionary for each length in use, and no other."""
+    """Patterns by keys of one kind: one dictionary for each length in use."""
 
     __slots__ = ()
 
     def load(self, key: bytes) -> int:
-        """How many patterns share a key."""
+        """Number of patterns that share a key."""
         by_key = self.get(len(key))
         return len(by_key.get(key, ())) if by_key else 0
 
@@ -129,7 +130,7 @@ class PatternsByLength(ShrinkingDict[int, PatternsByKey]):
         by_key = self[len(filed.key)]
         shared = by_key[filed.key]
         last = shared.pop()
-        # RESP-56: taken out without a search, however many share a key.
+        # RESP-56: removed without a search, however many share a key.
         if last is not filed:
             shared[filed.place] = last
             last.place = filed.place
@@ -140,8 +141,8 @@ class PatternsByLength(ShrinkingDict[int, PatternsByKey]):
 
 
 class PatternsByByte(ShrinkingDict[int, PatternsByLength]):
-    """Prefixes and grams by their first byte, or suffixes by their last. Most channels have none
-    of them in common with most patterns, and then nothing else is looked up."""
+    """Prefixes and grams by their first byte, or suffixes by their last. Most channels share none
+    of these bytes with most patterns, and then only this is looked up."""
 
     __slots__ = ("_at",)
 
@@ -169,15 +170,15 @@ class PatternsByByte(ShrinkingDict[int, PatternsByLength]):
 
 
 class PatternIndex:
-    """Distinct patterns; who subscribes to them, and how many, is the caller's affair."""
+    """An index of distinct patterns. The caller keeps who subscribes to them, and how many."""
 
     def __init__(self, *, scan_max: int = SCAN_MAX) -> None:
         self.generation = 0
-        """Another one after every change: who keeps a result can ask whether it still holds."""
+        """Grows with every change, so that holders of a result know whether it is still valid."""
         self.weight = 0
-        """Of all patterns; see `weigh`."""
+        """Sum of the weights of all patterns; see `weigh`."""
         self._scan_max = scan_max
-        # RESP-55: room that is given back makes a lookup as fast as before.
+        # RESP-55: a dictionary that shrinks makes lookups as fast as before.
         self._filed: ShrinkingDict[bytes, IndexedPattern] = ShrinkingDict()
         self._numbers = 0
         self._wholes = PatternsByLength()
@@ -185,11 +186,11 @@ class PatternIndex:
         self._suffixes = PatternsByByte(-1)
         self._grams = PatternsByByte(0)
         self._keyless = PatternsByLength()
-        """What gives no key, under the one that every channel has."""
+        """Patterns without a key, under one that every channel has."""
         self._few: list[Asked] | None = None
-        """At most ``FEW`` patterns, if none of their tests has a remainder."""
+        """The patterns while they are at most ``FEW`` and all of their tests are complete."""
         self._tests: dict[bytes, list[Asked]] = {}
-        """Of a small set, by the first byte of a channel, until it changes."""
+        """Tests of a small set by the first byte of a channel, until it changes."""
         self._found: dict[bytes, tuple[bytes, ...]] = {}
         self._found_bytes = 0
 
@@ -219,9 +220,10 @@ class PatternIndex:
         return True
 
     def weigh(self, pattern: bytes) -> int:
-        """What a pattern adds to the cost of every lookup, or would: nothing, for nearly all. One
-        that is asked for every channel, or with as many others as if it were, weighs 1; one with
-        classes between stars as much as it has of them, since a channel is searched for each."""
+        """The weight of a pattern: what it adds, or would add, to the cost of every lookup. It is 0
+        for nearly all. A pattern that is tried for every channel, or shares its key with as many as
+        if it were, weighs 1; one with classes between stars weighs as much as it has of them, since
+        each channel is searched for each."""
         filed = self._filed.get(pattern)
         if filed is not None:
             return filed.weight
@@ -229,8 +231,8 @@ class PatternIndex:
         return _weight(literals, *self._key(literals))
 
     def matching(self, channel: bytes, *, remember: bool = True) -> tuple[bytes, ...]:
-        """The patterns that match a channel, in the order in which they were added. The answer is
-        remembered until something changes, unless the caller does that."""
+        """The patterns that match a channel, in the order in which they were added. The result is
+        remembered until a pattern changes, unless the caller remembers it."""
         tests = self._few
         if tests is None:
             found = self._found.get(channel)
@@ -245,10 +247,10 @@ class PatternIndex:
             if not tests:
                 return ()
         found = ()
-        # No comprehension and no call: for a handful of patterns they are most of the time.
+        # No comprehension and no call: for a handful of patterns they would be most of the time.
         for itself, head, tail, inside, room, rest in tests:
             if (
-                # S002-35: the whole name, with its case.
+                # S002-35: the whole name has to match, with its case.
                 (not head or channel.startswith(head))
                 and (not tail or channel.endswith(tail))
                 and (not inside or channel.find(inside) >= 0)  # `in` takes half as long again
@@ -311,8 +313,8 @@ class PatternIndex:
         return by_byte, key
 
     def _find(self, channel: bytes) -> tuple[bytes, ...]:
-        """Ask the patterns that have a key in common with the channel."""
-        # S002-37: only patterns with a key in common are tried.
+        """The patterns that match, of those that share a key with the channel."""
+        # S002-37: only patterns that share a key are tried.
         candidates = self._candidates(channel)
         if not candidates:
             return ()
@@ -341,8 +343,8 @@ class PatternIndex:
         return tests
 
     def _candidates(self, channel: bytes) -> list[IndexedPattern]:
-        """What is filed under the keys of a channel. Each pattern has one key, and each key is
-        looked up once: nothing comes twice."""
+        """The patterns filed under the keys of a channel. Each pattern has one key and each key is
+        looked up once, so none comes twice."""
         length = len(channel)
         candidates: list[IndexedPattern] = []
         for by_key in self._keyless.values():
@@ -352,7 +354,7 @@ class PatternIndex:
             candidates += wholes.get(channel, ())
         if not channel:
             return candidates
-        # A slice beyond the end is the whole channel, which a shorter slice has been already.
+        # A slice beyond the end is the whole channel, which a shorter slice was already.
         prefixes = self._prefixes.get(channel[0])
         if prefixes is not None:
             for size, by_key in prefixes.items():
@@ -387,7 +389,7 @@ def _fitting(run: bytes) -> int:
 
 
 def _grams(runs: list[bytes]) -> list[bytes]:
-    """Grams of the first length that fits a run; of long runs some."""
+    """Grams of the first length that fits a run; only some of those of a long run."""
     longest = max(map(len, runs), default=0)
     if not longest:
         return []

@@ -1,11 +1,12 @@
-"""Peers: what the other workers of a router hear, as they said it, and whom of theirs it waits for.
+"""Peers: the subscriptions that other workers of a router announced, and those of their sessions
+that block publishers.
 
 A worker is like a session of every other worker, with two differences. It stands for many: each
-name that it hears has a count. And it gets a message once, whatever it hears it by, since it hands
-it out to its own sessions itself.
+name that it subscribes to has a count. And it gets each message once, by whatever names, since it
+passes it on to its own sessions itself.
 
-A session elsewhere that cannot take more is known here by its number, and in the budget as a
-mailbox that is full. So those who publish to it wait as for a session of this worker.
+A session of another worker that cannot take more is known here by its number, and in the budget as
+a full mailbox. So its publishers wait as for a session of this worker.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from headgate.core.model.glob import Glob
 from headgate.core.model.ids import SessionId
 
 FULL_BYTES = 2**62
-"""What a mailbox elsewhere holds that is over its limit: more than any limit."""
+"""Size of a mailbox of another worker that is over its limit: more than any limit."""
 
 Name: TypeAlias = tuple[Kind, bytes]
 """A channel, a pattern or a sharded channel."""
@@ -29,7 +30,8 @@ Changed: TypeAlias = Callable[[SessionId, Kind, Sequence[bytes]], None]
 
 
 class InterestChange(NamedTuple):
-    """How many sessions of a worker are subscribed to a name; 0 if nobody is any more."""
+    """A change of the number of a worker's sessions that are subscribed to a name; 0 if none is
+    left."""
 
     kind: Kind
     name: bytes
@@ -37,8 +39,7 @@ class InterestChange(NamedTuple):
 
 
 class FullMailbox(Mailbox):
-    """Stands for the mailbox of a session of another worker that those who publish to it wait
-    for."""
+    """Stands for the mailbox of another worker's session that blocks publishers."""
 
     __slots__ = ()
 
@@ -48,39 +49,39 @@ class FullMailbox(Mailbox):
 
 
 class Peers:
-    """Subscriptions of the other workers. The channels of a worker own it, and ask it when they
-    look for an audience; each link is known by the number that its mailbox has here."""
+    """Subscriptions of the other workers. Owned by the channels of a worker, which ask it when they
+    look for an audience; each link is known by the number of its mailbox here."""
 
     def __init__(self, form: Form, changed: Changed) -> None:
         self._form = form
-        """How a link is told a message."""
+        """How a message is sent over a link."""
         self.changed = changed
         """Called when sessions of this worker were subscribed to names, or taken off them."""
         self._links: dict[SessionId, dict[Name, None]] = {}
-        """The names that each link hears."""
+        """The names that each link is subscribed to."""
         self._lines: dict[SessionId, PureLine] = {}
         self._counts: dict[Kind, dict[bytes, dict[SessionId, int]]] = {kind: {} for kind in Kind}
         self._patterns = PatternIndex()
         self._blocking: dict[SessionId, tuple[SessionId, dict[Name, None]]] = {}
-        """Sessions elsewhere that publishers wait for: by which link, and which of their names."""
+        """Sessions of other workers that block publishers: by which link, and by which names."""
         self._blocked: dict[Name, dict[SessionId, None]] = {}
-        """The same by name."""
+        """The same sessions by name."""
         self._blocked_patterns: dict[bytes, Glob] = {}
 
-    # What links say.
+    # Calls of links.
 
     def join(self, link: SessionId) -> None:
-        """A worker is linked, and hears nothing yet."""
+        """Add the link to a worker that has no subscriptions yet."""
         self._links[link] = {}
 
     def leave(self, link: SessionId) -> None:
-        """A worker is gone, with all that it heard."""
+        """Remove the link to a worker that is gone, with its subscriptions."""
         for kind, name in self._links.pop(link, {}):
             self._remove(link, kind, name)
         self._lines.pop(link, None)
 
     def change(self, link: SessionId, changes: Iterable[InterestChange]) -> None:
-        """A worker hears these names so many times from here on."""
+        """Apply a worker's announced counts of its subscribers."""
         names = self._links[link]
         for kind, name, count in changes:
             if count:
@@ -100,11 +101,11 @@ class Peers:
             if kind is Kind.PATTERN:
                 self._patterns.remove(name)
 
-    # What channels ask.
+    # Calls of the channels.
 
     def hearing(self, kind: Kind, channel: bytes) -> PeerAudience | None:
-        """The links that hear a channel, how many subscriptions that are, and the form of what
-        they are told."""
+        """The links that receive a channel, the number of their subscriptions, and the form of
+        their messages."""
         found = dict(self._counts[kind].get(channel, {}))
         if kind is Kind.EXACT:
             for pattern in self._patterns.matching(channel, remember=False):
@@ -120,11 +121,11 @@ class Peers:
         return sum(self._counts[kind].get(name, {}).values())
 
     def names(self, kind: Kind) -> Collection[bytes]:
-        """The names that somebody elsewhere is subscribed to."""
+        """The names that sessions of other workers are subscribed to."""
         return self._counts[kind].keys()
 
     def line(self, link: SessionId) -> PureLine:
-        """Where the frames of a link are put together."""
+        """The buffer for the frames of a link."""
         if link not in self._links:
             return FrameLine()
         return self._lines.setdefault(link, FrameLine())
@@ -132,11 +133,11 @@ class Peers:
     def __len__(self) -> int:
         return len(self._links)
 
-    # Who is waited for.
+    # Sessions that block publishers.
 
     def block(self, link: SessionId, session: SessionId, name: Name, budget: Budget) -> None:
-        """A session of that worker cannot take more of what it hears by this name."""
-        # S002-58, S002-61: only those who publish to it wait, on whatever worker they are.
+        """Note that a session of another worker cannot take more messages by this name."""
+        # S002-58, S002-61: only its publishers wait, on any worker.
         _, names = self._blocking.setdefault(session, (link, {}))
         names[name] = None
         self._blocked.setdefault(name, {})[session] = None
@@ -145,7 +146,8 @@ class Peers:
         budget.stuck[session] = FullMailbox(session, budget)
 
     def ease(self, session: SessionId, budget: Budget) -> bool:
-        """A session elsewhere takes more again, or is gone; whether anybody could have waited."""
+        """Note that such a session takes messages again, or is gone; return whether it blocked
+        publishers."""
         if session not in self._blocking:
             return False
         _, names = self._blocking.pop(session)
@@ -160,11 +162,11 @@ class Peers:
         return True
 
     def blocking_of(self, link: SessionId) -> list[SessionId]:
-        """The sessions of a worker that are waited for."""
+        """The sessions of a worker that block publishers."""
         return [session for session, (by, _) in self._blocking.items() if by == link]
 
     def blocking(self, kind: Kind, channel: bytes) -> Iterator[SessionId]:
-        """The sessions elsewhere that those who publish to a channel wait for."""
+        """The sessions of other workers that block the publishers of a channel."""
         yield from self._blocked.get((kind, channel), ())
         if kind is Kind.EXACT:
             for pattern, glob in self._blocked_patterns.items():

@@ -1,7 +1,7 @@
-"""Messages that are published between two times that they are written, and the blobs made of them.
+"""Passes: messages published between two writes, and the blobs made of them.
 
-Sessions that hear the same share a blob. Where everybody hears something else each has its own,
-put together from frames that all share.
+Sessions that get the same messages share a blob. Otherwise each has its own, put together from
+shared frames.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from headgate.core.channels.audience import PureFrameGroup, PureHeard, PureLine
 from headgate.core.model.ids import SessionId
 
 Logged: TypeAlias = tuple[PureFrameGroup, bytes, int]
-"""Frames of a frame group, and how many they are: one, unless nobody else's could come between."""
+"""Frames of a frame group and how many they are. More than one only if no other group's frames can
+come between."""
 
 Blob: TypeAlias = tuple[bytes, Sequence[SessionId], int]
-"""Bytes, the sessions that get them, and how many messages they are."""
+"""Bytes, the sessions that get them, and the number of messages."""
 
 LineOf: TypeAlias = Callable[[SessionId], PureLine]
-"""Where the frames of a session are put together."""
+"""Returns the buffer for the frames of a session."""
 
 
 class PurePass:
-    """Messages published in a row to the rosters of one moment, in their order. The channels own
-    it, and begin another one when it is full."""
+    """Messages published in a row to the same rosters, in their order. Owned by the channels, which
+    begin another pass when it is full."""
 
     __slots__ = ("_bytes", "_bytes_most", "_frames", "_frames_most", "_groups", "_log", "number")
 
@@ -36,7 +37,7 @@ class PurePass:
         self._bytes_most = bytes_most
         self._frames = self._bytes = 0
         self._groups: list[PureFrameGroup] = []
-        """Each that has a frame in the log, once."""
+        """Each group with a frame in the log, once."""
         self._log: list[Logged] = []
 
     def __len__(self) -> int:
@@ -45,7 +46,7 @@ class PurePass:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more may be joined."""
+        """Whether no more messages may be added."""
         return self._frames > self._frames_most or self._bytes > self._bytes_most
 
     # Publishing.
@@ -54,18 +55,18 @@ class PurePass:
         """Publish a message, in each of these forms."""
         size, number = len(body), self.number
         for frame_group in frame_groups:
-            # S002-32, S002-33, RESP-50: encoded once for all who want it alike.
+            # S002-32, S002-33, RESP-50: encoded once for all receivers with the same form.
             frame = b"".join((frame_group.lead(size), body, frame_group.tail))
             if frame_group.heard_in != number:
                 frame_group.heard_in = number
                 self._groups.append(frame_group)
-            # S002-31: in its place among all that is published in a row.
+            # S002-31: in its place among all messages of the pass.
             self._log.append((frame_group, frame, 1))
             self._bytes += len(frame)
         self._frames += len(frame_groups)
 
     def add_all(self, frame_group: PureFrameGroup, bodies: Sequence[bytes]) -> None:
-        """Publish messages that nobody else's could come between."""
+        """Add messages of one frame group in a row."""
         frames = frame_group.framed(bodies)
         if frame_group.heard_in != self.number:
             frame_group.heard_in = self.number
@@ -83,8 +84,8 @@ class PurePass:
         at: int,
         counts: list[int],
     ) -> int:
-        """Publish messages from one of them on, while the audiences are known and of this moment
-        and it is not full. Append the receivers of each; return where it ended."""
+        """Publish messages from `at` on, while their audiences are known and current and the pass
+        is not full. Append the receivers of each; return where it ended."""
         end = len(names)
         while at < end and not self.is_full:
             heard = known.get(names[at])
@@ -93,7 +94,7 @@ class PurePass:
             body = bodies[at]
             heard.published += 1
             heard.size += len(body)
-            # S002-27: nobody hears it, so counting is all.
+            # S002-27: without receivers, counting is all.
             if heard.frame_groups:
                 self.add(heard.frame_groups, body)
             counts.append(heard.receivers)
@@ -103,17 +104,17 @@ class PurePass:
     # Writing.
 
     def prepare(self, line_of: LineOf) -> None:
-        """Find the lines of all who hear something of it, while their session is known."""
+        """Make the buffers of all receivers, while their sessions are known."""
         if len(self._groups) > 1:
             for frame_group in self._groups:
                 if not frame_group.lines:
                     frame_group.lines = list(map(line_of, frame_group.sessions))
 
     def blobs(self, line_of: LineOf) -> Iterator[Blob]:
-        """The blobs to be written of this pass. Each is made when it is asked for."""
+        """The blobs of this pass. Each is made when the iterator reaches it."""
         if len(self._groups) == 1:
             [frame_group] = self._groups
-            # S002-30: handed over once, with everybody who hears it.
+            # S002-30: handed over once, with all of its receivers.
             return iter((_blob(self._log, frame_group.sessions),))
         sharing: dict[tuple[SessionId, ...], list[PureFrameGroup]] = {}
         for frame_group in self._groups:
@@ -124,7 +125,7 @@ class PurePass:
         return self._one_by_one(line_of)
 
     def _shared(self, sharing: dict[tuple[SessionId, ...], list[PureFrameGroup]]) -> Iterator[Blob]:
-        """A blob for all who hear the same, where nobody hears more than that."""
+        """One blob for all receivers, if none of them gets anything else."""
         logs: dict[PureFrameGroup, list[Logged]] = {}
         for frame_groups in sharing.values():
             log: list[Logged] = []
@@ -135,13 +136,13 @@ class PurePass:
             yield _blob(logs[frame_groups[0]], sessions)
 
     def _one_by_one(self, line_of: LineOf) -> Iterator[Blob]:
-        """A blob for each session, put together from the frames that it hears."""
+        """A blob for each session, put together from its frames."""
         self.prepare(line_of)
         lines: dict[SessionId, PureLine] = {}
         for frame_group in self._groups:
             lines.update(zip(frame_group.sessions, frame_group.lines, strict=True))
         more: dict[SessionId, int] = {}
-        # S002-40, RESP-43: in the order in which it was published.
+        # S002-40, RESP-43: in the order of publishing.
         for frame_group, frames, count in self._log:
             for line in frame_group.lines:
                 line.append(frames)
@@ -149,7 +150,7 @@ class PurePass:
                 for session in frame_group.sessions:
                     more[session] = more.get(session, 0) + count - 1
         for session, line in lines.items():
-            if line:  # else somebody took it while another blob was written
+            if line:  # else another caller took it while an earlier blob was written
                 messages = len(line)
                 if more:
                     messages += more.get(session, 0)

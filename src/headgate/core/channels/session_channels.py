@@ -6,24 +6,24 @@ from headgate.core.channels.audience import Kind, PureLine
 
 
 class SessionChannels:
-    """The names that one session subscribed to. It is there while there are any."""
+    """The names that one session is subscribed to. It exists while there are any."""
 
     __slots__ = ("exact", "line", "pattern", "sharded", "weight")
 
     def __init__(self) -> None:
         self.weight = 0
-        """Of its patterns."""
+        """Sum of the weights of its patterns."""
         self.exact: dict[bytes, None] = {}
         self.pattern: dict[bytes, None] = {}
         self.sharded: dict[bytes, None] = {}
         self.line: PureLine | None = None
-        """Its frames of a pass, while they are put together for it alone."""
+        """The buffer for its frames of a pass, while it gets a blob of its own."""
 
     def of(self, kind: Kind) -> dict[bytes, None]:
         return {Kind.EXACT: self.exact, Kind.PATTERN: self.pattern}.get(kind, self.sharded)
 
     def count(self, kind: Kind) -> int:
-        """The number that a confirmation says: exact channels and patterns count together."""
+        """The number in a confirmation: exact channels and patterns count together."""
         if kind is Kind.SHARDED:
             return len(self.sharded)
         # S002-23, RESP-27: channels and patterns count together, sharded ones apart.

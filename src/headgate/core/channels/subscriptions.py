@@ -1,9 +1,8 @@
-"""Subscriptions to channels and patterns: who has which, by name and by session.
+"""Subscriptions to channels and patterns, by name and by session.
 
-Both directions are kept and always agree: the registries have the roster of each name, and every
-session that has a name has its `SessionChannels`. A request is granted as a whole or, beyond a
-limit, not at all. Before a roster is replaced `Channels` hears of it: what was published so far
-belongs to the roster as it is.
+Both directions always agree: the registries have the roster of each name, and every session with a
+name has its `SessionChannels`. A request is granted as a whole or, beyond a limit, not at all.
+`Channels` is called before a roster is replaced: earlier messages go to the earlier roster.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from headgate.core.model.limits import Limits
 from headgate.errors import LimitReached
 
 LEAVING = 500
-"""Names that a session is taken off in a row when it is gone."""
+"""Names that a closed session is taken off in a row."""
 
 
 class ChannelSubscriptions:
-    """The part of `Channels` that knows who is subscribed to what.
+    """The part of `Channels` that keeps who is subscribed to what.
 
-    It is a base and not a part that `Channels` holds: wires ask both under one name, and whether a
-    session subscribes is asked on the way of every publish.
+    It is a base class and not a part that `Channels` holds: wires use both under one name, and
+    every publish asks whether its session subscribes.
     """
 
     def __init__(self, limits: Limits, *, shards: int, before_change: Callable[[], None]) -> None:
@@ -55,7 +54,7 @@ class ChannelSubscriptions:
         self._check_room(mine, kind, new)
         self._registries[kind].change(session, add=[(name, form) for name in new])
         if new:
-            # S002-10: there is nothing of a session before it subscribes.
+            # S002-10: a session has no state here before it subscribes.
             self._by_session[session] = mine
             if self._peers is not None:
                 self._peers.changed(session, kind, new)
@@ -72,8 +71,8 @@ class ChannelSubscriptions:
     def unsubscribe(
         self, session: SessionId, kind: Kind, names: Sequence[bytes] | None
     ) -> list[tuple[bytes | None, int]]:
-        """Remove a session from names, or from all; return each with how many it then has. One
-        that has nothing to leave is told so with no name."""
+        """Remove a session from names, or from all; return each with the number that is left. A
+        session without any gets one entry without a name."""
         mine = self._by_session.get(session) or SessionChannels()
         held = mine.of(kind)
         wanted = list(held) if names is None else names
@@ -98,25 +97,25 @@ class ChannelSubscriptions:
         return result if names is not None or result else [(None, mine.count(kind))]
 
     def disconnect(self, session: SessionId) -> None:
-        """The session is gone. One that had very many names is taken off some of them now, and off
-        the others by `clear_away`, bit by bit; until then it is counted among their receivers."""
-        # S002-26, RESP-37: whatever ended it, it is taken off everything.
+        """Remove a session that is gone. One with very many names leaves some now and the rest by
+        `clear_away`, bit by bit; until then it counts as a receiver of those."""
+        # S002-26, RESP-37: taken off everything, whatever ended it.
         self._leaving[session] = None
         self._leave(session, LEAVING)
 
     def clear_away(self) -> None:
-        """Go on with one of those who are leaving."""
+        """Go on with one of the closed sessions that still have names."""
         for session in self._leaving:
             self._leave(session, LEAVING)
             break
 
     @property
     def is_leaving(self) -> bool:
-        """Whether somebody is."""
+        """Whether a closed session still has names."""
         return bool(self._leaving)
 
     def _leave(self, session: SessionId, most: int) -> None:
-        """Take a session off so many names."""
+        """Take a session off so many of its names."""
         for kind in Kind:
             names = list(islice(self.of(session).of(kind), most))
             if names:
@@ -126,28 +125,28 @@ class ChannelSubscriptions:
             del self._leaving[session]
 
     def change_form(self, session: SessionId, form: Form) -> None:
-        """The session wants its messages in another form from here on."""
+        """Change the form in which a session gets its messages."""
         mine = self.of(session)
         for kind, registry in self._registries.items():
             registry.change(session, add=[(name, form) for name in mine.of(kind)])
 
     def evict(self, kind: Kind, names: Iterable[bytes]) -> list[tuple[SessionId, bytes, int]]:
-        """Take everybody off these names; return who lost which, and how many it has left."""
+        """Take all sessions off these names; return who lost which, and how many each has left."""
         result = []
-        # S002-74: gone from here before anybody is told.
+        # S002-74: removed here before any session is notified.
         for name, roster in self._registries[kind].clear(list(names)).items():
             for session in roster:
                 mine = self._by_session[session]
                 del mine.of(kind)[name]
                 result.append((session, name, mine.count(kind)))
-                # S002-75: who lost its last channel is no subscriber any more.
+                # S002-75: a session that lost its last channel is no longer a subscriber.
                 if not mine:
                     del self._by_session[session]
         return result
 
     def check_names(self, session: SessionId, kind: Kind, names: Collection[bytes]) -> None:
-        """Refuse names that are too long, or more than a session may have: all of them, before it
-        is added to the first. Who subscribes in parts asks beforehand."""
+        """Refuse names that are too long, or more than a session may have, before the session is
+        added to the first. Callers that subscribe in parts call it beforehand."""
         limits = self._limits
         if max(map(len, names), default=0) > limits.name_bytes:
             raise LimitReached("name_bytes", limits.name_bytes)
@@ -183,7 +182,7 @@ class ChannelSubscriptions:
         if added and patterns.weight + added > limits.slow_patterns:
             raise LimitReached("slow_patterns", limits.slow_patterns)
 
-    # What others ask.
+    # Questions of other parts.
 
     def of(self, session: SessionId) -> SessionChannels:
         """The channels and patterns that a session is subscribed to."""
@@ -194,16 +193,16 @@ class ChannelSubscriptions:
         return session in self._by_session
 
     def subscribers(self, kind: Kind, name: bytes) -> int:
-        """Sessions that are subscribed to a name, on whatever worker."""
+        """Number of sessions subscribed to a name, on all workers."""
         count = self._registries[kind].count(name)
         return count if self._peers is None else count + self._peers.count(kind, name)
 
     def subscribers_here(self, kind: Kind, name: bytes) -> int:
-        """The same of this worker alone."""
+        """Number of this worker's sessions subscribed to a name."""
         return self._registries[kind].count(name)
 
     def names(self, kind: Kind) -> Iterable[bytes]:
-        """The names that somebody is subscribed to, on whatever worker."""
+        """The names with subscribers, on all workers."""
         here = iter(self._registries[kind])
         if self._peers is None:
             return here
@@ -214,14 +213,14 @@ class ChannelSubscriptions:
         return self._patterns.matching(channel, remember=False)
 
     def count(self, kind: Kind) -> int:
-        """Names that somebody is subscribed to, on whatever worker."""
+        """Number of names with subscribers, on all workers."""
         registry = self._registries[kind]
         if self._peers is None:
             return len(registry)
         return len(registry) + sum(not registry.count(name) for name in self._peers.names(kind))
 
     def _rosters(self, kind: Kind, channel: bytes, *, is_new: bool = False) -> tuple[Named, ...]:
-        """The rosters that hear a channel: its own first, then those of patterns."""
+        """The rosters of a channel: its own first, then those of its patterns."""
         # S002-34: one lookup, however many channels there are.
         roster = self._registries[kind].roster(channel)
         found: tuple[Named, ...] = ((kind, channel, roster),) if roster else ()

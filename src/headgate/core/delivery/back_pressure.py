@@ -1,7 +1,8 @@
-"""Back-pressure: publishers that are not read while somebody whom they publish to is stuck.
+"""Back-pressure: publishers are not read while one of their receivers is stuck.
 
-How full a mailbox is, and whether that blocks, `mailbox` says (`Pressure`, `Budget`). The broker
-owns who waits; a wire has a publisher wait, and the server wakes it when something left a mailbox.
+`mailbox` decides how full a mailbox is, and whether that blocks (`Pressure`, `Budget`). The broker
+owns the waiting publishers; a wire makes a publisher wait, and the server wakes it when a mailbox
+shrank.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from headgate.core.model.ids import SessionId
 
 
 class BlockedPublishers:
-    """Publishers that wait, each for one session that blocks it. Nobody is left asleep: whoever
-    waits for a session that no longer blocks is told, and asks again.
+    """Publishers that wait, each for one session that blocks it. When that no longer blocks, the
+    publisher is woken and tries again.
 
     A session blocks while its mailbox holds more than the budget's allowance. So it ceases to in
-    two ways: something leaves its own mailbox, or the allowance rises because of what left any
-    other. The least allowance that anybody was judged by is remembered: while there is no more than
-    that, a blocker whose mailbox did not change blocks still, and is not looked at."""
+    two ways: its own mailbox shrinks, or the allowance rises because another one did. The least
+    allowance that was applied is remembered: while the present one is no higher, a blocker whose
+    mailbox did not change still blocks, and is not looked at.
+    """
 
     __slots__ = ("_allowance", "_blocker_of", "_publishers")
 
@@ -27,7 +29,7 @@ class BlockedPublishers:
         self._publishers: dict[SessionId, dict[SessionId, None]] = {}
         self._blocker_of: dict[SessionId, SessionId] = {}
         self._allowance = 0
-        """Every blocker held more than this when something last left it."""
+        """Every blocker held more than this when its mailbox last shrank."""
 
     def wait(self, publisher: SessionId, blocker: SessionId, budget: Budget) -> None:
         self.forget(publisher)
@@ -46,19 +48,19 @@ class BlockedPublishers:
                 del self._publishers[blocker]
 
     def wake(self, budget: Budget, relieved: SessionId | None = None) -> list[SessionId]:
-        """The publishers that may ask again after something left this session's mailbox, or it is
-        gone; without one, whoever may. In the order in which they began to wait for a session."""
+        """The publishers that may try again after this session's mailbox shrank, or it is gone;
+        without one, all that may. In the order in which they began to wait for a session."""
         allowance = budget.allowance
         looked_at: Iterable[SessionId]
         if relieved is None or allowance > self._allowance:
             looked_at = self._publishers
-        # S002-62: what left another mailbox wakes nobody here.
+        # S002-62: other mailboxes that shrink wake no publisher here.
         elif relieved in self._publishers:
             looked_at = (relieved,)
         else:
             return []
         self._allowance = allowance
-        # S002-63, RESP-61: everybody who may go on is woken.
+        # S002-63, RESP-61: all that may go on are woken.
         free = [session for session in looked_at if not budget.is_blocking(session)]
         woken = [publisher for blocker in free for publisher in self._publishers[blocker]]
         for publisher in woken:
@@ -66,22 +68,22 @@ class BlockedPublishers:
         return woken
 
     def wake_all(self) -> list[SessionId]:
-        """All who wait: what they wait for may have become another thing."""
+        """All waiting publishers: the reason of their wait may have changed."""
         woken = list(self._blocker_of)
         self._blocker_of.clear()
         self._publishers.clear()
         return woken
 
     def blocker(self, publisher: SessionId) -> SessionId | None:
-        """Whom a publisher waits for."""
+        """The session that a publisher waits for."""
         return self._blocker_of.get(publisher)
 
     def blockers(self) -> Iterator[SessionId]:
-        """The sessions that some publisher waits for."""
+        """The sessions that block publishers."""
         return iter(self._publishers)
 
     def held_up(self, blocker: SessionId) -> int:
-        """How many wait for a session."""
+        """Number of publishers that wait for a session."""
         return len(self._publishers.get(blocker, ()))
 
     def held_up_by(self, blocker: SessionId) -> Iterator[SessionId]:
@@ -89,7 +91,7 @@ class BlockedPublishers:
         return iter(self._publishers.get(blocker, ()))
 
     def __iter__(self) -> Iterator[tuple[SessionId, SessionId]]:
-        """Pairs of a publisher that waits and the session that it waits for."""
+        """Pairs of a waiting publisher and the session that it waits for."""
         return iter(self._blocker_of.items())
 
     def __len__(self) -> int:

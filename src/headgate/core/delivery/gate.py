@@ -13,10 +13,10 @@ K = TypeVar("K", bound=Hashable)
 class Gate(Generic[K]):
     """Open while its subscription may be given another message.
 
-    A gate that became full opens again when four fifths of its window are reached, rounded
-    up: a window of ten resumes at eight, one of three after a single confirm. The check is
-    made before a delivery, so the last message may go over the bytes of the window, and a
-    message larger than the window reaches a subscription that has nothing else.
+    A gate that became full opens again when four fifths of its window are reached, rounded up: a
+    window of ten resumes at eight, one of three after a single confirm. The check is made before a
+    delivery, so the last message may go over the bytes of the window, and a message larger than the
+    window reaches a subscription without unconfirmed ones.
     """
 
     __slots__ = ("full", "held", "outstanding", "size", "window")
@@ -24,13 +24,13 @@ class Gate(Generic[K]):
     def __init__(self, window: Window) -> None:
         self.window = window
         self.outstanding: dict[K, tuple[int, float]] = {}
-        """Size and time of each delivery that was not confirmed."""
+        """Size and time of each unconfirmed delivery."""
         self.size = 0
-        # BMQ-46: a window of nothing pauses.
+        # BMQ-46: an empty window pauses.
         self.full = window.messages <= 0 or window.bytes == 0
-        """Reached its window, and has not fallen back far enough since."""
+        """Whether it reached its window, and has not fallen back far enough since."""
         self.held = False
-        """Shut for another reason: the session's mailbox has no room."""
+        """Whether it is shut for another reason: the session's mailbox has no room."""
 
     @property
     def is_open(self) -> bool:
@@ -43,12 +43,12 @@ class Gate(Generic[K]):
         self.full = self._is_full()
 
     def hold(self, key: K, size: int, at: float) -> None:
-        """Count a delivery that was made by another gate, and is this one's now."""
+        """Take over a delivery that was made through another gate."""
         self.outstanding[key] = (size, at)
         self.size += size
 
     def confirm(self, key: K) -> bool:
-        """Whether the delivery was ours and is now done."""
+        """Remove a delivery that was made through this gate; return whether there was one."""
         found = self.outstanding.pop(key, None)
         if found is None:
             return False
@@ -64,9 +64,9 @@ class Gate(Generic[K]):
         return True
 
     def resize(self, window: Window) -> None:
-        """Change the window; what is outstanding counts at once."""
+        """Change the window; unconfirmed deliveries count at once."""
         self.window = window
-        # BMQ-47: a larger window is open at once, without a confirm.
+        # BMQ-47: a larger window opens at once, without a confirm.
         self.full = self._is_full()
 
     def oldest(self) -> float | None:
@@ -74,19 +74,19 @@ class Gate(Generic[K]):
         return min((at for _, at in self.outstanding.values()), default=None)
 
     def unadmit(self, key: K, was_full: bool) -> None:
-        """Take back an `admit`."""
+        """Undo an `admit`."""
         self.size -= self.outstanding.pop(key)[0]
         self.full = was_full
 
     def unconfirm(self, key: K, delivery: tuple[int, float], was_full: bool) -> None:
-        """Take back a `confirm`."""
+        """Undo a `confirm`."""
         self.outstanding[key] = delivery
         self.size += delivery[0]
         self.full = was_full
 
     def _is_full(self) -> bool:
         bytes_ = self.window.bytes
-        # BMQ-43, BMQ-45: judged after a delivery, so one message may be larger than the window.
+        # BMQ-43, BMQ-45: checked after a delivery, so one message may be larger than the window.
         return len(self.outstanding) >= self.window.messages or (
             bytes_ is not None and self.size >= bytes_
         )

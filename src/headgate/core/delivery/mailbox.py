@@ -1,11 +1,10 @@
-"""The outbound side of a session: what waits for its socket, counted in bytes, and the pressure
-that makes.
+"""The outbound side of a session: data that waits for its socket, counted in bytes, and the
+resulting pressure.
 
-A mailbox is empty as long as the socket takes what it is given, so a healthy session costs
-nothing here. What the socket does not take waits in line: deliveries and the answers to the
-session's own commands in one line, in the order in which they came about. So an answer comes
-after the messages that were there before its command and is not kept waiting by those that came
-later, however many they are.
+A mailbox is empty while the socket takes all data, so a healthy session costs nothing here. Other
+data waits in one line: deliveries and the answers to the session's own commands, in the order in
+which they were made. So an answer comes after the messages from before its command, and does not
+wait for later ones, however many they are.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import NamedTuple
 from headgate.core.model.ids import SessionId
 
 ANSWER = 0
-"""An item without messages: the session asked for it."""
+"""Number of messages of an item that is an answer, which the session requested."""
 PART = -1
-"""What the socket left of an item."""
+"""Number of messages of an item that was partly sent."""
 
 
 class Pressure(IntEnum):
@@ -27,37 +26,38 @@ class Pressure(IntEnum):
 
     EASY = 0
     SOFT = 1
-    """Slow: a clock runs, and it is the first to be held against when the budget is spent."""
+    """Slow: a clock runs, and it is among the first to block publishers when the budget is
+    spent."""
     HARD = 2
-    """Those who publish to it wait."""
+    """Its publishers wait."""
 
 
 class Crossing(NamedTuple):
-    """A session became slow, or caught up. The two take turns, whatever was dropped between."""
+    """A session became slow, or caught up. The two alternate, whatever was dropped in between."""
 
     session: SessionId
     size: int
     """Bytes in its mailbox."""
     slow_since: float | None
-    """If it caught up, since when it was slow."""
+    """If it caught up: since when it was slow."""
 
 
 class Charged:
-    """Bytes that are in mailboxes."""
+    """Bytes in mailboxes."""
 
     __slots__ = ("answers", "bytes")
 
     def __init__(self) -> None:
         self.bytes = 0
         self.answers = 0
-        """Of these bytes, those that sessions asked for."""
+        """The part of these bytes in answers."""
 
 
 class Budget:
-    """Bytes that the mailboxes of all wires share, and which of them are slow.
+    """Bytes that the mailboxes of all wires share, and the slow ones among them.
 
     A wire may have limits of its own: a budget that `shares` the bytes and the lists of another,
-    and judges its own sessions by them.
+    and applies its own limits.
     """
 
     __slots__ = (
@@ -77,14 +77,14 @@ class Budget:
         self.mailbox_soft = mailbox_soft
         """Bytes above which a mailbox is slow."""
         self.mailbox_hard = mailbox_hard
-        """Bytes above which those who publish to its session wait."""
+        """Bytes above which the publishers of its session wait."""
         self.charged: Charged = Charged() if shares is None else shares.charged
         self.stuck: dict[SessionId, Mailbox] = {} if shares is None else shares.stuck
-        """The mailboxes with something in them: their sockets took less than they were given."""
+        """The non-empty mailboxes: their sockets took less than was written."""
         self.slow: dict[SessionId, Mailbox] = {} if shares is None else shares.slow
-        """Those that went over their soft limit and did not catch up since."""
+        """Those that exceeded their soft limit and have not caught up since."""
         self.crossings: list[Crossing] = [] if shares is None else shares.crossings
-        """Who became slow and who caught up, until somebody tells it."""
+        """Sessions that became slow or caught up, to be recorded."""
 
     @property
     def bytes(self) -> int:
@@ -99,21 +99,21 @@ class Budget:
         return self.charged.bytes > self.limit
 
     def is_blocking(self, session: SessionId) -> bool:
-        """Whether those who publish to this session have to wait: its mailbox is over its hard
-        limit, or the budget is spent and it is over its share of it. So a stuck session holds
-        up those who publish to it and nobody else; a limit on the total would hold up
-        everybody. The share shrinks with the number of stuck sessions, or enough of them, each
-        below the soft limit, could hold any number of bytes."""
+        """Whether the publishers of this session have to wait: its mailbox is over its hard limit,
+        or the budget is spent and it is over its share. So a stuck session blocks its own
+        publishers and no others; a limit on the total would block all. The share shrinks with the
+        number of stuck sessions; otherwise enough of them, each below the soft limit, could hold
+        any number of bytes."""
         mailbox = self.stuck.get(session)
         return mailbox is not None and mailbox.budget.is_over(mailbox)
 
     def is_over(self, mailbox: Mailbox) -> bool:
-        # S002-58, S002-61, RESP-59: each session holds up its own publishers only.
+        # S002-58, S002-61, RESP-59: each session blocks its own publishers only.
         return mailbox.bytes > self.allowance
 
     @property
     def allowance(self) -> int:
-        """Bytes that a mailbox may hold now before those who publish to its session wait."""
+        """Bytes that a mailbox may hold now before the publishers of its session wait."""
         return min(self.mailbox_hard, self.share) if self.is_spent else self.mailbox_hard
 
     @property
@@ -140,36 +140,36 @@ class Mailbox:
     def __init__(self, session: SessionId, budget: Budget) -> None:
         self._session = session
         self.budget = budget
-        """Whose limits it is judged by."""
+        """The budget whose limits apply to it."""
         self._charged = budget.charged
         self._line: deque[tuple[object, int, int]] = deque()
         self.bytes = 0
         self.answers = 0
-        """Of these bytes, those that the session asked for."""
+        """The part of these bytes in answers."""
         self.pressure = Pressure.EASY
         self.slow_since: float | None = None
-        """When it went over the soft limit; none if its socket caught up since. What is dropped
-        does not count: a session that loses messages has not caught up."""
+        """When it exceeded the soft limit; None if its socket caught up since. Dropped data does
+        not count: a session that loses messages has not caught up."""
         self.moved_at = 0.0
-        """When something was last taken, or the line began."""
+        """When the socket last took data, or the line began."""
 
     def pressure_with(self, more: int) -> Pressure:
-        """The pressure if so many bytes more were in it."""
+        """The pressure with so many bytes more."""
         size = self.bytes + more
         if size > self.budget.mailbox_hard:
             return Pressure.HARD
         return Pressure.SOFT if size > self.budget.mailbox_soft else Pressure.EASY
 
     def has_room(self, more: int) -> bool:
-        """Whether so many bytes more would leave it easy. When the budget is spent, only who
-        took everything is given more: any number of sessions may be stuck."""
+        """Whether so many bytes more would leave it below the soft limit. When the budget is spent,
+        only empty mailboxes get more: any number of sessions may be stuck."""
         if self.bytes + more > self.budget.mailbox_soft:
             return False
         return not (self.bytes > 0 and self.budget.is_spent)
 
     def offer(self, item: object, size: int, now: float, *, messages: int = 1) -> Pressure:
-        """Put an item at the end of the line. It is charged before it can be taken. What has no
-        message in it is an answer or a part of something, and never dropped."""
+        """Put an item at the end of the line. It is charged before it can be taken. An item without
+        messages is an answer or part of an item, and is never dropped."""
         # S002-56: it counts before it can be taken.
         self._charge(size, messages)
         if not self._line:
@@ -184,11 +184,11 @@ class Mailbox:
         return self.pressure
 
     def first(self) -> object | None:
-        """The next thing to be taken from the line, or nothing. It stays in line, and charged."""
+        """The next item, or None. It stays in line, and charged."""
         return self._line[0][0] if self._line else None
 
     def take(self, now: float) -> object | None:
-        """The next item, of which the socket took all; or nothing."""
+        """Take the next item, which the socket took whole; None if there is none."""
         if not self._line:
             return None
         item, size, messages = self._line.popleft()
@@ -199,16 +199,16 @@ class Mailbox:
         return item
 
     def shorten(self, rest: object, size: int, now: float) -> None:
-        """The socket took some of the next item: this is left of it. It is no longer whole, so it
-        is never dropped."""
+        """Replace the next item by the rest that the socket did not take. It is no longer whole, so
+        it is never dropped."""
         _, before, messages = self._line[0]
         self._charge(size - before, messages)
         self._line[0] = (rest, size, ANSWER if messages == ANSWER else PART)
         self._moved(now)
 
     def drop_oldest(self, bytes_max: int) -> int:
-        """Drop messages from the front until there are no more bytes, but not the newest of them,
-        whatever answers came after it; say how many."""
+        """Drop messages from the front until at most so many bytes are left, but not the newest of
+        them, whatever answers follow it; return how many."""
         behind = 0
         for _, _, messages in reversed(self._line):
             if messages > 0:
@@ -226,7 +226,7 @@ class Mailbox:
         return dropped
 
     def close(self) -> int:
-        """Give everything back to the budget; say how many messages were never taken."""
+        """Release all bytes; return the number of messages never taken."""
         dropped = sum(messages for _, _, messages in self._line if messages > 0)
         self._line.clear()
         self.budget.stuck.pop(self._session, None)
@@ -234,7 +234,7 @@ class Mailbox:
         self.slow_since = None
         self._charged.answers -= self.answers
         self.answers = 0
-        # S002-57: who goes gives everything back.
+        # S002-57: a session that ends releases all of its bytes.
         self._charge(-self.bytes, PART)
         return dropped
 
@@ -251,7 +251,7 @@ class Mailbox:
         self.pressure = self.pressure_with(0)
 
     def _moved(self, now: float) -> None:
-        """The socket took something."""
+        """Note that the socket took data."""
         self.moved_at = now
         if self.slow_since is not None and self.pressure is Pressure.EASY:
             budget = self.budget

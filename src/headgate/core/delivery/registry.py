@@ -1,15 +1,14 @@
 """Address to roster, copied on change, exclusive or shared.
 
 A roster is an immutable snapshot of the subscriptions of an address: it is replaced, not changed.
-So a reader needs no lock, may go on with the roster it has for as long as it likes, and can tell by
-comparing identity whether there is a newer one. Old rosters go when their last reader does; Python
-counts references.
+So a reader needs no lock, may keep its roster for as long as it likes, and sees by comparing
+identity whether there is a newer one. Python frees an old roster after its last reader.
 
-What nobody has seen yet is changed in place: a crowd that comes or goes is copied once for each
-time somebody looks, not once for each of its members.
+A roster that no reader has seen is changed in place: a crowd that comes or goes is copied once for
+each look, not once for each of its members.
 
-The registry is split by the hash of the address. Inside one event loop that buys nothing, and
-the number is a parameter for the day when several readers run side by side.
+The registry is split by the hash of the address. Inside one event loop that has no advantage; the
+number is a parameter for parallel readers.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class SingleRoster(Mapping[SessionId, S]):
 
 
 class Registry(Generic[A, S]):
-    """One class for queues, services, channels: only the parameters differ."""
+    """The subscriptions of queues, services or channels: only the parameters differ."""
 
     def __init__(
         self,
@@ -63,16 +62,16 @@ class Registry(Generic[A, S]):
         before_change: Callable[[], None] | None = None,
     ) -> None:
         self.exclusive = exclusive
-        # S000-5, S000-9: rosters are changed here only, each address by itself.
+        # S000-5, S000-9: rosters are changed only here, each address by itself.
         self._shards: list[dict[A, Roster[S]]] = [{} for _ in range(shards)]
-        """A roster that is a plain dictionary was not seen by anybody."""
+        """A plain dictionary is a roster that no reader has seen."""
         self.copied = 0
-        """Subscriptions that were copied since the start."""
+        """Subscriptions copied since the start."""
         self._nobody = cast("Roster[S]", NOBODY)
         self._before_change = before_change
 
     def roster(self, address: A) -> Roster[S]:
-        """The present moment of an address, to keep. Who wants to know less asks for less."""
+        """The present roster of an address, to keep. `count` and `has` do not mark it as seen."""
         shard = self._shard(address)
         found = shard.get(address, self._nobody)
         if type(found) is dict:
@@ -80,7 +79,7 @@ class Registry(Generic[A, S]):
         return found
 
     def count(self, address: A) -> int:
-        """How many are on a roster."""
+        """Number of sessions on a roster."""
         return len(self._shard(address).get(address, self._nobody))
 
     def has(self, address: A, session: SessionId) -> bool:
@@ -106,12 +105,13 @@ class Registry(Generic[A, S]):
         add: Iterable[tuple[A, S]] = (),
         remove: Iterable[A] = (),
     ) -> dict[A, Roster[S]]:
-        """Apply a session's changes, one copy per address at most; return who was displaced where.
+        """Apply a session's changes, one copy per address at most; return the displaced sessions by
+        address.
 
-        Removing what is not there changes nothing: the late clean-up of an old session must
-        not take away the subscription of a newer one.
+        Removing an absent subscription changes nothing: the late clean-up of an old session must
+        not remove the subscription of a newer one.
         """
-        # S002-16: each name is changed once, whatever a command says of it.
+        # S002-16: each name is changed once, however often a command names it.
         wanted: dict[A, S | None] = dict.fromkeys(remove)
         wanted.update(add)
         if wanted and self._before_change is not None:
@@ -124,24 +124,24 @@ class Registry(Generic[A, S]):
                 if session in before:
                     self._remove(shard, address, session)
             elif self.exclusive:
-                # S000-14, SMP-4: who subscribes again displaces nobody.
+                # S000-14, SMP-4: subscribing again displaces no other session.
                 if before and session not in before:
                     displaced[address] = before
                 # S000-1, SMP-1: the newest session is the whole roster.
                 shard[address] = SingleRoster(session, subscription)
             else:
-                # S002-13, S002-20: the roster of this address alone is another.
+                # S002-13, S002-20: only the roster of this address is replaced.
                 self._own(shard, address)[session] = subscription
         return displaced
 
     def clear(self, addresses: Collection[A]) -> dict[A, Roster[S]]:
-        """Take everybody off these addresses; return who that was."""
+        """Remove all sessions from these addresses; return them."""
         if addresses and self._before_change is not None:
             self._before_change()
         return {a: r for a in addresses if (r := self._shard(a).pop(a, None)) is not None}
 
     def restore(self, address: A, roster: Roster[S]) -> None:
-        """Put back an earlier moment of an address."""
+        """Put back an earlier roster of an address."""
         if self._before_change is not None:
             self._before_change()
         if roster:
@@ -150,7 +150,7 @@ class Registry(Generic[A, S]):
             self._shard(address).pop(address, None)
 
     def __iter__(self) -> Iterator[A]:
-        """Addresses with somebody on their roster."""
+        """Addresses with subscriptions."""
         for shard in self._shards:
             yield from shard
 
@@ -158,13 +158,13 @@ class Registry(Generic[A, S]):
         return sum(map(len, self._shards))
 
     def _shard(self, address: A) -> dict[A, Roster[S]]:
-        # S000-6: found by its hash, among however many.
+        # S000-6: found by its hash, however many there are.
         return self._shards[hash(address) % len(self._shards)]
 
     def _own(self, shard: dict[A, Roster[S]], address: A) -> dict[SessionId, S]:
-        """The roster of an address to change: a copy, if anybody has seen it."""
+        """The roster of an address to change: a copy, if a reader has seen it."""
         roster = shard.get(address, self._nobody)
-        # S002-2, S002-11, S002-12: what somebody has seen is never changed.
+        # S002-2, S002-11, S002-12: a roster that was seen is never changed.
         if type(roster) is not dict:
             self.copied += len(roster)
             roster = shard[address] = dict(roster)
@@ -175,5 +175,5 @@ class Registry(Generic[A, S]):
         if len(shard[address]) == 1:
             del shard[address]
         else:
-            # S002-19: the others stay.
+            # S002-19: the other sessions stay.
             del self._own(shard, address)[session]

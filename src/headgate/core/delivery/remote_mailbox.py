@@ -1,8 +1,8 @@
-"""The mailbox of a session whose socket is another worker's: what was sent there, and of which that
-worker has not said that the client took it.
+"""The mailbox of a session whose socket is at another worker: data sent there that its client has
+not taken yet.
 
-So a client that does not read keeps its messages in the store, as it does on the worker that has
-the store, and what is under way to it is bounded by the same limits.
+So the messages of a client that does not read stay in the store, as on the worker with the store,
+and data under way to it is bounded by the same limits.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from headgate.core.delivery.mailbox import PART, Mailbox
 
 
 class RemoteMailbox(Mailbox):
-    """Bytes that are under way to a client. That it is slow is told by the worker that has it."""
+    """Bytes under way to a client. The worker with its socket records that it is slow."""
 
     __slots__ = ()
 
     def sent(self, size: int, now: float) -> None:
-        """So many bytes of messages went to the other worker."""
+        """Charge bytes of messages sent to the other worker."""
         if not self.bytes:
             self.moved_at = now
         self._charge(size, PART)
         self.budget.stuck[self._session] = self
 
     def credit(self, size: int, now: float) -> None:
-        """The client took so many."""
+        """Release bytes that the client took."""
         self._charge(-min(size, self.bytes), PART)
         self.moved_at = now
         if not self.bytes:

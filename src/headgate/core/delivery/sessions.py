@@ -1,4 +1,4 @@
-"""The sessions that are alive, and what of them the shards need to know."""
+"""The sessions that are alive, with the state that shards need."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from headgate.core.model.ids import SessionId
 
 
 class Traffic(Protocol):
-    """Bytes that went through the socket of a session, counted by whoever has the socket."""
+    """Bytes through the socket of a session, counted by the owner of the socket."""
 
     bytes_in: int
     bytes_out: int
     heard: float
-    """When the client last sent something, by the clock of whoever counts."""
+    """When data of the client last came, by the owner's clock."""
 
 
 class NoTraffic:
-    """Of a session without a socket."""
+    """The traffic of a session without a socket."""
 
     bytes_in = 0
     bytes_out = 0
@@ -52,18 +52,18 @@ class Session:
         self.id = id
         self.wire = wire
         self.called = name
-        """What it calls itself."""
+        """The name that it chose."""
         self.peer = ""
-        """Its address, where the wire keeps it."""
+        """Its address, if the wire keeps it."""
         self.agent = ""
-        """The library or program that it says it is."""
+        """Its library or program, as it said."""
         self.user = ""
-        """Whom it has shown to be."""
+        """The user that it proved to be."""
         self.opened = opened
         self.mailbox = mailbox
         self.traffic = NO_TRAFFIC
         self.is_listed_elsewhere = False
-        """Another worker, which has it, tells of it: it is not listed or counted here."""
+        """Whether the worker with its socket lists and counts it, and not this one."""
 
     @property
     def name(self) -> str:
@@ -72,26 +72,25 @@ class Session:
 
     @property
     def parts(self) -> tuple[str, str, str, str]:
-        """The address, name, agent and user of the session, in the order in which facts have
-        them."""
+        """The address, name, agent and user of the session, in the order of the facts' fields."""
         return self.peer, self.called, self.agent, self.user
 
 
 class Sessions:
-    """Sessions by number. One that ends is gone from here at once, so that nothing that was
-    waiting is delivered to it; what it held in the shards is cleaned up by its `Disconnect`."""
+    """Sessions by number. One that ends is removed at once, so that no waiting message is delivered
+    to it; its `Disconnect` cleans up in the shard."""
 
     def __init__(self) -> None:
         self._alive: dict[SessionId, Session] = {}
         self._last = 0
         self._step = 1
         self.counts: Counter[str] = Counter()
-        """How many there are of each wire."""
+        """Number of sessions of each wire."""
         self.elsewhere = 0
-        """How many there are whose sockets are another worker's, which has room for them."""
+        """Number of sessions whose sockets are at other workers, which have room for them."""
 
     def spread(self, first: int, step: int) -> None:
-        """Number sessions from here on so that others who count can number theirs in between."""
+        """Number sessions so that other workers can number theirs in between."""
         self._last, self._step = first, step
 
     def worker_of(self, session: SessionId) -> int:
@@ -120,7 +119,7 @@ class Sessions:
         return [session for session in self._alive.values() if not session.is_listed_elsewhere]
 
     def has_room(self, session: SessionId, more: int = 0) -> bool:
-        """Whether it is there, and its mailbox has room for so many bytes more."""
+        """Whether it is alive, and its mailbox has room for so many bytes more."""
         alive = self._alive.get(session)
         return alive is not None and alive.mailbox.has_room(more)
 

@@ -1,4 +1,4 @@
-"""Changing who may do what with an exclusive queue, and asking about it."""
+"""Changing the parties of an exclusive queue, and reading its state."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from headgate.errors import HeadgateError, LimitReached, Prohibited, Unauthorise
 
 
 class Amending:
-    """Changes the keys, links and notifiers of exclusive queues, and answers questions about them.
+    """Changes the keys, links and notifiers of exclusive queues, and describes them.
 
-    The shard calls it. Two queues never have the same id of a sender, a notifier or a link.
+    The shard calls it. No two queues have the same id of a sender, a notifier or a link.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Amending:
         self._holders = holders
 
     def amend(self, command: Amend, turn: Turn) -> None:
-        """Change who may do what. An id that another queue has cannot be taken."""
+        """Change the parties. An id of another queue is refused."""
         session, ref = command.session, command.ref
         cached = self._authorization.admit(command, turn)
         if cached is None:
@@ -49,7 +49,7 @@ class Amending:
             most = self._limits.recipient_keys
             if len(after.keys) > most and after.keys != before.keys:
                 raise LimitReached("recipient_keys", most)
-            # ACC-85: a link or a notifier of another queue cannot be taken.
+            # ACC-85: the link or notifier id of another queue cannot be taken.
             if self._authorization.is_taken(after.addresses(), queue, turn):
                 raise Unauthorised
         except HeadgateError as error:
@@ -57,7 +57,7 @@ class Amending:
             return
         if after != before:
             if before.notifier is not None and before.notifier != after.notifier:
-                # ACC-78: who was the notifier is one no longer.
+                # ACC-78: the former notifier is removed.
                 self._notifiers.drop(before.notifier, session, turn)
             self._cache.amend(cached, replace(cached.record, parties=after), turn)
             turn.facts.append(QueueAmended(turn.now, queue, type(command.change).__name__))
@@ -69,7 +69,7 @@ class Amending:
         cached = self._authorization.admit(command, turn) if state is not None else None
         if state is None or cached is None:
             return
-        # ACC-33: how the session that asks stands to the queue.
+        # ACC-33: the relation of the asking session to the queue.
         standing, delivered = Standing.NONE, None
         if queue in state.getting:
             standing, delivered = Standing.GETTING, state.getting[queue]

@@ -1,4 +1,4 @@
-"""Finding the queue of a command, and whether the command may be carried out on it."""
+"""Finding the queue of a command, and checking its authorization."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Authorization:
     """Finds the queue that a command names by one of its ids, and checks the proof that came with
     it.
 
-    All parts that deal with exclusive queues ask it first. It changes nothing.
+    All parts that handle exclusive queues call it first. It changes nothing.
     """
 
     def __init__(self, context: ExclusiveContext) -> None:
@@ -45,14 +45,13 @@ class Authorization:
         self._cache = context.cache
 
     def find(self, queue: QueueId) -> CachedQueue | None:
-        """A queue that is there and exclusive. A shared one is not for these commands, open or
-        not."""
+        """An exclusive queue. A shared one is not for these commands, open or not."""
         cached = self._cache.find(queue)
         domain = self._domains.get(cached.record.domain) if cached is not None else None
         return cached if domain is not None and domain.mode is Mode.EXCLUSIVE else None
 
     def queue_of(self, command: Guarded) -> QueueId | None:
-        """The queue that a command names; by the id of another party only if it is here."""
+        """The queue that a command names; by the id of another party only if it is in memory."""
         via = via_of(command)
         if via is not None:
             return self._cache.owner(via)
@@ -70,15 +69,15 @@ class Authorization:
         return turn.loaded.addresses.get(address) in unreadable
 
     def is_taken(self, addresses: Iterable[Address], queue: QueueId, turn: Turn) -> bool:
-        """Whether another queue has one of these, damaged ones included."""
+        """Whether another queue has one of these ids, damaged queues included."""
         return any(
             self._cache.owner(address) not in (None, queue) or self.is_damaged(address, turn)
             for address in addresses
         )
 
     def admit(self, command: Guarded, turn: Turn) -> CachedQueue | None:
-        """The queue of a command. Where there is none, or the command has no right to it, the
-        answer is given here; a proof is asked in either case, so that both cost one."""
+        """The queue of a command. If there is none, or the command has no right to it, the answer
+        is given here; the proof is checked in either case, so that both take as long."""
         if turn.loaded.unreadable and self.is_damaged(address := address_of(command), turn):
             damaged = StoreError("the queue cannot be read")
             turn.fail(command.session, command.ref, QueueId(address.id), damaged)
@@ -87,7 +86,7 @@ class Authorization:
         cached = self.find(queue) if queue is not None else None
         error: HeadgateError | None = None
         if command.proof is not None:
-            # ACC-72: a queue that is not there is asked for a proof as well, so both take as long.
+            # ACC-72: the proof is checked even without a queue, so both take as long.
             record = cached.record if cached is not None else None
             parties = record.parties if record is not None else None
             turn.work += PROOF_WORK * (len(parties.keys) if parties is not None else 1)

@@ -1,4 +1,4 @@
-"""Confirming what an exclusive queue delivered."""
+"""Confirming deliveries of an exclusive queue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headgate.errors import NoMessage
 
 
 class Confirming:
-    """Carries out `Confirm`: the head goes, and the next message is the answer."""
+    """Carries out `Confirm`: the first message is removed, and the next one is the answer."""
 
     def __init__(
         self, context: ExclusiveContext, authorization: Authorization, delivery: ExclusiveDelivery
@@ -40,17 +40,18 @@ class Confirming:
     def _confirm_got(
         self, command: Confirm, state: SessionState, cached: CachedQueue, turn: Turn
     ) -> None:
-        """After a `Get`: never answered with a message, and fine if the head went meanwhile."""
+        """After a `Get`: never answered with a message, and no error if the message was removed
+        meanwhile."""
         queue = command.queue
         got = state.getting[queue]
-        # ACC-42: a getter confirms what it got, gone or not, and nothing else.
+        # ACC-42: a getter confirms the message it got, removed or not, and no other.
         if got is None or (command.messages and command.messages[0] != got):
             turn.fail(command.session, command.ref, queue, NoMessage(queue))
             return
         turn.undo.put(state.getting, queue, None)
         if command.messages:
             self._delete_head(command.session, got, cached, 0.0, turn)
-        # SMP-20: the confirm of a GET never brings a message.
+        # SMP-20: the confirm of a GET is never answered with a message.
         turn.done(command.session, command.ref)
 
     def _confirm_delivered(
@@ -58,11 +59,11 @@ class Confirming:
     ) -> None:
         session, queue = command.session, command.queue
         gate = state.gates.get(queue)
-        # SMP-13, ACC-5, ACC-37: only what this session was given can be confirmed, once.
+        # SMP-13, ACC-5, ACC-37: only a message given to this session can be confirmed, once.
         if gate is None or (command.messages and command.messages[0] not in gate.outstanding):
             turn.fail(session, command.ref, queue, NoMessage(queue))
             return
-        # S000-33: the gate opens, the message goes and the next is found in one turn.
+        # S000-33: in one turn the gate opens, the message is removed and the next is found.
         turn.undo.pop(state.gates, queue)
         turn.gated.add(session)
         if command.messages:
@@ -81,9 +82,9 @@ class Confirming:
         seconds: float,
         turn: Turn,
     ) -> None:
-        """Remove the head, unless it is another message: somebody else confirmed this one."""
+        """Remove the first message, unless it is another one: this one was confirmed elsewhere."""
         head = cached.head
-        # ACC-44: another confirmed it meanwhile; the head of now was read by nobody.
+        # ACC-44: confirmed elsewhere meanwhile; the present first message was not read.
         if head is None or head.message.id != message:
             return
         cached.pop(turn.undo)

@@ -1,4 +1,4 @@
-"""The context that all parts of exclusive queues work on."""
+"""The context that all parts of exclusive queues share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headgate.core.turn.session_state import SessionStates
 @dataclass(frozen=True, slots=True)
 class ExclusiveContext:
     """The state that the parts of exclusive queues share. `ExclusiveQueues` makes it; every part
-    takes from it what it needs, and owns none of it."""
+    takes what it needs, and owns none of it."""
 
     domains: dict[str, Domain]
     limits: Limits

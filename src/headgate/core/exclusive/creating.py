@@ -20,7 +20,7 @@ from headgate.errors import HeadgateError, Prohibited, QueueExists
 
 
 class Creating:
-    """Carries out `Create` and `Delete`. No two queues have an id in common, of whatever party."""
+    """Carries out `Create` and `Delete`. No two queues have an id in common, of any party."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Creating:
         turn.facts.append(QueueCreated(turn.now, queue, command.domain))
         if state is not None and command.subscribe:
             if command.service is None:
-                # SMP-10: subscribed without a look for messages; a new queue has none.
+                # SMP-10: subscribed without looking for messages; a new queue has none.
                 self._holders.register(session, state, cached, turn)
             else:
                 self._services.join(session, state, command.service, queue, turn)
@@ -78,24 +78,24 @@ class Creating:
         holder = self._holders.holder(cached.record)
         if holder is not None:
             self._holders.release(holder, queue, turn)
-            # S000-15, SMP-9, ACC-38: DELD for the subscriber, OK alone for who deletes.
+            # S000-15, SMP-9, ACC-38: DELD for the subscriber, only OK for the session that deletes.
             if holder != session:
                 turn.effects.append(Deleted(holder, queue))
         service = cached.record.service
         if service is not None:
             self._services.count(queue, service, None, turn)
-            # S004-2, SMP-34, SMP-35: a queue that is gone is in no tally.
+            # S004-2, SMP-34, SMP-35: a deleted queue is in no tally.
             self._services.uncount(queue, service, turn)
         if cached.record.parties is not None and cached.record.parties.notifier is not None:
             self._notifiers.drop(cached.record.parties.notifier, session, turn)
         _drop(queue, turn.batch)
-        # ACC-29: nobody finds the queue any more.
+        # ACC-29: the queue cannot be found any more.
         self._cache.forget(queue, turn.undo)
         turn.facts.append(QueueDeleted(turn.now, queue, cached.messages))
         turn.done(session, command.ref)
 
     def _is_taken(self, command: Create, turn: Turn) -> bool:
-        """Whether a queue has one of the ids that a new one is to have, damaged ones included."""
+        """Whether a queue has one of the ids for a new one, damaged queues included."""
         queue, parties = command.queue, command.parties
         if self._cache.find(queue) is not None:
             return True
@@ -105,7 +105,7 @@ class Creating:
 
 
 def _drop(queue: QueueId, batch: Batch) -> None:
-    """Remove a queue from the store, and what this turn was about to do to it."""
+    """Remove a queue from the store, and the changes that this turn had for it."""
     if batch.create.pop(queue, None) is None:
         batch.remove.add(queue)
     batch.amend.pop(queue, None)

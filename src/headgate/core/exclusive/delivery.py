@@ -1,4 +1,4 @@
-"""Delivery from exclusive queues: the head to the holder, one message unconfirmed at a time."""
+"""Delivery from exclusive queues: the first message to the holder, one unconfirmed at a time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from headgate.core.turn.turn import Turn
 
 
 class ExclusiveDelivery:
-    """Hands the head of a queue to its holder.
+    """Delivers the first message of a queue to its holder.
 
-    Subscribe, confirm and send are the three triggers, and all come down to `offer`. At most one
-    message of a queue is unconfirmed.
+    Subscribe, confirm and send are the three triggers, and all call `offer`. At most one message of
+    a queue is unconfirmed.
     """
 
     def __init__(
@@ -37,25 +37,26 @@ class ExclusiveDelivery:
         turn: Turn,
         ref: Ref | None = None,
     ) -> bool:
-        """Hand the head to a session if there is one, nothing is in flight, and there is room.
+        """Deliver the first message to a session, if there is one, none is unconfirmed, and there
+        is room.
 
-        Without room the queue is noted and looked at again when the mailbox has drained. An
-        answer to a request is always given: the peer waits for it.
+        Without room the queue is noted and looked at again when the mailbox has drained. An answer
+        to a request is always given: the client waits for it.
         """
         queue = cached.record.queue
         head = cached.head
-        # S000-27, S000-28, S000-40, SMP-11: one unconfirmed at most, and none to who only GETs.
-        # S000-45, S001-47, S001-56: a push, a sweep and what waited meet here; one delivers.
+        # S000-27, S000-28, S000-40, SMP-11: at most one unconfirmed, and no push after a GET.
+        # S000-45, S001-47, S001-56: a push, a sweep and a wait may coincide; only one delivers.
         # S000-31: an empty queue delivers nothing and leaves the gate open.
         if head is None or queue in state.gates or queue in state.getting:
             return False
-        # S000-42, S000-48, SMP-16: the queue waits for room, and nobody else waits with it.
+        # S000-42, S000-48, SMP-16: the queue waits for room, and no other queue waits with it.
         if ref is None and not self._session_states.has_room(session, turn):
             turn.undo.put(state.waiting, queue, None)
             return False
         turn.undo.pop(state.waiting, queue)
         gate: Gate[MessageId] = Gate(ONE)
-        # S000-29, S000-32, S000-41: the delivery itself shuts the gate, under its id and time.
+        # S000-29, S000-32, S000-41: the delivery shuts the gate, under its id and time.
         gate.admit(head.message.id, head.message.size, turn.now)
         turn.undo.put(state.gates, queue, gate)
         turn.gated.add(session)
@@ -70,7 +71,7 @@ class ExclusiveDelivery:
 
     def offer_to_holder(self, cached: CachedQueue, turn: Turn) -> None:
         holder = self._holders.holder(cached.record)
-        # S000-38, S000-39: with nobody there the lookup was all the work.
+        # S000-38, S000-39: without a holder the lookup was all the work.
         if holder is None:
             return
         state = self._session_states.take(holder, turn.undo)
@@ -78,8 +79,8 @@ class ExclusiveDelivery:
             self.offer(holder, state, cached, turn)
 
     def drained(self, session: SessionId, state: SessionState, turn: Turn) -> None:
-        """The mailbox has room: offer what waited for it, if it is still this session's."""
-        # S000-43, S000-46: offered with the first room, and waiting no longer either way.
+        """Deliver messages that waited for room, from queues that are still this session's."""
+        # S000-43, S000-46: offered with the first room, and no longer waiting in either case.
         for queue in list(state.waiting):
             turn.undo.pop(state.waiting, queue)
             if queue in turn.loaded.unreadable:

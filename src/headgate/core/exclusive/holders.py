@@ -19,8 +19,8 @@ from headgate.core.turn.turn import Turn
 class Holders:
     """The receiver of each exclusive queue: a session of its own, or its service's subscriber.
 
-    Subscribing, deleting and delivery ask it and change it. A queue has one holder at most; the one
-    that is displaced gets an `End`.
+    Subscribing, deleting and delivery use and change it. A queue has one holder at most; a
+    displaced one gets an `End`.
     """
 
     def __init__(self, context: ExclusiveContext, services: Services) -> None:
@@ -28,7 +28,7 @@ class Holders:
         self._services = services
         # S000-7, S000-93: queues have a registry of their own, apart from that of services.
         self.subscribers: Registry[QueueId, bool] = Registry(exclusive=True)
-        """Who subscribed to a queue by itself; a service's subscriber is in `Services`."""
+        """Sessions subscribed to a queue by itself; `Services` has the services' subscribers."""
 
     def holder(self, record: QueueRecord) -> SessionId | None:
         # S001-54, S001-57, S004-3: a service's queue is found by its service alone.
@@ -40,15 +40,15 @@ class Holders:
         self, session: SessionId, state: SessionState, cached: CachedQueue, turn: Turn
     ) -> None:
         queue = cached.record.queue
-        turn.undo.pop(state.getting, queue)  # of a queue of this id that is no more
+        turn.undo.pop(state.getting, queue)  # of a deleted queue with this id
         before = self.subscribers.roster(queue)
         displaced = self.subscribers.subscribe(queue, session, True)
         turn.undo.note(self.subscribers.restore, queue, before)
         turn.undo.add(state.queues, queue)
-        # S000-12: told when the new subscription is in effect, not before.
+        # S000-12: sent when the new subscription is in effect, not before.
         for other in displaced:
             self._end(other, queue, session, turn)
-        # S004-55, SMP-23: a subscription counts when it is new, in a block or alone.
+        # S004-55, SMP-23: only a new subscription counts, in a block or alone.
         if session not in before:
             turn.facts.append(Subscribed(turn.now, queue, WHOLE, session))
 
@@ -69,7 +69,7 @@ class Holders:
             self._services.uncount(record.queue, record.service, turn)
 
     def end_holder(self, record: QueueRecord, by: SessionId, turn: Turn) -> None:
-        """Take the queue from whoever holds it; tell them, unless it is the one who asks."""
+        """Take the queue from its holder, and send it an `End` unless it is the asking session."""
         holder = self.holder(record)
         if holder is None:
             return
@@ -85,14 +85,14 @@ class Holders:
         turn.facts.append(Displaced(turn.now, queue, holder, by))
 
     def release(self, session: SessionId, queue: QueueId, turn: Turn) -> None:
-        """The session has nothing of the queue any more, from here on."""
+        """Remove the queue from the state of a session that has lost it."""
         self.unregister(session, queue, turn)
         state = self._session_states.find(session)
         if state is not None:
-            # S000-16, S000-17, SMP-6: nothing of the queue is left to deliver or to confirm.
+            # S000-16, S000-17, SMP-6: no message of the queue is left to deliver or to confirm.
             turn.undo.discard(state.queues, queue)
             turn.undo.pop(state.gates, queue)
             turn.gated.add(session)
-            # S000-3, S000-44, S000-47: what waits for room is for the subscriber of the moment.
+            # S000-3, S000-44, S000-47: messages that wait for room are the present subscriber's.
             turn.undo.pop(state.waiting, queue)
         turn.forget_pushes(session, queue)

@@ -1,9 +1,9 @@
-"""Notifiers: who is told that a queue has a message, and what waits to be told.
+"""Notifiers: sessions that get notices of a queue's messages, and the notices that wait.
 
-A notifier knows neither the queue nor the message, only an id of its own. Being told is
-subscribing in small: one session at a time, displaced by the next, alone or as a service. What
-nobody takes waits for a day, in memory, and notices are bounded: a notifier is told that there
-are messages, not how many.
+A notifier knows neither the queue nor the message, only an id of its own. It is subscribed to like
+a queue: by one session at a time, displaced by the next, alone or as a service. Notices without a
+receiver wait for a day, in memory, and are bounded: a notifier learns that there are messages, not
+how many.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from headgate.core.turn.turn import Turn
 from headgate.errors import LimitReached
 
 NOTICE_SECONDS = 86_400.0
-"""How long a notice waits for its notifier."""
+"""Seconds that a notice waits for its notifier."""
 
 NOTICE_BYTES = 256
-"""About what a notice takes on a wire."""
+"""Bytes of a notice on a wire, about."""
 
 
 class PendingNotices:
@@ -45,10 +45,10 @@ class PendingNotices:
 
 
 class Notifiers:
-    """The notifiers of a shard's queues, who subscribed to them, and the notices that wait.
+    """The notifiers of a shard's queues, their subscribers, and the notices that wait.
 
-    The shard owns it; sending to a queue leaves a notice here, and the end of a turn hands them to
-    who watches. Notices are in memory only, and bounded.
+    The shard owns it; sending to a queue adds a notice, and the end of a turn hands notices to the
+    subscribers. Notices are in memory only, and bounded.
     """
 
     def __init__(
@@ -63,30 +63,30 @@ class Notifiers:
         self._authorization = authorization
         self._services = services
         self.subscribers: Registry[bytes, bool] = Registry(exclusive=True)
-        """Who is a notifier by itself; a service's subscriber is in `Services`."""
+        """Sessions subscribed to a notifier by itself; `Services` has the services' subscribers."""
         self.waiting: dict[bytes, PendingNotices] = {}
         self.count = 0
-        """Notices that wait."""
+        """Number of waiting notices."""
         self._ready: dict[bytes, None] = {}
-        """Notifiers for which something changed since they were last looked at: those that
-        nobody watches cost nothing while they wait."""
+        """Notifiers that changed since they were last looked at: those without a subscriber cost
+        nothing while their notices wait."""
 
     @property
     def has_news(self) -> bool:
-        """Whether a `Notify` may have something to tell."""
+        """Whether there may be notices to send."""
         return bool(self._ready)
 
     def adopt(self, kept: Iterable[tuple[ServiceId | None, Notice]]) -> None:
-        """Take what waited when a router stopped, before the first turn of the next."""
+        """Take over the notices that waited when the router stopped, before its first turn."""
         for service, notice in kept:
             waiting = self.waiting.setdefault(notice.notifier, PendingNotices(service))
             waiting.notices.append(notice)
             self.count += 1
 
-    # What a session asks.
+    # Requests of sessions.
 
     def watch(self, command: Watch, turn: Turn) -> None:
-        """The four cases of who asks and whose the notifier is; see `Services`."""
+        """Subscribe to a notifier: four cases of session and notifier; see `Services`."""
         session, service = command.session, command.service
         cached = self._authorization.admit(command, turn)
         if cached is None:
@@ -98,7 +98,7 @@ class Notifiers:
         state = self._session_states.take(session, turn.undo)
         moves = notifier.service != service
         if state is None:
-            # SMP-5: the NSUB of a dead connection registers nobody, but ends who had the place.
+            # SMP-5: the NSUB of a dead connection registers no session, but ends the present one.
             if moves or service is None:
                 self._end_holder(notifier, session, turn)
                 self._associate(cached, notifier, None, turn)
@@ -124,13 +124,14 @@ class Notifiers:
         turn.effects.append(Watching(session, command.ref, notifier.id, service))
 
     def look(self, service: ServiceId, turn: Turn) -> None:
-        """Make the notices ready that waited for a service: it has a subscriber now."""
+        """Mark the waiting notices of a service: it has a subscriber now."""
         for notifier, waiting in self.waiting.items():
             if waiting.service == service:
                 turn.undo.put(self._ready, notifier, None)
 
     def disconnect(self, session: SessionId, state: SessionState, turn: Turn) -> Iterator[None]:
-        """Only where it still is the subscriber: a newer session keeps its subscription."""
+        """Remove a session where it still is the subscriber: a newer session keeps its
+        subscription."""
         for notifier in state.watched:
             self._unregister(session, notifier, turn)
             turn.work += 1
@@ -138,12 +139,11 @@ class Notifiers:
                 yield
 
     def drop(self, notifier: Notifier, by: SessionId, turn: Turn) -> None:
-        """The queue has this notifier no longer; whoever is it is told, and nobody of what
-        waits."""
+        """Remove the notifier of a queue with its notices; its subscriber gets an end."""
         holder = self._holder(notifier)
         if holder is not None:
             self._release(holder, notifier.id, turn)
-            # SMP-9, ACC-78: the notifier is told of its end, unless it asked for that itself.
+            # SMP-9, ACC-78: the notifier's subscriber gets an end, unless it requested the removal.
             if holder != by:
                 turn.effects.append(WatchDeleted(holder, notifier.id))
         if notifier.service is not None:
@@ -155,9 +155,9 @@ class Notifiers:
     # Notices.
 
     def note(self, notifier: Notifier, message: Message, turn: Turn) -> None:
-        """A message came that the notifier is to be told of, whether or not it is there."""
+        """Add the notice of a message for its notifier, subscribed or not."""
         waiting = self.waiting.get(notifier.id) or PendingNotices(notifier.service)
-        # SMP-39: of one notifier the last ones wait, and the oldest goes.
+        # SMP-39: the newest notices of a notifier wait, and the oldest goes.
         if len(waiting.notices) >= self._limits.notices_per_notifier:
             turn.undo.note(waiting.notices.appendleft, waiting.notices.popleft())
             turn.undo.assign(self, "count", self.count - 1)
@@ -172,7 +172,7 @@ class Notifiers:
         turn.undo.put(self._ready, notifier.id, None)
 
     def notify(self, command: Notify, turn: Turn) -> None:
-        """Tell what there is to tell to whoever is there and has room. The rest waits."""
+        """Send the notices whose subscriber is there and has room. The others wait."""
         sent = 0
         for id in list(self._ready):
             waiting = self.waiting.get(id)
@@ -193,7 +193,7 @@ class Notifiers:
             turn.facts.append(NoticesSent(turn.now, sent))
 
     def expire(self, turn: Turn) -> None:
-        """Give up what waited too long."""
+        """Drop notices that waited too long."""
         dropped = 0
         for id, waiting in list(self.waiting.items()):
             # SMP-41: a notice waits for a day.
@@ -212,7 +212,7 @@ class Notifiers:
         return self._holder_of(notifier.id, notifier.service)
 
     def _holder_of(self, notifier: bytes, service: ServiceId | None) -> SessionId | None:
-        # S001-93: the notices of a service's queues are for who subscribed the service.
+        # S001-93: the notices of a service's queues are for the service's subscriber.
         if service is not None:
             return self._services.holder(service)
         return next(iter(self.subscribers.roster(notifier)), None)
@@ -260,7 +260,7 @@ class Notifiers:
 
     def _end(self, holder: SessionId, notifier: bytes, by: SessionId, turn: Turn) -> None:
         self._release(holder, notifier, turn)
-        # SMP-40, ACC-77: who is displaced as a notifier gets END.
+        # SMP-40, ACC-77: a displaced subscriber of a notifier gets END.
         turn.effects.append(WatchEnd(holder, notifier))
         turn.facts.append(WatcherDisplaced(turn.now, QueueId(notifier), holder, by))
 

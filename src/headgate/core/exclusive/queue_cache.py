@@ -1,4 +1,4 @@
-"""A cache of exclusive queues: enough not to read back what the core just wrote."""
+"""A cache of exclusive queues, so that the core does not read back what it just wrote."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headgate.core.turn.undo import Undo
 
 
 class CachedQueue:
-    """A queue's record, how many messages it has, and the first few of them."""
+    """A queue's record, its number of messages, and the first few of them."""
 
     __slots__ = ("counted", "first", "messages", "name", "record")
 
@@ -25,11 +25,11 @@ class CachedQueue:
         self.messages = head.messages
         self.first: list[Stored] = list(head.first)  # an empty deque is ten times as large
         self.counted = 0
-        """Bytes of these that `QueueCache` has counted."""
+        """The part of these bytes that `QueueCache` has counted."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether the first messages are all there are."""
+        """Whether the first messages are all of them."""
         return len(self.first) == self.messages
 
     @property
@@ -54,7 +54,7 @@ class CachedQueue:
         return stored
 
     def expire(self, seq: Seq, undo: Undo) -> bool:
-        """Remove a message if it is the head, or may be: none of the first are here."""
+        """Remove a message if it is the first, or may be: none of the first are here."""
         if not self.first:
             undo.assign(self, "messages", self.messages - 1)
             return True
@@ -64,7 +64,7 @@ class CachedQueue:
         return True
 
     def trim(self, limits: Limits) -> int:
-        """Forget messages beyond the bound, they are in the store; return the bytes that stay."""
+        """Drop messages beyond the bound, which the store has; return the bytes that stay."""
         first = self.first
         while len(first) > limits.heads:
             first.pop()
@@ -77,29 +77,29 @@ class CachedQueue:
 
 
 class QueueCache:
-    """Exclusive queues that were used lately; the least recently used are forgotten first. A cache:
-    what is in it is true, and what is not in it is in the store."""
+    """Exclusive queues used lately; the least recently used are dropped first. The cache is always
+    correct, and the store has the other queues."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._cache: OrderedDict[QueueId, CachedQueue] = OrderedDict()
         self._owners: dict[Address, QueueId] = {}
-        """The other ids of the queues that are here."""
+        """The other ids of the cached queues."""
         self.bytes = 0
-        """Of all first messages that are here, about."""
+        """Bytes of all cached messages, about."""
 
     def find(self, queue: QueueId) -> CachedQueue | None:
         return self._cache.get(queue)
 
     def owner(self, address: Address) -> QueueId | None:
-        """The queue that has an address, if it is here."""
+        """The queue with an address, if it is cached."""
         if address.party is Party.RECIPIENT:
             queue = QueueId(address.id)
             return queue if queue in self._cache else None
         return self._owners.get(address)
 
     def name_of(self, queue: QueueId) -> bytes:
-        """What the queue is called in the journal."""
+        """The name of a queue in the journal."""
         cached = self._cache.get(queue)
         return cached.name if cached is not None else name_of(queue)
 
@@ -109,7 +109,7 @@ class QueueCache:
         return cached is None or len(cached.first) < min(first, cached.messages)
 
     def adopt(self, head: Head) -> None:
-        """Take what the store said."""
+        """Take over a queue as it was loaded."""
         before = self._cache.get(head.record.queue)
         if before is not None:
             self.bytes -= before.counted
@@ -126,7 +126,7 @@ class QueueCache:
         return cached
 
     def amend(self, cached: CachedQueue, record: QueueRecord, turn: Turn) -> None:
-        """Give a queue another record, here and in the store."""
+        """Replace the record of a queue, here and in the store."""
         for address in _addresses(cached.record):
             turn.undo.pop(self._owners, address)
         turn.undo.assign(cached, "record", record)
@@ -143,7 +143,7 @@ class QueueCache:
                 undo.pop(self._owners, address)
 
     def settle(self, queues: list[QueueId]) -> None:
-        """After a turn: its queues are the most recently used; keep within the bounds."""
+        """Trim after a turn, whose queues are the most recently used."""
         limits = self._limits
         for queue in queues:
             cached = self._cache.get(queue)

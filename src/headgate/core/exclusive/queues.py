@@ -1,9 +1,9 @@
 """Exclusive queues: one subscriber, displaced by the next, one message unconfirmed at a time.
 
-Subscribe, confirm and send are the three triggers of a delivery, and all come down to `offer` of
-`ExclusiveDelivery`: the head goes to the holder of the moment if nothing is in flight to it. A send
-offers only when it finds the queue empty: behind a head that was not taken, later messages
-wait. A confirm is answered with the next message itself.
+Subscribe, confirm and send are the three triggers of a delivery, and all call `offer` of
+`ExclusiveDelivery`: the first message goes to the present holder if it has none unconfirmed. A send
+offers only when it finds the queue empty: later messages wait behind the first. A confirm is
+answered with the next message itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ExclusiveQueues:
     """The exclusive queues of a shard, put together from their parts.
 
     The shard owns it and calls the handler of each command. A part knows only those before it:
-    authorization, services, notifiers, holders, delivery, and then what commands do.
+    authorization, services, notifiers, holders, delivery, and then the commands.
     """
 
     def __init__(self, context: ExclusiveContext) -> None:
@@ -56,12 +56,12 @@ class ExclusiveQueues:
     def subscribe_service(self, command: SubscribeService, turn: Turn) -> None:
         before = self.services.holder(command.service)
         self.services.subscribe(command, turn)
-        # ACC-81: what waited for the notifiers of a service is for its new subscriber.
+        # ACC-81: waiting notices of a service are for its new subscriber.
         if not command.sweeps and before != command.session:
             self.notifiers.look(command.service, turn)
 
     def expire(self, turn: Turn) -> None:
-        """One page of what is too old; the rest is another turn."""
+        """Expire one page of messages; the rest is another turn's."""
         aged = turn.loaded.aged
         self.sending.expire(aged, turn)
         if len(aged) == self.context.limits.expiries:
@@ -70,13 +70,13 @@ class ExclusiveQueues:
             self.notifiers.expire(turn)
 
     def drained(self, session: SessionId, state: SessionState, turn: Turn) -> None:
-        """The mailbox has room: go on with what waited for it."""
+        """Go on with what waited for room in a mailbox."""
         self.delivery.drained(session, state, turn)
         self.sweeping.resume(state, turn)
 
     def disconnect(self, session: SessionId, state: SessionState, turn: Turn) -> Iterator[None]:
-        """The session is gone: it holds nothing any more."""
+        """Remove everything of a session that is gone."""
         yield from self.subscribing.disconnect(session, state, turn)
-        # S000-75, SMP-7: subscriptions for notices end with the session like all others.
+        # S000-75, SMP-7: subscriptions to notifiers end with the session like all others.
         yield from self.notifiers.disconnect(session, state, turn)
         self.services.disconnect(session, state, turn)

@@ -1,4 +1,4 @@
-"""Sending to exclusive queues, and what becomes of messages that nobody reads: quota and age."""
+"""Sending to exclusive queues, and messages that are not read: quota and age."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from headgate.errors import HeadgateError, LimitReached, QuotaReached, Unauthori
 class Sending:
     """Sending to exclusive queues: quota, age, and the trigger of a delivery.
 
-    The shard calls it with each `Send`. A message that is accepted is in the turn's batch before
-    anybody is offered it.
+    The shard calls it with each `Send`. An accepted message is in the turn's batch before it is
+    offered.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Sending:
             return
         queue = cached.record.queue
         domain = self._domains[cached.record.domain]
-        # ACC-68: what is too old goes before the quota is looked at.
+        # ACC-68: expired messages are removed before the quota is checked.
         self._expire_first(cached, domain, turn)
         try:
             self._check_sending(cached, message, turn)
@@ -69,9 +69,8 @@ class Sending:
             self._delivery.offer_to_holder(cached, turn)
 
     def expire(self, aged: Iterable[Past], turn: Turn) -> None:
-        """Remove messages whose time is over. They are the first of their queues, unless a clock
-        was set back; a marker stays, or the recipient would never learn that something was
-        refused."""
+        """Remove expired messages. They are the first of their queues, unless a clock was set back;
+        a marker stays, or the recipient would never learn that messages were refused."""
         for past in aged:
             domain = self._domains.get(past.domain)
             if domain is None or domain.mode is not Mode.EXCLUSIVE or past.is_marker:
@@ -93,17 +92,18 @@ class Sending:
         check(message, self._limits)
         if turn.outbox_is_full:
             raise LimitReached("outbox_bytes", self._limits.outbox_bytes)
-        # ACC-26: a queue that is off refuses every SEND.
+        # ACC-26: a suspended queue refuses every SEND.
         if cached.record.parties is not None and cached.record.parties.is_off:
             raise Unauthorised
 
     def _check_quota(
         self, cached: CachedQueue, domain: Domain, message: Message, turn: Turn
     ) -> None:
-        """A queue that marks its quota stays full until it is empty: the sender is told to stop
-        once, and the recipient, by the marker, that there is a sender to be told to go on."""
+        """Check the quota. A queue that marks its quota stays full until it is empty: the sender
+        gets one refusal to stop, and the recipient a marker, to let the sender know when to go
+        on."""
         quota = domain.max_messages
-        # ACC-45: once full, it refuses until everything was read.
+        # ACC-45: once full, it refuses until all messages are read.
         if quota is None or (not cached.record.is_full and cached.messages < quota):
             return
         if domain.marks_quota and not cached.record.is_full:
@@ -113,15 +113,15 @@ class Sending:
         raise QuotaReached("queue", "messages", quota)
 
     def _append(self, cached: CachedQueue, message: Message, turn: Turn) -> None:
-        # SMP-17: numbers rise, and messages are read in their order.
+        # SMP-17: numbers grow, and messages are read in their order.
         stored = Stored(self._numbers.next(), cached.record.queue, message, (WHOLE,))
         turn.batch.append[stored.seq] = stored
         cached.append(stored, turn.undo)
         turn.facts.append(Accepted(turn.now, stored.queue, message.id, message.size))
 
     def _sent(self, cached: CachedQueue, parties: Parties, message: Message, turn: Turn) -> None:
-        """The notifier is told if the sender asked for it. The first message to a secured queue
-        for messaging shows that its link has served: whoever had it is the sender."""
+        """Notify the notifier if the sender asked for it. The first message to a secured queue for
+        messaging ends the use of its link: the link's user is the sender."""
         # SMP-38, ACC-76: the sender's flag decides, not whether the message was delivered.
         if parties.notifier is not None and message.properties.get(NOTIFY) is True:
             self._notifiers.note(parties.notifier, message, turn)
@@ -134,8 +134,8 @@ class Sending:
             self._cache.amend(cached, unlinked, turn)
 
     def _expire_first(self, cached: CachedQueue, domain: Domain, turn: Turn) -> None:
-        """Remove messages in memory that are too old, to make room for what comes. As many are left
-        as other commands of the turn may need: there is no reading on in the middle of it."""
+        """Remove expired messages in memory, to make room. As many are left as other commands of
+        the turn may need: the turn cannot load more."""
         ttl = domain.message_ttl
         needed = max(1, turn.needs.get(cached.record.queue, 0))
         while ttl is not None and (len(cached.first) > needed or cached.is_complete):

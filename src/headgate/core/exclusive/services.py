@@ -1,8 +1,8 @@
-"""One identity, many queues: who subscribed a service, its tally, and the sweep.
+"""Services: one identity with many queues, its subscriber, its tally, and the sweep.
 
-A queue is associated with a service when the service's session subscribes to it. From then on
-its messages go to whoever subscribed the service, and the store keeps the association, with
-the service's tally, in the same transaction. Four cases meet in a subscribe:
+A queue is associated with a service when the service's session subscribes to it. From then on its
+messages go to the service's subscriber, and the store keeps the association, with the service's
+tally, in the same transaction. Four cases meet in a subscribe:
 
 * the service's session, the service's queue: nothing to store, the queue is counted;
 * the service's session, a queue of nobody or of another: the association is stored;
@@ -30,13 +30,13 @@ class Services:
     """Subscribers of services, and the tally of the queues that each receives by that.
 
     The shard owns it. A service has one subscriber at most. The tally in a session's state is that
-    of the queues it has subscribed; the one in the store is that of all that are associated.
+    of the queues it has subscribed; the one in the store is that of all associated ones.
     """
 
     def __init__(self, session_states: SessionStates) -> None:
         self._session_states = session_states
         self._members: dict[SessionId, SessionState] = {}
-        """The sessions that are a service's."""
+        """The sessions that belong to services."""
         # S000-7, S004-4, SMP-28: of all sessions of a service one is its subscriber.
         self.subscribers: Registry[ServiceId, bool] = Registry(exclusive=True)
 
@@ -45,31 +45,31 @@ class Services:
 
     @property
     def queues(self) -> int:
-        """Queues that sessions receive as the subscribers of their services."""
-        # S004-13, ACC-61: counted from what sessions have now, so it is exact at any time.
+        """Number of queues that sessions receive as subscribers of their services."""
+        # S004-13, ACC-61: counted from the present sessions, so always exact.
         memberships = (state.membership for state in self._members.values())
         return sum(each.tally.count for each in memberships if each is not None)
 
     def subscribe(self, command: SubscribeService, turn: Turn) -> None:
         """Answer at once with the router's own tally; the messages follow with the sweep.
 
-        A session that expects another tally is told the truth, not refused.
+        A session that expects another tally is answered the same, not refused.
         """
         session, service = command.session, command.service
         state = self._session_states.take(session, turn.undo)
         if state is None:
             return
         tally = self._tally(service, turn)
-        # S001-3, S001-41, S001-42, SMP-30: the answer is the router's tally, whatever was expected.
+        # S001-3, S001-41, S001-42, SMP-30: the answer is the router's tally, not the expected one.
         turn.effects.append(ServiceGranted(session, command.ref, service, tally))
-        # S000-95, S004-9: drift goes into a fact and refuses nobody.
+        # S000-95, S004-9: drift goes into a fact and refuses no session.
         drift = tally.drift(command.expected) if command.expected is not None else None
-        # S001-52, SMP-32: subscribed already: the answer is all.
+        # S001-52, SMP-32: already subscribed: the answer is all.
         if state.membership is not None and state.membership.swept:
             return
         # S000-91, S000-96: one entry for all queues, made in the turn of the answer.
         membership = self._register(session, state, service, turn)
-        # S001-43, S001-44: the store's tally takes the place of what was counted one by one.
+        # S001-43, S001-44: the store's tally replaces the one counted queue by queue.
         turn.undo.assign(membership, "tally", tally)
         turn.undo.assign(membership, "swept", True)
         turn.undo.assign(membership, "counted", set())
@@ -83,7 +83,7 @@ class Services:
             turn.again.append(Sweep(session, service, START, membership))
 
     def identify(self, command: Identify, turn: Turn) -> None:
-        """The service of a certificate: the same for ever, from the first time it is shown."""
+        """The service of a certificate: the same for ever, from its first use."""
         fingerprint = command.fingerprint
         # S001-1, S001-15, S001-16, S004-12: stored, or made earlier in this turn: the same id.
         known = turn.loaded.identities.get(fingerprint) or turn.batch.identities.get(fingerprint)
@@ -105,9 +105,9 @@ class Services:
         queue: QueueId,
         turn: Turn,
     ) -> None:
-        """Subscribe one queue as the service: the session receives for all of them from now
-        on, and the queue is counted once."""
-        # SMP-29: one SUB is for new messages of all queues; nothing is swept.
+        """Subscribe one queue as the service: the session receives for all queues of the service
+        from now on, and the queue is counted once."""
+        # SMP-29: one SUB is enough for new messages of all queues; there is no sweep.
         membership = self._register(session, state, service, turn)
         # S001-29, S004-6: once per queue, and not if the whole service counts already.
         if not membership.swept and queue not in membership.counted:
@@ -121,7 +121,7 @@ class Services:
         # S001-35, S001-40: tallies change in the batch that stores the association.
         tallies = turn.batch.tallies
         if before is not None:
-            # S001-31: who had the queue has it no longer.
+            # S001-31: the former subscriber loses the queue.
             tallies[before] = tallies.get(before, NOTHING).minus(queue)
         if after is not None:
             tallies[after] = tallies.get(after, NOTHING).plus(queue)
@@ -131,7 +131,7 @@ class Services:
         turn.facts.append(Associated(turn.now, queue, after))
 
     def uncount(self, queue: QueueId, service: ServiceId, turn: Turn) -> None:
-        """Take a queue out of what the service's subscriber receives."""
+        """Remove a queue from those that the service's subscriber receives."""
         state = self._holding_state(service)
         membership = state.membership if state is not None else None
         if membership is not None and (membership.swept or queue in membership.counted):
@@ -139,7 +139,7 @@ class Services:
             turn.undo.assign(membership, "tally", membership.tally.minus(queue))
 
     def is_sweeping(self, sweep: Sweep) -> bool:
-        """Whether a sweep still has somebody to deliver to. After a displacement it has not."""
+        """Whether a sweep still delivers to its session. After a displacement it does not."""
         state = self._session_states.find(sweep.session)
         return (
             state is not None
@@ -153,7 +153,7 @@ class Services:
             turn.undo.pop(self._members, session)
             service = state.membership.service
             before = self.subscribers.roster(service)
-            # S001-36, SMP-34: the live subscription ends; associations are in the store and stay.
+            # S001-36, SMP-34: the live subscription ends; associations stay in the store.
             if self.subscribers.unsubscribe(service, session):
                 turn.undo.note(self.subscribers.restore, service, before)
 
@@ -167,7 +167,7 @@ class Services:
         assert membership is not None, "the membership was just made"
         assert membership.service == service, "a session has one identity"
         before = self.subscribers.roster(service)
-        # S001-61: the same session displaces nobody.
+        # S001-61: subscribing again displaces no other session.
         if session in before:
             return membership
         # S001-46, SMP-28, ACC-62: the newest session of a service takes its place.
@@ -178,8 +178,8 @@ class Services:
         return membership
 
     def _end(self, other: SessionId, service: ServiceId, by: SessionId, turn: Turn) -> None:
-        """One event for all queues. The session may subscribe the service again later, so its
-        mark of having done so is taken away as well."""
+        """End a service's subscription with one event for all queues. The session may subscribe
+        again later, so the mark of its earlier subscription is removed as well."""
         state = self._session_states.find(other)
         if state is None or state.membership is None:
             return
@@ -192,11 +192,11 @@ class Services:
         turn.undo.assign(state, "gates", {})
         turn.gated.add(other)
         turn.forget_pushes(other)
-        # S004-8: what waited for room goes with the service.
+        # S004-8: messages that wait for room go with the service.
         turn.undo.assign(state, "waiting", {})
 
     def _tally(self, service: ServiceId, turn: Turn) -> Tally:
-        """The tally that the store will have when this turn is committed."""
+        """The tally that the store has once this turn is committed."""
         kept = turn.loaded.services.get(service, NOTHING)
         return kept.join(turn.batch.tallies.get(service, NOTHING))
 

@@ -39,18 +39,18 @@ class Subscribing:
         self._delivery = delivery
 
     def subscribe(self, command: Subscribe, turn: Turn) -> None:
-        """The four cases of who asks and whose the queue is; see `Services`."""
+        """Subscribe to a queue: four cases of session and queue; see `Services`."""
         session, queue, service = command.session, command.queue, command.service
         cached = self._authorization.admit(command, turn)
         if cached is None:
             return
         state = self._session_states.take(session, turn.undo)
         if state is None:
-            # S000-10, SMP-5: who hung up meanwhile is not registered.
+            # S000-10, SMP-5: a session that hung up meanwhile is not registered.
             self._subscribe_nobody(cached, command, turn)
             return
         error: HeadgateError | None = None
-        # S000-23, SMP-19, ACC-41: what a session reads with GET it may not subscribe to as well.
+        # S000-23, SMP-19, ACC-41: a queue that the session reads by GET cannot be subscribed to.
         if queue in state.getting:
             error = Prohibited("the session reads this queue with GET")
         elif service is None and queue not in state.queues:
@@ -61,36 +61,36 @@ class Subscribing:
         # S001-28, S001-33, SMP-24, SMP-27: its own again, or plain and plain: nothing is stored.
         moves = cached.record.service != service
         if moves:
-            # SMP-25, SMP-26: whoever held the queue under the other identity loses it.
+            # SMP-25, SMP-26: the holder under the other identity loses the queue.
             self._holders.end_holder(cached.record, session, turn)
         if service is None:
             self._holders.register(session, state, cached, turn)
         else:
             self._services.join(session, state, service, queue, turn)
         if moves:
-            # S001-30, S001-32, ACC-57, ACC-60: it belongs to the service that asks, or to none.
+            # S001-30, S001-32, ACC-57, ACC-60: it becomes the asking service's, or no service's.
             self._holders.associate(cached, service, turn)
         # S000-2, S001-2, S004-1: answered when it is the subscriber, message or not.
         turn.effects.append(Granted(session, command.ref, queue, service))
-        # S000-79, S004-47, SMP-4, SMP-8: who subscribes again is given the head again.
+        # S000-79, S004-47, SMP-4, SMP-8: subscribing again delivers the first message again.
         turn.undo.pop(state.gates, queue)
         turn.gated.add(session)
         self._delivery.offer(session, state, cached, turn)
 
     def get(self, command: Get, turn: Turn) -> None:
-        """Reading without a subscription displaces nobody and is never pushed to."""
+        """Read without a subscription, which displaces no session and gets no pushes."""
         session, queue = command.session, command.queue
         state = self._session_states.take(session, turn.undo)
         cached = self._authorization.admit(command, turn) if state is not None else None
         if state is None or cached is None:
             return
-        # S000-24, S000-25, SMP-19, ACC-41: only the subscriber itself may not GET.
+        # S000-24, S000-25, SMP-19, ACC-41: only the queue's own subscriber may not GET.
         if queue not in state.getting and self._holders.holder(cached.record) == session:
             error = Prohibited("the session is subscribed to this queue")
             turn.fail(session, command.ref, queue, error)
         else:
             head = cached.head
-            # S000-26, SMP-18: noted with the session only, so a GET displaces nobody.
+            # S000-26, SMP-18: noted in the session only, so a GET displaces no session.
             turn.undo.put(state.getting, queue, head.message.id if head else None)
             # ACC-39: GET of an empty queue is answered OK.
             if head is None:
@@ -102,7 +102,8 @@ class Subscribing:
                 turn.facts.append(fact)
 
     def disconnect(self, session: SessionId, state: SessionState, turn: Turn) -> Iterator[None]:
-        """Only where it still is the subscriber: a newer session keeps its subscription."""
+        """Remove a session where it still is the subscriber: a newer session keeps its
+        subscription."""
         for queue in state.queues:
             self._holders.unregister(session, queue, turn)
             turn.work += 1
@@ -110,19 +111,19 @@ class Subscribing:
                 yield
 
     def _subscribe_nobody(self, cached: CachedQueue, command: Subscribe, turn: Turn) -> None:
-        """The session hung up while its command waited. It is not registered, and yet whoever
-        was subscribed is told. The queue is nobody's then, not its service's either: another
-        session of that did not ask for it and would not be given what waits there."""
+        """Subscribe for a session that hung up while its command waited. It is not registered, but
+        the present subscriber is ended. The queue has no holder then, not even its service's
+        subscriber: that did not ask for it and would not get its waiting messages."""
         service = cached.record.service
         if service is not None and service == command.service:
             return
-        # S000-11, SMP-5: whoever was subscribed is ended all the same.
+        # S000-11, SMP-5: the present subscriber is ended all the same.
         self._holders.end_holder(cached.record, command.session, turn)
         if service is not None:
             self._holders.associate(cached, None, turn)
 
 
 def check_queues(state: SessionState, limits: Limits) -> LimitReached | None:
-    """The limit that one more subscription of a session would break, if there is one."""
+    """The limit that one more subscription of a session would exceed, if any."""
     most = limits.queues_per_session
     return LimitReached("queues_per_session", most) if len(state.queues) >= most else None

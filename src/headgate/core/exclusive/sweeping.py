@@ -1,4 +1,4 @@
-"""The sweep: the messages of a service's queues, page by page, to its subscriber."""
+"""The sweep: the messages of a service's queues, page by page, for its subscriber."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from headgate.core.turn.turn import Turn
 
 
 class Sweeping:
-    """Carries out `Sweep`. A page is a turn, so that others get theirs in between; a sweep that was
-    displaced meanwhile delivers nothing more."""
+    """Carries out `Sweep`. A page is a turn, so that others get theirs in between; a displaced
+    sweep delivers nothing more."""
 
     def __init__(
         self, context: ExclusiveContext, services: Services, delivery: ExclusiveDelivery
@@ -32,26 +32,26 @@ class Sweeping:
         self._delivery = delivery
 
     def sweep(self, command: Sweep, turn: Turn) -> None:
-        """One page of a service's queues; the rest is another turn."""
+        """Deliver from one page of a service's queues; the rest is another turn's."""
         session, service = command.session, command.service
         state = self._session_states.find(session)
         page = turn.loaded.pages.get(self.page(command))
         if state is None or page is None or not self._services.is_sweeping(command):
             return
         for head in page.heads:
-            # What this turn has changed already is in the backlogs.
+            # Changes of this turn are in the cache already.
             cached = self._cache.find(head.record.queue) or CachedQueue(head)
             if cached.messages and not cached.first:
-                # Only its record is here. Then nothing was confirmed in this turn, and what the
-                # sweep read is still the first.
+                # Only its record is cached. Then no message was confirmed in this turn, and the one
+                # that the sweep read is still the first.
                 cached = CachedQueue(replace(head, record=cached.record))
             if cached.record.service == service and head.record.queue not in turn.batch.remove:
                 self._delivery.offer(session, state, cached, turn)
-        # S001-49, S004-7: what cannot be read is noted, and the sweep goes on.
+        # S001-49, S004-7: an unreadable queue is noted, and the sweep goes on.
         self._note_damaged(state, page.queues, turn)
         after = page.queues[-1] if page.queues else command.after
         rest = Sweep(session, service, after, command.membership)
-        # S001-51, SMP-31: while something waits for room the sweep does, too, and so does its end.
+        # S001-51, SMP-31: while a message waits for room the sweep does, too, and so does its end.
         if state.waiting:
             turn.undo.assign(state, "sweep", rest)
         elif len(page.queues) == self._limits.sweep_queues:
@@ -66,7 +66,7 @@ class Sweeping:
             turn.facts.append(SweepEnded(turn.now, service, session))
 
     def _note_damaged(self, state: SessionState, queues: Sequence[QueueId], turn: Turn) -> None:
-        """Note queues that cannot be read; they are told of when everything else was delivered."""
+        """Note unreadable queues; they are reported after all deliveries."""
         damaged = turn.loaded.unreadable.intersection(queues)
         if damaged:
             assert state.membership is not None, "who sweeps has a service"
@@ -77,7 +77,7 @@ class Sweeping:
         return Page(command.service, command.after, self._limits.sweep_queues)
 
     def resume(self, state: SessionState, turn: Turn) -> None:
-        """The mailbox has room: go on with a sweep that waited for it."""
+        """Go on with a sweep that waited for room in the mailbox."""
         if state.sweep is not None and not state.waiting:
             turn.again.append(state.sweep)
             turn.undo.assign(state, "sweep", None)

@@ -1,9 +1,9 @@
-"""Facts: the vocabulary of journal, metrics and log. A docstring is the documentation.
+"""Facts: the vocabulary of journal, metrics and log. Their docstrings are the reference.
 
-Facts carry no secrets, and a body only where its domain says so. `at` is the time of the turn, in
-seconds. Each class says whether it is rare, as what it is logged, and which metrics count it; the
-outbox, the log, the metrics and the statistics of queues take it from there. A module has the facts
-of one noun and their union at its end; everybody else takes them from here.
+Facts carry no secrets, and a body only where its domain allows it. `at` is the time of the turn, in
+seconds. Each class declares whether it is rare, its log level, and the metrics that count it; the
+outbox, the log, the metrics and the statistics of queues use that. A module has the facts of one
+noun and their union at its end; all other code imports them from here.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from headgate.core.model.ids import SessionId
     log=None,
 )
 class ChannelCounted:
-    """Messages published on a channel in the second up to `at`. The busiest are told by name;
-    `*other*` are the rest, and `channels` says how many they were."""
+    """Messages published on a channel in the second up to `at`. The busiest channels are named;
+    `*other*` sums the rest, and `channels` is their number."""
 
     at: float
     channel: bytes
@@ -62,7 +62,8 @@ class ChannelUnsubscribed:
     log="info",
 )
 class SlotsMoved:
-    """So many slots of a cluster went to another node; so many channels lost their subscribers."""
+    """So many slots of a cluster moved to another node, and so many channels lost their
+    subscribers."""
 
     at: float
     slots: int

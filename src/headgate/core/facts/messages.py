@@ -23,8 +23,8 @@ CONFIRM_SECONDS = FactCounter("confirm_seconds", "Time from a delivery to its co
     per_queue="accepted",
 )
 class Accepted:
-    """The router has a message of a sender. Its properties are told for shared queues, its body
-    only where the domain says so."""
+    """The router accepted a message of a sender. Properties are recorded for shared queues, the
+    body only where the domain allows it."""
 
     at: float
     queue: QueueId
@@ -51,8 +51,8 @@ class Accepted:
     log=None,
 )
 class BodiesUnread:
-    """Of the last second: bodies of Redis clients that the properties of the domain could not be
-    read out of, and values in others that did not fit. All of them were accepted without."""
+    """In the last second: bodies of Redis clients from which the properties of the domain could not
+    be read, and values in others of the wrong type. All were accepted without them."""
 
     at: float
     domain: str
@@ -70,7 +70,7 @@ class BodiesUnread:
     log=None,
 )
 class FeedDropped:
-    """A message was published on a channel that feeds the domain, which was full and goes without:
+    """A message was published on a channel that feeds the domain, which was full and left it out:
     `when_full` is drop."""
 
     at: float
@@ -84,8 +84,8 @@ class FeedDropped:
     log=None,
 )
 class Unspoken:
-    """A message of a domain that speaks was not heard: it lacks a property that is in the name of
-    the channel, or that name is too long."""
+    """A message of a domain that speaks was not published: it lacks a property in the channel's
+    name, or that name is too long."""
 
     at: float
     queue: QueueId
@@ -146,7 +146,7 @@ class AutoConfirmed:
     per_queue="delivered",
 )
 class Delivered:
-    """A message was handed to a session."""
+    """A message was delivered to a session."""
 
     at: float
     queue: QueueId
@@ -164,8 +164,8 @@ class Delivered:
     per_queue="confirmed",
 )
 class Confirmed:
-    """A session is done with a message; it took `seconds` since the delivery, and `age` since
-    the router had it."""
+    """A session confirmed a message, `seconds` after the delivery and `age` after the router
+    accepted it."""
 
     at: float
     queue: QueueId
@@ -185,7 +185,7 @@ class Confirmed:
     per_queue="put_aside",
 )
 class PutAside:
-    """No subscription of the app is true for a message, or those that are have no room."""
+    """No subscription of the app matches a message, or those that match have no room."""
 
     at: float
     queue: QueueId
@@ -218,7 +218,7 @@ class Missed:
     per_queue="returned",
 )
 class Returned:
-    """A delivery was not confirmed before its session closed the queue or was lost."""
+    """An unconfirmed delivery was taken back when its session closed the queue or was lost."""
 
     at: float
     queue: QueueId
@@ -235,7 +235,7 @@ class Returned:
     per_queue="claimed",
 )
 class Claimed:
-    """A named consumer took a message over from another one. Its `session` is below zero, as it has
+    """A named consumer claimed a message from another one. Its `session` is below zero, as it has
     none of its own."""
 
     at: float
@@ -254,7 +254,7 @@ class Claimed:
     per_queue="poisoned",
 )
 class Poisoned:
-    """A message was dropped for an app because too many sessions were lost with it."""
+    """A message was removed from an app because too many sessions were lost with it."""
 
     at: float
     queue: QueueId
@@ -269,7 +269,7 @@ class Poisoned:
     log=None,
 )
 class DeadLettered:
-    """A poisoned message of an app is a message of another queue now."""
+    """A poisoned message of an app was moved to another queue."""
 
     at: float
     queue: QueueId
@@ -277,7 +277,7 @@ class DeadLettered:
     message: MessageId
     target: QueueId
     letter: MessageId
-    """Its id there."""
+    """Its id in that queue."""
 
 
 @fact(
@@ -305,7 +305,7 @@ class DeadLetterRefused:
     per_queue="expired",
 )
 class Expired:
-    """A message was removed because its time was over."""
+    """A message was removed because it was too old."""
 
     at: float
     queue: QueueId
@@ -320,7 +320,7 @@ class Expired:
     per_queue="purged",
 )
 class Purged:
-    """A message was removed because somebody asked for an empty queue."""
+    """A message was removed because an operator emptied the queue."""
 
     at: float
     queue: QueueId

@@ -1,4 +1,4 @@
-"""Facts of queues and apps as such, not of what is in them one by one."""
+"""Facts of queues and apps, apart from their single messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class QueueCreated:
 
 @fact(FactCounter("queues_deleted", "Queues that were removed."), rare=False, log=None)
 class QueueDeleted:
-    """A queue was removed with this many messages in it."""
+    """A queue was removed, with this many messages in it."""
 
     at: float
     queue: QueueId
@@ -42,7 +42,7 @@ class QueueDamaged:
     log=None,
 )
 class QueueAmended:
-    """The rights on a queue were changed."""
+    """The parties of a queue were changed."""
 
     at: float
     queue: QueueId
@@ -55,7 +55,7 @@ class QueueAmended:
     log="warning",
 )
 class QueuePurged:
-    """Somebody asked for an empty queue: so many messages were removed, and told one by one."""
+    """An operator emptied a queue of so many messages; each has a fact of its own."""
 
     at: float
     queue: QueueId
@@ -68,14 +68,14 @@ class QueuePurged:
     log="warning",
 )
 class AppUnknown:
-    """A session reads an app that the domain does not have; until it has, nothing comes."""
+    """A session reads an app that the domain does not have; until it has, no messages come."""
 
     at: float
     queue: QueueId
     app: AppId
     session: SessionId
     name: str = ""
-    """What the session is called."""
+    """The name of the session."""
     known: str = ""
     """The apps that the domain has."""
 
@@ -88,7 +88,7 @@ class AppUnknown:
     log="warning",
 )
 class AppRemoved:
-    """A domain no longer has this app, which let go of so many messages of a queue."""
+    """A domain no longer has this app, which dropped so many messages of a queue."""
 
     at: float
     queue: QueueId
@@ -102,7 +102,8 @@ class AppRemoved:
     log="error",
 )
 class ModeKept:
-    """A domain was to have another mode while the router runs, and has none of its new settings."""
+    """A reload gave a domain another mode, which cannot change while the router runs; none of its
+    new settings apply."""
 
     at: float
     domain: str
@@ -121,8 +122,8 @@ class ModeKept:
 class CapacityChanged:
     """A queue or a domain crossed a mark on its way up or down: normal, high or full.
 
-    `detail` says where the messages are: what was put aside and is being redelivered in each
-    app, the expressions of its subscriptions, and the oldest message that was put aside.
+    `detail` says where the messages are: those put aside and being redelivered in each app, the
+    expressions of its subscriptions, and the oldest message that was put aside.
     """
 
     at: float
@@ -166,15 +167,15 @@ class QueueMoved:
     log="info",
 )
 class GroupCreated:
-    """A client made a group of a queue, which is an app of it; `messages` that are there or kept
-    are for it already."""
+    """A client made a group of a queue, which is an app of it; it begins with so many `messages` of
+    the queue and its history."""
 
     at: float
     queue: QueueId
     app: AppId
     messages: int = 0
     where: str | None = None
-    """The expression of what it wants."""
+    """The expression that selects its messages."""
 
 
 @fact(
@@ -183,8 +184,8 @@ class GroupCreated:
     log="warning",
 )
 class GroupDropped:
-    """A group that a client made is gone, because somebody said so or nobody read by it for long;
-    it let go of so many messages."""
+    """A group that a client made was removed, on request or because it was not read for long; it
+    dropped so many messages."""
 
     at: float
     queue: QueueId
@@ -200,7 +201,7 @@ class GroupDropped:
     log=None,
 )
 class Trimmed:
-    """So many messages were removed of what a queue kept when every app had confirmed it."""
+    """So many messages of a queue's history were removed."""
 
     at: float
     queue: QueueId
@@ -213,7 +214,7 @@ class Trimmed:
     log="info",
 )
 class Skipped:
-    """An app was moved forward, and is done with so many messages that it was never given."""
+    """An app was moved forward, past so many messages that it was never given."""
 
     at: float
     queue: QueueId

@@ -10,7 +10,7 @@ from headgate.core.model.ids import SessionId
 
 @fact(FactCounter("starts", "Starts of the router in this process."), rare=False, log=None)
 class RouterStarted:
-    """The router began; all sessions of before are over, and their numbers are given again."""
+    """The router started; all earlier sessions are over, and their numbers are used again."""
 
     at: float
     version: str
@@ -22,7 +22,7 @@ class RouterStarted:
     log="warning",
 )
 class LimitReached:
-    """A bound of the router was reached."""
+    """A limit of the router was reached."""
 
     at: float
     name: str
@@ -45,7 +45,7 @@ class TurnFailed:
     log=None,
 )
 class FactsCounted:
-    """So many more facts of a kind came in one second than are told one by one."""
+    """So many more facts of a kind came in one second than are recorded one by one."""
 
     at: float
     fact: str
@@ -56,7 +56,7 @@ class FactsCounted:
     FactCounter("journal_expirations", "Times old segments were removed."), rare=False, log="info"
 )
 class SegmentsExpired:
-    """The oldest facts of the journal, up to this number, were removed to keep its bounds."""
+    """The oldest facts of the journal, up to this number, were removed to keep its limits."""
 
     at: float
     last: int
@@ -77,7 +77,8 @@ class SinkCommitted:
     FactCounter("sinks_forgotten", "Sinks whose last batch was forgotten."), rare=False, log="info"
 )
 class SinkForgotten:
-    """A sink was not used for long, or somebody asked: its last batch is no longer known."""
+    """The last batch of a sink was forgotten: it was not used for long, or an operator asked for
+    it."""
 
     at: float
     sink: str
@@ -90,8 +91,8 @@ class SinkForgotten:
     log="warning",
 )
 class AdminActed:
-    """An operator has the router do something. It is told before it is done, with the outcome
-    "begun", and again when it is known what came of it."""
+    """An operator's action. It is recorded before it is carried out, with the outcome "begun", and
+    again with its outcome."""
 
     at: float
     actor: str
@@ -107,7 +108,7 @@ class AdminActed:
     log="warning",
 )
 class AdminRefused:
-    """Somebody at this address gave a wrong token to the login of the admin port."""
+    """A login at the admin port from this address failed by a wrong token."""
 
     at: float
     peer: str
@@ -119,9 +120,9 @@ class AdminRefused:
     log="warning",
 )
 class OwnershipTaken:
-    """This router owns the store from now on. `reason` says what had become of the owner before:
-    "free" if nobody had it, "gone" if its connection ended, "silent" if that was ended for it. It
-    waited for so many seconds."""
+    """This router owns the store from now on. `reason` is what had become of the last owner: "free"
+    if there was none, "gone" if its connection ended, "silent" if that was ended for it. It waited
+    for so many seconds."""
 
     at: float
     name: str
@@ -137,8 +138,8 @@ class OwnershipTaken:
     log="warning",
 )
 class OwnerSilent:
-    """The store had not heard this router for so many seconds, longer than `owner_timeout`. Nobody
-    has taken it over meanwhile, and turns go on."""
+    """The store had not heard from this router for so many seconds, longer than `owner_timeout`. No
+    other router has taken it over meanwhile, and turns go on."""
 
     at: float
     seconds: float
@@ -150,8 +151,8 @@ class OwnerSilent:
     log="error",
 )
 class StoreWentBack:
-    """The store has fewer batches than it had: it was put back to an earlier state, and what was
-    accepted or confirmed since is as if it had not been."""
+    """The store has fewer batches than before: it was restored to an earlier state, and messages
+    accepted or confirmed since then are as if they had not been."""
 
     at: float
     expected: int

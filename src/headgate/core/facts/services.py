@@ -21,7 +21,7 @@ SERVICE_DRIFT = FactCounter(
     log="info",
 )
 class ServiceIdentified:
-    """A certificate was seen for the first time, and has a service from now on."""
+    """A certificate was used for the first time, and is a service's from now on."""
 
     at: float
     service: ServiceId
@@ -35,7 +35,7 @@ class ServiceIdentified:
     log="info",
 )
 class ServiceSubscribed:
-    """A session became the subscriber of a service; drift says how its tally differed."""
+    """A session became the subscriber of a service; `drift` says how its tally differed."""
 
     at: float
     service: ServiceId
@@ -61,7 +61,7 @@ class ServiceDisplaced:
     log=None,
 )
 class Associated:
-    """A queue became a service's, or nobody's."""
+    """A queue was associated with a service, or with none."""
 
     at: float
     queue: QueueId
@@ -74,7 +74,7 @@ class Associated:
     log=None,
 )
 class SweepEnded:
-    """A service's queues have all been looked at."""
+    """A sweep looked at all queues of a service."""
 
     at: float
     service: ServiceId
@@ -83,7 +83,7 @@ class SweepEnded:
 
 @fact(FactCounter("watched", "Sessions that became the notifier of a queue."), rare=True, log=None)
 class Watched:
-    """A session is told of a queue's messages from now on. The queue is named by its notifier."""
+    """A session gets notices of a queue from now on. The queue is named by its notifier."""
 
     at: float
     queue: QueueId
@@ -92,7 +92,7 @@ class Watched:
 
 @fact(DISPLACEMENTS, rare=True, log="info")
 class WatcherDisplaced:
-    """A new session is told of a queue's messages. The queue is named by its notifier."""
+    """A new session gets the notices of a queue. The queue is named by its notifier."""
 
     at: float
     queue: QueueId
@@ -106,7 +106,7 @@ class WatcherDisplaced:
     log=None,
 )
 class NoticesSent:
-    """Notifiers were told of messages."""
+    """Notices were sent to notifiers."""
 
     at: float
     count: int
@@ -122,7 +122,7 @@ class NoticesSent:
     log="warning",
 )
 class NoticesDropped:
-    """Notices that nobody took were given up: too old, or too many."""
+    """Notices without a receiver were dropped: too old, or too many."""
 
     at: float
     count: int

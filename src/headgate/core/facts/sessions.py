@@ -1,4 +1,4 @@
-"""Facts of sessions: who came and went, who reads too slowly, who was not allowed."""
+"""Facts of sessions: opened and closed ones, slow ones, refused ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SessionOpened:
     log="debug",
 )
 class SessionClosed:
-    """A session ended, and why."""
+    """A session ended, with the reason."""
 
     at: float
     session: SessionId
@@ -36,9 +36,9 @@ class SessionClosed:
     name: str
     reason: str
     peer: str = ""
-    """Its address, where the wire keeps it. The name is these two, for lines of a log."""
+    """Its address, if the wire keeps it. The name combines it and `called`, for lines of a log."""
     called: str = ""
-    """What it calls itself."""
+    """The name that it chose."""
     agent: str = ""
     user: str = ""
 
@@ -53,7 +53,7 @@ class SessionClosed:
     log=None,
 )
 class HandshakeFailed:
-    """A client and the router did not agree on TLS: there was no session, and why."""
+    """A TLS handshake with a client failed, with the reason: there was no session."""
 
     at: float
     wire: str
@@ -66,16 +66,16 @@ class HandshakeFailed:
     log="warning",
 )
 class SessionSlowed:
-    """A session reads more slowly than it is sent to: its mailbox went over the soft limit."""
+    """A session reads more slowly than data is sent to it: its mailbox exceeded the soft limit."""
 
     at: float
     session: SessionId
     name: str
     size: int
     peer: str = ""
-    """Its address, where the wire keeps it. The name is these two, for lines of a log."""
+    """Its address, if the wire keeps it. The name combines it and `called`, for lines of a log."""
     called: str = ""
-    """What it calls itself."""
+    """The name that it chose."""
     agent: str = ""
     user: str = ""
 
@@ -89,9 +89,9 @@ class SessionEased:
     name: str
     seconds: float
     peer: str = ""
-    """Its address, where the wire keeps it. The name is these two, for lines of a log."""
+    """Its address, if the wire keeps it. The name combines it and `called`, for lines of a log."""
     called: str = ""
-    """What it calls itself."""
+    """The name that it chose."""
     agent: str = ""
     user: str = ""
 
@@ -104,7 +104,7 @@ class SessionEased:
     log=None,
 )
 class PublisherWaited:
-    """A session that publishes has to wait for one that hears it and does not read."""
+    """A publishing session has to wait for a receiver that does not read."""
 
     at: float
     session: SessionId
@@ -121,9 +121,9 @@ class SessionEvicted:
     reason: str
     size: int
     peer: str = ""
-    """Its address, where the wire keeps it. The name is these two, for lines of a log."""
+    """Its address, if the wire keeps it. The name combines it and `called`, for lines of a log."""
     called: str = ""
-    """What it calls itself."""
+    """The name that it chose."""
     agent: str = ""
     user: str = ""
 
@@ -138,7 +138,7 @@ class SessionEvicted:
     log="warning",
 )
 class MessagesDiscarded:
-    """A slow session, or one that was closed, did not get so many messages."""
+    """So many messages for a slow session, or one that was closed, were discarded."""
 
     at: float
     session: SessionId
@@ -152,7 +152,7 @@ class MessagesDiscarded:
     log="warning",
 )
 class AccessDenied:
-    """A user asked for what its access rules do not allow."""
+    """A user was denied something by its access rules."""
 
     at: float
     session: SessionId
@@ -166,9 +166,8 @@ class AccessDenied:
     log="warning",
 )
 class AuthenticationFailed:
-    """Somebody did not show who it is: a wrong password or token, or none. The user is told only
-    if there is such a user or client; what else was said is nobody's business. The name is the
-    client's address."""
+    """A client failed to authenticate: with a wrong password or token, or none. The user is
+    recorded only if it exists; other input may be a secret. The name is the client's address."""
 
     at: float
     session: SessionId

@@ -1,4 +1,4 @@
-"""Facts of who subscribes what."""
+"""Facts of subscriptions: who subscribes to what."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Subscribed:
     log=None,
 )
 class Interested:
-    """A session has this subscription of an app of a queue from now on; what it had before is
-    over. One fact for each, all with the same `at`; `places` says how many they are. A session
-    that wants nothing for now has one with no places."""
+    """A subscription of a session to an app of a queue, from now on; its earlier ones are over. One
+    fact for each, all with the same `at`; `places` is their number. A session without subscriptions
+    for now has one fact with no places."""
 
     at: float
     queue: QueueId
@@ -74,8 +74,8 @@ class Displaced:
     log="info",
 )
 class ReaderGone:
-    """A named consumer was dropped, or nobody spoke for it any more; so many messages that it held
-    are in line again. Its number is below zero, as it has no session of its own."""
+    """A named consumer was removed, or had no sessions any more; so many messages that it held are
+    in line again. Its number is below zero, as it has no session of its own."""
 
     at: float
     queue: QueueId

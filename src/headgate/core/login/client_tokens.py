@@ -1,4 +1,4 @@
-"""Clients that are known by a token each."""
+"""The tokens by which clients are known."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hashlib import sha256
 
 
 class ClientTokens:
-    """Tokens are kept as digests, and compared as a whole: the time taken tells nothing, not even
-    whether there is such a client."""
+    """Tokens by client, kept as digests. All of a digest is compared: the time reveals nothing, not
+    even whether the client exists."""
 
     def __init__(self, tokens: Mapping[str, str]) -> None:
         self._digests = {name: _digest(token) for name, token in tokens.items()}

@@ -1,5 +1,5 @@
-"""Addresses from which somebody failed to show who it is, and how long each has to wait for that
-answer: nothing at first, for people mistype, then twice as long each time."""
+"""Addresses with failed logins, and the delay of the next answer: none at first, for people
+mistype, then twice as long each time."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ FREE = 3
 FIRST_SECONDS = 0.1
 LONGEST_SECONDS = 5.0
 FORGIVEN_SECONDS = 60.0
-"""After so long without a failure an address is like any other."""
+"""Seconds without a failure after which an address is like any other."""
 REMEMBERED = 10_000
-"""Addresses; of more, those that failed longest ago are forgotten."""
+"""Addresses remembered; beyond that those that failed longest ago are dropped."""
 
 
 class FailedLogins:
-    """How often each address failed, for a while after the last time."""
+    """The number of failed logins of each address, for a while after the last."""
 
     def __init__(self) -> None:
         self._failures: dict[str, tuple[int, float]] = {}
-        """How many, and when the last was; in the order of the last."""
+        """Their number and the time of the last, in the order of the last."""
 
     def failed(self, address: str, now: float) -> float:
-        """Count a failure, and say after how many seconds it is answered."""
+        """Count a failure, and return the seconds by which its answer is delayed."""
         count, last = self._failures.pop(address, (0, now))
         count = 1 if now - last >= FORGIVEN_SECONDS else count + 1
         self._failures[address] = count, now

@@ -1,8 +1,8 @@
-"""Pending logins: clients that are connected and have not shown who they are.
+"""Pending logins: connected clients that have not shown who they are.
 
-Each holds something of the router while it is looked at, so there is a bound for all of them, and
-one for each address. Whoever is silent makes room for the next: of the address that has most here,
-and only after a moment in which an honest client is done.
+Each takes resources of the router, so there is a limit for all of them, and one for each address.
+At the limit a silent client makes room for the next: one of the address with the most, and only
+after the time that an honest client needs.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from headgate.errors import LimitReached
 T = TypeVar("T")
 
 MOMENT_SECONDS = 2.0
-"""How long a client is left alone, unless its address has more here than that of the next."""
+"""Seconds that a client is left alone, unless its address has more pending clients than the next
+one's."""
 
 NETWORK_GROUPS = 4
-"""Of an IPv6 address so many groups name the network. Whoever has one address of it has all."""
+"""Groups of an IPv6 address that name the network. The owner of one address has all of it."""
 
 
 def network_of(host: str) -> str:
-    """The network that is counted as one: an address, or the network of an IPv6 address."""
+    """The network that is counted as one: an IPv4 address, or the network of an IPv6 address."""
     if ":" not in host or "." in host:
         return host
     before, _, after = host.partition("%")[0].partition("::")
@@ -32,23 +33,23 @@ def network_of(host: str) -> str:
 
 
 def network_of_peer(peer: str) -> str:
-    """The same of an address with its port, as ``127.0.0.1:6379`` or ``[::1]:6379``."""
+    """The same for an address with its port, as ``127.0.0.1:6379`` or ``[::1]:6379``."""
     return network_of(peer.rpartition(":")[0].strip("[]"))
 
 
 class PendingLogins(Generic[T]):
-    """The clients that are connected and not known yet, in the order in which they came."""
+    """The pending clients, in the order in which they connected."""
 
     def __init__(self, most: int, most_per_address: int) -> None:
         self._most = most
         self._most_per_address = most_per_address
         self._since: dict[T, tuple[str, float]] = {}
-        """In the order in which they came, each with its address and when that was."""
+        """In the order of connection, each with its address and time."""
         self._by_address: dict[str, dict[T, None]] = {}
         self._ranks: dict[int, dict[str, None]] = {}
-        """The addresses that have so many here."""
+        """The addresses with so many pending clients."""
         self._top = 0
-        """What the address with the most has."""
+        """The number of the address with the most."""
 
     def __len__(self) -> int:
         return len(self._since)
@@ -57,8 +58,8 @@ class PendingLogins(Generic[T]):
         return who in self._since
 
     def add(self, address: str, who: T, now: float) -> tuple[T, LimitReached] | None:
-        """Add somebody who came. Return who has to go instead, if somebody has to, and for which
-        limit; raise the limit if it is the newcomer."""
+        """Add a client. Return another one that has to go for it, if any, with the limit; raise the
+        limit if the new one has to go."""
         going = self._in_the_way(address, now)
         if going is not None:
             self.remove(going[0])
@@ -69,7 +70,7 @@ class PendingLogins(Generic[T]):
         return going
 
     def remove(self, who: T) -> None:
-        """Remove somebody who is gone or known; do nothing about one who is not here."""
+        """Remove a client that is gone or known; do nothing if it is not here."""
         found = self._since.pop(who, None)
         if found is None:
             return
@@ -94,7 +95,7 @@ class PendingLogins(Generic[T]):
         return self._silent(next(iter(self._since)), now, reached), reached
 
     def _silent(self, oldest: T, now: float, reached: LimitReached) -> T:
-        """The oldest, if it has had its moment; else raise, since the newcomer has to go."""
+        """The oldest client, if it has had its time; else raise, since the new one has to go."""
         if now - self._since[oldest][1] < MOMENT_SECONDS:
             raise reached
         return oldest

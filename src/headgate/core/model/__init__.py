@@ -1,1 +1,1 @@
-"""Values that everything in the core speaks of. This package imports nothing else of the core."""
+"""Plain values that all of the core uses. This package imports nothing else of the core."""

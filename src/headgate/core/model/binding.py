@@ -15,7 +15,7 @@ WHEN_FULL: Final = ("refuse", "drop", "wait")
 KINDS_FED: Final = ("plain", "sharded")
 SPOKEN_AS: Final = ("body", "json")
 FEEDS_MAX: Final = 64
-"""Of a domain, and patterns of a feed: each new channel is compared with all of them."""
+"""Most feeds of a domain, and patterns of a feed: each new channel is compared with all of them."""
 HOLE = re.compile(r"\{([^{}]*)\}")
 """A property in the name of a channel."""
 
@@ -24,27 +24,27 @@ Paths: TypeAlias = Mapping[str, BodyPath]
 
 @value
 class ChannelFeed:
-    """Channels on which whatever is published goes into a queue of a domain, too."""
+    """Channels whose messages also go into a queue of a domain."""
 
     channels: tuple[str, ...]
-    """As patterns, of the kind that PSUBSCRIBE has."""
+    """The channels, as patterns of the kind that PSUBSCRIBE has."""
     queue: str = ""
-    """The queue; empty for one that is called as the channel."""
+    """The queue; empty for one with the name of the channel."""
     channel_property: str = "channel"
-    """The property that has the channel's name; empty for none."""
+    """The property for the name of the channel; empty for none."""
     properties: Paths = EMPTY
     """Properties in a JSON body."""
     id: BodyPath | None = None
-    """Where in the body the id of the message is, by which a repeated one is recognised."""
+    """The path of the message's id in the body, by which a repeated message is recognised."""
     when_full: str = "refuse"
-    """What happens if the domain is full: PUBLISH is refused, or the domain goes without, or the
+    """What happens if the domain is full: PUBLISH is refused, or the message is left out, or the
     publisher waits for room."""
     kinds: tuple[str, ...] = ("plain",)
 
 
 @value
 class Spoken:
-    """A message that is to be heard on a channel, now that it is stored."""
+    """A message to publish on a channel, now that it is stored."""
 
     channel: bytes
     message: Message
@@ -52,11 +52,11 @@ class Spoken:
     form: str = "body"
     is_sharded: bool = False
     is_fed: bool = False
-    """Whether it was published on that channel, by somebody who can wait for slow sessions."""
+    """Whether it was published on that channel, by a session that can wait for slow receivers."""
 
 
 def spoken_channel(template: str, properties: Properties) -> bytes | None:
-    """The channel that a message is spoken on; none if it does not have a property in its name."""
+    """The channel for a message; None if it lacks a property in the name."""
 
     def text_of(found: re.Match[str]) -> str:
         return _text(properties[found[1]])

@@ -1,8 +1,8 @@
-"""Properties that are read out of a body: paths in JSON, and an envelope around it.
+"""Properties that are read from a body: paths in JSON, and an envelope around it.
 
-Libraries send one field, in which everything is. A domain may say where in that body the properties
-are that expressions ask for. The body itself stays as it is, byte for byte. What is no such body
-has none of these properties: nothing is refused for its content.
+Libraries send one field with all of the message in it. A domain may say where in that body the
+properties for expressions are. The body itself stays unchanged, byte for byte. A body of another
+form has none of these properties: no message is refused for its content.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from headgate.core.model.value import value
 from headgate.expr.types import INT64_MAX, INT64_MIN
 
 PATHS_MAX: Final = 32
-"""Of a domain, so that a body is looked at in few steps."""
+"""Most paths of a domain, so that a body is read in few steps."""
 PATH_STEPS_MAX: Final = 16
 READ_BYTES: Final = 8 * KiB
-"""Of names and values that are read out of one body. What would be more is left out: properties are
-for expressions, and are in memory."""
+"""Bytes of names and values read from one body. More are left out: properties are for expressions,
+and are in memory."""
 HEADERS_MAX: Final = 64
-"""Of an envelope; more are left out."""
+"""Headers of an envelope; more are left out."""
 
 STEP = re.compile(r"(?:^|\.)([^.\[\]:]+)|\[([0-9]{1,6})\]")
 
@@ -39,17 +39,17 @@ FASTSTREAM_VERSION: Final = 1
 
 @value
 class BodyPath:
-    """Where in a JSON text a property is, and what type it has."""
+    """The path of a property in a JSON text, and its type."""
 
     text: str
     steps: tuple[str | int, ...]
-    """Names of members, and places in lists."""
+    """Names of members, and indices of lists."""
     type: PropertyType | None = None
-    """None for whatever is there."""
+    """None for the type of the value."""
 
 
 def read_path(text: str) -> BodyPath:
-    """The path that a text such as `order.lines[0].amount:int64` is; ValueError if it is none."""
+    """Parse a path such as `order.lines[0].amount:int64`; ValueError if it is none."""
     where, colon, label = text.partition(":")
     type = BY_LABEL.get(label)
     if colon and (type is None or type is PropertyType.BINARY):
@@ -70,7 +70,7 @@ def read_path(text: str) -> BodyPath:
 def read_body(
     body: bytes, paths: Mapping[str, BodyPath], envelope: str, json_bytes: int
 ) -> BodyProperties:
-    """The properties that are in a body. A body above so many bytes is not looked at."""
+    """Read the properties from a body. A body with more bytes than this is not read."""
     found = BodyProperties()
     if len(body) > json_bytes:
         found.is_unread = True
@@ -87,7 +87,7 @@ def read_body(
         return found
     try:
         root = _parse(body.decode())
-    except (ValueError, RecursionError):  # no JSON, no UTF-8, or nested without end
+    except (ValueError, RecursionError):  # not JSON, not UTF-8, or nested too deeply
         found.is_unread = True
         return found
     for name, path in paths.items():
@@ -98,7 +98,7 @@ def read_body(
 
 
 class BodyProperties:
-    """Properties that were read out of a body, and what could not be."""
+    """Properties read from a body, and whether some could not be."""
 
     __slots__ = ("_room", "is_unread", "misfits", "types", "values")
 
@@ -107,9 +107,9 @@ class BodyProperties:
         self.types = bytearray()
         """One for each value."""
         self.is_unread = False
-        """Whether the body is none that can be read."""
+        """Whether the body could not be read."""
         self.misfits = 0
-        """Values that were there, and were of another type or too long."""
+        """Number of values of the wrong type, or too long."""
         self._room = READ_BYTES
 
     def add(self, name: str, item: PropertyValue | None, declared: PropertyType | None) -> None:
@@ -118,7 +118,7 @@ class BodyProperties:
             return
         try:
             size = len(name.encode()) + (len(item.encode()) if isinstance(item, str) else 8)
-        except UnicodeEncodeError:  # half a character, as JSON can write it
+        except UnicodeEncodeError:  # half of a surrogate pair, as JSON can write it
             self.misfits += 1
             return
         if size > self._room or not 0 < len(name.encode()) <= NAME_BYTES_MAX:
@@ -130,7 +130,7 @@ class BodyProperties:
 
 
 def open_envelope(body: bytes) -> tuple[dict[str, str], bytes] | None:
-    """The headers and the payload of a message of FastStream; none if it is not one."""
+    """The headers and the payload of a FastStream message; None if it is not one."""
     try:
         magic, version, start, payload = unpack_from(">8sHII", body)
         if magic != FASTSTREAM_MAGIC or version != FASTSTREAM_VERSION or payload > len(body):
@@ -155,7 +155,7 @@ def _text_at(body: bytes, place: int) -> tuple[str, int]:
 
 
 class _Number(str):
-    """A number that is no integer, as it was written."""
+    """A number that is not an integer, as written."""
 
     __slots__ = ()
 
@@ -179,7 +179,7 @@ def _walk(item: Any, steps: tuple[str | int, ...]) -> Any:  # noqa: ANN401  what
 
 
 def _fitting(item: Any, type: PropertyType | None) -> PropertyValue | None:  # noqa: ANN401
-    """A value of JSON as one of a property; none if it cannot be one."""
+    """A JSON value as the value of a property; None if it cannot be one."""
     if isinstance(item, dict | list):
         return None
     if type is None:

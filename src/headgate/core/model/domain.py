@@ -1,4 +1,4 @@
-"""A domain: the mode and the bounds that its queues share."""
+"""A domain: the mode and the limits that its queues share."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from headgate.expr.predicate import Predicate
 DAY = 86_400.0
 
 APPS_NAMED = 20
-"""Of a domain's apps, where people are told which there are."""
+"""Apps of a domain that are named in messages to people."""
 
 SMP_DOMAIN = "smp"
-"""The domain of the queues of SimpleX clients, which is in no file: its settings are in [smp]."""
+"""The domain of the queues of SimpleX clients, which is not in the file: its settings are in
+[smp]."""
 
 
 class Mode(Enum):
-    """The mode of a domain: what its queues are like."""
+    """The mode of a domain: how its queues deliver."""
 
     EXCLUSIVE = "exclusive"
     """One subscriber, displaced by the next; one message unconfirmed at a time."""
@@ -36,7 +37,7 @@ class Mode(Enum):
     FANOUT = "fanout"
     """Each message to one consumer of every app."""
     BROADCAST = "broadcast"
-    """Each message to every consumer of the moment; nothing is stored."""
+    """Each message to every present consumer; nothing is stored."""
 
 
 @value
@@ -45,14 +46,15 @@ class Domain:
 
     name: str
     mode: Mode
-    # S003-11: what is no fanout has one app, without a name, and its filters hold for everybody.
+    # S003-11: a domain that is not fanout has one app, without a name, and its filters apply to
+    # all.
     apps: tuple[AppId, ...] = (WHOLE,)
-    """Only a fanout domain has others than the one without a name."""
+    """Only a fanout domain has named apps."""
 
-    # S003-8: of the configuration, and never of a session.
+    # S003-8: set by the configuration, never by a session.
     filters: Mapping[AppId, tuple[Predicate, ...]] = EMPTY
-    """The application subscriptions: an app gets what at least one of its own is true for,
-    and everything if it has none."""
+    """Application subscriptions: an app gets the messages that match at least one of its
+    expressions, and all messages if it has none."""
 
     max_messages: int | None = 100_000
     """Messages in one queue."""
@@ -68,8 +70,8 @@ class Domain:
     max_delivery_attempts: int = 0
     """Crashes of consumers that a message survives, per app; 0 is any number."""
     suspicious_delay_low: float = 1.0
-    """Seconds between a consumer's last message and one that consumers were lost with, if that has
-    three or four attempts left; 0 is at once."""
+    """Seconds between a consumer's last message and one that may have crashed consumers, if that
+    has three or four attempts left; 0 is at once."""
     suspicious_delay_high: float = 3.0
     """The same for a message with one or two attempts left."""
     max_consumers: int = 0
@@ -79,78 +81,80 @@ class Domain:
     max_queues: int = 10_000
     """Queues that clients may create in the domain; 0 is any number."""
     queue_ttl: float = 3600.0
-    """Seconds after which a queue is removed that nobody has open, that holds no message and
-    remembers no id; 0 is never."""
+    """Seconds after which a queue is removed that is not open, holds no message and remembers no
+    id; 0 is never."""
     max_idle_time: float = 0.0
-    """Seconds without progress after which a queue with undelivered messages is called
-    stuck; 0 is never."""
+    """Seconds without progress after which a queue with undelivered messages counts as stuck; 0 is
+    never."""
     deduplication_time: float = 300.0
     """Seconds for which a message id is remembered, so that a repeated one is not stored."""
     marks_quota: bool = False
-    """Exclusive queues only: the message that goes beyond the quota leaves a marker, and nothing
-    more is taken until all has been read."""
+    """Exclusive queues only: the message that exceeds the quota leaves a marker, and no more are
+    accepted until all have been read."""
     journal_bodies: bool = False
     """Whether bodies may be written to the journal."""
 
     readers: tuple[str, ...] | None = None
-    """The clients that may read queues of the domain, by the names that they proved; None is
-    whoever got in."""
+    """The clients that may read queues of the domain, by the names that they proved; None is every
+    client."""
     writers: tuple[str, ...] | None = None
-    """Those that may write to them."""
+    """The clients that may write to them."""
     creators: tuple[str, ...] | None = None
-    """Those that may open a queue that is not there, which makes it."""
+    """The clients that may make queues by opening them."""
 
     streams: tuple[str, ...] = ()
-    """Keys of Redis clients that are queues of the domain, as patterns."""
+    """Keys of Redis clients that are streams of the domain, as patterns."""
     groups: str = "fixed"
-    """Where the groups of such a stream come from: fixed ones are the apps of the domain, and where
-    they are open clients make more of them, each for one stream."""
+    """Where the groups of such a stream come from: fixed ones are the apps of the domain; if open,
+    clients make more, each for one stream."""
     group: str = "default"
-    """What the only group is called, in a domain without apps."""
+    """The name of the only group, in a domain without apps."""
     consumer_grace: float | None = 30.0
-    """Seconds after its last connection is gone until what a named consumer holds goes to others;
-    "never" as in Redis."""
+    """Seconds after its last connection is gone until other consumers get the messages that a named
+    consumer holds; "never" as in Redis."""
     body_field: str = ""
-    """The field of a stream that is the body of the message; empty to find it by rule."""
+    """The field of a stream entry that is the body of the message; empty to find it by rule."""
     fields: Mapping[str, PropertyType] = EMPTY
-    """Types of fields of a stream. Others are integers, booleans or text by how they look."""
+    """Types of fields of a stream entry. Others are integers, booleans or text, by their form."""
 
     properties: Mapping[str, BodyPath] = EMPTY
-    """Properties that are read out of JSON bodies of Redis clients, with the path and perhaps the
-    type of each."""
+    """Properties read from JSON bodies of Redis clients, each with its path and optionally its
+    type."""
     envelope: str = ""
-    """What is around such bodies: nothing, or the envelope of FastStream."""
+    """The envelope around such bodies: none, or that of FastStream."""
     feeds: tuple[ChannelFeed, ...] = ()
-    """Channels that feed the domain: what Redis clients publish there is in its queues as well."""
+    """Channels that feed the domain: messages that Redis clients publish there go into its queues
+    as well."""
     speaks: str = ""
-    """The channel on which every message of the domain is heard by Redis clients, with properties
-    in braces, such as prices.{symbol}; empty for none."""
+    """The channel on which Redis clients get every message of the domain, with properties in
+    braces, such as prices.{symbol}; empty for none."""
     speaks_as: str = "body"
-    """What they hear: the body, or a JSON text with id, queue, properties and body."""
+    """What they get: the body, or a JSON text with id, queue, properties and body."""
     max_groups: int = 16
     """Groups that clients may make for one stream, where groups are open."""
     group_idle: float = 7 * DAY
-    """Seconds after which such a group is dropped that nobody reads by; 0 is never."""
+    """Seconds after which such a group is removed that is not read; 0 is never."""
     keep_messages: int = 0
-    """Messages of one queue that are kept when every app has confirmed them: a history."""
+    """Messages of one queue that are kept after every app has confirmed them: its history."""
     keep_time: float = 0.0
-    """Seconds for which they are kept; 0 is as long as there is room. With both 0 nothing is."""
+    """Seconds for which they are kept; 0 is as long as there is room. If this and `keep_messages`
+    are 0, none are kept."""
     dead_letter: str = ""
-    """Where messages go that consumers were lost with too often: a domain, or DOMAIN/QUEUE."""
+    """Where messages without attempts left go: a domain, or DOMAIN/QUEUE."""
 
     @property
     def is_open(self) -> bool:
-        """Whether clients make groups."""
+        """Whether clients can make groups."""
         return self.groups == "open"
 
     @property
     def keeps(self) -> bool:
-        """Whether messages stay when every app has confirmed them."""
+        """Whether messages are kept after every app has confirmed them."""
         return bool(self.keep_messages or self.keep_time)
 
     def dead_letters_of(self, queue: QueueId) -> tuple[str, QueueId] | None:
-        """The domain and the queue for what is given up of a queue; by itself a domain has a queue
-        of the same name."""
+        """The domain and the queue for poisoned messages of a queue; if only a domain is set, the
+        queue has the same name."""
         if not self.dead_letter:
             return None
         domain, _, name = self.dead_letter.partition("/")
@@ -158,13 +162,13 @@ class Domain:
         return domain, QueueId(f"{SCHEME}{domain}/".encode() + own)
 
     def app_of(self, group: str) -> AppId | None:
-        """The app that a group is; none if there is no such group."""
+        """The app with a group's name; None if there is no such group."""
         if self.mode is Mode.FANOUT:
             return group if group in self.apps or (self.is_open and group) else None
         return WHOLE if group == self.group else None
 
     def group_of(self, app: AppId) -> str:
-        """The group that an app is."""
+        """The name of an app's group."""
         return app if self.mode is Mode.FANOUT else self.group
 
     @classmethod
@@ -184,12 +188,12 @@ class Domain:
 
     @classmethod
     def broadcast(cls, name: str, **settings: Any) -> Self:  # noqa: ANN401
-        """A domain whose messages go to everybody who is there, and are not stored."""
+        """A domain whose messages go to all present consumers, and are not stored."""
         return cls(name, Mode.BROADCAST, **settings)
 
     def check_rights(self, client: str, *, read: bool, write: bool, create: bool) -> None:
-        """Raise if a client may not do one of these. One without a name has proved none, and is on
-        no list."""
+        """Raise if a client lacks one of these rights. A client without a name has proved none, and
+        is on no list."""
         for is_asked, clients, verb in (
             (read, self.readers, "read"),
             (write, self.writers, "write to"),
@@ -199,7 +203,7 @@ class Domain:
                 raise NoRight(client, verb, self.name)
 
     def known_apps(self) -> str:
-        """The apps by name, for people: some of them if they are many."""
+        """The names of the apps, for people: some of them if they are many."""
         names = [app for app in self.apps if app != WHOLE]
         more = [f"and {len(names) - APPS_NAMED} more"] if len(names) > APPS_NAMED else []
         return ", ".join([*names[:APPS_NAMED], *more])
@@ -210,5 +214,5 @@ class Domain:
         A run-time error is no match. Evaluated once, when the message arrives.
         """
         filters = self.filters.get(app)
-        # S003-7, S003-26, BMQ-67, BMQ-69: one that is true is enough; without any, everything.
+        # S003-7, S003-26, BMQ-67, BMQ-69: one true filter is enough; without filters, everything.
         return not filters or any(f.matches(properties) for f in filters)

@@ -1,7 +1,7 @@
-"""Drift: the queues of a service at its router are not those that the service counts on.
+"""Drift: a service and its router disagree about the queues of the service.
 
-Both keep a tally (`tally`), and whoever has the other's compares. What is found is recorded or
-repaired, never refused: a service that drifted still gets its messages.
+Both keep a tally (`tally`), and either can compare. A difference is recorded or repaired, never
+refused: a service that drifted still gets its messages.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from enum import Enum
 
 
 class Drift(Enum):
-    """How an expected tally differs from the kept one."""
+    """How an expected tally differs from the router's own."""
 
     NONE = "none"
     MORE = "more"
     """The router has more queues than expected."""
     FEWER = "fewer"
     DIFFERENT = "different"
-    """As many, but others."""
+    """As many queues, but others."""

@@ -1,4 +1,4 @@
-"""Traits of a kind of fact, beside its fields: who takes it, and how."""
+"""The traits of each kind of fact, beside its fields: where it goes, and how."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 @dataclass(frozen=True, slots=True, eq=False)  # hashed by identity, which costs nothing
 class FactCounter:
-    """A metric that facts are counted in."""
+    """A metric that counts facts."""
 
     name: str
     """Without `_total`."""
     help: str
     labels: tuple[str, ...] = ()
-    """Fields of the fact whose values it is counted by."""
+    """Fields of the fact that become its labels."""
     adds: str = ""
-    """The field that is added; without one it is 1 for each fact."""
+    """The field that is added; without one, 1 for each fact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +31,24 @@ class FactKind:
     """How the facts of a class are journalled, logged and counted."""
 
     is_rare: bool
-    """No stored change goes with it. Usually there are few; a flood is counted instead."""
+    """It comes without a stored change. Usually there are few; a flood is counted instead."""
     log: LogLevel | None
-    """How important its line is; None if there is no line."""
+    """The level of its log line; None for no line."""
     counters: tuple[FactCounter, ...]
     """The metrics that it feeds."""
     per_queue: str | None
-    """The name of its count in the statistics of a queue; None if it has none."""
+    """The name of its count in the statistics of a queue; None if it is not counted there."""
 
 
 FACT_KINDS: dict[type[Any], FactKind] = {}
-"""Of every class of facts that was defined."""
+"""The traits of every class of facts."""
 
 
 @dataclass_transform(frozen_default=True)
 def fact(
     *counters: FactCounter, rare: bool, log: LogLevel | None, per_queue: str | None = None
 ) -> Callable[[type[T]], type[T]]:
-    """A class of facts. Whoever defines one has to say how it is taken."""
+    """Declare a class of facts, with its traits."""
 
     def define(cls: type[T]) -> type[T]:
         made = value(cls)

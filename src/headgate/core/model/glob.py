@@ -1,12 +1,12 @@
-"""Redis patterns: one reading of them, for matching and for the keys of an index.
+"""Redis patterns, parsed once for matching and for the keys of an index.
 
-`cut` reads a pattern as pieces of fixed length, cut at the stars. All else is derived from its
-result, so that two readers cannot disagree on what an odd class means. A segment has one
-length whatever it matches; hence its leftmost place after the previous one is always a good
-one, nothing is tried twice, and a hostile pattern costs what a friendly one does.
+`cut` parses a pattern into pieces of fixed length, cut at the stars. All else is derived from its
+result, so that no two uses disagree on the meaning of an odd class. A segment has a fixed length;
+hence its leftmost place after the previous one is always a good one, nothing is tried twice, and a
+hostile pattern costs what a friendly one does.
 
-There is no compiled regular expression: making one takes longer than hundreds of matches, and
-most patterns are asked about seldom.
+There is no compiled regular expression: making one takes longer than hundreds of matches, and most
+patterns are used seldom.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Piece: TypeAlias = bytes | int
 """A run of literal bytes, or a class."""
 
 LONG = 16
-"""Bytes of a subject beyond which a segment with classes is sought in all places at once."""
+"""Bytes of a subject beyond which a segment with classes is searched for in all places at once."""
 
 NOT_EMPTY = 1
-"""As in Redis, nothing but the empty pattern matches the empty subject, not even a star."""
+"""As in Redis, only the empty pattern matches the empty subject, not even a star does."""
 
-# One entry of a class. The order says the precedence: an escape, then a range, whose end may be
+# One entry of a class. The order gives the precedence: an escape, then a range, whose end may be
 # any byte, then the byte itself; a backslash that ends the pattern is such a byte.
 ENTRY = rb"\\.|[^\]\\]-.|[^\]]"
 ENTRIES = re.compile(ENTRY, re.DOTALL)
@@ -40,18 +40,19 @@ TOKEN = re.compile(
 
 
 class Segment:
-    """A piece of a glob between two stars: bytes and classes in places that do not move."""
+    """A piece of a glob between two stars: bytes and classes at fixed places."""
 
     __slots__ = ("_masks", "_tables", "length", "literal", "pieces")
 
     def __init__(self, pieces: list[Piece]) -> None:
         self._masks: dict[int, int] = {}
-        """The places where a byte may stand, of bytes that were met in short subjects."""
+        """The places where a byte may stand, for bytes met in short subjects."""
         self._tables: dict[int, bytes] = {}
-        """Ones for the members of a class, and zeros for the other bytes."""
+        """For each class, 1 for its members and 0 for other bytes."""
         self.length = 0
         self.pieces: list[tuple[int, Piece]] = []
-        """Each with its distance from the start. What admits any byte is only a distance."""
+        """Each with its distance from the start. A piece that admits any byte only adds
+        distance."""
         for piece in pieces:
             if piece != ANY:
                 self.pieces.append((self.length, piece))
@@ -59,7 +60,7 @@ class Segment:
         self.literal = _literal(pieces)
 
     def is_at(self, subject: bytes, start: int) -> bool:
-        """Whether it is in this place. The subject has room for it there."""
+        """Whether it matches at this place. The subject is long enough for it."""
         for distance, piece in self.pieces:
             if isinstance(piece, int):
                 if not piece >> subject[start + distance] & 1:
@@ -74,9 +75,9 @@ class Segment:
             return subject.find(self.literal, start, stop)
         if stop - start > LONG:
             return self._find_far(subject, start, stop)
-        # Shift-And: bit i of `state` says that the last i + 1 bytes fit the first i + 1 places.
-        # One step per byte, whatever has been seen before.
-        # RESP-54: no pattern makes a name be looked at twice.
+        # Shift-And: bit i of `state` means that the last i + 1 bytes fit the first i + 1 places.
+        # One step per byte, whatever came before.
+        # RESP-54: no pattern makes the search pass over a name twice.
         masks = self._masks
         last = self.length - 1
         state = 0
@@ -91,8 +92,8 @@ class Segment:
         return -1
 
     def _find_far(self, subject: bytes, start: int, stop: int) -> int:
-        """The same for a long subject, all places at once: a number has a bit for each byte of the
-        subject, the first one highest. There is a row of bits for each member of the segment, and
+        """As `find` for a long subject, all places at once: a number has a bit for each byte of the
+        subject, the first one highest. There is one such number for each member of the segment, and
         no step of Python's per byte."""
         window = subject[start:stop]
         size = len(window)
@@ -123,7 +124,8 @@ class Segment:
 
     @property
     def weight(self) -> int:
-        """How many rows a search of a long subject takes; none if bytes are searched for."""
+        """Number of such rows for a search of a long subject; 0 if it is searched for bytes
+        only."""
         if self.literal is not None:
             return 0
         return len({members for _, members in self._members()}) or 1
@@ -142,8 +144,8 @@ class Segment:
 
 
 def cut(pattern: bytes) -> list[list[Piece]]:
-    """The pieces of each segment: always one segment more than there are runs of stars.
-    Bytes that follow one another are one piece."""
+    """The pieces of each segment: one segment more than there are runs of stars. Adjacent bytes are
+    one piece."""
     pieces: list[Piece] = []
     cuts = [pieces]
     run = bytearray()
@@ -177,23 +179,22 @@ class Literals:
         self.whole = _literal(cuts[0]) if len(cuts) == 1 else None
         """The only match of a pattern without wildcards."""
         self.runs = [piece for pieces in cuts for piece in pieces if isinstance(piece, bytes)]
-        """In their order; prefix and suffix too."""
+        """Runs of bytes in order, with prefix and suffix."""
         first = cuts[0][0] if cuts[0] else b""
         last = cuts[-1][-1] if cuts[-1] else b""
         self.prefix = first if isinstance(first, bytes) else b""
         self.suffix = last if isinstance(last, bytes) else b""
         self.weight = sum(Segment(p).weight for p in cuts[1:-1] if p and _literal(p) is None)
-        """What a match costs beyond comparing bytes: 0 if there is no class between two stars."""
+        """The cost of a match beyond comparing bytes: 0 if there is no class between two stars."""
 
 
 Test: TypeAlias = tuple[bytes, bytes, bytes, int, Callable[[bytes], bool] | None]
-"""How a match starts, how it ends, what is in it, how long it is at least, and what remains to be
-asked of a subject that is like that. Most subjects fail at once, and for most patterns nothing
-remains."""
+"""How a match starts, how it ends, the bytes in it, its least length, and a function for the rest.
+Most subjects fail at once, and most patterns need no such function."""
 
 
 class Glob:
-    """A pattern. What is dear to work out is worked out when it is first needed."""
+    """A pattern. Expensive parts are computed when they are first needed."""
 
     __slots__ = ("_test", "pattern")
 
@@ -202,8 +203,8 @@ class Glob:
         self._test: Test | None = None
 
     def literals(self) -> Literals:
-        """The literals that an index may file the pattern under. Reading the pattern for this is
-        most of the work of a test without a remainder, so such a test is kept."""
+        """The literals under which an index may file the pattern. Parsing it is most of the work of
+        a complete test, so such a test is kept."""
         cuts = cut(self.pattern)
         literals = Literals(cuts)
         if _is_plain(cuts) or _is_word(cuts):
@@ -211,7 +212,7 @@ class Glob:
         return literals
 
     def weigh(self) -> int:
-        """The cost of a match, for who will ask for matches next: the pattern is read once."""
+        """The cost of a match, for callers that will match next: the pattern is parsed once."""
         cuts = cut(self.pattern)
         literals = Literals(cuts)
         self._test = _test(cuts, literals)
@@ -219,7 +220,8 @@ class Glob:
 
     @property
     def test(self) -> Test:
-        """For who asks many globs in a row, and cannot afford a call for each."""
+        """The test, for callers that match many globs in a row, and cannot afford a call for
+        each."""
         if self._test is None:
             cuts = cut(self.pattern)
             self._test = _test(cuts, Literals(cuts))
@@ -228,7 +230,7 @@ class Glob:
     def matches(self, subject: bytes) -> bool:
         head, tail, inside, room, rest = self._test or self.test
         return (
-            # RESP-53: the whole name, with its case.
+            # RESP-53: the whole name has to match, with its case.
             subject.startswith(head)
             and subject.endswith(tail)
             and inside in subject
@@ -238,12 +240,12 @@ class Glob:
 
 
 def _is_plain(cuts: list[list[Piece]]) -> bool:
-    """One star, and nothing but bytes before and behind it: start, end and length say it all."""
+    """Whether it is one star with bytes before and after it: start, end and length decide."""
     return len(cuts) == 2 and _literal(cuts[0]) is not None and _literal(cuts[1]) is not None
 
 
 def _is_word(cuts: list[list[Piece]]) -> bool:
-    """Bytes between two stars, and nothing else: that they are there says it all."""
+    """Whether it is bytes between two stars: their presence decides."""
     return len(cuts) == 3 and not cuts[0] and not cuts[2] and bool(_literal(cuts[1]))
 
 
@@ -262,7 +264,7 @@ def _test(cuts: list[list[Piece]], literals: Literals) -> Test:
         return head, tail, b"", room, _fixed(segments[0])
     middle = segments[1].literal
     if len(segments) == 3 and middle is not None and room == len(head + middle + tail):
-        # A third of the time that the walk takes.
+        # A third of the time of `_walk`.
         start, stop = len(head), len(tail)
         return head, tail, middle, room, lambda s: s.find(middle, start, len(s) - stop) >= 0
     return head, tail, b"", room, _walk(segments)
@@ -273,7 +275,7 @@ def _fixed(segment: Segment) -> Callable[[bytes], bool]:
 
 
 def _walk(segments: list[Segment]) -> Callable[[bytes], bool]:
-    """Place each segment as far to the left as it goes. The subject has room for all."""
+    """Place each segment as far to the left as possible. The subject is long enough for all."""
     head, *inner, tail = segments
 
     def placed(subject: bytes) -> bool:
@@ -292,17 +294,17 @@ def _walk(segments: list[Segment]) -> Callable[[bytes], bool]:
 
 
 def _literal(pieces: list[Piece]) -> bytes | None:
-    """The only bytes that the pieces of a segment match, if there is no class among them."""
+    """The bytes that a segment matches, if it has no class."""
     if not pieces:
         return b""
     return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], bytes) else None
 
 
 def _members(token: re.Match[bytes]) -> Piece:
-    """What a class admits. A class of one is as good as its byte, and gives a key."""
+    """The members of a class. A class of one is as good as its byte, and gives a key."""
     members = 0
     for entry in ENTRIES.findall(token["class"]):
-        # A byte, an escaped byte or a range, by its length. Ends may be given backwards.
+        # A byte, an escaped byte or a range, by its length. Ends may be reversed.
         low, high = sorted((entry[0], entry[2])) if len(entry) == 3 else (entry[-1], entry[-1])
         members |= (1 << high + 1) - (1 << low)
     if token["negated"]:

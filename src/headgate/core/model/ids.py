@@ -1,12 +1,12 @@
-"""The identifiers of the model. Bytes are opaque: what a peer chose or what a shell drew."""
+"""The identifiers of the model. Bytes are opaque: chosen by a peer or at random."""
 
 from __future__ import annotations
 
 from typing import NewType, TypeAlias
 
 SessionId = NewType("SessionId", int)
-"""One connection's life as the core sees it. A number is never used again: a late confirm
-of an old session must not open the gate of a new one."""
+"""One connection as the core sees it. A number is never used again: a late confirm of an old
+session must not open the gate of a new one."""
 
 QueueId = NewType("QueueId", bytes)
 ServiceId = NewType("ServiceId", bytes)
@@ -17,9 +17,9 @@ AppId: TypeAlias = str
 """An independent reader of a queue. The empty one is the only app of a queue without apps."""
 
 Seq = NewType("Seq", int)
-"""The place of a message in its shard: later messages have larger numbers, with gaps."""
+"""The number of a message in its shard: later messages have larger numbers, with gaps."""
 
 Ref: TypeAlias = object
-"""What a wire uses to find the request that a reply belongs to. The core hands it back."""
+"""Identifies the request that a reply belongs to. Only the wire understands it."""
 
 WHOLE: AppId = ""

@@ -11,7 +11,7 @@ from headgate.expr.predicate import Predicate
 
 @value
 class Interest:
-    """One subscription of a consumer. Without an expression it is for every message."""
+    """One subscription of a consumer. Without an expression it matches every message."""
 
     expression: str | None = None
     priority: int = 0
@@ -19,5 +19,5 @@ class Interest:
 
 
 Compiled: TypeAlias = dict[str, Predicate]
-"""Expressions of a command that are compiled already. Many take several turns: the command comes
-again until all are, and other commands are carried out in between, also those of its session."""
+"""Expressions of a command that are compiled already. Many take several turns: the command is
+repeated until all are, and other commands, also of its session, are carried out in between."""

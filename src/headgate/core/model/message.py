@@ -21,8 +21,8 @@ NO_PROPERTIES: Properties = EMPTY
 
 
 class Declared(dict[str, PropertyValue]):
-    """Properties with the type that their sender declared for each. To the core a number is a
-    number; who reads the message is told the width that it was sent with."""
+    """Properties with the type that their sender declared for each. The core uses plain numbers; a
+    receiver gets the width that was sent."""
 
     __slots__ = ("types",)
 
@@ -30,11 +30,11 @@ class Declared(dict[str, PropertyValue]):
         assert len(properties) == len(types), "each property has a type"
         super().__init__(properties)
         self.types = types
-        """One byte for each, in their order, as the wire has it that declared them."""
+        """One byte for each, in order, as on the wire that declared them."""
 
 
 class Fields(Declared):
-    """Properties that came with a body that has a name, as a field of a stream has."""
+    """Properties of a message whose body has a name, as a field of a stream entry."""
 
     __slots__ = ("body", "own")
 
@@ -43,18 +43,19 @@ class Fields(Declared):
     ) -> None:
         super().__init__(properties, types)
         self.body = body
-        """What the body is called by those who know it as a field."""
+        """The name of the body as a field."""
         self.own = len(types) if own is None else own
-        """So many of the first are fields; others were read out of the body."""
+        """Number of fields, at the beginning; the others were read from the body."""
 
 
 NOTIFY = "notify"
-"""The property of a message whose notifier is to be told. Only the router sets it."""
+"""The property of a message that asks for a notice to the notifier. Only the router sets it."""
 MARKER = "quota"
-"""The property of a message that stands for those that were refused after it. Only the router
-sets it: queues whose senders set properties have no markers."""
+"""The property of a message that stands for those refused after it. Only the router sets it: queues
+whose senders set properties have no markers."""
 NAME_BYTES_MAX = 4095
-"""Of a property, as BlazingMQ has it: a message that came by another way can be read there too."""
+"""Longest name of a property, as in BlazingMQ: a message that came another way can be read there
+too."""
 
 
 @value
@@ -69,7 +70,7 @@ class Message:
 
     @property
     def is_marker(self) -> bool:
-        """Not a sender's: it tells the recipient that the queue was full."""
+        """Whether it is no sender's message, but shows the recipient that the queue was full."""
         return bool(self.properties) and self.properties.get(MARKER) is True
 
     @property
@@ -81,7 +82,7 @@ class Message:
 
 @value
 class Stored:
-    """A message in its place in a queue."""
+    """A message and its number in a queue."""
 
     seq: Seq
     queue: QueueId
@@ -106,7 +107,7 @@ class Notice:
 
 @value
 class MessageEntry:
-    """A stored message without its body, as the core remembers it."""
+    """A stored message without its body, as the core keeps it."""
 
     seq: Seq
     id: MessageId
@@ -117,7 +118,7 @@ class MessageEntry:
 
 
 def properties_size(properties: Properties) -> int:
-    """Bytes of names and values, text as UTF-8 and numbers as eight."""
+    """Bytes of names and values: text as UTF-8, numbers as eight."""
     return sum(_property_size(name, item) for name, item in properties.items())
 
 
@@ -129,7 +130,7 @@ def _property_size(name: str, item: PropertyValue) -> int:
 
 
 def check(message: Message, limits: Limits) -> int:
-    """The size of a message. Raise if no queue could take it, whatever its state."""
+    """The size of a message. Raise if no queue could accept it."""
     size = len(message.body)
     if size > limits.body_bytes:
         raise LimitReached("body_bytes", limits.body_bytes)

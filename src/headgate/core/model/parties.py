@@ -1,9 +1,9 @@
-"""Parties: who may do what with an exclusive queue, and under which ids they know it.
+"""Parties: the ids and keys by which clients use an exclusive queue.
 
 A queue that strangers share has up to four ids: the recipient's, which is the queue's own, and
-those of its sender, its notifier and its link. None can be told from another, so that knowing
-one gives away nothing about the rest. Each party has a key of its own. The router keeps them
-and never makes sense of them: whether a key is right is a `Proof`, which a wire hands in.
+those of its sender, its notifier and its link. None can be derived from another, so that knowing
+one reveals nothing about the rest. Each party has a key of its own. The router keeps the keys
+without using them: whether a key fits is decided by a `Proof`, which a wire provides.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from headgate.core.model.value import value
 from headgate.errors import HeadgateError, Unauthorised
 
 SEALED_BYTES = 16 * KiB
-"""What a message takes on its way to a recipient, about: it is sealed, and padded so that its
-length tells nothing."""
+"""Bytes of a message on its way to a recipient, about: it is sealed, and padded so that its length
+reveals nothing."""
 
 
 class Party(IntEnum):
@@ -41,17 +41,17 @@ class Address:
 
 
 class Purpose(Enum):
-    """The purpose that a queue was made for; one of an old client says neither."""
+    """The purpose that a queue was made for; one of an old client has none."""
 
     MESSAGING = "M"
     """One sender, who may secure the queue itself."""
     CONTACT = "C"
-    """Open to many senders; its link can be read by everybody, its keys can be changed."""
+    """Open to many senders; its link can be read by anybody, its keys can be changed."""
 
 
 @value
 class Link:
-    """Data that can be read by whoever knows the link, without knowing the queue."""
+    """Data that can be read by its id, without knowing the queue."""
 
     id: bytes
     fixed: bytes
@@ -60,23 +60,23 @@ class Link:
 
 @value
 class Notifier:
-    """Somebody who is told that there are messages, and nothing else."""
+    """A party that learns that there are messages, and nothing else."""
 
     id: bytes
     key: bytes
     secret: bytes
-    """What the wire needs to seal a notice."""
+    """The key with which the wire seals notices."""
     service: ServiceId | None = None
 
 
 @value
 class Parties:
-    """The ids and keys of everybody who has to do with a queue."""
+    """The ids and keys of all parties of a queue."""
 
     keys: tuple[bytes, ...]
-    """Any of them is the recipient's."""
+    """The recipient's keys, any of which is valid."""
     secret: bytes
-    """What the wire needs to seal a message."""
+    """The key with which the wire seals messages."""
     sender: bytes
     sender_key: bytes | None = None
     """Until it is set, anybody who knows the sender's id may send."""
@@ -84,7 +84,7 @@ class Parties:
     link: Link | None = None
     notifier: Notifier | None = None
     is_off: bool = False
-    """Suspended: nothing more is taken, what is there can be read."""
+    """Suspended: no more messages are accepted, present ones can be read."""
 
     def addresses(self) -> list[Address]:
         """The ids beside the queue's own."""
@@ -97,25 +97,25 @@ class Parties:
 
 
 Proof: TypeAlias = Callable[["QueueRecord | None"], HeadgateError | None]
-"""Says why a command may not be carried out on a queue, or nothing. It is asked about a queue
-that does not exist as well, so that a signature costs the same for both."""
+"""Returns why a command may not be carried out on a queue, or None. It is called even if the queue
+does not exist, so that a signature costs the same for both."""
 
 
-# What may be changed. Each says what the parties are afterwards, or why not.
+# Changes of the parties. Each returns the changed parties, or raises.
 
 
 @value
 class Secure:
-    """Set the sender's key. The sender itself may do so only where the queue is for messaging."""
+    """Set the sender's key. The sender itself may do so only if the queue is for messaging."""
 
     key: bytes
     by_sender: bool = False
 
     def apply(self, parties: Parties) -> Parties:
-        # ACC-21: only an invitation can be secured by its sender.
+        # ACC-21: only a queue for messaging can be secured by its sender.
         if self.by_sender and parties.purpose is not Purpose.MESSAGING:
             raise Unauthorised
-        # ACC-10, ACC-11, ACC-20: the same key again is fine, another is not.
+        # ACC-10, ACC-11, ACC-20: the same key again is accepted, another is refused.
         if parties.sender_key is not None and parties.sender_key != self.key:
             raise Unauthorised
         return replace(parties, sender_key=self.key)
@@ -123,7 +123,7 @@ class Secure:
 
 @value
 class ReadLink:
-    """Read the link's data. A link for messaging is read by the one who secures the queue."""
+    """Read the link's data. A link for messaging is read by the sender that secures the queue."""
 
     key: bytes | None = None
 
@@ -132,7 +132,7 @@ class ReadLink:
             raise Unauthorised
         if self.key is not None:
             return Secure(self.key, by_sender=True).apply(parties)
-        # ACC-83, ACC-84: an invitation is read by securing it, a contact by everybody.
+        # ACC-83, ACC-84: an invitation is read by securing it, a contact's link by anybody.
         if parties.purpose is Purpose.MESSAGING or (
             parties.purpose is None and parties.sender_key is not None
         ):
@@ -142,14 +142,14 @@ class ReadLink:
 
 @value
 class ChangeKeys:
-    """Replace the recipient's keys, all of them."""
+    """Replace all of the recipient's keys."""
 
     keys: tuple[bytes, ...]
 
     def apply(self, parties: Parties) -> Parties:
         if parties.purpose is not Purpose.CONTACT:
             raise Unauthorised
-        # ACC-22, ACC-23, ACC-24: the new keys are all there are; a key may leave itself out.
+        # ACC-22, ACC-23, ACC-24: the new keys replace all; a key may leave itself out.
         return replace(parties, keys=self.keys)
 
 
@@ -160,11 +160,11 @@ class SetLink:
     link: Link
 
     def apply(self, parties: Parties) -> Parties:
-        # ACC-83: an invitation that was secured keeps its data.
+        # ACC-83: a secured invitation keeps its data.
         if parties.sender_key is not None and parties.purpose is not Purpose.CONTACT:
             raise Unauthorised
         kept = parties.link
-        # ACC-84: of a link only the user data may change.
+        # ACC-84: only the user data of a link may change.
         if kept is not None and (kept.id, kept.fixed) != (self.link.id, self.link.fixed):
             raise Unauthorised
         return replace(parties, link=self.link)
@@ -172,7 +172,7 @@ class SetLink:
 
 @value
 class DropLink:
-    """The queue has no link any more."""
+    """Remove the queue's link."""
 
     def apply(self, parties: Parties) -> Parties:
         return replace(parties, link=None)
@@ -180,7 +180,7 @@ class DropLink:
 
 @value
 class SetNotifier:
-    """Let somebody be told of messages, in place of whoever was."""
+    """Set the notifier of a queue, replacing the present one."""
 
     notifier: Notifier
 
@@ -190,7 +190,7 @@ class SetNotifier:
 
 @value
 class DropNotifier:
-    """The queue has no notifier any more."""
+    """Remove the queue's notifier."""
 
     def apply(self, parties: Parties) -> Parties:
         return replace(parties, notifier=None)
@@ -198,7 +198,7 @@ class DropNotifier:
 
 @value
 class Suspend:
-    """Take no more messages."""
+    """Accept no more messages."""
 
     def apply(self, parties: Parties) -> Parties:
         return replace(parties, is_off=True)
@@ -211,12 +211,12 @@ Change: TypeAlias = (
 
 @value
 class QueueRecord:
-    """A queue without its messages, as the store keeps it."""
+    """A queue without its messages, as the store has it."""
 
     queue: QueueId
     domain: str
     service: ServiceId | None = None
     parties: Parties | None = None
-    """Who may do what with it; nobody is asked about a queue without."""
+    """Its parties; a shared queue has none."""
     is_full: bool = False
-    """It reached its quota, and takes nothing more until it is empty."""
+    """Whether it reached its quota, and accepts no more until it is empty."""

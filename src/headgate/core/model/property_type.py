@@ -1,7 +1,7 @@
-"""The types of properties: one table that wires, journal and commands read.
+"""The types of properties: one table for wires, journal and commands.
 
 A property is a boolean, a signed integer of some width, text or bytes. The width of an integer is
-kept beside the value, since whoever reads a message is given the width it was sent with.
+kept beside the value, since receivers get the width that was sent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PropertyType(IntEnum):
 
     @property
     def label(self) -> str:
-        """As commands and pages name it."""
+        """Its name in commands and on pages."""
         return self.name.lower()
 
 
@@ -38,13 +38,13 @@ class PropertyForm:
 
     python: type[Value]
     kind: Kind | None
-    """In expressions; bytes can be carried, not read."""
+    """Its type in expressions; bytes can be carried, not read."""
     column: str | None
     """The field of the journal's struct that holds it; the journal has no bytes."""
     struct: str | None = None
-    """How `struct` writes a value, if values have one size."""
+    """The `struct` code of a value, if values have one size."""
     bits: int | None = None
-    """Of an integer."""
+    """Bits of an integer."""
 
 
 FORMS: Final[Mapping[PropertyType, PropertyForm]] = {
@@ -60,7 +60,7 @@ FORMS: Final[Mapping[PropertyType, PropertyForm]] = {
 BY_LABEL: Final = {type.label: type for type in PropertyType}
 
 WIDEST: Final[dict[type[Value], PropertyType]] = {form.python: type for type, form in FORMS.items()}
-"""For a class of values the type that holds all of them."""
+"""For a Python class the type that holds all of its values."""
 
 
 def type_of(value: Value) -> PropertyType:

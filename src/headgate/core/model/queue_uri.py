@@ -29,19 +29,19 @@ class QueueUri:
 
     domain: str
     tier: str
-    """Empty if there is none, and so is the app."""
+    """Empty if there is none; so is the app."""
     queue: str
     app: str
 
     @property
     def canonical(self) -> str:
-        """The queue, whoever reads it."""
+        """The address of the queue without the app."""
         tier = TIER + self.tier if self.tier else ""
         return f"{SCHEME}{self.domain}{tier}/{self.queue}"
 
 
 def parse_uri(text: str) -> QueueUri:
-    """Refuse what names no queue, and say why."""
+    """Parse an address; raise with the reason if it names no queue."""
     if not text.startswith(SCHEME):
         raise Refused(f"the address of a queue begins with {SCHEME}")
     authority, slash, path = text[len(SCHEME) :].partition("/")

@@ -1,4 +1,4 @@
-"""Count and XOR hash of a set of queues, by which two parties compare theirs."""
+"""Count and XOR hash of a set of queues, for comparison between two parties."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from headgate.core.model.value import value
 
 @value
 class Tally:
-    """A set of queues, as far as two parties need to compare theirs.
+    """The tally of a set of queues.
 
-    The hash is the XOR of the MD5 of the ids: adding and removing are the same operation, and
-    the order does not matter. Two sets may share a hash, so the count belongs to it.
+    The hash is the XOR of the MD5 of the ids: adding and removing are the same operation, and the
+    order does not matter. Two sets may share a hash, so the count belongs to it.
     """
 
     count: int = 0
@@ -48,7 +48,7 @@ class Tally:
         return Tally(self.count + other.count, self.xor ^ other.xor)
 
     def drift(self, expected: Tally) -> Drift:
-        """How this tally, the kept one, differs from what somebody expected."""
+        """How this tally, the router's, differs from an expected one."""
         # S001-39: neither count nor hash is enough by itself.
         if self.count != expected.count:
             return Drift.MORE if self.count > expected.count else Drift.FEWER
@@ -63,6 +63,6 @@ def digest(queue: QueueId) -> int:
 
 
 def name_of(queue: QueueId) -> bytes:
-    """What a queue is called where its id must not be known: the digest that a tally has of it,
-    so that an audit can XOR a column of names."""
+    """The name of a queue where its id must not appear: its digest as in a tally, so that an audit
+    can XOR a column of names."""
     return md5(queue, usedforsecurity=False).digest()

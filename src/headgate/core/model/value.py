@@ -1,4 +1,4 @@
-"""How the core writes down a value: commands, effects, facts, messages."""
+"""Values of the core: commands, effects, facts, messages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 class Empty(dict[Any, Any]):
-    """A mapping of nothing that may be the default of a field: dataclasses take what has no
-    hash for something that would be shared and changed, read-only mappings included."""
+    """An empty mapping for the default of a field: dataclasses reject defaults without a hash,
+    read-only mappings included."""
 
     __slots__ = ()
     __hash__ = object.__hash__  # type: ignore[assignment]
@@ -21,7 +21,7 @@ class Empty(dict[Any, Any]):
 EMPTY = Empty()
 
 OF_CLASS = frozenset(("__dict__", "__weakref__", "__match_args__"))
-"""What a class has of its own, and does not hand on."""
+"""Attributes that belong to a class itself, and are not copied."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -31,8 +31,8 @@ def value(cls: type[T]) -> type[T]:
     A durable message makes a dozen values on its way. Python's dataclass sets each field by an
     instruction of its own, and through ``object.__setattr__`` if it is frozen at run time; a Struct
     of msgspec is filled in one call, a fifth of the time (``make bench-core`` prints them). All
-    else is as a dataclass has it: equality, hash, what it looks like, and the functions of
-    `dataclasses`, `fields` and `replace` among them. A value has no fields of another one.
+    else is as in a dataclass: equality, hash, `repr`, and the functions of `dataclasses` such as
+    `fields` and `replace`. A value does not inherit fields.
     """
     assert not isinstance(cls, type(msgspec.Struct)), "a value cannot add fields to another one"
     plain: Any = dataclass(init=False, unsafe_hash=True)(cls)
@@ -45,7 +45,7 @@ def value(cls: type[T]) -> type[T]:
         elif each.default is not MISSING:
             namespace[each.name] = each.default
     if all(map(_is_compared, found)):
-        # Those of a Struct say the same, sooner.
+        # A Struct's own methods are equal, and faster.
         del namespace["__eq__"], namespace["__hash__"]
     namespace["__qualname__"] = cls.__qualname__
     bases = (msgspec.Struct, *(base for base in cls.__bases__ if base is not object))

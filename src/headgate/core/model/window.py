@@ -1,4 +1,4 @@
-"""How much may be on its way to a subscription without being confirmed."""
+"""The window of a subscription: how much of it may be unconfirmed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from headgate.core.model.value import value
 
 @value
 class Window:
-    """How many messages, and how many bytes, may be unconfirmed. Zero means paused."""
+    """Number of messages, and of bytes, that may be unconfirmed. Zero means paused."""
 
     messages: int
     bytes: int | None = None

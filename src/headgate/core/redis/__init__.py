@@ -1,1 +1,1 @@
-"""State that Redis clients expect beside channels: keys with expiry, users and rules, a cluster."""
+"""State for Redis clients beside channels: keys with expiry, users and rules, a cluster."""

@@ -1,10 +1,10 @@
-"""Users, and what each may do: run commands, use keys, use channels.
+"""Users and their rights: to run commands, to use keys, to use channels.
 
 Rules are written as in Redis. A request to change a user is applied to a copy of its rules, which
-then takes the place of the old ones: a bad rule changes nothing, and every session of that user
-is under the new rules at once, since it holds the user and not the rules.
+then replaces the old ones: a bad rule changes nothing, and every session of that user is under the
+new rules at once, since it refers to the user and not to the rules.
 
-Commands are allowed by the last rule that speaks of them, as a reader of the list would say.
+The last rule that names a command decides.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from headgate.core.model.limits import Limits
 from headgate.errors import LimitReached, Refused
 
 DEFAULT = b"default"
-"""Who connects and says nothing is this user, if it needs no password."""
+"""The user of a session without authentication, if it needs no password."""
 
 ALL = b"*"
 DIGEST = re.compile(rb"[0-9a-f]{64}")
 UNWANTED = re.compile(rb"[\s\0]")
-"""What would break a list of rules that are separated by blanks."""
+"""Characters that would break a list of rules separated by blanks."""
 
 SYNTAX = "Syntax error"
 UNKNOWN = "Unknown command or category name in ACL"
@@ -36,26 +36,26 @@ BAD_DIGEST = (
 
 
 SLOW_STEPS = 6
-"""Of a pattern with classes between its stars, which a name has to be searched for."""
+"""Cost of a pattern with classes between its stars, for which a name has to be searched."""
 
 
 class AccessError(Refused):
-    """A user that cannot be, or a rule that it cannot have; nothing was changed."""
+    """A user or a rule that is not possible; nothing was changed."""
 
 
 class Patterns:
-    """The keys or the channels that may be used: all, or those that match a pattern."""
+    """The keys or channels that may be used: all, or those that match a pattern."""
 
     __slots__ = ("globs", "is_all", "mark", "steps", "whole")
 
     def __init__(self, mark: bytes, whole: str) -> None:
         self.mark = mark
         self.whole = whole
-        """What a pattern is of: keys, or channels."""
+        """What the patterns are of: keys, or channels."""
         self.is_all = False
         self.globs: dict[bytes, Glob] = {}
         self.steps = 0
-        """What it takes to compare one name with all of them, about, in microseconds."""
+        """Cost of comparing one name with all of them, about, in microseconds."""
 
     def copy(self) -> Patterns:
         copy = Patterns(self.mark, self.whole)
@@ -89,13 +89,13 @@ class Patterns:
         return self.is_all or any(glob.matches(name) for glob in self.globs.values())
 
     def have(self, pattern: bytes) -> bool:
-        """Whether this very pattern was allowed. That another one matches whatever it matches
-        cannot be told in general, so Redis does not try."""
+        """Whether this very pattern was allowed. Whether other patterns cover it is undecided in
+        general, so Redis does not try."""
         # RESP-77: patterns match literally.
         return self.is_all or pattern in self.globs
 
     def cover(self, others: Patterns) -> bool:
-        """Whether all that the others allow is allowed in the same words."""
+        """Whether all that the others allow is allowed by the same patterns."""
         return self.is_all or (not others.is_all and others.globs.keys() <= self.globs.keys())
 
     def __bytes__(self) -> bytes:
@@ -111,14 +111,14 @@ class Rules:
 
     def __init__(self) -> None:
         self.is_enabled = False
-        """May say that it is this user; sessions that said so before are not touched."""
+        """Whether clients may authenticate as this user; existing sessions are not affected."""
         self.needs_password = True
         self.passwords: dict[str, None] = {}
-        """Their SHA-256 digests. Without any, nobody can be a user that needs one."""
+        """Their SHA-256 digests. Without any, a user that needs one cannot be used."""
         self.all_commands = False
-        """Those that no rule of `commands` speaks of."""
+        """Whether commands are allowed that no rule of `commands` names."""
         self.commands: dict[str, bool] = {}
-        """``publish``, ``client|id`` or ``@pubsub``, in the order in which they were ruled on."""
+        """``publish``, ``client|id`` or ``@pubsub``, in the order in which the rules came."""
         self.keys = Patterns(b"~", "keys")
         self.channels = Patterns(b"&", "channels")
 
@@ -168,7 +168,7 @@ class Rules:
             raise AccessError(NO_SUCH_PASSWORD)
         del self.passwords[digest]
 
-    # What they say.
+    # Questions about the rules.
 
     @property
     def allow_everything(self) -> bool:
@@ -191,7 +191,7 @@ class Rules:
             return self.is_enabled
         given, found = _digest(password), False
         for digest in self.passwords:
-            # All are compared, and each as a whole: the time taken tells nothing.
+            # All are compared, each as a whole: the time reveals nothing.
             found |= hmac.compare_digest(digest, given)
         return found
 
@@ -205,7 +205,7 @@ class Rules:
         return " ".join(["+@all" if self.all_commands else "-@all", *ruled])
 
     def __bytes__(self) -> bytes:
-        """The rules that would make these."""
+        """The rules as text that makes the same ones."""
         parts = [" ".join(self.flags).encode()]
         parts += [b"#" + digest.encode() for digest in self.passwords]
         if self.keys or self.keys.is_all:
@@ -221,7 +221,7 @@ class Rules:
 
 
 class User:
-    """Somebody who may connect. The same object for as long as the user exists."""
+    """A user. The same object for as long as the user exists."""
 
     __slots__ = ("has_lost_channels", "is_unrestricted", "name", "rules")
 
@@ -231,13 +231,13 @@ class User:
         self.take(rules)
 
     def take(self, rules: Rules) -> None:
-        """Be under these rules from here on."""
+        """Replace the rules."""
         self.has_lost_channels = not rules.channels.cover(self.rules.channels)
-        """Whether they allow less than those before. Otherwise nobody is looked at: a session that
-        was subscribed before it became this user keeps what it has, as in Redis."""
+        """Whether the new rules allow fewer channels than the old. Otherwise no session is looked
+        at: one that subscribed before it became this user keeps its subscriptions, as in Redis."""
         self.rules = rules
         self.is_unrestricted = rules.allow_everything
-        """Worked out beforehand: a run of messages asks for it each time."""
+        """Computed in advance: a run of messages reads it each time."""
 
     def may_run(self, command: str, categories: tuple[str, ...]) -> bool:
         return self.rules.allow_command(command, categories)
@@ -266,7 +266,7 @@ class AccessControl:
         self._default = self.set_user(DEFAULT, rules)
         self.set_default_password(password)
         self._initial = self._default.rules.copy()
-        """Of the default user, where a list has none of its own for it."""
+        """The rules of the default user, where a list has none for it."""
 
     @property
     def needs_password(self) -> bool:
@@ -274,7 +274,7 @@ class AccessControl:
         return self._default.rules.needs_password
 
     def entrant(self) -> User | None:
-        """The user of a new session, as long as it does not say who it is."""
+        """The user of a new session, before it authenticates."""
         rules = self._default.rules
         return self._default if rules.is_enabled and not rules.needs_password else None
 
@@ -286,14 +286,14 @@ class AccessControl:
         return self._users.get(name)
 
     def users(self) -> list[User]:
-        """In the order of their names."""
+        """The users in the order of their names."""
         return [self._users[name] for name in sorted(self._users)]
 
     def set_user(
         self, name: bytes, rules: Sequence[bytes], known: Container[str] = frozenset()
     ) -> User:
         """Make a user, or change one. `known` are the commands, subcommands and categories that
-        rules may speak of, such as ``publish``, ``client|id`` and ``@pubsub``."""
+        rules may name, such as ``publish``, ``client|id`` and ``@pubsub``."""
         user = self._users.get(name) or self._new(name)
         draft = user.rules.copy()
         for rule in rules:
@@ -309,8 +309,8 @@ class AccessControl:
         return user
 
     def load(self, text: bytes, source: str, known: Container[str]) -> list[User]:
-        """Have the users of a list and no others; return those that are gone. A mistake in it
-        changes nothing, and the error says all of them, by their lines in the source."""
+        """Replace all users by those of a list; return those that are gone. An error in it changes
+        nothing, and the exception lists all errors by their lines in the source."""
         drafts: dict[bytes, Rules] = {}
         wrong: list[str] = []
         for number, line in enumerate(text.split(b"\n"), 1):
@@ -347,7 +347,7 @@ class AccessControl:
         return gone
 
     def _apply(self, draft: Rules, rules: Sequence[bytes], known: Container[str]) -> None:
-        """As a list has them: a rule is quoted only if it cannot be a secret."""
+        """Apply the rules of a list: an error quotes a rule only if it cannot be a secret."""
         for rule in rules:
             try:
                 _apply(draft, rule, known)
@@ -364,7 +364,7 @@ class AccessControl:
         return b"".join([b"%b\n" % bytes(user) for user in self.users()])
 
     def set_default_password(self, password: str | None) -> None:
-        """Let the default user have this password and no other, or need none."""
+        """Give the default user this password only, or none."""
         if password:
             secret = password.encode(errors="surrogateescape")
             self.set_user(DEFAULT, [b"resetpass", b">" + secret])
@@ -372,14 +372,14 @@ class AccessControl:
             self.set_user(DEFAULT, [b"nopass"])
 
     def delete_users(self, names: Sequence[bytes]) -> list[User]:
-        """Forget these users; return those that there were."""
+        """Remove these users; return those that existed."""
         if DEFAULT in names:
             raise AccessError("The 'default' user cannot be removed")
         there = [name for name in dict.fromkeys(names) if name in self._users]
         return [self._users.pop(name) for name in there]
 
     def _new(self, name: bytes) -> User:
-        """A user that may do nothing, and is not known yet."""
+        """A user without rights, not added yet."""
         if len(self._users) >= self._limits.users:
             raise LimitReached("users", self._limits.users)
         return User(_checked_name(name), Rules())
@@ -397,7 +397,7 @@ WORDS: dict[bytes, Callable[[Rules], None]] = {
     b"allchannels": lambda rules: rules.channels.set(True),
     b"resetchannels": lambda rules: rules.channels.set(False),
     b"reset": Rules.reset,
-    # They stand in lists that Redis made, and are about a command that is not here.
+    # Lists that Redis wrote have these, for a command that does not exist here.
     b"sanitize-payload": lambda rules: None,
     b"skip-sanitize-payload": lambda rules: None,
 }
@@ -438,7 +438,7 @@ def _checked_digest(text: bytes) -> str:
 
 
 def _checked_name(name: bytes) -> str:
-    """The name of a new user. It will stand in facts, which are text."""
+    """The name of a new user. It will be in facts, which are text."""
     if UNWANTED.search(name):
         raise AccessError("Usernames can't contain spaces or null characters")
     try:

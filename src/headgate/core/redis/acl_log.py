@@ -1,20 +1,20 @@
-"""The log that ACL LOG shows: what clients were refused lately."""
+"""The log for ACL LOG: the latest denials."""
 
 from __future__ import annotations
 
 from itertools import islice
 
 MOST = 128
-"""Entries; of more, the oldest go."""
+"""Most entries; beyond that the oldest are dropped."""
 GROUPED = 10
-"""Among so many of the latest a repetition is sought, and counted instead of told again."""
+"""Number of latest entries searched for the same denial, which is then counted."""
 GROUPED_SECONDS = 60.0
 OBJECT_BYTES = 128
-"""So much is kept of the name of a key or a channel."""
+"""Bytes kept of the name of a key or a channel."""
 
 
 class AclLogEntry:
-    """Something that a user was refused, and how often in a row."""
+    """A denial of a user, and how often it was repeated."""
 
     __slots__ = (
         "client",
@@ -41,7 +41,7 @@ class AclLogEntry:
         self.created = self.updated = now
         self.count = 0
         self.client = ""
-        """Who it was the last time."""
+        """The client of the latest denial."""
 
     def is_like(self, other: AclLogEntry) -> bool:
         return (self.reason, self.context, self.object, self.user) == (
@@ -53,7 +53,7 @@ class AclLogEntry:
 
 
 class AclLog:
-    """The latest first."""
+    """The denials, the latest first."""
 
     def __init__(self) -> None:
         self._entries: list[AclLogEntry] = []

@@ -1,7 +1,7 @@
-"""Slots: to which of them a name belongs, and which node of a cluster serves them.
+"""Slots of a cluster: the slot of a name, and the node that serves it.
 
-A cluster is told who owns what; it does not find out by itself. So this is one node's knowledge,
-and each change returns the slots that this node lost, whose channels have to be given up.
+Operators configure the owners; nodes do not find out by themselves. So this is one node's
+knowledge, and each change returns the slots that this node lost, whose channels have to be dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Range: TypeAlias = tuple[int, int]
 
 
 class SlotError(Refused):
-    """Slots cannot be given like that; nothing was changed."""
+    """Slots cannot be assigned like that; nothing was changed."""
 
 
 @value
@@ -37,7 +37,7 @@ class Node:
 
 @value
 class ClusterShard:
-    """Some slots, the node that owns them, and those that stand in for it."""
+    """Some slots, the node that owns them, and its replicas."""
 
     master: Node
     ranges: tuple[Range, ...]
@@ -45,8 +45,8 @@ class ClusterShard:
 
 
 def slot_of(name: bytes) -> int:
-    """The slot of a key or a channel. If the name has something between its first ``{`` and the
-    ``}`` that follows, that alone counts: so names can be kept together."""
+    """The slot of a key or a channel. If the name has characters between its first ``{`` and the
+    ``}`` that follows, only those count: so names can be kept together."""
     start = name.find(b"{") + 1
     if start:
         end = name.find(b"}", start)
@@ -57,7 +57,7 @@ def slot_of(name: bytes) -> int:
 
 
 def slots_in(ranges: Iterable[Range]) -> set[int]:
-    """The slots of ranges that do not overlap."""
+    """The slots of ranges, which do not overlap."""
     slots: set[int] = set()
     for first, last in ranges:
         if first not in range(SLOTS) or last not in range(SLOTS):
@@ -72,17 +72,17 @@ def slots_in(ranges: Iterable[Range]) -> set[int]:
 
 
 class Cluster:
-    """Owners of slots, as one node knows them."""
+    """The owners of slots, as one node knows them."""
 
     def __init__(self, own: Node) -> None:
         self.own = own
         self.is_configured = False
-        """Whether anybody said yet who owns what."""
+        """Whether the owners were ever configured."""
         self._masters: dict[str, Node] = {own.id: own}
         self._replicas: dict[str, tuple[Node, ...]] = {}
         self._owners: list[str | None] = [None] * SLOTS
 
-    # What it knows.
+    # Questions.
 
     def owner(self, slot: int) -> Node | None:
         id = self._owners[slot]
@@ -92,11 +92,11 @@ class Cluster:
         return self._owners[slot] == self.own.id
 
     def assigned(self) -> int:
-        """How many slots have an owner."""
+        """Number of slots with an owner."""
         return SLOTS - self._owners.count(None)
 
     def ranges(self) -> list[tuple[int, int, Node]]:
-        """The slots that have an owner, those together that follow one another."""
+        """The slots with an owner, as ranges."""
         found, first = [], 0
         for id, run in groupby(self._owners):
             last = first + len([*run]) - 1
@@ -106,7 +106,7 @@ class Cluster:
         return found
 
     def shards(self) -> list[ClusterShard]:
-        """One for each master, slots or not."""
+        """One for each master, with or without slots."""
         ranges: dict[str, list[Range]] = {id: [] for id in self._masters}
         for first, last, node in self.ranges():
             ranges[node.id].append((first, last))
@@ -123,10 +123,10 @@ class Cluster:
             node for master in self._masters.values() for node in (master, *self.replicas(master))
         ]
 
-    # What it is told. Each returns the slots that this node owns no longer.
+    # Changes. Each returns the slots that this node no longer owns.
 
     def configure(self, shards: Sequence[ClusterShard]) -> set[int]:
-        """Forget what was known: these are all."""
+        """Replace all owners."""
         slots_in(each for shard in shards for each in shard.ranges)
         nodes = {node.id: node for shard in shards for node in (shard.master, *shard.replicas)}
         if len(nodes) < sum(1 + len(shard.replicas) for shard in shards):
@@ -143,7 +143,7 @@ class Cluster:
         return self._take_over(owners)
 
     def add_slots(self, slots: Iterable[int]) -> set[int]:
-        """Give this node slots that nobody owns."""
+        """Assign free slots to this node."""
         owners = self._owners.copy()
         for slot in sorted(slots):
             if owners[slot] is not None:
@@ -152,7 +152,7 @@ class Cluster:
         return self._take_over(owners)
 
     def delete_slots(self, slots: Iterable[int]) -> set[int]:
-        """Slots that somebody owned are nobody's."""
+        """Take slots from their owners."""
         owners = self._owners.copy()
         for slot in sorted(slots):
             if owners[slot] is None:
@@ -161,7 +161,7 @@ class Cluster:
         return self._take_over(owners)
 
     def set_slot(self, slot: int, id: str) -> set[int]:
-        """Give a slot to a node that is known."""
+        """Assign a slot to a known node."""
         if id not in self._masters:
             raise SlotError(f"Unknown node {id}")
         owners = self._owners.copy()

@@ -1,20 +1,20 @@
-"""Keys with a time to live: what Pub/Sub clients expect beside the channels, strings only.
+"""Keys with a time to live, as Pub/Sub clients need them beside channels: strings only.
 
-A key dies at its deadline. Whoever touches it later finds nothing; a sweep finds the others, so a
-death is noticed without being looked for. Each death by time is recorded once, for those who
-want to be told. A key that is deleted, replaced or flushed did not die by time.
+A key expires at its deadline. A later access finds nothing; a sweep finds the others, so that every
+expiry is noticed. Each is recorded once, for subscribers of key events. A key that is deleted,
+replaced or flushed does not expire.
 
 The sweep looks at a heap of alarms, not at the keys. A key has one alarm at most. An alarm is not
-moved when the deadline is: it goes off, sees that it is too early and is set anew, so the usual
-``SET key value EX 60``, again and again, costs the heap nothing. What is left of keys that are
-gone is cleared away when it is more than half.
+moved with the deadline: it goes off too early and is set anew, so the usual ``SET key value EX
+60``, again and again, costs the heap nothing. Alarms of removed keys are cleared away when they are
+more than half.
 
-What is flushed is out of sight at once, and cleared away by the sweep: giving back the memory of a
-million keys takes a while. Until then its bytes count against the limit.
+Flushed keys are invisible at once, and cleared away by the sweep: freeing the memory of a million
+keys takes a while. Until then their bytes count against the limit.
 
-Keys are also kept in a list, each knowing its place, and the last one takes the place of one that
-goes. A scan walks that list from its end: what it has not seen yet can only move further ahead of
-it, so every key that stays is seen, at the cost of those that are seen.
+Keys are also kept in a list, each with its index, and the last one takes the place of a removed
+one. A scan walks that list from its end: a key that it has not seen can only move ahead of it, so
+every key that stays is seen, at the cost of those seen.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from headgate.errors import LimitReached
 DATABASES = 16
 
 BIRTHS = 4096
-"""Counters for the stamps of keys that are not there; keys share them."""
+"""Counters for the stamps of missing keys, which share them."""
 
 SCAN_KEYS = 1000
 SCAN_BYTES = 64 * KiB
-"""A scan looks at no more keys, or bytes of their names, in one step, whatever it is told."""
+"""Most keys, and bytes of their names, that a scan looks at in one step, whatever its COUNT."""
 
 ALARMS_SLACK = 1024
-"""So few alarms of keys that are gone are not worth clearing away."""
+"""Number of alarms of removed keys below which they are not cleared away."""
 
 
 def milliseconds(now: float) -> int:
-    """The time in the unit of deadlines."""
+    """The time in milliseconds, the unit of deadlines."""
     return round(now * 1000)
 
 
@@ -53,9 +53,9 @@ class Item:
         self.db = db
         self.key = key
         self.value: bytes | bytearray = b""
-        """What grows at its end is a bytearray, so that it is not copied each time."""
+        """A value that was appended to is a bytearray, so that it is not copied each time."""
         self.deadline: int | None = None
-        """When it dies, in milliseconds."""
+        """When it expires, in milliseconds."""
         self.alarm: int | None = None
         """When a sweep will look at it, which is not later."""
         self.place = place
@@ -70,12 +70,12 @@ class Alarms:
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Item]] = []
         self._serial = 0
-        """Decides between alarms of the same moment, so that items need no order."""
+        """Orders alarms of the same millisecond, so that items need no order."""
         self._count = 0
-        """Items with an alarm."""
+        """Number of items with an alarm."""
 
     def set(self, item: Item) -> None:
-        """Have an item looked at when its deadline is over, or before."""
+        """Have an item looked at by its deadline."""
         if item.deadline is None or (item.alarm is not None and item.alarm <= item.deadline):
             return
         self._count += item.alarm is None
@@ -91,13 +91,13 @@ class Alarms:
             self._tidy()
 
     def due(self, now: int, most: int) -> list[Item]:
-        """The items whose deadline is over, of the next alarms, at most so many."""
+        """The expired items among the next alarms, at most so many."""
         found = []
         while self._heap and self._heap[0][0] <= now and most > 0:
             most -= 1
             when, _, item = heappop(self._heap)
             if item.alarm != when:
-                continue  # the item is gone, or got an earlier alarm
+                continue  # the item was removed, or got an earlier alarm
             item.alarm = None
             self._count -= 1
             if item.deadline is not None and item.deadline <= now:
@@ -107,7 +107,7 @@ class Alarms:
         return found
 
     def is_due(self, now: int) -> bool:
-        """Whether there is something to look at."""
+        """Whether an alarm has gone off."""
         return bool(self._heap) and self._heap[0][0] <= now
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class Alarms:
 
 
 class Keyspace:
-    """All databases. A method that is given the time sees no key whose time is over."""
+    """All databases. Methods with a time argument see no expired key."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -133,24 +133,24 @@ class Keyspace:
         self._changes = 0
         self._births = [0] * BIRTHS
         self.count = 0
-        """Keys, those included whose death nobody noticed yet."""
+        """Number of keys, with expired ones that were not noticed yet."""
         self.bytes = 0
-        """Of their names and values."""
+        """Bytes of their names and values."""
         self._db_bytes = [0] * DATABASES
         self._flushed: list[dict[bytes, Item]] = []
         self._flushed_keys = 0
         self._flushed_bytes = 0
 
-    # Dying.
+    # Expiry.
 
     def sweep(self, now: float) -> int:
-        """Let keys die whose time is over, up to the limit; return how many died. What is left of
-        the limit goes to what was flushed."""
+        """Remove expired keys, up to the limit; return their number. The rest of the limit is for
+        flushed keys."""
         most = self._limits.key_expiries
         due = self._alarms.due(milliseconds(now), most)
         died = 0
         for item in due:
-            # RESP-66, RESP-69: dead though nobody looked; what was deleted or flushed is not told.
+            # RESP-66, RESP-69: expired without an access; deleted or flushed keys are not recorded.
             if self._items[item.db].get(item.key) is item:  # it was not flushed meanwhile
                 self._expire(item)
                 died += 1
@@ -158,7 +158,7 @@ class Keyspace:
         return died
 
     def _clear_away(self, most: int) -> None:
-        """Give back the memory of so many keys that were flushed."""
+        """Free the memory of so many flushed keys."""
         while self._flushed and most > 0:
             items = self._flushed[-1]
             for _ in range(min(most, len(items))):
@@ -171,11 +171,11 @@ class Keyspace:
                 self._flushed.pop()
 
     def is_behind(self, now: float) -> bool:
-        """Whether there is more for a sweep to do."""
+        """Whether a sweep has more to do."""
         return bool(self._flushed) or self._alarms.is_due(milliseconds(now))
 
     def take_expired(self) -> list[tuple[int, bytes]]:
-        """The keys that died by time since the last call, with their databases."""
+        """The keys that expired since the last call, with their databases."""
         expired, self._expired = self._expired, []
         return expired
 
@@ -188,12 +188,12 @@ class Keyspace:
         return item.value if isinstance(item.value, bytes) else bytes(item.value)
 
     def length(self, db: int, key: bytes) -> int:
-        """The bytes of a value, or 0."""
+        """The length of a value in bytes, or 0."""
         item = self._items[db].get(key)
         return 0 if item is None else len(item.value)
 
     def append(self, db: int, key: bytes, more: bytes, now: float) -> int:
-        """Let a value grow at its end; return how long it is."""
+        """Append to a value; return its length."""
         item = self._find(db, key, now)
         if item is None:
             self.set(db, key, more, now)
@@ -212,17 +212,17 @@ class Keyspace:
     def set(
         self, db: int, key: bytes, value: bytes, now: float, deadline: int | None = None
     ) -> None:
-        """Write a value; the key lives until the deadline, or on and on. A deadline that is
-        over already makes a key that dies as soon as somebody looks."""
+        """Set a value, with a deadline or without. If the deadline has passed, the key expires on
+        the next access."""
         self._write(db, key, value, deadline, self._find(db, key, now))
 
     def change(self, db: int, key: bytes, value: bytes, now: float) -> None:
-        """Write a value and leave the deadline as it is."""
+        """Set a value and keep the deadline."""
         item = self._find(db, key, now)
         self._write(db, key, value, None if item is None else item.deadline, item)
 
     def set_all(self, db: int, values: dict[bytes, bytes], now: float) -> None:
-        """Write several values, all of them or, beyond a limit, none."""
+        """Set several values, all of them or, beyond a limit, none."""
         found = {key: self._find(db, key, now) for key in values}
         new = [key for key, item in found.items() if item is None]
         size = sum(map(len, values.values())) + sum(map(len, new))
@@ -234,15 +234,14 @@ class Keyspace:
             self._put(db, key, value, None, found[key])
 
     def delete(self, db: int, key: bytes, now: float) -> bool:
-        """Whether there was such a key."""
+        """Delete a key; return whether it existed."""
         item = self._find(db, key, now)
         if item is not None:
             self._remove(item)
         return item is not None
 
     def rename(self, db: int, key: bytes, name: bytes, now: float) -> None:
-        """Give a key that is there another name, with its deadline, in place of whatever has
-        that name."""
+        """Rename an existing key, with its deadline, replacing any key of that name."""
         item, other = self._find(db, key, now), self._find(db, name, now)
         assert item is not None, "only what is there is renamed"
         if item is other:
@@ -270,34 +269,34 @@ class Keyspace:
     # Deadlines.
 
     def deadline(self, db: int, key: bytes, now: float) -> int | None:
-        """When a key will die; nothing if it lives on and on, or is not there."""
+        """The deadline of a key; None if it has none, or does not exist."""
         item = self._find(db, key, now)
         return None if item is None else item.deadline
 
     def expire(self, db: int, key: bytes, deadline: int | None, now: float) -> bool:
-        """Set or take away a deadline; return whether there was such a key. If it is over
-        already, the key is deleted, which is no death by time."""
+        """Set or remove a deadline; return whether the key exists. If the deadline has passed, the
+        key is deleted, which does not count as expiry."""
         item = self._find(db, key, now)
         if item is None:
             return False
-        # RESP-69: deleted by its deadline's past, which is no death by time.
+        # RESP-69: deleted by a deadline in the past, which does not count as expiry.
         if deadline is not None and deadline <= milliseconds(now):
             self._remove(item)
         elif deadline is not None or item.deadline is not None:
             self._set_deadline(item, deadline)
         return True
 
-    # Looking around.
+    # Scanning.
 
     def has(self, db: int, key: bytes, now: float) -> bool:
         return self._find(db, key, now) is not None
 
     def size(self, db: int) -> int:
-        """How many keys a database has, those included whose death nobody noticed yet."""
+        """Number of keys of a database, with expired ones that were not noticed yet."""
         return len(self._items[db])
 
     def sizes(self) -> list[tuple[int, int, int]]:
-        """Each database that has keys, how many, and how many of them have a deadline."""
+        """Each database with keys: their number, and how many have a deadline."""
         return [(db, len(items), self._mortal[db]) for db, items in enumerate(self._items) if items]
 
     def names(self, db: int, now: float) -> list[bytes]:
@@ -305,16 +304,16 @@ class Keyspace:
         return self.living(self.items(db), now)
 
     def items(self, db: int) -> list[Item]:
-        """All items of a database, for who looks at them bit by bit with `living`."""
+        """All items of a database, to be filtered bit by bit with `living`."""
         return self._places[db].copy()
 
     def living(self, items: Iterable[Item], now: float) -> list[bytes]:
-        """The keys of those of these that are still there and alive."""
+        """The keys of those items that still exist and have not expired."""
         return [item.key for item in items if self._find(item.db, item.key, now) is item]
 
     def scan(self, db: int, cursor: int, count: int, now: float) -> tuple[int, list[bytes]]:
-        """The next keys of a database, at most so many, and where to go on. It begins and ends
-        at 0. A key that is there all the time is met at least once."""
+        """The next keys of a database, at most so many, and the next cursor. It begins and ends at
+        0. A key that exists all the time is returned at least once."""
         places = self._places[db]
         end = start = min(cursor or len(places), len(places))
         least, room = max(end - min(count, SCAN_KEYS), 0), SCAN_BYTES
@@ -324,7 +323,7 @@ class Keyspace:
         return start, self.living(places[start:end], now)
 
     def pick(self, db: int, number: int, now: float) -> bytes | None:
-        """A key of a database, as the number decides."""
+        """A key of a database, chosen by the number."""
         places = self._places[db]
         while places:
             item = places[number % len(places)]
@@ -333,19 +332,19 @@ class Keyspace:
         return None
 
     def stamp(self, db: int, key: bytes) -> int:
-        """Another number whenever the key was written, deleted or died since. A key whose death
-        nobody noticed is still there. One that is not there changes by coming to be, and whatever
-        takes it away again leaves that number. Such keys share numbers, so the stamp of one may
-        change for nothing; but what changed never looks unchanged."""
+        """A number that changes whenever the key was written, deleted or expired. A key whose
+        expiry was not noticed still exists. The stamp of a missing key changes when the key is
+        made, and stays when that one is removed. Missing keys share stamps, so one may change for
+        no reason; but a changed key never has the same stamp."""
         item = self._items[db].get(key)
         return item.stamp if item is not None else -self._births[_birth(db, key)]
 
     # Inside.
 
     def _find(self, db: int, key: bytes, now: float) -> Item | None:
-        """The key, if it is there and alive."""
+        """The key, if it exists and has not expired."""
         item = self._items[db].get(key)
-        # RESP-67: a dead key is not found, and whoever looks first makes its death known.
+        # RESP-67: an expired key is not found, and the first access records it.
         if item is None or item.deadline is None or item.deadline > milliseconds(now):
             return item
         self._expire(item)
@@ -364,7 +363,7 @@ class Keyspace:
     def _put(
         self, db: int, key: bytes, value: bytes | bytearray, deadline: int | None, item: Item | None
     ) -> None:
-        """Write what there is room for."""
+        """Write a value if there is room."""
         if item is None:
             item = self._items[db][key] = Item(db, key, len(self._places[db]))
             self._places[db].append(item)
@@ -414,18 +413,18 @@ class Keyspace:
         self._forget(item)
 
     def _forget(self, item: Item) -> None:
-        """Take an item out of the sums."""
+        """Subtract an item from the sums."""
         self.count -= 1
         self._count_bytes(item.db, -len(item.key) - len(item.value))
         self._mortal[item.db] -= item.deadline is not None
         self._bury(item)
 
     def _bury(self, item: Item) -> None:
-        """Its alarm may stay for long, and should hold nothing."""
+        """Empty a removed item: its alarm may stay for long, and should hold no memory."""
         self._alarms.drop(item)
         item.key = item.value = b""
 
 
 def _birth(db: int, key: bytes) -> int:
-    """The counter of a key."""
+    """The counter for the stamp of a missing key."""
     return crc32(key, db) % BIRTHS

@@ -1,1 +1,1 @@
-"""Queues that apps and their consumers share, routed by priority and predicate (BlazingMQ)."""
+"""Queues that apps and their consumers share, dispatched by priority and predicate (BlazingMQ)."""

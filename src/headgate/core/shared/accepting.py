@@ -23,9 +23,8 @@ from headgate.errors import HeadgateError, LimitReached, Prohibited
 
 
 class Accepting:
-    """Carries out `Send`: a message that is accepted is in the batch of the turn, and in line in
-    every app that wants it.
-    """
+    """Carries out `Send`: an accepted message is in the batch of the turn, and in line in every app
+    that wants it."""
 
     def __init__(
         self, context: SharedContext, delivery: SharedDelivery, expiry: Expiry, history: History
@@ -44,7 +43,7 @@ class Accepting:
             size = check(message, self._context.limits)
             if turn.outbox_is_full:
                 raise LimitReached("outbox_bytes", self._context.limits.outbox_bytes)
-            # BMQ-59: an id that is known has its receipt, and is not stored again.
+            # BMQ-59: a repeated id gets its receipt, and the message is not stored again.
             if queue.remembers(message.id, turn.sure):
                 turn.facts.append(Repeated(turn.now, queue.id, message.id))
             else:
@@ -56,7 +55,7 @@ class Accepting:
             turn.effects.append(Receipt(session, command.ref, queue.id, message.id))
 
     def check_room(self, queue: SharedQueue, message: Message, turn: Turn) -> None:
-        """Raise if a message could not be taken."""
+        """Raise if a message could not be accepted."""
         size = check(message, self._context.limits)
         if turn.outbox_is_full:
             raise LimitReached("outbox_bytes", self._context.limits.outbox_bytes)
@@ -64,13 +63,13 @@ class Accepting:
         self._make_room(queue, size, apps, turn)
 
     def take_in(self, queue: SharedQueue, message: Message, turn: Turn) -> None:
-        """Have a message for which there is room, and whose apps are not known yet."""
+        """Accept a message for which there is room, and evaluate its apps' filters."""
         apps = wanting(queue.domain, queue, message.properties)
         self.take(queue, message, message.size, apps, turn)
 
     def add(self, command: Add, queue: SharedQueue, turn: Turn) -> MessageEntry:
-        """Take a message of a session that does not have the queue open; raise if there is no room
-        for it."""
+        """Accept a message of a session that does not have the queue open; raise if there is no
+        room."""
         size = check(command.message, self._context.limits)
         if turn.outbox_is_full:
             raise LimitReached("outbox_bytes", self._context.limits.outbox_bytes)
@@ -81,9 +80,10 @@ class Accepting:
         return entry
 
     def accept(self, queue: SharedQueue, message: Message, size: int, turn: Turn) -> MessageEntry:
-        """Evaluate the apps' filters, once; store for those that want it."""
+        """Evaluate the apps' filters, once; store the message for the apps that want it."""
         domain = queue.domain
-        # S003-6, S003-12, S003-28, BMQ-61, BMQ-62: apps decide first; who refuses is done with it.
+        # S003-6, S003-12, S003-28, BMQ-61, BMQ-62: filters decide first; an app that refuses is
+        # done with it.
         apps = wanting(domain, queue, message.properties)
         self._make_room(queue, size, apps, turn)
         return self.take(queue, message, size, apps, turn)
@@ -91,7 +91,7 @@ class Accepting:
     def _make_room(
         self, queue: SharedQueue, size: int, apps: tuple[AppId, ...], turn: Turn
     ) -> None:
-        """Remove what is too old, if there is no room otherwise; raise if there is none then."""
+        """Make room by removing expired messages, if needed; raise if there is still none."""
         domain = queue.domain
         is_stored = (apps or domain.keeps) and domain.mode is not Mode.BROADCAST
         if is_stored and not queue.has_room(size):
@@ -108,17 +108,17 @@ class Accepting:
         apps: tuple[AppId, ...],
         turn: Turn,
     ) -> MessageEntry:
-        """Have a message for which there is room."""
+        """Store a message for which there is room."""
         domain = queue.domain
         seq = self._context.numbers.next()
         if message.arrived < queue.latest:
-            # What is in line earlier arrived earlier, whichever wire it came by.
+            # A place earlier in line means an earlier arrival, on any wire.
             message = replace(message, arrived=queue.latest)
         entry = MessageEntry(seq, message.id, message.arrived, size, message.properties, apps)
         if domain.mode is Mode.BROADCAST:
             if apps:
                 self._delivery.broadcast(queue, entry, message, turn)
-        # S003-20: what nobody wants is not even stored, unless as history.
+        # S003-20: a message that no app wants is not even stored, unless as history.
         elif apps:
             # S003-10, BMQ-60: stored for the apps that want it.
             turn.batch.append[seq] = Stored(seq, queue.id, message, apps)
@@ -128,7 +128,7 @@ class Accepting:
                 self._expiry.plan(queue)
             queue.state.meter.change(1, entry.size, turn.undo)
             for app in apps:
-                # BMQ-63: sessions are asked only where the app wants it.
+                # BMQ-63: consumers are asked only where the app wants the message.
                 self._delivery.touch(queue, queue.apps[app])
             judge(queue, turn)
         elif domain.keeps:
@@ -153,7 +153,7 @@ class Accepting:
         return entry
 
     def _speak(self, queue: SharedQueue, message: Message, turn: Turn) -> None:
-        """Have a message heard on its channel, once it is stored."""
+        """Publish a message on its channel, once it is stored."""
         channel = spoken_channel(queue.domain.speaks, message.properties)
         if channel is None or len(channel) > self._context.limits.name_bytes:
             turn.facts.append(Unspoken(turn.now, queue.id, message.id))
@@ -162,10 +162,11 @@ class Accepting:
 
 
 def wanting(domain: Domain, queue: SharedQueue | None, properties: Properties) -> tuple[AppId, ...]:
-    """The apps of a queue that want a message; those of its domain, if it is still to be made."""
+    """The apps of a queue that want a message; if the queue is still to be made, those of its
+    domain."""
     apps = domain.apps
     if domain.filters:
-        # S003-9, BMQ-68: what one app refuses, the others still have.
+        # S003-9, BMQ-68: a message refused by one app stays in the others.
         apps = tuple(app for app in apps if domain.wants(app, properties))
     if queue is not None and queue.joined:
         joined = queue.joined.items()

@@ -1,4 +1,5 @@
-"""The apps of a shared queue: what each still has to see, what it holds, what it put aside."""
+"""The apps of a shared queue: the messages that each has in line, has put aside and has with its
+consumers."""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from headgate.core.shared.redelivery import Redelivery
 from headgate.core.turn.undo import Undo
 
 BREATH_SUBSCRIPTIONS = 32
-"""Subscriptions that come or go in a row, at ten microseconds to a millisecond each."""
+"""Subscriptions added or removed in a row, at ten microseconds to a millisecond each."""
 
 
 class App:
     """An independent reader of a queue.
 
-    A message that the app references is in exactly one place: `back`, `again` or `fresh` while
-    it is to be looked at, `aside` or `waiting` when nobody took it, `outstanding` while it is with
-    a consumer. `back` holds what a consumer gave back; `again` what nobody took and shall be looked
-    at once more, because the subscriptions changed. They go before `fresh`.
+    A message that the app references is in exactly one place: `back`, `again` or `fresh` while it
+    is in line, `aside` or `waiting` when no consumer took it, `outstanding` while it is with a
+    consumer. `back` holds messages that consumers gave back; `again` those that are looked at once
+    more because the subscriptions changed. Both go before `fresh`.
     """
 
     __slots__ = (
@@ -49,27 +50,28 @@ class App:
     def __init__(self, id: AppId, now: float) -> None:
         self.id = id
         self.consumers: dict[SessionId, tuple[Subscription, ...]] = {}
-        """By session, in the order in which they came."""
+        """By session, in the order in which they subscribed."""
         self.size = 0
-        """How many subscriptions all consumers have together."""
+        """Number of subscriptions of all consumers."""
         self.places: dict[SessionId, int] = {}
         self.last_place = 0
-        """Who came first: of two that match, the earlier is asked first."""
-        # BMQ-74: priorities and rotation are of one app.
+        """The last place given to a consumer: of two that match, the earlier is asked first."""
+        # BMQ-74: priorities and rotation are per app.
         self.groups = Groups()
         self.open = 0
-        """Active subscriptions whose gate is open. While there is none, nothing is looked at."""
+        """Active subscriptions whose gate is open. Without any, no message is looked at."""
         self.fresh: deque[Seq] = deque()
         self.again: deque[Seq] = deque()
         self.back: deque[Seq] = deque()
         self.aside: dict[Seq, None] = {}
-        """Matched by nobody; not looked at again before the subscriptions change."""
+        """Messages that no subscription matched; not looked at again before the subscriptions
+        change."""
         self.waiting: dict[Seq, tuple[Group, ...]] = {}
-        """Matched by groups that were full."""
+        """Messages whose matching groups were full."""
         self.outstanding: dict[Seq, Subscription] = {}
         self.redelivery = Redelivery()
         self.moved = now
-        """When it last made progress."""
+        """Time of its last progress."""
         self.passed = FIRST
         """The last message that a reader was given, or that the app was moved to."""
         self.stuck = False
@@ -88,11 +90,12 @@ class App:
         return len(self.aside) + len(self.waiting)
 
     def waiting_for(self, group: Group) -> int:
-        """How many messages wait for a group. Its line may have some that no longer do."""
+        """Number of messages that wait for a group. Its own line may still have some that no longer
+        do."""
         return len({seq for seq in group.waiting if group in self.waiting.get(seq, ())})
 
     def oldest(self) -> Seq | None:
-        """An undelivered message, the oldest of what was put aside first."""
+        """An undelivered message: the oldest one put aside, if there is any."""
         for place in (self.aside, self.waiting, self.back, self.again, self.fresh):
             if place:
                 return min(place) if isinstance(place, dict) else place[0]
@@ -105,9 +108,9 @@ class App:
         interests: Sequence[Interest],
         undo: Undo,
     ) -> Iterator[None]:
-        """Replace a consumer's subscriptions, or remove the consumer, some at a time. Rotation
-        begins anew in the groups it was or is in, and whatever was put aside is looked at again,
-        before newer messages. A subscription that stays takes on what its interest says now."""
+        """Replace a consumer's subscriptions, or remove the consumer, some subscriptions at a time.
+        Rotation begins anew in its old and new groups, and messages put aside are looked at again,
+        before newer ones. A subscription that stays takes on its new settings."""
         mine = self.consumers.get(session, ())
         texts = dict.fromkeys(each.text for each in (*mine, *(subscriptions or ())))
         levels = {text: self._level(text) for text in texts}
@@ -123,7 +126,7 @@ class App:
         for index, (subscription, interest) in enumerate(pairs):
             undo.assign(subscription, "place", place)
             undo.assign(subscription, "index", index)
-            # S003-24, BMQ-32: a priority is that of one subscription.
+            # S003-24, BMQ-32: each subscription has its own priority.
             undo.assign(subscription, "priority", interest.priority)
             self._resize(subscription, interest.window, undo)
             self.groups.add(subscription, undo)
@@ -138,13 +141,14 @@ class App:
         undo.assign(self, "size", self.size - len(mine) + len(subscriptions or ()))
         self._replace(session, subscriptions, undo)
         if texts:
-            # S003-16, S003-23, BMQ-25, BMQ-42: a change holds for what nobody took so far.
+            # S003-16, S003-23, BMQ-25, BMQ-42: a change applies to all messages that no consumer
+            # took so far.
             self.look_at_all_again(undo)
 
     def _replace(
         self, session: SessionId, subscriptions: tuple[Subscription, ...] | None, undo: Undo
     ) -> None:
-        """Know a consumer by these subscriptions, or no longer."""
+        """Set or remove the subscriptions of a consumer."""
         if subscriptions is not None:
             undo.put(self.consumers, session, subscriptions)
             return
@@ -154,14 +158,15 @@ class App:
         self.redelivery.leave(session, undo)
 
     def _put_in_order(self) -> None:
-        """A consumer that is put back is last, and may have come earlier. The dictionary stays the
-        same: what the turn did before is still to be taken back in it."""
+        """Sort the consumers: one that is restored comes last, and may have come earlier. The
+        dictionary stays the same object, since earlier changes of the turn are still undone in
+        it."""
         ordered = sorted(self.consumers.items(), key=lambda item: self.places[item[0]])
         self.consumers.clear()
         self.consumers.update(ordered)
 
     def _level(self, text: str | None) -> int | None:
-        """The priority at which the subscriptions of a text are active."""
+        """The priority at which the subscriptions of an expression are active."""
         group = self.groups.find(text)
         return group.priority if group is not None else None
 
@@ -170,8 +175,8 @@ class App:
             undo.assign(self, "open", self.open + more)
 
     def _opened(self, text: str | None, before: int | None, coming: list[Subscription]) -> int:
-        """How many active subscriptions with an open gate a text has more since these came, and
-        others went. Who stayed counts only if another priority decides now."""
+        """How many more open active subscriptions an expression has after some came and others
+        left. Those that stayed count only if another priority is active now."""
         group = self.groups.find(text)
         if group is None or not group.members:
             return 0
@@ -184,14 +189,14 @@ class App:
         return opened
 
     def _place_of(self, session: SessionId, undo: Undo) -> int:
-        """A consumer keeps its place among the others while it stays."""
+        """The place of a consumer, which it keeps until it leaves."""
         if session not in self.places:
             undo.assign(self, "last_place", self.last_place + 1)
             undo.put(self.places, session, self.last_place)
         return self.places[session]
 
     def look_at_all_again(self, undo: Undo) -> None:
-        """Put aside or waiting for somebody: all of it goes back in line."""
+        """Put all messages back in line that were put aside or wait for a group."""
         for group in {group for groups in self.waiting.values() for group in groups}:
             undo.assign(group, "waiting", deque())
         self.look_again((*self.aside, *self.waiting), undo)
@@ -199,8 +204,8 @@ class App:
         undo.assign(self, "waiting", {})
 
     def hold(self, session: SessionId, held: bool, undo: Undo) -> list[Group]:
-        """Shut or open all gates of a consumer whose mailbox is full, or has room again.
-        Return the groups that have room by it and messages waiting for that."""
+        """Shut or open all gates of a consumer whose mailbox is full, or has room again. Return the
+        groups that now have room and messages waiting for it."""
         roomy = []
         for subscription in self.consumers.get(session, ()):
             was_open = subscription.gate.is_open
@@ -214,9 +219,9 @@ class App:
         return roomy
 
     def look_again(self, seqs: Iterable[Seq], undo: Undo) -> None:
-        """Put messages back in line, in the order in which they arrived."""
-        # Each part is nearly in order, which sorting makes use of.
-        # BMQ-24: what waited goes back in line oldest first.
+        """Put messages back in line, in the order of arrival."""
+        # Each part is nearly sorted, which makes sorting fast.
+        # BMQ-24: messages that waited go back in line oldest first.
         line = dict.fromkeys(sorted([*self.back, *self.again, *seqs]))
         returned = self.redelivery.returned
         undo.assign(self, "back", deque(seq for seq in line if seq in returned))
@@ -236,14 +241,14 @@ class App:
     def hand_over(
         self, subscription: Subscription, seq: Seq, size: int, at: float, undo: Undo
     ) -> None:
-        """Put a message into a reader's hands that it claimed, whether it fetches or not."""
+        """Give a message to a reader that claimed it, even if it has no pull under way."""
         gate = subscription.gate
         gate.hold(seq, size, at)
         undo.note(gate.unadmit, seq, gate.full)
         undo.put(self.outstanding, seq, subscription)
 
     def take_out(self, seq: Seq, undo: Undo) -> None:
-        """Take a message out of whatever line it stands in. It takes as long as the line is."""
+        """Take a message out of the line it is in. The time grows with the length of the line."""
         undo.pop(self.aside, seq)
         undo.pop(self.waiting, seq)
         for line in (self.back, self.again, self.fresh):
@@ -253,8 +258,8 @@ class App:
                 undo.note(line.insert, place, seq)
 
     def release(self, seq: Seq, undo: Undo) -> tuple[Subscription, float, Group | None] | None:
-        """Take a message out of a consumer's hands. Return the subscription, when it was
-        delivered, and the group that has room by it and messages waiting for that."""
+        """Take a message from its consumer. Return the subscription, the time of delivery, and the
+        group that now has room and messages waiting for it."""
         subscription = undo.pop(self.outstanding, seq)
         if subscription is None:
             return None
@@ -278,7 +283,7 @@ class App:
         gate.resize(window)
 
     def forget(self, seq: Seq, undo: Undo) -> None:
-        """The message is gone for this app. Where it stands in line it is passed over later."""
+        """Remove a message from the app. If it is in line it is skipped later."""
         if self.aside:
             undo.pop(self.aside, seq)
         if self.waiting:
@@ -286,8 +291,8 @@ class App:
         self.redelivery.forget(seq, undo)
 
     def prune(self, entries: Container[Seq], undo: Undo) -> None:
-        """Drop from the front of the lines what is gone. Without a consumer nobody else would
-        look at it, and expired messages would pile up there."""
+        """Drop removed messages from the front of the lines. Without a consumer no delivery would
+        do so, and expired messages would pile up."""
         for line in (self.back, self.again, self.fresh):
             while line and line[0] not in entries:
                 undo.note(line.appendleft, line.popleft())

@@ -1,4 +1,4 @@
-"""Bodies of shared queues that are kept in memory, within a number of bytes."""
+"""The bodies of shared queues kept in memory, up to a number of bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headgate.core.model.ids import Seq
 
 
 class BodyCache:
-    """A cache, the oldest forgotten first: a body that is not here is in the store."""
+    """A cache that drops the oldest body first; a body that is not here is in the store."""
 
     __slots__ = ("_bodies", "bytes", "limit")
 

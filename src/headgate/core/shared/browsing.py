@@ -1,7 +1,7 @@
-"""Looking at messages whoever has confirmed them: a range of a queue, and what comes after an id.
+"""Looking at messages without receiving them: a range of a queue, or all after an id.
 
-It gives nobody anything and changes nothing. What is kept is read from the store, all of one
-request at once.
+Nothing is delivered and nothing changes. Messages kept as history are read from the store, all of
+one request at once.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from headgate.core.turn.turn import Turn
 from headgate.errors import HeadgateError, KeepsNothing, LimitReached, Prohibited
 
 LAST = StreamId(1 << 64, 0)
-"""Larger than any."""
+"""Larger than any message id."""
 
 
 class Browsing:
     """Carries out `Range`, `Browse` and `Trim`.
 
-    A browse that waits is the only thing that its session asks for. It is over at the end of the
-    turn in which something comes to one of its queues.
+    A session whose browse waits has no other request. The wait ends with the turn in which a
+    message comes to one of its queues.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Browsing:
         ref: Ref,
         turn: Turn,
     ) -> Parts:
-        """Tell the oldest messages; the oldest and the newest if it is one that is asked for."""
+        """Show the oldest messages, and the newest if the survey asks for one message."""
         seqs = _between(queue, first, last, shows, is_reversed=False)
         if shows == 1:
             seqs += _between(queue, first, last, 1, is_reversed=True)
@@ -99,7 +99,7 @@ class Browsing:
         yield from self._delivering(queue, entries, session, ref, turn)
 
     def trim(self, command: Trim, turn: Turn) -> None:
-        """As many as a turn may; the rest is another turn."""
+        """Remove as many as a turn may; the rest is another turn's."""
         try:
             self._catalog.of_reader(command, command.client, "write")
             queue = self._catalog.find(command, turn)
@@ -146,7 +146,7 @@ class Browsing:
             turn.undo.put(self.waiting, session, command)
 
     def waking(self, turn: Turn) -> Parts:
-        """Answer those who wait for a queue to which something came."""
+        """Answer the browses that wait for a queue to which a message came."""
         queues = {stored.queue for stored in turn.batch.append.values()}
         for session, command in list(self.waiting.items()) if queues else ():
             if all(want.queue not in queues for want in command.wants):
@@ -167,7 +167,7 @@ class Browsing:
     # Inside.
 
     def _looking(self, command: Browse, turn: Turn) -> Generator[Load | None, Loaded, int]:
-        """Tell what is there by now; return how much."""
+        """Answer with the messages that are there now; return how many."""
         limits, count = self._context.limits, 0
         share = share_of(limits, len(command.wants))
         most = min(command.count or share.messages, share.messages)
@@ -191,7 +191,7 @@ class Browsing:
     def _entries(
         self, queue: SharedQueue, seqs: list[Seq], turn: Turn
     ) -> Generator[Load | None, Loaded, list[MessageEntry]]:
-        """The entries of these messages; those that are not in memory are read."""
+        """The entries of these messages; those not in memory are read."""
         known, appended = queue.entries, turn.batch.append
         missing = {seq for seq in seqs if seq not in known and seq not in appended}
         loaded = (yield Load(entries=missing)).entries if missing else {}
@@ -224,7 +224,7 @@ class Browsing:
 def _between(
     queue: SharedQueue, first: StreamId, last: StreamId, most: int, *, is_reversed: bool
 ) -> list[Seq]:
-    """Messages that are there or kept, by their ids, both ends included."""
+    """Messages with ids between two, both included, in the queue or in its history."""
     kept, entries = queue.kept, queue.entries
     lines: list[list[Seq]] = []
     places = range(len(kept))
@@ -243,7 +243,7 @@ def _between(
 
 
 def ends_of(queue: SharedQueue) -> tuple[StreamId | None, StreamId | None]:
-    """The ids of the oldest and of the newest message that is there or kept."""
+    """The ids of the oldest and the newest message, in the queue or in its history."""
     ids = [id_of(queue.entries[seq]) for seq in islice(queue.entries, 1)]
     ids += [id_of(queue.entries[seq]) for seq in islice(reversed(queue.entries), 1)]
     if queue.kept:

@@ -1,4 +1,4 @@
-"""The shared queues that are in memory: found, made, loaded, removed."""
+"""The catalog of shared queues in memory: finds, makes, loads and removes them."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class NamedQueue(Protocol):
 
 Making: TypeAlias = Open | Land | Want | View | FeedPart | OfQueue | NamedQueue
 Opening: TypeAlias = Making | Purge
-"""Whatever names a queue and its domain."""
+"""A command that names a queue and its domain."""
 
 
 class Catalog:
-    """Finds a shared queue, makes it, takes it from the store, and removes it.
+    """Finds a shared queue, makes it, loads it from the store, and removes it.
 
-    Whoever opens a queue, purges it or lands a batch in it comes here first.
+    Every command that opens, purges or fills a queue comes here first.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Catalog:
         return domain
 
     def of_reader(self, named: Want | View | OfQueue, client: str, verb: str) -> Domain:
-        """The domain of a queue that is read or written by name; raise if it may not be."""
+        """The domain of a queue that a reader uses by name; raise if it may not."""
         domain = self.domain_of(named)
         if domain.mode is Mode.BROADCAST and verb == "read":
             raise Prohibited("a broadcast queue keeps nothing that could be fetched: subscribe")
@@ -84,7 +84,7 @@ class Catalog:
         return domain
 
     def check_app(self, named: Want | OfApp, domain: Domain, turn: Turn) -> None:
-        """Raise if a queue has no such app, or would not have it if it were made."""
+        """Raise if a queue has no such app, or would have none after being made."""
         if named.app in domain.apps:
             return
         queue = self.find(named, turn)
@@ -94,7 +94,7 @@ class Catalog:
             raise NoSuchApp(named.app, named.queue)
 
     def find_or_make(self, named: Want | OfQueue, client: str, turn: Turn) -> SharedQueue:
-        """The queue, made if it is not there and the client may make it."""
+        """The queue, made if it does not exist and the client may make it."""
         queue = self.find(named, turn)
         if queue is None:
             self.domain_of(named).check_rights(client, read=False, write=False, create=True)
@@ -102,7 +102,7 @@ class Catalog:
         return queue
 
     def find(self, command: Opening, turn: Turn) -> SharedQueue | None:
-        """The queue, if it is there; raise if it is another domain's."""
+        """The queue, if it exists; raise if it belongs to another domain."""
         queue = self._context.queues.get(command.queue)
         stored = turn.loaded.backlogs.get(command.queue)
         if (queue is not None and queue.domain.name != command.domain) or (
@@ -150,8 +150,8 @@ class Catalog:
             self.missing(part, load)
 
     def adopt(self, loaded: Loaded, turn: Turn) -> None:
-        """Take what the store said. Apps that the domain no longer has let go of it all, which is
-        told; if the turn fails, the queue is loaded anew."""
+        """Take over a queue as it was loaded. Apps that the domain no longer has drop their
+        messages, which is recorded; if the turn fails, the queue is loaded again."""
         for name, usage in loaded.usage.items():
             domain = self._context.domains.get(name)
             if domain is not None and name not in self._context.states:
@@ -175,7 +175,7 @@ class Catalog:
                 kept = MessageEntry(
                     entry.seq, entry.id, entry.arrived, entry.size, entry.properties, apps
                 )
-                # BMQ-64: in line again, for the apps that had not confirmed it.
+                # BMQ-64: in line again in the apps that had not confirmed it.
                 queue.add(kept, turn.undo)
                 if not apps:
                     self._releasing.retire(queue, kept, turn)
@@ -191,7 +191,7 @@ class Catalog:
             self._history.plan(queue, turn)
 
     def _join(self, queue: SharedQueue, groups: Groups, turn: Turn) -> None:
-        """Have the groups that clients made. Where they are no longer open they are gone."""
+        """Add the groups that clients made. Where groups are no longer allowed they are dropped."""
         for name, group in sorted(groups.items()):
             if not queue.domain.is_open:
                 turn.batch.groups[queue.id, name] = None
@@ -203,19 +203,19 @@ class Catalog:
             queue.apps[name] = App(name, turn.now)
 
     def judge(self, command: CountDomain, turn: Turn) -> None:
-        """Say how full a domain is that was counted."""
+        """Record how full a domain is, now that its usage is known."""
         state = self._context.states.get(command.domain)
         if state is not None:
             judge_domain(state, None, turn)
 
     def _enlist(self, queue: SharedQueue, turn: Turn) -> None:
-        """A queue comes into memory."""
+        """Add a queue to those in memory."""
         turn.undo.put(self._context.queues, queue.id, queue)
         turn.undo.put(queue.state.members, queue.id, queue)
         self._context.chores.put(turn.now + queue.domain.queue_ttl, (queue.id, Chore.UNUSED))
 
     def plan(self, queue: SharedQueue) -> None:
-        """Look at a queue for whatever may come to pass in it."""
+        """Plan all chores of a queue."""
         self._expiry.plan(queue)
         self._context.chores.put(0.0, (queue.id, Chore.FORGET))
         if queue.domain.max_idle_time:
@@ -225,7 +225,7 @@ class Catalog:
             self._context.chores.put(0.0, (queue.id, Chore.IDLE))
 
     def remove(self, queue: SharedQueue, turn: Turn) -> None:
-        """Remove an empty queue that nobody has open, and what this turn was about to do to it."""
+        """Remove an empty queue that no session has open, and this turn's plans for it."""
         batch = turn.batch
         turn.undo.pop(self._context.queues, queue.id)
         turn.undo.pop(queue.state.members, queue.id)

@@ -1,4 +1,4 @@
-"""Confirming, claiming, removing and giving back what readers hold."""
+"""Confirming, claiming, removing and giving back the messages that readers hold."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from headgate.errors import HeadgateError, NoSuchApp
 from headgate.expr.predicate import Predicate
 
 LOOKS_PER_CLAIM = 10
-"""Held messages that are looked at for each that is to be claimed."""
+"""Held messages that are looked at for each one to be claimed."""
 
 
 class Claiming:
     """Carries out `Acknowledge`, `RemoveMessages`, `TakeOver` and `DropReader`.
 
-    A message that readers hold is in the hands of one of them; whoever knows its id may confirm it.
-    What a session of another wire holds is not taken from it: it is alive, and will confirm.
+    Each held message is with one reader; any session that knows its id may confirm it. Messages
+    with sessions of other wires are not taken from them: those are alive, and will confirm.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Claiming:
         self._releasing.dereference(queue, entry, app, turn)
 
     def remove(self, command: RemoveMessages, turn: Turn) -> Iterator[None]:
-        """Nothing of it stays pending, whoever was given it."""
+        """Remove messages, pending ones included."""
         try:
             self._catalog.of_reader(command, command.client, "write")
             queue = self._catalog.find(command, turn)
@@ -143,7 +143,7 @@ class Claiming:
                 if turn.take_breath():
                     yield
                 if claim.is_full:
-                    break  # what is not claimed is not among the answers
+                    break  # a message that is not claimed is missing from the answer
                 entry = _entry(queue, app, id)
                 if entry is not None:
                     self._take(claim, entry, turn)
@@ -158,7 +158,8 @@ class Claiming:
         )
 
     def _going_through(self, claim: _Claim, turn: Turn) -> Iterator[None]:
-        """Take what may be taken, in order of arrival, and say where to go on."""
+        """Claim the messages that may be claimed, in order of arrival, and answer where to go
+        on."""
         command, queue = claim.command, claim.queue
         left = command.count * LOOKS_PER_CLAIM
         for seq in sorted(claim.app.outstanding):
@@ -176,7 +177,7 @@ class Claiming:
                 self._take(claim, entry, turn)
 
     def _take(self, claim: _Claim, entry: MessageEntry, turn: Turn) -> None:
-        """Hand one message over, if it may be."""
+        """Hand over one message, if it may be claimed."""
         command, queue, app, undo = claim.command, claim.queue, claim.app, turn.undo
         seq = entry.seq
         holder = app.outstanding.get(seq)
@@ -185,7 +186,7 @@ class Claiming:
                 return
             app.take_out(seq, undo)
         elif holder.session > 0:
-            return  # a session of another wire, which is alive
+            return  # with a session of another wire, which is alive
         elif turn.now - holder.gate.outstanding[seq][1] < command.idle:
             return
         reader = claim.reader
@@ -193,7 +194,7 @@ class Claiming:
             try:
                 reader = self._pulling.ensure(command.reader, queue, app, turn)
             except HeadgateError:
-                return  # there are too many
+                return  # too many messages
             claim.reader = reader
             self._readers.speak(command.session, reader, undo)
         if holder is not None:
@@ -238,7 +239,7 @@ class Claiming:
         turn.effects.append(Counted(command.session, command.ref, count))
 
     def dismiss(self, reader: Reader, *, lost: bool, turn: Turn) -> Iterator[None]:
-        """Take a reader out of its app, and what it holds back from it."""
+        """Remove a reader from its app, and take back what it holds."""
         yield from self._pulling.ungroup(reader, turn)
         back = GiveBack(
             reader.number, None, reader.queue.id, reader.app.id, tuple(reader.held), lost
@@ -249,7 +250,7 @@ class Claiming:
     def _find(
         self, command: Acknowledge | TakeOver | DropReader, turn: Turn
     ) -> tuple[SharedQueue, App] | None:
-        """The app, if it is there; raise if it may not be read."""
+        """The app, if it exists; raise if it may not be read."""
         self._catalog.of_reader(command, command.client, "read")
         queue = self._catalog.find(command, turn)
         if queue is None or not queue.has_app(command.app):
@@ -292,16 +293,16 @@ class _Claim:
         self.next = FIRST
         self.most = most
         self.room = room
-        """Bytes that may still be told."""
+        """Bytes that the answer may still have."""
 
     @property
     def is_full(self) -> bool:
-        """Whether as much is claimed as an answer has."""
+        """Whether the answer has no room for more."""
         return len(self.ids) >= self.most or self.room <= 0
 
 
 def _entry(queue: SharedQueue, app: App, id: StreamId) -> MessageEntry | None:
-    """The message of this id, if the app is not done with it."""
+    """The message with this id, if the app is not done with it."""
     entry = queue.entries.get(Seq(id.number))
     if entry is None or app.id not in entry.apps or id_of(entry) != id:
         return None

@@ -1,4 +1,4 @@
-"""The context that all parts of shared queues work on."""
+"""The context that all parts of shared queues share."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from headgate.core.turn.session_state import SessionStates
 
 
 class Chore(IntEnum):
-    """A chore: what a queue is looked at for, now and then."""
+    """A chore: a reason to look at a queue now and then."""
 
     FORGET = 1
-    """Ids that were remembered long enough."""
+    """Ids were remembered long enough."""
     STUCK = 2
-    """Messages that nobody took for long."""
+    """Messages have not moved for long."""
     UNUSED = 3
-    """Whether anybody has use for it."""
+    """The queue may be unused."""
     TRIM = 4
-    """History that is too much or too old."""
+    """The history is too long or too old."""
     IDLE = 5
-    """Groups that nobody reads by."""
+    """Groups may be idle."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedContext:
     """The state that the parts of shared queues share. `SharedQueues` makes it; every part takes
-    from it what it needs, and owns none of it."""
+    what it needs, and owns none of it."""
 
     domains: dict[str, Domain]
     limits: Limits
@@ -41,8 +41,8 @@ class SharedContext:
     numbers: NumberSequence
     bodies: BodyCache
     queues: dict[QueueId, SharedQueue] = field(default_factory=dict)
-    """Every queue that is in memory."""
+    """All queues in memory."""
     states: dict[str, DomainState] = field(default_factory=dict)
-    """By the names of the domains."""
+    """Domain states by name."""
     chores: Agenda[tuple[bytes, int]] = field(default_factory=Agenda)
-    """When a queue is to be looked at, and for what."""
+    """When to look at a queue, and for which chore."""

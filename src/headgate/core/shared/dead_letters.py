@@ -1,7 +1,7 @@
 """Dead letters: messages that consumers were lost with too often go to another queue.
 
-They go there in the turn that gives them up, so nothing is lost in between and nothing is there
-twice. Where there is no room for one, it stays in line, and the next loss tries again.
+They move in the turn that gives them up, so none is lost in between and none is there twice. If
+there is no room for one, it stays in line, and the next loss tries again.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from headgate.core.turn.turn import Turn
 from headgate.errors import HeadgateError, Prohibited
 
 TURN_BYTES = 16 * 1024 * 1024
-"""Of dead letters in one turn; what is beyond stays in line until it is lost once more."""
+"""Bytes of dead letters in one turn; a message beyond that stays in line until its next loss."""
 
 QUEUE, APP, ATTEMPTS = "hg.queue", "hg.app", "hg.attempts"
 
 
 @value
 class DeadQueue:
-    """Where dead letters of a queue go: what names a queue for the catalog."""
+    """The queue for the dead letters of another queue, in the form that the catalog takes."""
 
     domain: str
     queue: QueueId
 
 
 class DeadLetters:
-    """Has messages without attempts left stored elsewhere, and done with where they were."""
+    """Stores messages without attempts left in another queue, and removes them where they were."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class DeadLetters:
         self._accepting = accepting
 
     def burying(self, turn: Turn) -> Parts:
-        """Decide about all messages that the turn found to be without attempts."""
+        """Decide about all messages without attempts left that the turn found."""
         load = Load()
         left = TURN_BYTES
         doomed: list[tuple[SharedQueue, App, MessageEntry, int, DeadQueue, bool]] = []
@@ -86,7 +86,7 @@ class DeadLetters:
             turn.work += 4
             if turn.take_breath():
                 yield None
-            # Another app may have given it up just now: then it is for fewer than it was.
+            # Another app may have given it up just now, so that fewer apps are left.
             entry = queue.entries[entry.seq]
             try:
                 if not has_room:
@@ -103,7 +103,7 @@ class DeadLetters:
     def _find(
         self, queue_id: QueueId, app_id: AppId, seq: Seq
     ) -> tuple[SharedQueue, App, MessageEntry] | None:
-        """The message to be buried, with its queue and app; it may have been confirmed or claimed
+        """A message to move, with its queue and app; it may have been confirmed or claimed
         since."""
         queue = self._context.queues.get(queue_id)
         app = queue.apps.get(app_id) if queue is not None else None
@@ -124,7 +124,7 @@ class DeadLetters:
         bodies: dict[Seq, bytes],
         turn: Turn,
     ) -> None:
-        """Put one among the dead letters; raise if that cannot be."""
+        """Add a message to the dead letters; raise if that is impossible."""
         self._catalog.domain_of(target)
         there = self._catalog.find(target, turn) or self._catalog.make(target, turn)
         appended = turn.batch.append.get(entry.seq)
@@ -149,7 +149,7 @@ class DeadLetters:
 def _with_reasons(
     properties: Properties, queue: QueueId, app: AppId, attempts: int, most: int
 ) -> Properties:
-    """The properties of a dead letter: its own, and why it is one, as far as there may be more."""
+    """The properties of a dead letter: its own, then the reasons, as far as the limit allows."""
     why: dict[str, PropertyValue] = {
         QUEUE: queue.decode(errors="backslashreplace"),
         APP: app,

@@ -1,11 +1,12 @@
-"""Offering: what is in line for an app goes to whoever takes it.
+"""Delivery: messages in line for an app go to consumers.
 
-Commands only touch an app. It is looked at before a change of its subscriptions and at the end
-of the turn: first what a consumer gave back, then what waited for a group that has room now, then
-what is in line once more, then what is fresh. Nothing is looked at while nobody has room.
+Commands only touch an app. It is looked at before a change of its subscriptions and at the end of
+the turn: first the messages that consumers gave back, then those that waited for a group that has
+room now, then those in line once more, then the fresh ones. While no consumer has room, none is
+looked at.
 
-What consumers are spared for now, and why, is `redelivery.py`; what was given back after such a
-message waits behind it.
+`redelivery.py` decides which messages consumers are spared for now; messages given back after such
+a one wait behind it.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ class SharedDelivery:
         self._session_states = session_states
         self._bodies = bodies
         self._touched: dict[App, tuple[SharedQueue, list[Group]]] = {}
-        """Apps to look at in this turn, with the groups that got room."""
+        """Apps to look at in this turn, with the groups that have room now."""
         self._changed: dict[App, SharedQueue] = {}
-        """Apps of which this turn may have changed what is undelivered or unconfirmed."""
+        """Apps whose undelivered or unconfirmed messages this turn may have changed."""
         self._unsampled: dict[Groups, Properties] = {}
-        """Apps by their groups, and a message that each looked at since it was sampled."""
+        """Apps by their groups, each with a message to evaluate its expressions on."""
 
     def touch(self, queue: SharedQueue, app: App, roomy: Group | None = None) -> None:
         touched = self._touched.get(app)
@@ -66,11 +67,11 @@ class SharedDelivery:
         self._changed[app] = queue
 
     def note(self, queue: SharedQueue, app: App) -> None:
-        """Something of an app changed that is no reason to look at it."""
+        """Note a change of an app that is no reason to look at it."""
         self._changed[app] = queue
 
     def take_changed(self) -> Iterable[tuple[App, SharedQueue]]:
-        """The turn has happened: the apps that it changed."""
+        """Take the apps that a committed turn changed."""
         changed, self._changed = self._changed, {}
         return changed.items()
 
@@ -80,8 +81,9 @@ class SharedDelivery:
             pass
 
     def making(self, turn: Turn) -> Iterator[None]:
-        """The same, some at a time. What is left over is looked at in the next turn, and first the
-        apps of which nothing was looked at in this one: a long line holds nobody else up."""
+        """The same as `make`, some at a time. The rest is looked at in the next turn, beginning
+        with the apps that were not reached in this one, so that a long line does not hold up
+        others."""
         begun: list[Look] = []
         while self._touched:
             app = next(iter(self._touched))
@@ -93,19 +95,19 @@ class SharedDelivery:
         turn.again += begun
 
     def put_off(self, turn: Turn) -> None:
-        """Have what was touched since everything was looked at looked at in the next turn."""
+        """Look in the next turn at apps touched since the end of this one's deliveries."""
         for app, (queue, roomy) in self._touched.items():
             if app.open and (roomy or app.in_line()):
                 turn.again.append(Look(queue.id, app.id, tuple(group.text for group in roomy)))
         self._touched.clear()
 
     def leave_out(self, queues: Container[QueueId]) -> list[QueueId]:
-        """Do not look at these queues in this turn; return those that were to be looked at."""
+        """Skip these queues in this turn; return those that were to be looked at."""
         left_out = [app for app, (queue, _) in self._touched.items() if queue.id in queues]
         return [self._touched.pop(app)[0].id for app in left_out]
 
     def look_anew(self, queue: SharedQueue) -> None:
-        """Look at everything of a queue that was left out: who got room meanwhile is not known."""
+        """Look at all of a skipped queue: which groups got room meanwhile is not known."""
         for app in queue.apps.values():
             groups = dict.fromkeys(group for found in app.waiting.values() for group in found)
             roomy = [group for group in groups if group.next_open() is not None]
@@ -113,25 +115,25 @@ class SharedDelivery:
             self.note(queue, app)
 
     def abandon(self) -> None:
-        """The turn did not happen."""
+        """Drop the changes of a failed turn."""
         self._touched.clear()
         self._changed.clear()
 
     def _offering(
         self, queue: SharedQueue, app: App, roomy: list[Group], turn: Turn
     ) -> Generator[None, None, Look | None]:
-        """What a consumer gave back comes first. What waits for a group was looked at before the
-        rest of the line, so it goes before that too. Returns what is left to be looked at."""
+        """Offer the messages of an app: those given back first, then those that wait for a group,
+        which were looked at before the rest of the line. Return what is left to look at."""
         turn.undo.assign(app.groups, "looked_at", app.groups.looked_at)  # it counts on from here
         line = app.back or app.again or app.fresh
         if app.open and line and line[0] in queue.entries:
             self._remember(app, queue.entries[line[0]], turn)
-        # BMQ-50: what came back goes before everything else.
+        # BMQ-50: messages given back go before all others.
         yield from self._redelivering(queue, app, turn)
         for group in roomy:
             yield from self._offering_waiting(queue, app, group, turn)
         for line in (app.again, app.fresh):
-            # BMQ-40: while all are full nothing goes out, and then the oldest.
+            # BMQ-40: while all consumers are full no message goes out, and then the oldest.
             while app.open and line and turn.looks > 0:
                 # S003-32, BMQ-1, BMQ-26: messages are looked at in the order of their arrival.
                 self._take_from(line, queue, app, turn)
@@ -144,7 +146,7 @@ class SharedDelivery:
         return None
 
     def _remember(self, app: App, entry: MessageEntry, turn: Turn) -> None:
-        """Have a message to sample the app with."""
+        """Keep a message for sampling the app's expressions."""
         if app.groups not in self._unsampled:
             turn.undo.put(self._unsampled, app.groups, entry.properties)
 
@@ -154,9 +156,9 @@ class SharedDelivery:
         self._look_at(queue, app, seq, turn)
 
     def _redelivering(self, queue: SharedQueue, app: App, turn: Turn) -> Iterator[None]:
-        """Deliver again what consumers gave back, up to the first that everybody is spared for
-        now."""
-        # BMQ-58: what came back waits for somebody who has room.
+        """Deliver messages again that consumers gave back, up to the first that all consumers are
+        spared for now."""
+        # BMQ-58: a message given back waits for a consumer with room.
         while app.open and app.back and turn.looks > 0:
             if turn.take_breath():
                 yield
@@ -171,8 +173,9 @@ class SharedDelivery:
     def _look_at(
         self, queue: SharedQueue, app: App, seq: Seq, turn: Turn, seconds: float = 0.0
     ) -> bool:
-        """Give a message to somebody who was given nothing for so many seconds, or put it aside.
-        Return whether that was done, or everybody who could take it is spared it for now."""
+        """Give a message to a consumer that was given none for so many seconds, or put it aside.
+        Return whether that was done; if not, all consumers that could take it are spared it for
+        now."""
         entry = queue.entries.get(seq)
         if entry is None or app.id not in entry.apps:
             turn.charge(1)
@@ -188,13 +191,13 @@ class SharedDelivery:
             app.redelivery.spare(seq, full, seconds, turn.undo)
             return False
         if full:
-            # S003-37: it waits for those who match and are full.
+            # S003-37: it waits for the groups that match and are full.
             turn.undo.put(app.waiting, seq, tuple(full))
             for group in full:
                 group.waiting.append(seq)
                 turn.undo.note(group.waiting.pop)
         else:
-            # S003-15, S003-18, BMQ-23: kept, and out of the way of later ones.
+            # S003-15, S003-18, BMQ-23: kept, and out of the way of later messages.
             turn.undo.put(app.aside, seq, None)
         turn.facts.append(PutAside(turn.now, queue.id, app.id, entry.id, bool(full)))
         return True
@@ -202,12 +205,11 @@ class SharedDelivery:
     def _choose(
         self, app: App, entry: MessageEntry, turn: Turn, seconds: float
     ) -> tuple[Subscription | None, Sequence[Group]]:
-        """The subscription that takes a message; or the groups that would if somebody had room and
-        may have it."""
+        """The subscription that takes a message; or the groups that would if they had room."""
         groups, met = app.groups, len(turn.met)
         groups.looked_at += 1
         may = partial(app.redelivery.is_rested, since=turn.now - seconds) if seconds else None
-        # S003-14, S003-44: only who matches is asked, by the properties alone.
+        # S003-14, S003-44: only groups that match are asked, by the properties alone.
         taker, full = by_priority(groups.matching(entry.properties), turn.met, may)
         turn.charge(1 + groups.candidates // TESTS_PER_LOOK)
         while taker is not None and not self._has_room(taker, turn):
@@ -217,7 +219,7 @@ class SharedDelivery:
         return taker, full
 
     def sample(self, turn: Turn) -> None:
-        """Evaluate some expressions in full: those of the apps that wait longest for it."""
+        """Evaluate some expressions in full: those of the apps that waited longest for it."""
         for groups, properties in list(islice(self._unsampled.items(), SAMPLE_APPS)):
             groups.sample(properties, turn.undo)
             turn.undo.pop(self._unsampled, groups)
@@ -234,7 +236,7 @@ class SharedDelivery:
                 yield
             seq = group.waiting.popleft()
             turn.undo.note(group.waiting.appendleft, seq)
-            # It may be gone, or with somebody, or wait for others since it was looked at again.
+            # It may be gone, with a consumer, or waiting for other groups since it was put in.
             if group in app.waiting.get(seq, ()):
                 turn.undo.pop(app.waiting, seq)
                 if app.redelivery.delay(seq, queue.domain):
@@ -246,8 +248,8 @@ class SharedDelivery:
             yield from self._redelivering(queue, app, turn)
 
     def _has_room(self, taker: Subscription, turn: Turn) -> bool:
-        """Whether the consumer is there and its mailbox has room; if not, its gates are held
-        shut, in whatever queue they are. A window may be larger than any mailbox."""
+        """Whether the consumer is there and its mailbox has room; if not, its gates in all queues
+        are held shut. A window may be larger than any mailbox."""
         if taker.session < 0:
             return self._reader_has_room(self._readers.by_number[taker.session], turn)
         if self._session_states.has_room(taker.session, turn):
@@ -257,7 +259,7 @@ class SharedDelivery:
         return False
 
     def _reader_has_room(self, reader: Reader, turn: Turn) -> bool:
-        """Whether a reader fetches, and whom it fetches for has room for the answer."""
+        """Whether a reader has a pull under way, and its session room for the answer."""
         pull = reader.pull
         wants = pull is not None and reader.left > 0 and reader.bytes_left > 0
         if wants and pull is not None and self._session_states.has_room(pull.session, turn):
@@ -273,8 +275,8 @@ class SharedDelivery:
                 self.touch(reader.queue, reader.app, group)
 
     def hold(self, session: SessionId, *, held: bool, turn: Turn) -> None:
-        """Hold a consumer's gates shut, or let go of them and look at what waits for them. It
-        may be gone: until its clean-up it must not be given anything."""
+        """Hold a consumer's gates shut, or open them and look at the messages that wait for it. It
+        may be gone: until its clean-up it must get no message."""
         session_state = self._session_states.kept(session)
         for queue_id, app_id in session_state.opened if session_state is not None else ():
             queue = self._queues[queue_id]
@@ -303,7 +305,7 @@ class SharedDelivery:
         self._write(queue, app, entry, taker, self._message(entry, turn), turn)
 
     def _message(self, entry: MessageEntry, turn: Turn) -> Message:
-        """The message for the next effect; its body is filled in later if it has to be read."""
+        """The message for the next effect; if its body has to be read, it is filled in later."""
         appended = turn.batch.append.get(entry.seq)
         if appended is not None:
             return appended.message
@@ -321,7 +323,7 @@ class SharedDelivery:
         ref: Ref,
         turn: Turn,
     ) -> None:
-        """Tell a message to a session that asked for it, for a reader that holds it."""
+        """Show a message to a session that asked for it, for a reader that holds it."""
         message = self._message(entry, turn)
         attempts = app.redelivery.attempts.get(entry.seq, 0)
         turn.deliver(
@@ -337,7 +339,7 @@ class SharedDelivery:
         ref: Ref,
         turn: Turn,
     ) -> None:
-        """Tell a message to a session that looks at it, whoever holds it or has confirmed it."""
+        """Show a message to a session that browses, even if it is with a consumer or confirmed."""
         message = self._message(entry, turn)
         turn.deliver(Deliver(session, queue.id, message, ref, seq=entry.seq), entry.size)
 
@@ -367,7 +369,7 @@ class SharedDelivery:
     def _give(
         self, queue: SharedQueue, app: App, entry: MessageEntry, reader: Reader, turn: Turn
     ) -> None:
-        """A reader is given a message, in the answer to whoever fetched."""
+        """Give a reader a message, in the answer to its pull."""
         pull = self._readers.give(reader, entry, turn.undo)
         if (id := id_of(entry)) > app.passed:
             turn.undo.assign(app, "passed", id)
@@ -381,7 +383,8 @@ class SharedDelivery:
     def broadcast(
         self, queue: SharedQueue, entry: MessageEntry, message: Message, turn: Turn
     ) -> None:
-        """To whoever is there now. Nothing is stored, held or confirmed."""
+        """Deliver a message to the present consumers. It is neither stored nor held nor
+        confirmed."""
         app = queue.apps[WHOLE]
         matching = list(app.groups.matching(entry.properties))
         turn.met += matching
@@ -391,13 +394,13 @@ class SharedDelivery:
         for taker in everybody(matching):
             turn.charge(1)
             if self._session_states.has_room(taker.session, turn):
-                # BMQ-81: delivered before anything can expire; nothing is stored.
+                # BMQ-81: delivered before it can expire, and not stored.
                 self._write(queue, app, entry, taker, message, turn)
             else:
                 turn.facts.append(Missed(turn.now, queue.id, entry.id, taker.session))
 
     def take_back(self, queue: SharedQueue, app: App, seq: Seq, turn: Turn) -> float:
-        """Take a message out of a consumer's hands; return when it was delivered."""
+        """Take a message from its consumer; return the time of delivery."""
         released = app.release(seq, turn.undo)
         assert released is not None, "only what is outstanding is taken back"
         _, at, roomy = released

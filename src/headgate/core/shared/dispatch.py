@@ -1,11 +1,10 @@
-"""Dispatch: who gets a message, everybody or one by priority. An exclusive queue has only the one.
+"""Dispatch: the choice of the consumers of a message, all of them or one by priority.
 
-Subscriptions of an app with the same text form a group. Of a group only those with its
-highest priority are active: when they are full the message waits for them, and is not given
-to a lower one. Groups are tried from the highest priority down, those of one priority in the
-order in which their consumers came; a priority at which something matches ends the search,
-whether or not anybody has room. Which groups match is found by an index, so a message does
-not pay for groups that cannot.
+Subscriptions of an app with the same text form a group. Only the subscriptions with a group's
+highest priority are active: when they are full the message waits for them, and does not go to a
+lower one. Groups are tried from the highest priority down, those of one priority in the order in
+which their consumers came; the search ends at the first priority at which a group matches, with or
+without room. An index finds the groups, so a message costs nothing for groups that cannot match.
 """
 
 from __future__ import annotations
@@ -41,18 +40,19 @@ class Subscription:
     ) -> None:
         self.session = session
         self.index = index
-        """Its place in the consumer's own list."""
+        """Its position in the consumer's own list."""
         self.predicate = predicate
         self.priority = priority
         self.gate = gate
         self.place = 0
-        """Its consumer's place among those of the app."""
+        """The place of its consumer among those of the app."""
         self.group: Group | None = None
-        """That of its text, while it is the app's."""
+        """The group of its expression, while it belongs to the app."""
 
     @property
     def is_active(self) -> bool:
-        """Whether it may be given messages: nobody of the same text has a higher priority."""
+        """Whether it may get messages: no subscription with the same expression has a higher
+        priority."""
         return self.group is not None and self.priority == self.group.priority
 
     @property
@@ -61,13 +61,13 @@ class Subscription:
 
 
 May: TypeAlias = Callable[[Subscription], bool]
-"""Whether a subscription may be given a message now, if it has room."""
+"""Tells whether a subscription with room may get a message now."""
 
 
 class Group:
-    """The subscriptions of one text. The active ones take turns; whenever somebody comes or goes,
-    they begin anew. To come or to go costs nothing for those who stay: the rotation is made when a
-    message asks for it."""
+    """The subscriptions with one expression. The active ones take turns, and begin anew when a
+    member comes or leaves. That costs the other members nothing: the rotation is made when a
+    message needs it."""
 
     __slots__ = (
         "_levels",
@@ -83,18 +83,18 @@ class Group:
     def __init__(self, predicate: Predicate | None, stats: ExpressionStats) -> None:
         self.predicate = predicate
         self.members: list[Subscription] = []
-        """In the order in which they came."""
+        """In the order in which they joined."""
         self._levels: dict[int, int] = {}
-        """How many members each priority has."""
+        """Number of members with each priority."""
         self.priority = 0
-        """The highest of them."""
+        """The highest priority of the members."""
         self._rotation: deque[Subscription] | None = None
         self.waiting: deque[Seq] = deque()
-        """Messages that matched while everybody here was full, oldest first."""
+        """Messages that matched while all members were full, oldest first."""
         self.stats = stats
-        """Goes on when the members change."""
+        """Kept when the members change."""
         self.filed: tuple[int, int] | None = None
-        """Its priority and its place in the order of the index."""
+        """The priority and place under which the index has it."""
 
     @property
     def text(self) -> str | None:
@@ -102,9 +102,9 @@ class Group:
 
     @property
     def rotation(self) -> deque[Subscription]:
-        """The active members, whose turn it is first."""
+        """The active members, the next one in turn first."""
         if self._rotation is None:
-            # S003-35, BMQ-27: of one text only the highest priority gets messages.
+            # S003-35, BMQ-27: only the highest priority of an expression gets messages.
             self._rotation = deque(m for m in self.members if m.priority == self.priority)
         return self._rotation
 
@@ -114,7 +114,7 @@ class Group:
 
     @property
     def order(self) -> int:
-        """Its place among the groups of one priority."""
+        """Its order among the groups of one priority."""
         first = self.members[0]
         return first.place * PLACES + first.index
 
@@ -141,16 +141,16 @@ class Group:
             undo.pop(self._levels, priority)
         # S003-38, BMQ-53: when the highest leaves, the next takes over.
         undo.assign(self, "priority", max(self._levels, default=0))
-        # BMQ-38: who comes takes part from now on, who left is skipped.
+        # BMQ-38: a new member takes part from now on, one that left is skipped.
         undo.assign(self, "_rotation", None)
 
     @property
     def capacity(self) -> Window:
-        """The window that the members have together."""
+        """The sum of the members' windows."""
         windows = [member.gate.window for member in self.rotation]
         sizes = [window.bytes for window in windows]
         return Window(
-            # S003-39: a group can hold what its members can together.
+            # S003-39: the group can hold as much as its members together.
             sum(window.messages for window in windows),
             None if None in sizes else sum(size for size in sizes if size is not None),
         )
@@ -159,28 +159,28 @@ class Group:
         self.stats.matched += 1
 
     def next_open(self) -> Subscription | None:
-        """The member whose turn it is. A full one is passed over and keeps its place."""
+        """The next open member in turn. A full one is skipped and keeps its place."""
         for member in self._rotation or self.rotation:
-            # BMQ-39, BMQ-48: who is full is passed over, subscription by subscription.
+            # BMQ-39, BMQ-48: a full one is skipped, subscription by subscription.
             if member.gate.is_open:
                 return member
         return None
 
     def next_who(self, may: May) -> Subscription | None:
-        """The member whose turn it is, of those who may."""
+        """The next member in turn of those for which `may` is true."""
         for member in self.rotation:
             if member.gate.is_open and may(member):
                 return member
         return None
 
     def rotate(self, member: Subscription, undo: Undo) -> None:
-        """The member has had its turn."""
+        """Move a member that has had its turn to the end."""
         rotation = self._rotation or self.rotation
         if len(rotation) == 1:
             return
         place = rotation.index(member)
         del rotation[place]
-        # S003-36, S003-41, BMQ-36, BMQ-37: who had its turn is the last of its group.
+        # S003-36, S003-41, BMQ-36, BMQ-37: the last served is the last of its group.
         rotation.append(member)
         undo.note(self._unrotate, place)
 
@@ -189,7 +189,8 @@ class Group:
 
 
 class Groups:
-    """The groups of an app by text, and those that match a message in the order of dispatch."""
+    """The groups of an app by expression, and those that match a message in the order of
+    dispatch."""
 
     __slots__ = ("_by_text", "_index", "_unsampled", "looked_at")
 
@@ -197,16 +198,16 @@ class Groups:
         self._by_text: dict[str | None, Group] = {}
         self._index: PredicateIndex[Group] = PredicateIndex()
         self.looked_at = 0
-        """Messages, each as often as somebody was sought for it."""
+        """Number of times that a consumer was sought for a message."""
         self._unsampled: list[Group] = []
-        """Whose turn it is to be evaluated in full, from the end."""
+        """Groups still to be evaluated in full, the next one at the end."""
 
     def find(self, text: str | None) -> Group | None:
         return self._by_text.get(text)
 
     def add(self, member: Subscription, undo: Undo) -> Group:
-        """A subscription comes. `file` its group when all have come and gone."""
-        # S003-29, S003-40, S003-43, BMQ-22: equal characters are one group, and one evaluation.
+        """Add a subscription. Call `file` for its group when all changes are made."""
+        # S003-29, S003-40, S003-43, BMQ-22: equal texts are one group, and one evaluation.
         group = self._by_text.get(member.text)
         if group is None:
             group = Group(member.predicate, ExpressionStats(self.looked_at))
@@ -215,8 +216,8 @@ class Groups:
         return group
 
     def file(self, text: str | None, undo: Undo) -> None:
-        """Have a group found where its members say; an empty one is gone. The rotation of other
-        groups goes on."""
+        """Place a group in the index as its members demand; an empty one is removed. The rotation
+        of other groups goes on."""
         group = self._by_text.get(text)
         if group is None:
             return
@@ -239,11 +240,11 @@ class Groups:
 
     @property
     def candidates(self) -> int:
-        """How many groups were found under the keys of the last message, where they are many."""
+        """Number of groups found under the keys of the last message, where they are many."""
         return self._index.candidates
 
     def sample(self, properties: Properties, undo: Undo) -> None:
-        """Evaluate some expressions in full, in turns, on a message that was looked at."""
+        """Evaluate some expressions in full, in turns, on a message that was dispatched."""
         if not self._unsampled:
             undo.assign(self, "_unsampled", list(self._by_text.values()))
         for _ in range(min(SAMPLE_GROUPS, len(self._unsampled))):
@@ -261,7 +262,7 @@ class Groups:
 
 
 PLACES = 1 << 20
-"""Subscriptions of one consumer that have a place of their own in the order."""
+"""Subscriptions of one consumer that have an order of their own."""
 
 
 def _place(member: Subscription) -> tuple[int, int]:
@@ -271,11 +272,11 @@ def _place(member: Subscription) -> tuple[int, int]:
 def by_priority(
     matching: Iterable[Group], met: list[Matched] | None = None, may: May | None = None
 ) -> tuple[Subscription | None, Sequence[Group]]:
-    """The subscription that takes a message; or the groups that would if somebody had room and
-    may have it. `met` gets these groups, or that of the taker and those that were met before it."""
+    """The subscription that takes a message; or the groups that would if they had room and may.
+    `met` gets these groups, or that of the taker and all before it."""
     full: list[Group] = []
     for group in matching:
-        # S003-37, BMQ-41: nothing spills over to a lower priority.
+        # S003-37, BMQ-41: no message spills over to a lower priority.
         if full and group.priority < full[0].priority:
             break
         if met is not None:
@@ -290,13 +291,13 @@ def by_priority(
 
 
 def everybody(matching: Iterable[Group]) -> Iterator[Subscription]:
-    """One subscription of every session that has a matching, active one. A window of nothing
-    pauses; other windows do not count, for nothing is confirmed."""
+    """One subscription of every session that has a matching, active one. An empty window pauses it;
+    other windows do not count, since broadcasts are not confirmed."""
     reached: set[SessionId] = set()
     for group in matching:
-        # BMQ-79, BMQ-80: of each text all who have its highest priority.
+        # BMQ-79, BMQ-80: for each expression all members with its highest priority.
         for member in group.rotation:
-            # BMQ-78: everybody who is there now, once.
+            # BMQ-78: all present consumers, once each.
             if member.session not in reached and member.gate.is_open:
                 reached.add(member.session)
                 yield member

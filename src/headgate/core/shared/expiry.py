@@ -1,4 +1,4 @@
-"""The time of messages in shared queues, and what becomes of them when it is over."""
+"""Expiry of messages in shared queues."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from headgate.core.turn.store_requests import Load, Overdue
 from headgate.core.turn.turn import Turn
 
 EXPIRIES_IN_A_ROW = 100
-"""Of one queue; then it is another's turn."""
+"""Messages of one queue that are removed in a row before another queue's turn."""
 
 FULL_SECONDS = 5.0
-"""A domain that is full has the store searched for old messages no more often than that."""
+"""Seconds between two searches of the store for old messages of a full domain."""
 
 
 class Expiry:
     """Removes messages that are older than their domain allows, before anything is delivered.
 
-    In every turn as much as it may, a little of each queue at a time; a queue that has more is not
-    delivered from until it is done.
+    Each turn removes as much as it may, a little of each queue at a time; a queue with more to
+    remove delivers nothing until that is done.
     """
 
     def __init__(
@@ -40,26 +40,26 @@ class Expiry:
         self._delivery = delivery
         self._releasing = releasing
         self._deadlines: Agenda[bytes] = Agenda()
-        """When the time of the first message of a queue is over, or earlier."""
+        """When the first message of a queue expires, or earlier."""
         self._overdue: OrderedDict[QueueId, bool] = OrderedDict()
-        """Queues whose first messages are to be removed; until they are, nothing of the queue is
-        delivered. They take turns. Whether something could have been delivered meanwhile."""
+        """Queues with expired messages to remove, in turns; until then they deliver nothing. The
+        value is whether they could have delivered something meanwhile."""
         self._searched: dict[str, float] = {}
-        """When the store was last searched because a domain was full."""
+        """When the store was last searched for old messages of a full domain."""
 
     @property
     def overdue(self) -> int:
-        """Queues that have more that is too old than turns could remove so far."""
+        """The queues with more expired messages than turns could remove so far."""
         return len(self._overdue)
 
     def offering(self, turn: Turn) -> Iterator[None]:
-        """Look at everything that was touched, some at a time."""
+        """Deliver from everything that was touched, some at a time."""
         yield from self.offering_now(turn)
         if self._overdue:
             turn.again.append(Prune())
 
     def offering_now(self, turn: Turn) -> Iterator[None]:
-        """Remove what is too old, then deliver; a queue with too much of it for one turn waits."""
+        """Remove expired messages, then deliver; a queue with too many for one turn waits."""
         self.expire(turn)
         if self._overdue:
             for queue in self._delivery.leave_out(self._overdue):
@@ -67,8 +67,8 @@ class Expiry:
         yield from self._delivery.making(turn)
 
     def expire(self, turn: Turn, first: SharedQueue | None = None) -> None:
-        """Remove what is older than its domain allows: as much as a turn may, a little of each
-        queue at a time, of the first one before all others."""
+        """Remove messages older than their domain allows: as many as a turn may, a little of each
+        queue at a time, beginning with `first`."""
         if first is not None:
             turn.expiries -= self._expire(first, turn.expiries, turn)
         if self._deadlines.has_due(turn.sure):
@@ -92,8 +92,8 @@ class Expiry:
                 self._delivery.look_anew(queue)
 
     def need_overdue(self, command: ExpireUnopened, load: Load, now: float) -> None:
-        """Need messages that are overdue: of several commands the one that has come least far does
-        for all."""
+        """Add the request for expired messages to a load. Of several commands, the one that is
+        least far along serves all."""
         if load.overdue is not None and load.overdue.after <= command.after:
             return
         domains = tuple(
@@ -107,7 +107,7 @@ class Expiry:
             load.overdue = Overdue(domains, command.after, self._context.limits.expiries)
 
     def expire_unopened(self, command: ExpireUnopened, turn: Turn) -> None:
-        """One page; the rest is another turn. Queues in memory have their deadlines."""
+        """Remove one page; the rest is another turn's. Queues in memory have their deadlines."""
         overdue = turn.loaded.overdue
         for dated in overdue:
             if dated.queue in self._context.queues or dated.seq in turn.batch.delete:
@@ -129,8 +129,8 @@ class Expiry:
                 turn.again.append(rest)
 
     def search_store(self, state: DomainState, turn: Turn) -> None:
-        """Have the store searched: what fills a domain may be old, and in queues that nobody
-        opened."""
+        """Have the store searched: a full domain may hold old messages, in queues that are not
+        open."""
         name = state.domain.name
         is_all_here = len(state.members) == state.queues
         if is_all_here or turn.now - self._searched.get(name, -FULL_SECONDS) < FULL_SECONDS:
@@ -139,14 +139,14 @@ class Expiry:
         turn.again.append(ExpireUnopened())
 
     def _expire(self, queue: SharedQueue, most: int, turn: Turn) -> int:
-        """Remove what is older than the domain allows, delivered or not, oldest first."""
+        """Remove expired messages of a queue, delivered or not, oldest first."""
         ttl = queue.domain.message_ttl
         if ttl is None:
             return 0
         expired = 0
         for entry in list(islice(queue.entries.values(), most)):
             age = turn.sure - entry.arrived
-            # BMQ-87: never too early, and then for all apps.
+            # BMQ-87: never too early, and then from all apps.
             if age <= ttl:
                 break
             self._releasing.let_go(queue, entry, turn)
@@ -160,7 +160,7 @@ class Expiry:
         return expired
 
     def plan(self, queue: SharedQueue) -> None:
-        """Look at a queue when the time of its first message is over."""
+        """Plan to look at a queue when its first message expires."""
         deadline = queue.deadline()
         if deadline is not None:
             self._deadlines.put(deadline, queue.id)

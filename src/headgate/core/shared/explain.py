@@ -1,7 +1,5 @@
-"""Explanation of what would become of a message, and why: asked of the code that decides it, so
-that the two cannot disagree. Nothing is changed by asking: nobody's turn passes, and nothing is
-counted.
-"""
+"""Explanation of what would happen to a message, and why. It asks the code that dispatches, so the
+two cannot disagree, and changes nothing: no rotation moves, and nothing is counted."""
 
 from __future__ import annotations
 
@@ -32,14 +30,14 @@ from headgate.expr.predicate import Failure, Predicate
 from headgate.expr.undecided import missing_of, undecided_reason
 
 GROUPS_MAX = 100
-"""Groups that an explanation tells of, shared by its apps, and as many again if they match. To
-say why an expression is not true takes a third of a millisecond, in which nobody is served."""
+"""Groups in one explanation, shared by its apps, and as many again if they match. To find out why
+an expression is not true takes a third of a millisecond, in which nothing else is served."""
 
 ANSWER_UNITS = 100
-"""What that counts for, with the subscriptions of the group."""
+"""Units that such an answer counts for, with the subscriptions of the group."""
 
 MEMBERS_MAX = 50
-"""Subscriptions that are told of a group, and receivers of an app."""
+"""Subscriptions shown of a group, and receivers of an app."""
 
 
 class AppOutcome(StrEnum):
@@ -47,21 +45,21 @@ class AppOutcome(StrEnum):
 
     DELIVERED = "delivered"
     CONFIRMED = "auto-confirmed"
-    """None of the app's expressions is true."""
+    """None of the app's filters is true."""
     WAITING = "waits"
-    """Those who match have no room; it waits for them."""
+    """The matching groups have no room; the message waits for them."""
     ASIDE = "put aside"
     """No subscription matches."""
     IN_LINE = "in line"
-    """Nobody has room, so it is not looked at yet."""
+    """No consumer has room, so the message is not looked at yet."""
     NOBODY = "reaches nobody"
-    """A broadcast that is gone."""
+    """A broadcast without receivers is lost."""
     UNKNOWN = "unknown app"
     """The domain does not have the app; its consumers receive nothing."""
 
 
 class State(StrEnum):
-    """Whether a subscription can be given a message."""
+    """Whether a subscription can take a message."""
 
     OPEN = "open"
     FULL = "full"
@@ -72,13 +70,13 @@ class State(StrEnum):
 
 @value
 class Answer:
-    """The answer of one expression for the message."""
+    """The result of one expression for the message."""
 
     expression: str | None
-    """None if there is none: it is true for every message."""
+    """None if there is no expression: every message matches."""
     result: bool | Failure
     missing: str | None
-    """The property whose absence is the failure."""
+    """The missing property that is the reason."""
     reason: str
 
 
@@ -92,12 +90,12 @@ class Receiver:
 
 @value
 class ExplainedMember:
-    """One subscription of a session. The reason is why it does not get the message."""
+    """One subscription of a session, with the reason why it does not get the message."""
 
     session: SessionId
     name: str
     place: int
-    """Its place in the session's own list of subscriptions."""
+    """Its position in the session's own list of subscriptions."""
     priority: int
     active: bool
     state: State
@@ -110,7 +108,7 @@ class ExplainedMember:
 
 @value
 class ExplainedGroup:
-    """The subscriptions of one expression: first the active ones, whose turn it is in front."""
+    """The subscriptions of one expression: the active ones first, in turn."""
 
     answer: Answer
     priority: int
@@ -120,7 +118,7 @@ class ExplainedGroup:
 
 @value
 class ExplainedApp:
-    """The part of an explanation that is about one app."""
+    """The part of an explanation for one app."""
 
     app: AppId
     wants: bool
@@ -129,9 +127,9 @@ class ExplainedApp:
     reason: str
     receivers: tuple[Receiver, ...] = ()
     receivers_all: int = 0
-    """How many they are, if not all are told."""
+    """The number of receivers, if not all are shown."""
     waits_for: tuple[Receiver, ...] = ()
-    """Those who match and have no room, whose turn it is in front."""
+    """The sessions that match and have no room, in turn."""
     groups: tuple[ExplainedGroup, ...] = ()
     """In the order of dispatch."""
     left_out: int = 0
@@ -139,20 +137,20 @@ class ExplainedApp:
 
 @value
 class Explanation:
-    """An explanation: what would become of a message, for each app."""
+    """An explanation: what would happen to a message in each app."""
 
     domain: str
     mode: str
     is_open: bool
-    """Whether the queue is in memory. If not, nobody has opened it since the router started."""
+    """Whether the queue is in memory. If not, no session has opened it since the router started."""
     refused: str | None
-    """Why the queue would not take the message at all, even without a body."""
+    """Why the queue would refuse the message, even without a body."""
     apps: tuple[ExplainedApp, ...]
 
 
 @value
 class _Choice:
-    """The router's choice for an app that wants the message."""
+    """The router's decision for an app that wants the message."""
 
     outcome: AppOutcome
     reason: str
@@ -161,7 +159,7 @@ class _Choice:
     full: Sequence[Group] = ()
     """The groups it waits for."""
     top: int | None = None
-    """The priority at which the search for the one taker ends."""
+    """The priority at which the search for a consumer ends."""
 
 
 def explain(
@@ -171,8 +169,8 @@ def explain(
     sessions: Sessions,
     readers: Readers | None = None,
 ) -> Slices[Explanation]:
-    """What would become of a message that came to a queue now. Others may have their turn between
-    one app and the next, and one group and the next."""
+    """What would happen to a message that came to a queue now. In slices, between the apps and
+    between the groups."""
     apps = dict(queue.apps) if queue is not None else {}
     explainer = _Explainer(domain, properties, sessions, readers or Readers())
     refusal = _refusal(domain, queue, properties) if queue is not None else None
@@ -187,7 +185,7 @@ def explain(
 
 
 def _refusal(domain: Domain, queue: SharedQueue, properties: Properties) -> str | None:
-    """Why there is no room. What no app wants, and a broadcast, need none."""
+    """Why there is no room. A message that no app wants, and a broadcast, need none."""
     if domain.mode is Mode.BROADCAST or not (domain.keeps or wanting(domain, queue, properties)):
         return None
     size = properties_size(properties)
@@ -202,12 +200,12 @@ def _refusal(domain: Domain, queue: SharedQueue, properties: Properties) -> str 
 
 
 def unknown_reason(domain: Domain, app: AppId) -> str:
-    """Why an app that the domain does not have gets nothing."""
+    """Why an app that the domain does not have gets no messages."""
     return f"{domain.name} has no app {app}, so nothing comes; its apps are {domain.known_apps()}"
 
 
 class _Explainer:
-    """Goes through the dispatch of one message without giving it to anybody."""
+    """Goes through the dispatch of one message without delivering it."""
 
     def __init__(
         self, domain: Domain, properties: Properties, sessions: Sessions, readers: Readers
@@ -258,7 +256,7 @@ class _Explainer:
         reason = unknown_reason(self._domain, app.id)
         return ExplainedApp(app.id, False, (), AppOutcome.UNKNOWN, reason)
 
-    # Who gets it.
+    # Receivers of the message.
 
     def _one(self, app: App | None) -> _Choice:
         if app is None or not app.size:
@@ -290,8 +288,8 @@ class _Explainer:
         return _Choice(AppOutcome.NOBODY, "no subscription matches")
 
     def _as_met(self, group: Group) -> Group:
-        """The group as an offer meets it: sessions without room are held, which the router does
-        when it comes to them."""
+        """The group as delivery would find it: sessions without room are held, which the router
+        does when it comes to them."""
         has_room = self._has_room
         if all(has_room(member.session) for member in group.rotation):
             return group
@@ -299,7 +297,7 @@ class _Explainer:
         met.rotation = deque(m if has_room(m.session) else _held(m) for m in group.rotation)
         return met
 
-    # What is told of it.
+    # Rows of the explanation.
 
     def _shown(self, app: App, choice: _Choice) -> Slices[list[Group]]:
         """The first groups, and the first that match, in the order of dispatch."""
@@ -374,8 +372,8 @@ class _Explainer:
         return State.OPEN
 
     def _has_room(self, session: SessionId) -> bool:
-        """Whether it may be given a message. The gate of a named consumer is held unless it
-        fetches."""
+        """Whether the session may get a message. The gate of a reader is held shut unless it has a
+        pull."""
         return session < 0 or self._sessions.has_room(session)
 
     def _receivers(self, sessions: Iterable[SessionId]) -> tuple[Receiver, ...]:
@@ -400,7 +398,7 @@ class _Explainer:
 
 
 def _rank(group: Group) -> tuple[int, int, int]:
-    """The order in which groups are asked."""
+    """The order of a group in dispatch."""
     first = group.members[0]
     return -group.priority, first.place, first.index
 

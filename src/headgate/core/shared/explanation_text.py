@@ -1,7 +1,7 @@
-"""An explanation in lines for people: the command line prints them, and so do Redis clients.
+"""An explanation in lines for people, for the command line and for Redis clients.
 
-What stands in them are names, expressions and texts of clients: whoever prints them sees to it that
-they are no orders to a terminal.
+The lines hold names, expressions and texts of clients: the caller has to make sure that they
+contain no terminal control sequences.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 WHO_MAX = 5
-"""Sessions that are named in a line."""
+"""Sessions named in a line."""
 
 
 def head_line(row: Mapping[str, Any]) -> str:
-    """Which message is asked about."""
+    """The line that names the message."""
     mode = f" ({row['mode']})" if "mode" in row else ""
     shown = ", ".join(f"{name}={_literal(item)}" for name, item in row["properties"].items())
     return f"{row['queue']}{mode}, a message with {shown or 'no properties'}"
 
 
 def outcome_lines(row: Mapping[str, Any]) -> Iterator[str]:
-    """What would become of it, app by app."""
+    """The lines that say what would happen to it, app by app."""
     if row["refused"]:
         yield f"It would be refused: {row['refused']}. With room for it:"
     if not row["is_open"]:
@@ -65,7 +65,7 @@ def _verdict(app: Mapping[str, Any]) -> str:
 
 
 def _member_row(member: Mapping[str, Any], group: Mapping[str, Any]) -> Sequence[str]:
-    """Why an expression is not true is told beside it, and not of each member again."""
+    """The row of a subscription. Why its expression is not true stands in the group's row."""
     why = "gets it" if member["gets"] else member["reason"]
     if group["answer"]["result"] is not True:
         why = "does not match"
@@ -78,14 +78,14 @@ def _expression(answer: Mapping[str, Any]) -> str:
 
 
 def _literal(item: object) -> str:
-    """A value as an expression would have it."""
+    """A value as it is written in expressions."""
     if isinstance(item, dict):
         return f"0x{item['hex']}"
     return json.dumps(item, ensure_ascii=False)
 
 
 def columns(rows: Iterable[Sequence[str]], indent: int = 2) -> Iterator[str]:
-    """Rows with their cells one below the other."""
+    """Rows with aligned cells."""
     table = list(rows)
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:

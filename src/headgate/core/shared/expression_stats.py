@@ -1,9 +1,9 @@
-"""How the expressions of an app do: how often each was true, and why it was not.
+"""Statistics of an app's expressions: how often each was true, and why it was not.
 
-A message must not pay for expressions that cannot match, so most are never asked. What is found
-is counted where it is found; the rest of what the app looked at is the difference. Why an
-expression has no value is known only if it is evaluated in full: that is done for a few, in turns,
-when time passes.
+A message must not cost time for expressions that cannot match, so most are never evaluated. Matches
+are counted where they happen; the other messages of the app are the misses. Why an expression has
+no value is known only if it is evaluated in full, which is done for a few in turns, with every
+tick.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from headgate.expr.undecided import missing_of, undecided_reason
 
 SAMPLE_APPS = 8
 SAMPLE_GROUPS = 8
-"""So many expressions of so many apps are evaluated in full in one tick, on one message that the
-app looked at since it had its turn. The first time an expression has to be compiled for it, which
-takes a quarter of a millisecond."""
+"""Expressions of each app, and apps, evaluated in full in one tick, on one message that the app has
+seen since its last turn. The first time an expression has to be compiled for it, which takes a
+quarter of a millisecond."""
 
 
 class ExpressionStats:
-    """How often one expression was true, and why it was not."""
+    """Counts of one expression: how often it was true, and why it was not."""
 
     __slots__ = ("failures", "matched", "missing", "sampled", "since")
 
     def __init__(self, since: int) -> None:
         self.since = since
-        """Messages that the app had looked at when the expression came."""
+        """Messages that the app had seen when the expression came."""
         self.matched = 0
-        """Messages for which it was asked and true, and that nothing of a higher priority took."""
+        """Messages for which it was evaluated and true, and that no higher priority took."""
         self.sampled = 0
         """Messages on which it was evaluated in full."""
         self.failures: dict[Failure, int] = dict.fromkeys(Failure, 0)
-        """How many of these it had no value for, and why."""
+        """How many of these it had no value for, by reason."""
         self.missing: dict[str, int] = {}
-        """How many of these lacked which property. An expression is short and names few."""
+        """How many of these lacked a property, by name. An expression is short and names few."""
 
     def sample(
         self, predicate: Predicate, properties: Properties
     ) -> tuple[Failure | None, str | None]:
-        """Evaluate in full; return what `unsample` takes."""
+        """Evaluate in full; return the arguments for `unsample`."""
         result = predicate.evaluate(properties)
         self.sampled += 1
         if not isinstance(result, Failure):
@@ -61,7 +61,7 @@ class ExpressionStats:
                 del self.missing[missing]
 
     def reason(self) -> str:
-        """What it has most often instead of a value, in words; empty if it always had one."""
+        """The most frequent reason for no value, in words; empty if it always had one."""
         failure = max(self.failures, key=self.failures.__getitem__)
         if not self.failures[failure]:
             return ""

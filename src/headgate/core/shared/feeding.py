@@ -1,4 +1,4 @@
-"""Feeding: a message of a channel that is bound to domains goes into all of them, or into none."""
+"""Feeding: a message on a channel bound to domains goes into all of them, or into none."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from headgate.core.turn.turn import Turn
 from headgate.errors import HeadgateError, QuotaReached
 
 FULL_SECONDS = 60.0
-"""For so long a publisher waits for room; then it is refused."""
+"""Seconds that a publisher waits for room before it is refused."""
 WOKEN = 100
-"""Of those who wait for a queue, so many are tried again in a turn."""
+"""Waiting feeds of a queue that are tried again in one turn."""
 
 
 class Feeding:
-    """Carries out `Feed`. Who is bound was the operator's decision, so nobody's rights are looked
-    at. Whether there is room is known for every part before the first is taken.
+    """Carries out `Feed`. The operator decided on the bindings, so no rights are checked. Room is
+    checked for every part before the first is taken.
 
-    A feed that waits is the only thing that its session asks for. It is tried again when the queue
-    that was full has room, and for the last time when it has waited for `FULL_SECONDS`.
+    A session whose feed waits has no other request. The feed is tried again when the full queue has
+    room, and for the last time after `FULL_SECONDS`.
     """
 
     def __init__(self, context: SharedContext, catalog: Catalog, accepting: Accepting) -> None:
@@ -35,7 +35,7 @@ class Feeding:
         self._catalog = catalog
         self._accepting = accepting
         self.waiting: dict[QueueId, dict[SessionId, Feed]] = {}
-        """By the queue that is full, who came first first."""
+        """Waiting feeds by the full queue, oldest first."""
         self._full: dict[SessionId, QueueId] = {}
 
     def feed(self, command: Feed, turn: Turn) -> None:
@@ -71,7 +71,7 @@ class Feeding:
         turn.effects.append(Fed(command.session, command.ref, taken))
 
     def waking(self, turn: Turn) -> None:
-        """Have those tried again in the next turn who wait for a queue that has room."""
+        """Try waiting feeds again in the next turn, if their queue has room."""
         for queue_id, waiting in list(self.waiting.items()):
             queue = self._context.queues.get(queue_id)
             for session, command in list(waiting.items())[:WOKEN]:
@@ -82,7 +82,7 @@ class Feeding:
                 turn.again.append(command)
 
     def tick(self, turn: Turn) -> None:
-        """Answer those who have waited for long."""
+        """Answer feeds that have waited too long."""
         for waiting in list(self.waiting.values()):
             for command in list(waiting.values()):
                 if command.since is None or turn.now - command.since < FULL_SECONDS:
@@ -97,7 +97,7 @@ class Feeding:
                 self._end(feed, turn)
 
     def disconnect(self, session: SessionId, turn: Turn) -> None:
-        """Drop what a session waits for: nobody would be told what came of it."""
+        """Drop the waiting feed of a session that is gone: there is no client to answer."""
         if session in self._full:
             self._leave(session, turn)
 
@@ -105,7 +105,7 @@ class Feeding:
 
     def _wait(self, queue: QueueId, command: Feed, turn: Turn) -> None:
         if self._context.session_states.take(command.session, turn.undo) is None:
-            return  # whoever asked is gone
+            return  # its client is gone
         if queue not in self.waiting:
             turn.undo.put(self.waiting, queue, {})
         since = turn.now if command.since is None else command.since
@@ -120,12 +120,12 @@ class Feeding:
             turn.undo.pop(self.waiting, queue)
 
     def _end(self, command: Feed, turn: Turn) -> None:
-        """Try for the last time."""
+        """Try a feed for the last time."""
         self._leave(command.session, turn)
         self.feed(replace(command, may_wait=False), turn)
 
     def _place(self, part: FeedPart, turn: Turn) -> SharedQueue | None:
-        """The queue that has room for a part; none if it has not, and goes without."""
+        """The queue with room for a part; None if it has none, and the part is left out."""
         self._catalog.domain_of(part)
         queue = self._catalog.find(part, turn) or self._catalog.make(part, turn)
         try:

@@ -1,7 +1,7 @@
 """History: messages that every app has confirmed are kept for a while, if the domain says so.
 
-Nothing is ever trimmed that an app has not confirmed. What is kept counts towards the quota of its
-queue and goes first when there is no room, so that a history costs nobody a message.
+Only messages that all apps have confirmed are trimmed. History counts towards the quota of its
+queue and is removed first when there is no room, so that it never takes the place of a new message.
 """
 
 from __future__ import annotations
@@ -17,35 +17,37 @@ from headgate.core.shared.quota import judge_less
 from headgate.core.turn.turn import Turn
 
 SLACK = 1000
-"""Messages beyond `keep_messages` that wait for the next tick; with more they go at once."""
+"""Messages beyond `keep_messages` that may wait for the next tick; with more they are removed at
+once."""
 
 ROOM = 100
-"""Messages that go at once where there is no room: the next ones need some too."""
+"""Messages removed at once where there is no room: the next ones need some too."""
 
 
 class History:
-    """Keeps messages, and trims what is kept.
+    """Keeps confirmed messages, and trims them.
 
-    Owned by the shared queues. What a turn trims is bounded by its `expiries`.
+    Owned by the shared queues. The `expiries` of a turn bound what it trims.
     """
 
     def __init__(self, context: SharedContext) -> None:
         self._context = context
 
     def keep(self, queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
-        """The last app has confirmed a message: it leaves all lines, and stays."""
+        """Turn a message that the last app has confirmed into history: it leaves all lines, and
+        stays."""
         queue.keep(entry, turn.undo)
         turn.batch.hold[entry.seq] = ()
         remember(queue, entry, turn)
         self.settle(queue, turn)
 
     def add(self, queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
-        """Have a new message as history that no app wants."""
+        """Add a new message that no app wants as history."""
         queue.add_kept(entry, turn.undo)
         self.settle(queue, turn)
 
     def settle(self, queue: SharedQueue, turn: Turn) -> None:
-        """See to it that what was kept is trimmed."""
+        """Plan the trimming of history."""
         most = queue.domain.keep_messages
         beyond = len(queue.kept) - most if most else 0
         if beyond > SLACK:
@@ -53,13 +55,13 @@ class History:
         self.plan(queue, turn)
 
     def plan(self, queue: SharedQueue, turn: Turn) -> None:
-        """Look at a queue when something of its history has to go."""
+        """Plan to look at a queue when some of its history has to go."""
         when = self._due(queue, turn.sure)
         if when is not None:
             self._context.chores.put(when, (queue.id, Chore.TRIM))
 
     def tick(self, queue: SharedQueue, turn: Turn) -> None:
-        """Trim what is too much or too old."""
+        """Trim history that is too long or too old."""
         if not queue.kept:
             return
         domain, kept = queue.domain, queue.kept
@@ -80,8 +82,8 @@ class History:
         self.plan(queue, turn)
 
     def trim(self, queue: SharedQueue, to: TrimTo, turn: Turn) -> int:
-        """Remove what every app has confirmed, oldest first, as far as it is asked for; return how
-        many that were."""
+        """Remove messages that all apps have confirmed, oldest first, as far as asked for; return
+        how many."""
         kept = queue.kept
         count = len(kept)
         if to.messages is not None:
@@ -96,8 +98,8 @@ class History:
         return count
 
     def make_room(self, queue: SharedQueue, size: int, turn: Turn) -> None:
-        """Trim what is kept until there is room for a message, or nothing is left of it: of the
-        queue itself, and of others if it is the domain that is full."""
+        """Trim history until there is room for a message, or none is left: that of the queue
+        itself, and of others if the domain is full."""
         for each in (queue, *queue.state.members.values()):
             while each.kept and turn.expiries > 0 and not queue.has_room(size):
                 if each is not queue and queue.state.has_room(size):
@@ -105,7 +107,7 @@ class History:
                 self._trim_first(each, min(ROOM, len(each.kept), turn.expiries), turn)
 
     def remove(self, queue: SharedQueue, place: int, turn: Turn) -> None:
-        """Remove one message that is kept."""
+        """Remove one message of the history."""
         seq, size = queue.kept.remove(place, turn.undo)
         self._delete(queue, [seq], size, turn)
 
@@ -136,13 +138,13 @@ class History:
 
 
 def _age(domain: Domain) -> float | None:
-    """Seconds after which a message that is kept goes; the time of messages ends for it too."""
+    """Seconds after which a message in the history goes; it expires like others, too."""
     ages = [age for age in (domain.keep_time or None, domain.message_ttl) if age is not None]
     return min(ages, default=None)
 
 
 def remember(queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
-    """Have the store recognise the id of a message that leaves the queue, if it came lately."""
+    """Have the store remember the id of a message that leaves the queue, if it came lately."""
     at = queue.remembered.times.get(entry.id)
     seconds = queue.domain.deduplication_time
     if at is not None and seconds and turn.sure - at <= seconds:

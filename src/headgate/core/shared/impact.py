@@ -1,5 +1,5 @@
-"""Impact of a new subscription: whose messages it would take, asked of the code that dispatches, so
-that the two cannot disagree."""
+"""Impact of a new subscription: which messages it would take from others. It asks the code that
+dispatches, so the two cannot disagree."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from headgate.core.turn.slices import Slices
 from headgate.expr.predicate import Predicate
 
 MESSAGE_UNITS = 2
-"""What it counts for to look for the group that gets a message now."""
+"""Units that the search for a message's present group counts for."""
 
 
 @value
 class Impact:
-    """Messages that a new subscription would get, of one group that gets them now."""
+    """Messages that a new subscription would get of those that one group gets now."""
 
     count: int
     expression: str | None
     priority: int | None
-    """None if nobody gets them."""
+    """None if no group gets them."""
     shares: bool
-    """The priority is the same: it gets its turn of them if the expression is the same too, and
-    else what that group has no room for."""
+    """Whether the priority is the same: the new subscription takes turns with the group if the
+    expression is the same too, and otherwise gets the messages that the group has no room for."""
 
 
 def impact(
     predicate: Predicate, priority: int, domain: Domain, app: App, messages: Iterable[Properties]
 ) -> Slices[list[Impact]]:
-    """What a subscription with this expression and priority would take, and from whom; the most
-    first. Groups are asked in the order of dispatch; windows count for nothing here, since what
-    waits for a full group is that group's."""
+    """The messages that a subscription with this expression and priority would take, by their
+    present group, the most first. Groups are asked in the order of dispatch; windows do not count,
+    since a message that waits for a full group is that group's."""
     taken: Counter[tuple[str | None, int | None, bool]] = Counter()
     for properties in messages:
         yield MESSAGE_UNITS

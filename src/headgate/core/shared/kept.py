@@ -1,7 +1,7 @@
-"""Messages that every app of a queue has confirmed, and that are kept as its history.
+"""History in memory: messages that every app of a queue has confirmed and that are kept.
 
-They stand in no line. Of each only its number, its time and its size are in memory, twenty bytes;
-everything else is read from the store by whoever asks for it.
+They are in no line. Only number, time and size of each are in memory, twenty bytes; the rest is
+read from the store when needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headgate.core.turn.undo import Undo
 class KeptMessages:
     """The history of a queue, oldest first.
 
-    Owned by `SharedQueue`. What is here is in the store without apps, and is counted by the meters.
+    Owned by `SharedQueue`. Its messages are in the store without apps, and the meters count them.
     """
 
     __slots__ = ("arrived", "seqs", "sizes")
@@ -43,7 +43,7 @@ class KeptMessages:
         return place if place < len(self.seqs) and self.id_at(place) == id else None
 
     def add(self, seq: Seq, arrived: float, size: int, undo: Undo | None) -> None:
-        """Messages are confirmed in any order; most come last."""
+        """Add a message. They are confirmed in any order; most come last."""
         seqs = self.seqs
         place = len(seqs) if not seqs or seqs[-1] < seq else bisect_left(seqs, seq)
         self._insert(place, (seq, arrived, size))
@@ -51,13 +51,13 @@ class KeptMessages:
             undo.note(self._take, place)
 
     def remove(self, place: int, undo: Undo) -> tuple[Seq, int]:
-        """Take one out; return its number and its size."""
+        """Remove one message; return its number and its size."""
         taken = self._take(place)
         undo.note(self._insert, place, taken)
         return Seq(taken[0]), taken[2]
 
     def remove_first(self, count: int, undo: Undo) -> tuple[list[Seq], int]:
-        """Take the oldest out; return their numbers, and their sizes in all."""
+        """Remove the oldest; return their numbers, and the sum of their sizes."""
         firsts = self.seqs[:count], self.arrived[:count], self.sizes[:count]
         del self.seqs[:count], self.arrived[:count], self.sizes[:count]
         undo.note(self._put_first, *firsts)

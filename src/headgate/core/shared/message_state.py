@@ -1,8 +1,8 @@
 """The states of a message in an app, and the ways between them.
 
-Everything that moves a message from one place of an app to another is listed here. `App` holds the
-places, delivery and returning move messages between them, and a law of the tests checks every move
-against this table.
+All moves of a message between the places of an app are listed here. `App` holds the places,
+delivery and returning move messages between them, and a law of the tests checks every move against
+this table.
 
     FRESH ── taken ──────────▶ OUTSTANDING ── confirmed ──▶ GONE
       │ unmatched, full           │ given back
@@ -25,35 +25,35 @@ class MessageState(Enum):
     FRESH = "fresh"
     """In line, and not looked at yet."""
     AGAIN = "again"
-    """In line once more, because the subscriptions changed. Before what is fresh."""
+    """In line once more, because the subscriptions changed. Before fresh messages."""
     BACK = "back"
     """Given back by a consumer, to be redelivered. Before all others."""
     ASIDE = "aside"
     """Matched by no subscription."""
     WAITING = "waiting"
-    """Matched by subscriptions that have no room."""
+    """Matched by groups that have no room."""
     OUTSTANDING = "outstanding"
     """With a consumer that has not confirmed it."""
     GONE = "gone"
-    """Nothing of this app any more."""
+    """No longer in this app."""
 
 
 class Move(Enum):
     """A move of a message from one state to another."""
 
     TAKEN = "taken"
-    """A consumer that matches has room."""
+    """A matching consumer has room."""
     UNMATCHED = "unmatched"
     FULL = "full"
-    """Those who match have no room."""
+    """The matching groups have no room."""
     CHANGED = "changed"
-    """The subscriptions of the app changed: what nobody took is looked at again."""
+    """The subscriptions of the app changed: messages that no consumer took are looked at again."""
     GIVEN_BACK = "given back"
-    """The consumer left, or was lost."""
+    """The consumer left, or its connection was lost."""
     CLAIMED = "claimed"
     """Another reader took it over."""
     CONFIRMED = "confirmed"
-    """By who has it; a reader may also confirm what nobody has."""
+    """By its consumer; a reader may also confirm a message that no consumer has."""
     POISONED = "poisoned"
     """Consumers were lost with it too often."""
     REMOVED = "removed"
@@ -64,7 +64,7 @@ _S, _M = MessageState, Move
 _LOOKED_AT = {_M.TAKEN: (_S.OUTSTANDING,), _M.UNMATCHED: (_S.ASIDE,), _M.FULL: (_S.WAITING,)}
 _LEFT = {_M.CONFIRMED: (_S.GONE,), _M.REMOVED: (_S.GONE,)}
 _IN_LINE_AGAIN = (_S.AGAIN, _S.BACK)
-"""What a consumer had once is redelivered, and says so."""
+"""A message that a consumer once had is redelivered, and marked so."""
 
 TRANSITIONS: Final[dict[MessageState, dict[Move, tuple[MessageState, ...]]]] = {
     _S.FRESH: {**_LOOKED_AT, **_LEFT},
@@ -84,7 +84,7 @@ TRANSITIONS: Final[dict[MessageState, dict[Move, tuple[MessageState, ...]]]] = {
     },
     _S.GONE: {},
 }
-"""From each state, by what moves the message: the states it may be in then."""
+"""By state and move: the possible next states."""
 
 
 def states_of(app: App, seq: Seq) -> list[MessageState]:
@@ -101,7 +101,7 @@ def states_of(app: App, seq: Seq) -> list[MessageState]:
 
 
 def reachable(state: MessageState) -> set[MessageState]:
-    """The states that a message may be in after any number of moves, its own included."""
+    """The states that a message may reach by any number of moves, its own included."""
     found = {state}
     line = [state]
     while line:

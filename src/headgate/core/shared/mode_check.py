@@ -1,4 +1,4 @@
-"""Whether what a store holds of a domain could be read in the mode that the domain has now."""
+"""Check of a domain's stored messages against the mode that it has now."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ BY_HAND = "the mode of a domain changes with a restart, when none of its queues 
 
 
 def fits(domain: Domain, listed: Listed) -> bool:
-    """Whether a stored queue fits the mode of its domain. What a queue without apps took is for
-    everybody alike, what a fanout queue took is for its apps, and a broadcast stores nothing. An
-    empty queue fits any mode."""
+    """Whether a stored queue fits the mode of its domain. A queue without apps holds messages for
+    all consumers, a fanout queue for its apps, and a broadcast stores none. An empty queue fits any
+    mode."""
     if listed.is_whole is None:
         return True
     if domain.mode is Mode.BROADCAST:
@@ -22,8 +22,7 @@ def fits(domain: Domain, listed: Listed) -> bool:
 
 
 def complaint(domain: Domain, listed: Iterable[Listed]) -> str | None:
-    """A complaint about messages that a domain would lose, with what to do; None if it loses
-    none."""
+    """A complaint about messages that a domain would lose, with advice; None if it loses none."""
     lost = [each for each in listed if not fits(domain, each)]
     if not lost:
         return None

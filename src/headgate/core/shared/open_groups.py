@@ -1,8 +1,8 @@
-"""Groups that clients make: apps of one queue, which are stored with it.
+"""Groups that clients make: apps of one queue, stored with it.
 
-Where the groups of a domain are open, a client makes an app by its name, has it go on from another
-place, and has it gone again. One that nobody reads by for long is dropped, so that it does not hold
-up messages until there is no room for others.
+Where a domain allows it, a client makes an app by its name, moves it to another place, and removes
+it. A group that is not read for long is dropped, so that it does not hold up messages until there
+is no room for others.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from headgate.core.turn.turn import Turn
 from headgate.errors import HeadgateError, LimitReached, NoSuchApp, NoSuchQueue, Prohibited
 
 IDLE_LOOK_SECONDS = 60.0
-"""A group is dropped at most so much later than it could be."""
+"""A group is dropped at most so many seconds late."""
 
 
 class OpenGroups:
-    """Carries out `MakeGroup`, `DropGroup` and `MoveGroup`, and drops groups that nobody uses.
+    """Carries out `MakeGroup`, `DropGroup` and `MoveGroup`, and drops idle groups.
 
-    A group is in the store as soon as its making is answered, and so is what it is to get.
+    When the making of a group is answered, the group and its messages are in the store.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class OpenGroups:
             turn.fail(command.session, command.ref, command.queue, error)
             return
         if is_new:
-            # What came before is given as if there were no such group.
+            # Earlier messages are delivered as if there were no such group.
             yield from self._offering(turn)
             app = self._app(queue, command.app, turn)
             turn.undo.put(queue.joined, command.app, OpenGroup(predicate, turn.now))
@@ -146,8 +146,8 @@ class OpenGroups:
         turn.effects.append(Counted(command.session, command.ref, skipped))
 
     def dropping_idle(self, queue: SharedQueue, turn: Turn) -> Iterator[None]:
-        """Drop the groups of a queue that nobody reads by, some of what they were to get at a time,
-        and say when to look again."""
+        """Drop the idle groups of a queue, some of their messages at a time, and plan the next
+        look."""
         idle = queue.domain.group_idle
         if not idle or not queue.joined:
             return
@@ -172,7 +172,7 @@ class OpenGroups:
 
     @staticmethod
     def _app(queue: SharedQueue, name: AppId, turn: Turn) -> App:
-        """The app of a group; a session of another wire may wait for it already."""
+        """The app of a group; a session of another wire may have it open already."""
         if name not in queue.apps:
             turn.undo.put(queue.apps, name, App(name, turn.now))
         return queue.apps[name]
@@ -203,8 +203,8 @@ class OpenGroups:
     def _referring(
         self, queue: SharedQueue, app: App, after: StreamId, turn: Turn
     ) -> Generator[Load | None, Loaded, int]:
-        """Have an app get what is there or kept that came later, unless it is to get it anyway;
-        return how many that are."""
+        """Reference all later messages of the queue and its history from an app, unless they are
+        already; return how many."""
         group = queue.joined.get(app.id)
         first = StreamId(after.milliseconds, after.number + 1)
         kept = [Seq(seq) for seq in queue.kept.seqs[queue.kept.place_of(first) :]]
@@ -228,8 +228,8 @@ class OpenGroups:
                 if group is not None
                 else queue.domain.wants(app.id, entry.properties)
             )
-            # A message that was repeated after its id was forgotten is there twice. In line it is
-            # once, as consumers of other wires confirm by the id.
+            # A message repeated after its id was forgotten is there twice. In line it is once, as
+            # consumers of other wires confirm by the id.
             is_twin = queue.by_id.get(entry.id, seq) != seq
             if not wants or is_twin:
                 continue
@@ -250,8 +250,8 @@ class OpenGroups:
 
 
 def _put_in_line(app: App, seqs: list[Seq], turn: Turn) -> None:
-    """Messages that the app was done with stand in line once more, by their arrival. Where one was
-    passed over it may still stand in a line, and shall not be there twice."""
+    """Put messages that the app was done with back in line, by arrival. A skipped one may still be
+    in a line, and must not be there twice."""
     new = set(seqs)
     for name in ("back", "again"):
         line: deque[Seq] = getattr(app, name)

@@ -39,11 +39,11 @@ from headgate.errors import (
 )
 
 LEAVING_WORK = 4
-"""What it takes to close a queue for a session that is gone, in looks."""
+"""Work of closing a queue for a session that is gone, in looks."""
 
 
 class Opening:
-    """Carries out `Open`, `Configure` and `Close`, and what a session has open when it is gone.
+    """Carries out `Open`, `Configure` and `Close`, and closes what a lost session has open.
 
     A session has a queue open once for each app; its subscriptions are compiled before anything
     changes.
@@ -98,7 +98,7 @@ class Opening:
             yield from self._subscribing(queue, app, session, wanted, interests, turn)
             turn.facts.append(Subscribed(turn.now, command.queue, command.app, session))
             record_subscriptions(command, interests, turn)
-            # BMQ-76: an app that the domain does not have opens, and gets nothing.
+            # BMQ-76: an app that the domain does not have can be opened, and gets no messages.
             if not queue.has_app(command.app):
                 self._record_unknown(command, queue, turn)
         turn.done(session, command.ref)
@@ -117,7 +117,8 @@ class Opening:
             queue, app = self._reading(session, command.queue, command.app)
             before = app.consumers[session]
             self._compiler.check(app, session, command.interests)
-            # BMQ-3, BMQ-4: all is compiled before anything changes, so a bad text changes nothing.
+            # BMQ-3, BMQ-4: all are compiled before anything changes, so a wrong text changes
+            # nothing.
             wanted = yield from self._compiler.compiling(command, before, turn)
             if wanted is None:
                 turn.again.append(command)
@@ -125,7 +126,7 @@ class Opening:
         except HeadgateError as error:
             self._refuse(command, error, turn)
             return
-        # S003-22, BMQ-33: replaced while the queue stays open; what is outstanding stays.
+        # S003-22, BMQ-33: replaced while the queue stays open; unconfirmed messages stay.
         yield from self._subscribing(queue, app, session, wanted, command.interests, turn)
         record_subscriptions(command, command.interests, turn)
         turn.done(session, command.ref)
@@ -151,7 +152,7 @@ class Opening:
     def disconnect(
         self, session: SessionId, session_state: SessionState, turn: Turn
     ) -> Generator[None, None, bool]:
-        """Close what the session has open, as much as a turn may; return whether that was all."""
+        """Close the queues of a session, as many as a turn may; return whether all are closed."""
         for queue, app in list(session_state.opened):
             if turn.returns <= 0:
                 return False
@@ -167,12 +168,12 @@ class Opening:
         return True
 
     def drained(self, session: SessionId, session_state: SessionState, turn: Turn) -> None:
-        """The mailbox has room again."""
+        """Note that the mailbox has room again."""
         if session_state.opened:
             self._delivery.hold(session, held=False, turn=turn)
 
     def look_again(self, command: LookAgain, turn: Turn) -> None:
-        """Have what was put aside looked at once more. The queue may be gone, or the app."""
+        """Look again at messages put aside. The queue may be gone, or the app."""
         queue = self._context.queues.get(command.queue)
         app = queue.apps.get(command.app) if queue is not None else None
         if queue is None or app is None:
@@ -183,7 +184,7 @@ class Opening:
         turn.done(command.session, command.ref)
 
     def look_on(self, command: Look, turn: Turn) -> None:
-        """The queue may be gone, or the app."""
+        """Go on looking at an app. The queue may be gone, or the app."""
         queue = self._context.queues.get(command.queue)
         app = queue.apps.get(command.app) if queue is not None else None
         if queue is not None and app is not None:
@@ -207,14 +208,14 @@ class Opening:
         interests: tuple[Interest, ...],
         turn: Turn,
     ) -> SharedQueue | None:
-        """Raise if the queue may not be opened like this; else the queue, if it is there."""
+        """Raise if the queue may not be opened so; else the queue, if it exists."""
         domain, client = self._catalog.domain_of(command), command.client
         domain.check_rights(client, read=command.read, write=command.write, create=False)
         if (command.queue, command.app) in session_state.opened:
             raise Prohibited("the session has the queue open already")
         if len(session_state.opened) >= self._context.limits.opens_per_session:
             raise LimitReached("opens_per_session", self._context.limits.opens_per_session)
-        # BMQ-75: only a fanout queue has apps, and it is read through one.
+        # BMQ-75: only a fanout queue has apps, and consumers read it through one.
         if domain.mode is not Mode.FANOUT and command.app != WHOLE:
             raise Prohibited(f"a {domain.mode.value} queue has no apps")
         if domain.mode is Mode.FANOUT and command.read and command.app == WHOLE:
@@ -248,9 +249,9 @@ class Opening:
         interests: tuple[Interest, ...],
         turn: Turn,
     ) -> Iterator[None]:
-        """Replace a session's subscriptions. What was accepted before is delivered under the
-        old ones first, as if commands were carried out one by one."""
-        # BMQ-2: what came before is delivered under the subscriptions of before.
+        """Replace a session's subscriptions. Earlier messages are delivered under the old ones
+        first, as if commands were carried out one by one."""
+        # BMQ-2: earlier messages are delivered under the earlier subscriptions.
         yield from self._expiry.offering_now(turn)
         yield from app.subscribing(session, subscriptions, interests, turn.undo)
         self._delivery.touch(queue, app)
@@ -265,8 +266,8 @@ class Opening:
         lost: bool,
         turn: Turn,
     ) -> Generator[None, None, GiveBack]:
-        """A session gives up an app of a queue; others get what it did not confirm. Return what is
-        still to be given back."""
+        """Close an app of a queue for a session; others get its unconfirmed messages. Return those
+        that are still to be given back."""
         rest = GiveBack(session, None, queue_id, app_id, (), lost)
         queue = self._context.queues[queue_id]
         self._use(queue, -1, turn)
@@ -277,7 +278,7 @@ class Opening:
             return rest
         yield from self._subscribing(queue, app, session, None, (), turn)
         turn.facts.append(Unsubscribed(turn.now, queue_id, app_id, session))
-        # BMQ-51, BMQ-54: what it did not confirm returns, in order, and nothing else.
+        # BMQ-51, BMQ-54: its unconfirmed messages return, in order, and no others.
         held = sorted(s for s, taker in app.outstanding.items() if taker.session == session)
         rest = self._returning.give_back_some(replace(rest, messages=tuple(held)), turn)
         if not app.consumers and not queue.has_app(app.id):
@@ -285,7 +286,7 @@ class Opening:
         return rest
 
     def _use(self, queue: SharedQueue, opens: int, turn: Turn) -> None:
-        """A session opens the queue, or closes it."""
+        """Count that a session opens or closes the queue."""
         turn.undo.assign(queue, "opens", queue.opens + opens)
         turn.undo.assign(queue, "used", turn.now)
         if not queue.opens:

@@ -1,9 +1,9 @@
-"""Fetching: a reader is given messages when it asks for some, and only then.
+"""Pulls: a reader gets messages when it asks for some, and only then.
 
-The gate of a reader is held shut. A pull lets go of it for so many messages, has its apps looked
-at, and is over as soon as something was given, or at once if it does not wait. One that waits is
-over at the end of the turn that gives it something. Time and people end it by a command as well, so
-a turn decides which came first: nothing is lost in between.
+The gate of a reader is held shut. A pull opens it for so many messages, has its apps looked at, and
+ends when any was given, or at once if it does not wait. A waiting pull ends with the turn that
+gives it a message. Timeouts and other clients end it by a command, so a turn decides which came
+first, and no message is lost in between.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from headgate.errors import AppGone, HeadgateError, LimitReached, Prohibited
 from headgate.expr.predicate import Predicate
 
 LEAVE_WORK = 2
-"""What it costs that a reader is forgotten, in looks."""
+"""Work of forgetting a reader, in looks."""
 
 
 class Pulling:
-    """Carries out `Pull` and `Withdraw`, and makes the readers that others ask for.
+    """Carries out `Pull` and `Withdraw`, and makes readers for other commands.
 
-    A pull that waits is the only thing that its session asks for. When a turn is over, none that
-    was given something still waits.
+    A session whose pull waits has no other request. After a turn, no pull that was given a message
+    still waits.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class Pulling:
             if predicate is None:
                 turn.again.append(command)
                 return
-            # All of them before anything is given: what an error is about leaves nothing pending.
+            # All readers before any message is given: an error must leave nothing pending.
             readers = [self._reader(want, command, turn) for want in command.wants]
-            # What came before is given to those who waited before.
+            # Earlier messages go to the pulls that waited before.
             yield from self._expiry.offering_now(turn)
             count = min(command.count or share.messages, share.messages)
             pull = OpenPull(session, command.ref, count, share.bytes, confirms=command.confirms)
@@ -98,7 +98,7 @@ class Pulling:
             is_cut_off = turn.looks <= 0 and not pull.given and not asks_again
             self._end(pull, turn)
             if is_cut_off:
-                turn.again.append(command)  # nobody looked at what there is
+                turn.again.append(command)  # the messages in line were not looked at
             else:
                 turn.effects.append(Pulled(session, command.ref))
         else:
@@ -118,8 +118,8 @@ class Pulling:
         return (found,)
 
     def _known(self, command: Pull | TakeOver, text: str) -> Predicate | None:
-        """The predicate that its reader has of the same text: a name comes with each fetch, and to
-        compile its expression costs as much as a dozen messages."""
+        """The predicate that its reader already has for the same text: every pull brings its
+        expression, and compiling one costs as much as a dozen messages."""
         for place in command.wants if isinstance(command, Pull) else (command,):
             reader = self.readers.find(place.queue, place.app, command.reader)
             if reader is not None and reader.subscription.text == text:
@@ -129,13 +129,13 @@ class Pulling:
     def withdraw(self, command: Withdraw, turn: Turn) -> None:
         pull = self.readers.pulls.get(command.session)
         if pull is None or pull.ref != command.ref or pull.given:
-            return  # it is over, or will be with this turn
+            return  # it has ended, or will with this turn
         turn.undo.pop(self.readers.pulls, command.session)
         self._end(pull, turn)
         turn.effects.append(Pulled(command.session, command.ref))
 
     def finish(self, turn: Turn) -> None:
-        """End the pulls that waited, and were given something."""
+        """End the waiting pulls that were given messages."""
         served, self.readers.served = self.readers.served, {}
         for session, pull in served.items():
             if turn.undo.pop(self.readers.pulls, session) is not None:
@@ -144,7 +144,8 @@ class Pulling:
         self._delivery.put_off(turn)
 
     def disconnect(self, session: SessionId, turn: Turn) -> None:
-        """A session is gone. What its readers hold stays theirs for a while."""
+        """Withdraw the pulls of a session that is gone. Its readers keep what they hold for a
+        while."""
         pull = turn.undo.pop(self.readers.pulls, session)
         if pull is not None:
             self._end(pull, turn)
@@ -152,7 +153,7 @@ class Pulling:
             self.readers.leave(session, turn.now, turn.undo)
 
     def drained(self, session: SessionId, turn: Turn) -> None:
-        """There is room for an answer again."""
+        """Note that the session has room for an answer again."""
         pull = self.readers.pulls.get(session)
         for reader in pull.readers if pull is not None else ():
             if reader.pull is pull:
@@ -169,10 +170,10 @@ class Pulling:
             return
         turn.effects.append(Counted(command.session, command.ref, int(before is None)))
 
-    # For those who act for readers.
+    # Calls of other parts.
 
     def find(self, named: Want | MakeReader, client: str, turn: Turn) -> tuple[SharedQueue, App]:
-        """An app to read, whose queue is made if need be; raise if it may not be read."""
+        """An app to read, whose queue is made if needed; raise if it may not be read."""
         domain = self._catalog.of_reader(named, client, "read")
         self._catalog.check_app(named, domain, turn)
         queue = self._catalog.find_or_make(named, client, turn)
@@ -193,7 +194,7 @@ class Pulling:
         return reader
 
     def ungroup(self, reader: Reader, turn: Turn) -> Iterator[None]:
-        """No message is sought a consumer with this reader any more. It keeps what it holds."""
+        """Stop seeking this reader for messages. It keeps what it holds."""
         if reader.is_grouped:
             yield from self._expiry.offering_now(turn)
             yield from reader.app.subscribing(reader.number, None, (), turn.undo)
@@ -202,7 +203,7 @@ class Pulling:
             self._delivery.touch(reader.queue, reader.app)
 
     def forget(self, reader: Reader, turn: Turn) -> None:
-        """A reader that is in no group is gone. Who waits by its name gets nothing."""
+        """Remove a reader that is in no group. Waiting pulls by its name get no messages."""
         for pull in list(reader.pulls):
             turn.undo.pop(self.readers.pulls, pull.session)
             self._end(pull, turn)
@@ -211,14 +212,14 @@ class Pulling:
         self._use(reader.queue, -1, turn)
 
     def leave_queue(self, queue: SharedQueue, turn: Turn) -> None:
-        """An empty queue is removed: nobody reads it any more."""
+        """End the reading of an empty queue that is removed."""
         for app in queue.apps.values():
             for _ in self.leaving_app(queue, app, turn):
                 pass
 
     def leaving_app(self, queue: SharedQueue, app: App, turn: Turn) -> Iterator[None]:
-        """The readers of an app are gone with it. Those who wait are answered that there is none;
-        what they held is nobody's by now."""
+        """Remove the readers of an app that is gone. Waiting pulls are refused; no reader holds its
+        messages any more."""
         for reader in list(self.readers.of_app(queue.id, app.id).values()):
             turn.work += LEAVE_WORK
             if turn.take_breath():
@@ -233,7 +234,7 @@ class Pulling:
     # Inside.
 
     def _check(self, want: Want, command: Pull, turn: Turn) -> None:
-        """Raise before anything is made."""
+        """Raise before any reader is made."""
         domain = self._catalog.of_reader(want, command.client, "read")
         self._catalog.check_app(want, domain, turn)
         queue = self._catalog.find(want, turn)
@@ -254,7 +255,7 @@ class Pulling:
         pull: OpenPull,
         turn: Turn,
     ) -> Iterator[None]:
-        """Let a reader be given what it wants of one queue."""
+        """Let a reader get its messages of one queue."""
         undo = turn.undo
         self.readers.speak(command.session, reader, undo)
         undo.assign(reader, "pulled", turn.now)
@@ -274,7 +275,7 @@ class Pulling:
             self._open(reader, pull, turn)
 
     def _open(self, reader: Reader, pull: OpenPull, turn: Turn) -> None:
-        """Let a reader be given messages by a pull."""
+        """Open the gate of a reader for a pull."""
         turn.undo.assign(reader, "left", pull.count)
         turn.undo.assign(reader, "bytes_left", pull.bytes)
         self._delivery.hold_reader(reader, held=False, turn=turn)
@@ -282,8 +283,8 @@ class Pulling:
     def _grouping(
         self, reader: Reader, interest: Interest, predicate: Predicate | None, turn: Turn
     ) -> Iterator[None]:
-        """Have messages sought a consumer with this reader, by what it wants now. What it wanted
-        before is compared as text, and equal text changes nothing."""
+        """Add the reader to the group of its present expression, to be sought for messages. The
+        expression is compared as text, and the same text changes nothing."""
         undo, before = turn.undo, reader.interest
         same = (interest.expression, interest.priority) == (before.expression, before.priority)
         if reader.is_grouped and same:
@@ -315,7 +316,8 @@ class Pulling:
     def _repeat_held(
         self, reader: Reader, after: StreamId, pull: OpenPull, turn: Turn
     ) -> Iterator[None]:
-        """Tell what a reader holds, once more, from the oldest. It counts as a delivery."""
+        """Show the messages that a reader holds once more, from the oldest. It counts as a
+        delivery."""
         queue, app, undo = reader.queue, reader.app, turn.undo
         count, room = pull.count, pull.bytes
         for seq in reader.held:
@@ -334,14 +336,14 @@ class Pulling:
             self._delivery.show(queue, app, entry, pull.session, pull.ref, turn)
 
     def _end(self, pull: OpenPull, turn: Turn) -> None:
-        """Shut the gates again, and confirm what was given if that was asked for."""
+        """Shut the gates again, and confirm the given messages if that was asked for."""
         undo = turn.undo
         for reader in pull.readers:
             place = reader.pulls.index(pull)
             del reader.pulls[place]
             undo.note(reader.pulls.insert, place, pull)
             if place:
-                continue  # others by the same name came first
+                continue  # earlier pulls by the same name
             self._delivery.hold_reader(reader, held=True, turn=turn)
             undo.assign(reader, "left", 0)
             if reader.pull is not None:
@@ -360,7 +362,7 @@ class Pulling:
             self._releasing.dereference(queue, entry, app, turn)
 
     def _use(self, queue: SharedQueue, readers: int, turn: Turn) -> None:
-        """A queue that has readers is in use."""
+        """Note that a queue with readers is in use."""
         turn.undo.assign(queue, "opens", queue.opens + readers)
         turn.undo.assign(queue, "used", turn.now)
         if not queue.opens:

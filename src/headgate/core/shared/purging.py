@@ -23,7 +23,7 @@ from headgate.errors import HeadgateError, NoSuchQueue, Prohibited
 
 
 class Purging:
-    """Carries out `Purge`, which operators ask for."""
+    """Carries out `Purge`, which operators request."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Purging:
         self._pulling = pulling
 
     def purge(self, command: Purge, turn: Turn) -> None:
-        """As many messages as a turn may remove; what comes meanwhile stays."""
+        """Remove as many messages as a turn may; those that come meanwhile stay."""
         try:
             self._catalog.domain_of(command)
             queue = self._catalog.find(command, turn)
@@ -85,7 +85,7 @@ class Purging:
         turn.effects.append(PurgeDone(command.session, command.ref, queue.id, count))
 
     def _shut(self, queue: SharedQueue, turn: Turn) -> None:
-        """Close an empty queue for everybody who has it open, and tell them."""
+        """Close an empty queue for all sessions that have it open, and notify them."""
         for session, session_state in self._context.session_states.items() if queue.opens else ():
             mine = [key for key in session_state.opened if key[0] == queue.id]
             for key in mine:

@@ -1,8 +1,7 @@
-"""A shared queue in memory: its entries, its apps, and how much it may hold.
+"""A shared queue in memory: its entries, its apps, and its limits.
 
-Of a queue that somebody has open everything but the bodies is in memory, bounded by the
-quota of its domain; bodies are read from the store when they are delivered and not in the
-cache.
+Of an open queue all but the bodies is in memory, bounded by the quota of its domain; a body that is
+not in the cache is read from the store for its delivery.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ class OpenGroup:
     def __init__(self, predicate: Predicate | None, now: float) -> None:
         self.predicate = predicate
         self.used = now
-        """When somebody last read by it."""
+        """When it was last read."""
 
     def wants(self, properties: Properties) -> bool:
         return self.predicate is None or self.predicate.matches(properties)
 
 
 class DomainState:
-    """A domain, and what its queues hold in all."""
+    """A domain, and the totals of its queues."""
 
     __slots__ = ("domain", "members", "meter", "queues")
 
     def __init__(self, domain: Domain, usage: Usage) -> None:
         self.domain = domain
         self.members: dict[QueueId, SharedQueue] = {}
-        """Those of its queues that are in memory."""
+        """Its queues in memory."""
         self.queues = usage.queues
-        """How many there are, in memory or not."""
+        """Number of its queues, in memory or not."""
         self.meter = Meter("domain", usage.messages, usage.bytes)
 
     def has_room(self, size: int) -> bool:
@@ -54,10 +53,10 @@ class DomainState:
 
 
 class SharedQueue:
-    """A shared queue in memory: its messages without their bodies, its apps, and who posts to it.
+    """A shared queue in memory: its messages without their bodies, its apps, and its producers.
 
-    Owned by the shared queues of the shard. Every message of its entries has at least one app that
-    is not done with it, what is kept has none; its meter counts exactly both.
+    Owned by the shared queues of the shard. Every entry has at least one app that is not done with
+    it, a message of the history has none; the meter counts exactly both.
     """
 
     __slots__ = (
@@ -86,20 +85,20 @@ class SharedQueue:
         """In order of arrival."""
         self.by_id: dict[MessageId, Seq] = {}
         self.kept = KeptMessages()
-        """Those that every app has confirmed, where the domain keeps them."""
+        """The history: messages that all apps have confirmed, where the domain keeps them."""
         self.joined: dict[AppId, OpenGroup] = {}
         """Apps that clients made, beside those of the domain."""
         self.added = 0
-        """Messages that came since it is in memory, and were there before."""
+        """Messages that came since it is in memory, with those that were there before."""
         self.remembered = RememberedIds()
         self.producers: set[SessionId] = set()
         self.opens = 0
-        """How often sessions have it open, each of its apps counted."""
+        """Number of times that sessions have it open, each app counted."""
         self.used = now
         """When it was last opened or closed."""
         self.meter = Meter("queue")
         self.latest = 0.0
-        """When the last message arrived. No later one arrives before it."""
+        """Arrival of the last message. No later one has an earlier time."""
         self.newest = Seq(0)
         """The number of the last message."""
 
@@ -109,26 +108,26 @@ class SharedQueue:
 
     @property
     def last_id(self) -> StreamId:
-        """The id of the last message that came, as far as is known."""
+        """The id of the last message, as far as known."""
         return stream_id(self.latest, self.newest)
 
     def has_app(self, app: AppId) -> bool:
         return app in self.state.domain.apps or app in self.joined
 
     def app_ids(self) -> tuple[AppId, ...]:
-        """Its apps: those of its domain, and those that clients made."""
+        """Its apps: those of its domain and those that clients made."""
         apps = self.state.domain.apps
         return (*apps, *self.joined) if self.joined else apps
 
     def deadline(self) -> float | None:
-        """When the time of the first message is over."""
+        """When the first message expires."""
         ttl = self.domain.message_ttl
         if ttl is None or not self.entries:
             return None
         return next(iter(self.entries.values())).arrived + ttl
 
     def is_overdue(self, now: float) -> bool:
-        """Whether the time of the first message is over."""
+        """Whether the first message has expired."""
         ttl = self.domain.message_ttl
         if ttl is None or not self.entries:
             return False
@@ -141,7 +140,7 @@ class SharedQueue:
         return has_room and self.state.has_room(size)
 
     def check_room(self, size: int) -> None:
-        """Raise if there is none, saying of what."""
+        """Raise if there is no room, naming the limit."""
         domain = self.domain
         self.meter.check(size, domain.max_messages, domain.max_bytes)
         # BMQ-83: all queues of a domain share its limit.
@@ -149,26 +148,26 @@ class SharedQueue:
 
     def readers(self) -> set[SessionId]:
         """The sessions that have it open for reading."""
-        # Below zero are readers with a name, which have no session of their own.
+        # Numbers below zero are readers with a name, which have no session of their own.
         return {s for app in self.apps.values() for s in app.consumers if s > 0}
 
     def add(self, entry: MessageEntry, undo: Undo) -> None:
-        """An entry of the queue, counted, and in line in each of its apps."""
+        """Add an entry to the queue, its meter and the line of each of its apps."""
         seq = entry.seq
         self.entries[seq] = entry
         self.by_id[entry.id] = seq
-        self.latest = entry.arrived  # not taken back: later ones may be later than they need be
+        self.latest = entry.arrived  # not undone: later arrivals may get a later time than needed
         self.newest = seq
         self.added += 1
-        # S003-17, BMQ-85: it counts until it is gone, whether somebody matches it or not.
+        # S003-17, BMQ-85: it counts until it is removed, matched or not.
         self.meter.count(1, entry.size)
         for app in entry.apps:
-            # BMQ-73: in line in each app, whether somebody reads there or not.
+            # BMQ-73: in line in each app, with or without consumers.
             self.apps[app].fresh.append(seq)
         undo.note(self._take_out, entry)
 
     def _take_out(self, entry: MessageEntry) -> None:
-        """Take back an `add`: it is the last of the queue and of each line."""
+        """Undo an `add`: the entry is the last of the queue and of each line."""
         del self.entries[entry.seq], self.by_id[entry.id]
         self.added -= 1
         self.meter.count(-1, -entry.size)
@@ -176,7 +175,7 @@ class SharedQueue:
             self.apps[app].fresh.pop()
 
     def add_kept(self, entry: MessageEntry, undo: Undo | None) -> None:
-        """A message that no app wants, or every app has confirmed, is here as history, counted."""
+        """Add a message that no app wants, or all have confirmed, to the history and the meter."""
         self.kept.add(entry.seq, entry.arrived, entry.size, undo)
         self.latest = max(self.latest, entry.arrived)
         self.newest = max(self.newest, entry.seq)
@@ -189,14 +188,14 @@ class SharedQueue:
         self.meter.count(messages, messages * entry.size)
 
     def keep(self, entry: MessageEntry, undo: Undo) -> None:
-        """A message of the entries becomes history."""
+        """Turn an entry into history."""
         undo.sort_after(self.entries)
         undo.pop(self.entries, entry.seq)
         undo.pop(self.by_id, entry.id)
         self.kept.add(entry.seq, entry.arrived, entry.size, undo)
 
     def revive(self, entry: MessageEntry, undo: Undo) -> None:
-        """A message that was history has an app again. The entries have to be sorted then."""
+        """Give a message of the history an app again. The entries have to be sorted then."""
         place = self.kept.find(stream_id(entry.arrived, entry.seq))
         assert place is not None, "only what is kept is revived"
         self.kept.remove(place, undo)
@@ -204,7 +203,7 @@ class SharedQueue:
         undo.put(self.by_id, entry.id, entry.seq)
 
     def sort(self) -> None:
-        """Put the entries in order of arrival, after some were revived."""
+        """Sort the entries by arrival, after some were revived."""
         items = sorted(self.entries.items())
         self.entries.clear()
         self.entries.update(items)
@@ -217,24 +216,24 @@ class SharedQueue:
         undo.note(self._put_back, entry)
 
     def _put_back(self, entry: MessageEntry) -> None:
-        """Take back a `remove`."""
+        """Undo a `remove`."""
         self.entries[entry.seq] = entry
         self.by_id[entry.id] = entry.seq
         self.meter.count(1, entry.size)
         self.state.meter.count(1, entry.size)
 
     def remembers(self, message: MessageId, now: float) -> bool:
-        """Whether the id is that of a message that is here, or was lately."""
+        """Whether a message with this id is here, or was lately."""
         if message in self.by_id:
             return True
         return self.remembered.is_known(message, now, self.domain.deduplication_time)
 
     def detail(self) -> str:
-        """Where the undelivered messages are, for whoever is called because of them."""
+        """The places of its undelivered messages, for the operator who gets the alarm."""
         lines = []
         for app in self.apps.values():
             name = app.id or "the only app"
-            # BMQ-90: the alarm has the expressions, what waits and what came back.
+            # BMQ-90: the alarm lists the expressions, and the messages that wait or came back.
             texts = sorted({sub.text or "everything" for sub in app.subscriptions()})
             lines.append(
                 f"{name}: {app.in_line()} in line,"

@@ -1,7 +1,7 @@
 """Shared queues: apps, consumers that take turns, and messages that wait for the right one.
 
-A message is looked at by each of its apps on its own. What nobody wants is put aside and does
-not hold up what comes after it; what those who want it have no room for waits for them.
+Each app dispatches a message on its own. A message that no subscription matches is put aside and
+does not hold up later ones; one whose matching groups have no room waits for them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class SharedQueues:
     """The shared queues of a shard, put together from their parts.
 
     The shard owns it and calls the handler of each command. A part knows only those before it:
-    delivery, releasing, expiry, catalog, and then what commands do. What they change is undone if
-    the turn fails; after a turn the meters, the store and the memory agree.
+    delivery, releasing, expiry, catalog, and then the commands. Their changes are undone if the
+    turn fails; after a turn the meters, the store and the memory agree.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class SharedQueues:
         self.sinks = Sinks(context, catalog, expiry, self.accepting)
 
     def tick(self, turn: Turn) -> Iterator[None]:
-        """Messages whose time is over go first, as in every turn."""
+        """Remove expired messages first, as in every turn."""
         self.expiry.expire(turn)
         yield from self.upkeep.tick(turn)
         self.returning.tick(turn)
@@ -110,14 +110,14 @@ class SharedQueues:
 
     @property
     def has_readers(self) -> bool:
-        """Whether anybody fetches by a name."""
+        """Whether there are readers."""
         return bool(self.pulling.readers.by_number)
 
     def prune(self, command: Prune, turn: Turn) -> None:
-        """Do nothing here: what is left to be removed is removed in every turn."""
+        """Do nothing here: expired messages are removed in every turn."""
 
     def settle(self, turn: Turn) -> None:
-        """The turn has happened: keep bodies and remembered ids true and within their bounds."""
+        """Trim cached bodies and remembered ids after a committed turn."""
         self.totals.follow(self._delivery.take_changed())
         if not self.queues:
             return
@@ -146,6 +146,6 @@ class SharedQueues:
                 queue.remembered.store(known)
 
     def abandon(self) -> None:
-        """The turn did not happen."""
+        """Drop the state of a failed turn."""
         self._delivery.abandon()
         self.pulling.readers.served.clear()

@@ -1,4 +1,4 @@
-"""Quota: how much a shared queue and its domain hold, how much they may hold, and when to warn."""
+"""Quota: what a shared queue and its domain hold, their limits, and when to warn."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from headgate.core.shared.queue import DomainState, SharedQueue
 
 HIGH_MARK = 0.8
-"""The share of a quota from which on it is called high."""
+"""The share of a quota from which on it counts as high."""
 
 
 class Capacity(Enum):
-    """How full a queue or a domain is: facts tell when that changes."""
+    """How full a queue or a domain is: a change is recorded as a fact."""
 
     NORMAL = "normal"
     HIGH = "high"
@@ -26,7 +26,7 @@ class Capacity(Enum):
 
 
 class Meter:
-    """How much something holds, against what it may hold."""
+    """Counts what a queue or a domain holds, against its limits."""
 
     __slots__ = ("bytes", "capacity", "messages", "scope")
 
@@ -59,7 +59,7 @@ class Meter:
         undo.note(self.count, -messages, -bytes)
 
     def judge(self, messages_max: int | None, bytes_max: int | None) -> Capacity:
-        # Most meters are far from their marks: below four fifths, in whole numbers.
+        # Most meters are far from their marks: below four fifths, in integers.
         if (messages_max is None or 5 * self.messages < 4 * messages_max) and (
             bytes_max is None or 5 * self.bytes < 4 * bytes_max
         ):
@@ -70,7 +70,7 @@ class Meter:
         return Capacity.HIGH if share >= HIGH_MARK else Capacity.NORMAL
 
     def share(self, messages_max: int | None, bytes_max: int | None) -> float:
-        """The part of the limits that is used, of the one that is used more."""
+        """The used share of the limits: the larger of both."""
         return max(_share(self.messages, messages_max), _share(self.bytes, bytes_max))
 
 
@@ -81,7 +81,7 @@ def _share(amount: int, limit: int | None) -> float:
 
 
 def judge(queue: SharedQueue, turn: Turn) -> None:
-    """Say when a queue or its domain crosses a mark, once each way."""
+    """Record that a queue or its domain crosses a mark, once each way."""
     domain, meter = queue.domain, queue.meter
     capacity = meter.judge(domain.max_messages, domain.max_bytes)
     # BMQ-86: one alarm for each crossing.
@@ -92,7 +92,7 @@ def judge(queue: SharedQueue, turn: Turn) -> None:
 
 
 def judge_less(queue: SharedQueue, turn: Turn) -> None:
-    """Judge a queue when a message has left, by which nothing gets fuller."""
+    """Judge a queue after a message has left: it can only have become less full."""
     if (
         queue.meter.capacity is not Capacity.NORMAL
         or queue.state.meter.capacity is not Capacity.NORMAL
@@ -101,7 +101,7 @@ def judge_less(queue: SharedQueue, turn: Turn) -> None:
 
 
 def judge_domain(state: DomainState, queue: SharedQueue | None, turn: Turn) -> None:
-    """The same of a domain, because of one of its queues, which may not be in memory."""
+    """Judge a domain for one of its queues, which may not be in memory."""
     domain, meter = state.domain, state.meter
     capacity = meter.judge(domain.domain_max_messages, domain.domain_max_bytes)
     if capacity is not meter.capacity:

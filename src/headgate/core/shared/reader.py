@@ -1,9 +1,9 @@
 """Readers: named consumers of an app, which hold messages by their name and not by a connection.
 
-A session fetches by the name of a reader, and speaks for it from then on. What the reader was given
-is the reader's, whichever session confirms it; it goes to others only when all sessions that speak
-for it are gone for a while. A reader has a number where other consumers have their session: below
-zero, and never used again. So it takes its turns among the consumers of its app like any other.
+A session pulls by the name of a reader, and is one of its sessions from then on. Messages belong to
+the reader, whichever session confirms them; they go to others only when all of its sessions have
+been gone for a while. A reader has a number in place of a session id: below zero, and never used
+again. So it takes turns with the other consumers of its app.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from headgate.core.turn.turn import Turn
 from headgate.core.turn.undo import Undo
 
 EVERYTHING = Window(1 << 40)
-"""Of a reader. What it may be given is what it asked for; its gate is held shut meanwhile."""
+"""The window of a reader. A pull limits what it gets; its gate is shut otherwise."""
 
 
 class OpenPull:
-    """A pull under way: whom it answers, and the readers that it lets be given something."""
+    """A pull under way: the request to answer, and the readers that may get messages by it."""
 
     __slots__ = ("bytes", "confirms", "count", "gave", "given", "readers", "ref", "session")
 
@@ -34,22 +34,22 @@ class OpenPull:
         self.session = session
         self.ref = ref
         self.count = count
-        """Messages that each of its readers may be given at most."""
+        """Messages that each of its readers may get at most."""
         self.bytes = bytes
-        """And bytes, about."""
+        """Bytes that each of its readers may get, about."""
         self.readers: list[Reader] = []
         self.given = 0
-        """Messages so far."""
+        """Messages given so far."""
         self.confirms = confirms
         self.gave: list[tuple[Reader, Seq]] = []
-        """Those messages, if they are confirmed with it."""
+        """The given messages, if they are confirmed at once."""
 
 
 class Reader:
     """A named consumer of an app.
 
-    Owned by `Readers`. Its gate has everything that it holds, under whatever expression it was
-    given; the gate is shut unless a pull is under way.
+    Owned by `Readers`. Its gate has all messages that it holds, under whatever expression it got
+    them; the gate is shut unless a pull is under way.
     """
 
     __slots__ = (
@@ -80,48 +80,47 @@ class Reader:
         self.interest = Interest(window=EVERYTHING)
         self.subscription = Subscription(number, 0, None, 0, self.gate)
         self.is_grouped = False
-        """Whether messages are sought a consumer among it: it fetched something lately."""
+        """Whether it is in a group, and so sought for messages: it pulled lately."""
         self.sessions: set[SessionId] = set()
-        """Those that speak for it."""
+        """Its sessions: those that pulled by its name."""
         self.pulls: list[OpenPull] = []
-        """Those by its name that are not over, the first that came first: it is given something,
-        and the others wait for that."""
+        """The pulls by its name, oldest first: the first is given messages, and the others wait for
+        that."""
         self.left = 0
-        """Messages that it may still be given by its pull."""
+        """Messages that it may still get by its pull."""
         self.bytes_left = 0
         self.pulled = now
-        """When it last fetched."""
+        """When it last pulled."""
 
     @property
     def pull(self) -> OpenPull | None:
-        """The pull that it is given messages by."""
+        """The pull by which it gets messages."""
         return self.pulls[0] if self.pulls else None
 
     @property
     def held(self) -> list[Seq]:
-        """Messages that the reader was given and nobody confirmed, in order of arrival."""
+        """The unconfirmed messages of the reader, in order of arrival."""
         return sorted(self.gate.outstanding)
 
 
 class Readers:
-    """All readers of a shard, by number, by name and by who speaks for them. They are in memory
-    only: after a restart everything that was not confirmed is in line again.
-    """
+    """All readers of a shard, by number, by name and by session. They are in memory only: after a
+    restart every unconfirmed message is in line again."""
 
     def __init__(self) -> None:
         self._last = 0
         self.by_number: dict[SessionId, Reader] = {}
         self.by_name: dict[tuple[QueueId, AppId], dict[bytes, Reader]] = {}
         self.by_session: dict[SessionId, dict[SessionId, None]] = {}
-        """The numbers of the readers that each session speaks for."""
+        """The numbers of each session's readers."""
         self.pulls: dict[SessionId, OpenPull] = {}
-        """Those that wait, by their session, which asks nothing else meanwhile."""
+        """Waiting pulls by session, which has no other request meanwhile."""
         self.idle: dict[SessionId, float] = {}
-        """Readers in groups that do not fetch, and since when, longest first."""
+        """Readers in groups without a pull, and since when, longest first."""
         self.deserted: dict[SessionId, float] = {}
-        """Readers that nobody speaks for, and since when."""
+        """Readers without sessions, and since when."""
         self.served: dict[SessionId, OpenPull] = {}
-        """Waiting pulls that were given something in this turn."""
+        """Waiting pulls that were given messages in this turn."""
 
     def find(self, queue: QueueId, app: AppId, name: bytes) -> Reader | None:
         return self.by_name.get((queue, app), {}).get(name)
@@ -130,7 +129,7 @@ class Readers:
         return self.by_name.get((queue, app), {})
 
     def make(self, name: bytes, queue: SharedQueue, app: App, turn: Turn) -> Reader:
-        """A new reader, which nobody speaks for yet."""
+        """A new reader, without sessions yet."""
         undo = turn.undo
         undo.assign(self, "_last", self._last + 1)
         reader = Reader(name, SessionId(-self._last), queue, app, turn.now)
@@ -143,7 +142,7 @@ class Readers:
         return reader
 
     def forget(self, reader: Reader, undo: Undo) -> None:
-        """The reader is in no group, and holds nothing that is not about to be taken from it."""
+        """Remove a reader that is in no group, and whose messages are being taken from it."""
         key = (reader.queue.id, reader.app.id)
         undo.pop(self.by_number, reader.number)
         undo.pop(self.by_name[key], reader.name)
@@ -155,7 +154,7 @@ class Readers:
         undo.pop(self.deserted, reader.number)
 
     def speak(self, session: SessionId, reader: Reader, undo: Undo) -> None:
-        """A session speaks for a reader from now on."""
+        """Add a session to those of a reader."""
         if session not in reader.sessions:
             undo.add(reader.sessions, session)
             if session not in self.by_session:
@@ -164,7 +163,7 @@ class Readers:
             undo.pop(self.deserted, reader.number)
 
     def leave(self, session: SessionId, now: float, undo: Undo) -> None:
-        """A session is gone: it speaks for nobody."""
+        """Remove a session that is gone from its readers."""
         for number in undo.pop(self.by_session, session) or ():
             reader = self.by_number[number]
             undo.discard(reader.sessions, session)
@@ -172,7 +171,7 @@ class Readers:
                 undo.put(self.deserted, number, now)
 
     def give(self, reader: Reader, entry: MessageEntry, undo: Undo) -> OpenPull:
-        """A message goes to a reader, by its pull."""
+        """Give a reader a message, by its pull."""
         pull = reader.pull
         assert pull is not None, "only who fetches is given something"
         self._count(reader, pull, 1, entry.size)
@@ -186,7 +185,7 @@ class Readers:
 
     @staticmethod
     def _count(reader: Reader, pull: OpenPull, messages: int, size: int) -> None:
-        """So many more were given to a reader, by its pull."""
+        """Count messages given to a reader by its pull."""
         reader.left -= messages
         reader.bytes_left -= size
         pull.given += messages

@@ -1,4 +1,4 @@
-"""Upkeep of readers as time passes: they rest, lose what they hold, are forgotten."""
+"""Upkeep of readers as time passes: they rest, lose their messages, and are removed."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from headgate.core.shared.reader import Reader
 from headgate.core.turn.turn import Turn
 
 REST_SECONDS = 60.0
-"""A reader that fetched nothing for so long leaves the groups of its app until it does: messages do
-not wait for the priority or the expression of somebody who is not there."""
+"""Seconds without a pull after which a reader leaves the groups of its app until the next one:
+messages do not wait for the priority or the expression of an absent reader."""
 
 FORGET_SECONDS = 3600.0
-"""A reader that nobody speaks for, and that holds nothing, is forgotten after so long."""
+"""Seconds after which a reader without sessions and messages is removed."""
 
 READERS_MAX = 1000
-"""Readers that one tick has rest or lose what they hold; the others are the next one's."""
+"""Readers handled in one tick; the rest is the next tick's."""
 
 
 class ReaderUpkeep:
     """Looks at readers with every tick.
 
-    Only those cost something that do not fetch, or that nobody speaks for.
+    Only readers without a pull, or without sessions, cost anything.
     """
 
     def __init__(self, pulling: Pulling, claiming: Claiming) -> None:
@@ -45,7 +45,7 @@ class ReaderUpkeep:
                 pass
 
     def _desert(self, turn: Turn) -> None:
-        """Take back what readers hold whose last session is gone for long enough."""
+        """Take back the messages of readers whose last session has been gone for long enough."""
         if not self._readers.deserted:
             return
         done = 0

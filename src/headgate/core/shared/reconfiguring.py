@@ -39,7 +39,7 @@ class Reconfiguring:
         self._pulling = pulling
 
     def reconfigure(self, command: Reconfigure, turn: Turn) -> None:
-        """New settings hold at once, for what is stored too; filters only for new messages."""
+        """Apply new settings at once, to stored messages too; filters only to new messages."""
         domain = command.domain
         before = self._context.domains.get(domain.name)
         if before is not None and before.mode is not domain.mode:
@@ -52,13 +52,13 @@ class Reconfiguring:
         state = self._context.states.get(domain.name)
         if state is None:
             return
-        # BMQ-66, BMQ-88: limits hold for what is stored; filters were asked when it came.
+        # BMQ-66, BMQ-88: limits apply to stored messages; filters were evaluated when they came.
         turn.undo.assign(state, "domain", domain)
         for queue in state.members.values():
             self._catalog.plan(queue)
             for name in domain.apps:
                 if name not in queue.apps:
-                    # BMQ-77: a new app begins empty, and has later messages only.
+                    # BMQ-77: a new app begins empty, and gets later messages only.
                     turn.undo.put(queue.apps, name, App(name, turn.now))
             for name in list(queue.joined) if not domain.is_open else ():
                 turn.undo.pop(queue.joined, name)
@@ -75,8 +75,8 @@ class Reconfiguring:
         self._revoke(state, turn)
 
     def _revoke(self, state: DomainState, turn: Turn) -> None:
-        """Tell sessions that have a queue open which the domain's lists no longer allow: they are
-        to go."""
+        """Notify sessions with a queue open that the domain's lists no longer allow: they have to
+        close it."""
         domain = state.domain
         losers: set[SessionId] = set()
         for queue in state.members.values():

@@ -1,4 +1,4 @@
-"""Messages that leave a shared queue: confirmed, or given up by an app."""
+"""Messages that leave a shared queue: confirmed, or dropped by an app."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from headgate.core.turn.turn import BREATH_WORK, Turn
 
 
 class Releasing:
-    """Lets go of messages: of one app, or of all of them. The last app that is done with a message
-    deletes it, from the queue and from the store, unless the domain keeps a history.
-    """
+    """Releases messages from one app, or from all. The last app that is done with a message deletes
+    it from the queue and the store, unless the domain keeps a history."""
 
     def __init__(self, context: SharedContext, delivery: SharedDelivery, history: History) -> None:
         self._context = context
@@ -27,8 +26,8 @@ class Releasing:
         self._history = history
 
     def confirm(self, command: Confirm, turn: Turn) -> Iterator[None]:
-        """Confirm messages. What is not in the session's hands is ignored: it expired, or was given
-        back."""
+        """Confirm messages. Those that the session does not have are ignored: they expired, or were
+        given back."""
         queue = self._context.queues[command.queue]
         app = queue.apps.get(command.app)
         session, now = command.session, turn.now
@@ -51,7 +50,7 @@ class Releasing:
         turn.done(session, command.ref)
 
     def dereference(self, queue: SharedQueue, entry: MessageEntry, app: App, turn: Turn) -> None:
-        """An app is done with a message; the last one deletes it."""
+        """Release a message from one app; the last app deletes it."""
         app.forget(entry.seq, turn.undo)
         self._delivery.note(queue, app)
         # S003-10, BMQ-72: the last app that is done with a message deletes it.
@@ -64,14 +63,14 @@ class Releasing:
         turn.batch.hold[entry.seq] = apps
 
     def retire(self, queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
-        """Every app is done with a message: it is history where that is kept, and else gone."""
+        """Turn a message that all apps are done with into history, or delete it."""
         if queue.domain.keeps:
             self._history.keep(queue, entry, turn)
         else:
             self.delete(queue, entry, turn)
 
     def let_go(self, queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
-        """All apps are done with a message, whoever has it."""
+        """Release a message from all apps, with or without a consumer."""
         for name in entry.apps:
             app = queue.apps[name]
             if entry.seq in app.outstanding:
@@ -88,8 +87,8 @@ class Releasing:
         judge_less(queue, turn)
 
     def drop_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:
-        """The domain no longer has this app. Its consumers stay, and receive nothing."""
-        # BMQ-77: an app that was removed lets go of what it had.
+        """Remove an app that the domain no longer has. Its consumers stay, and receive nothing."""
+        # BMQ-77: a removed app drops its messages.
         left = [e for e in queue.entries.values() if app.id in e.apps]
         for entry in left:
             if entry.seq in app.outstanding:

@@ -1,4 +1,4 @@
-"""Ids of messages that were accepted lately, so that a repeated one is recognised."""
+"""Ids of messages accepted lately, to recognise repeated ones."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from headgate.core.model.message import Known, MessageEntry
 from headgate.core.turn.undo import Undo
 
 OUTDATED_SHARE = 0.1
-"""Of the time for which ids are remembered: what is older than that by so much leaves the store."""
+"""Share of the time for which ids are remembered: ids older than that by so much are removed from
+the store."""
 
 
 class RememberedIds:
-    """The ids that a queue was sent lately, and since when the store has which of them.
+    """The ids of a queue's recent messages, and the times of those that the store has.
 
-    Owned by `SharedQueue`. A message that is in the queue has its id with it; the store has a row
-    only for the ids of those that are gone.
+    Owned by `SharedQueue`. A message in the queue has its id with it; the store has a row only for
+    the ids of removed ones.
     """
 
     __slots__ = ("kept", "times")
 
     def __init__(self) -> None:
         self.times: OrderedDict[MessageId, float] = OrderedDict()
-        """When a message of each id was accepted, oldest first. The first of a plain dictionary is
-        behind everything that was deleted before it."""
+        """Arrival of the message with each id, oldest first. Not a plain dictionary: finding its
+        first item means passing all that were deleted before it."""
         self.kept: tuple[float, float] | None = None
-        """The oldest and the newest time of the ids that have a row in the store."""
+        """The oldest and the newest time of the ids with a row in the store."""
 
     def __contains__(self, message: MessageId) -> bool:
         return message in self.times
@@ -48,8 +49,8 @@ class RememberedIds:
         return next(reversed(self.times.values()), None)
 
     def forget(self, now: float, seconds: float, keep: int | None = None) -> None:
-        """Forget ids whose time is over, and the oldest beyond a bound. Not undone: what is over
-        stays over, and the bound is kept after a turn, not in it."""
+        """Drop ids that are too old, and the oldest beyond a bound. Not undone: they stay too old,
+        and the bound is enforced after a turn, not in it."""
         times, most = self.times, len(self.times) if keep is None else keep
         while times:
             if len(times) <= most and now - times[next(iter(times))] <= seconds:
@@ -57,7 +58,8 @@ class RememberedIds:
             times.popitem(last=False)
 
     def adopt(self, known: Known, entries: Iterable[MessageEntry], keep: int) -> None:
-        """Take what the store has, and the ids of what is in the queue, the newest of all."""
+        """Take over the ids in the store and those of the queue's messages; of all of them the
+        newest."""
         if known:
             self.store(known)
         ids = {**known, **{entry.id: entry.arrived for entry in entries}}
@@ -65,13 +67,13 @@ class RememberedIds:
         self.times = OrderedDict(ordered[max(0, len(ordered) - keep) :])
 
     def store(self, known: Known) -> None:
-        """The store has these as well."""
+        """Note that the store has these as well."""
         times = [*known.values(), *(self.kept or ())]
         self.kept = min(times), max(times)
 
     def outdated(self, now: float, seconds: float) -> float | None:
-        """Ids of before this time need no longer be in the store; none if there are few of them:
-        to remove them costs a transaction."""
+        """The time before which ids may be removed from the store; None if there are few of them,
+        since removing them costs a transaction."""
         if self.kept is None:
             return None
         oldest = self.oldest()
@@ -80,7 +82,7 @@ class RememberedIds:
         return end if end - self.kept[0] > few else None
 
     def drop(self, before: float) -> None:
-        """The store no longer has ids of before this time."""
+        """Note that the store no longer has ids from before this time."""
         assert self.kept is not None, "only what was kept is dropped"
         until = self.kept[1]
         self.kept = (before, until) if until >= before else None

@@ -1,4 +1,4 @@
-"""Messages that a consumer gives back: it closes its queue, or is lost with them."""
+"""Messages that a consumer gives back: it closes its queue, or its connection is lost."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from headgate.core.turn.undo import Undo
 
 
 class Returning:
-    """Takes messages out of the hands of consumers that left, for others.
+    """Takes messages back from consumers that left, for others.
 
-    A consumer that is lost is blamed on the messages it had; what has no attempts left is poisoned,
-    and goes. How often it is tried, and when, is `redelivery.py`.
+    A loss counts against the messages that the consumer had; one without attempts left is poisoned,
+    and removed. `redelivery.py` decides how often a message is tried, and when.
     """
 
     def __init__(
@@ -34,11 +34,12 @@ class Returning:
         """Queues with messages that a consumer was lost with."""
 
     def give_back(self, command: GiveBack, turn: Turn) -> None:
-        """As many as a turn may. Some may have expired since, or the queue is gone."""
+        """Take back as many as a turn may. Some may have expired since, or the queue may be
+        gone."""
         self.give_back_later(self.give_back_some(command, turn), command.ref, turn)
 
     def give_back_some(self, command: GiveBack, turn: Turn) -> GiveBack:
-        """Take back as many as a turn may, oldest first; return what is left to be done."""
+        """Take back as many as a turn may, oldest first; return the rest."""
         session, lost = command.session, command.lost
         queue = self._context.queues.get(command.queue)
         app = queue.apps.get(command.app) if queue is not None else None
@@ -66,7 +67,7 @@ class Returning:
         return replace(command, messages=command.messages[len(some) :])
 
     def give_back_later(self, rest: GiveBack, ref: Ref | None, turn: Turn) -> None:
-        """Go on giving back in another turn; whoever closed a queue is answered when everything is
+        """Go on in another turn; the session that closed the queue is answered when all are
         back."""
         if rest.messages:
             turn.again.append(replace(rest, ref=ref))
@@ -74,8 +75,8 @@ class Returning:
             turn.done(rest.session, ref)
 
     def blame(self, queue: SharedQueue, app: App, entry: MessageEntry, turn: Turn) -> bool:
-        """A consumer was lost with this message in its hands; it may have been the cause. Return
-        whether it has no attempts left, and is nobody's any more."""
+        """Count the loss of a consumer against this message, which may be the reason. Return
+        whether it has no attempts left, and leaves the app."""
         attempts = app.redelivery.blame(entry.seq, turn.undo)
         turn.undo.add(self._blamed, queue.id)
         most = queue.domain.max_delivery_attempts
@@ -90,7 +91,7 @@ class Returning:
         return True
 
     def _spare_no_longer(self, queue_id: QueueId, turn: Turn) -> None:
-        """Offer what consumers were spared long enough."""
+        """Offer the messages that consumers were spared long enough."""
         queue = self._context.queues.get(queue_id)
         apps = (
             [app for app in queue.apps.values() if app.redelivery.attempts]
@@ -105,13 +106,13 @@ class Returning:
                 self._delivery.touch(queue, app)
 
     def tick(self, turn: Turn) -> None:
-        """Offer what consumers were spared long enough, in every queue."""
+        """Offer the messages that consumers were spared long enough, in every queue."""
         for queue_id in list(self._blamed):
             self._spare_no_longer(queue_id, turn)
 
 
 def _put_back(app: App, seqs: list[Seq], undo: Undo) -> None:
-    """Messages that were given back, in order, to be delivered before all others."""
+    """Put messages that were given back in line, in order, before all others."""
     if seqs and app.back and seqs[0] < app.back[-1]:
         app.look_again(seqs, undo)
         return

@@ -1,8 +1,8 @@
-"""Sinks: batches from outside that land in a queue once, however often they are sent.
+"""Sinks: batches from outside that are added to a queue once, however often they are sent.
 
-A sink numbers its batches upwards and repeats one until it knows that it landed. The router
-remembers the last number of each sink, in the same transaction as the messages, so a batch that
-comes again is answered and not done again.
+A sink numbers its batches upwards and repeats one until it knows that it was committed. The router
+stores the last number of each sink in the same transaction as the messages, so a repeated batch is
+answered and not added again.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from headgate.core.turn.turn import Turn
 from headgate.errors import HeadgateError, LimitReached, QuotaReached
 
 FORGET_SECONDS = 90 * 86_400.0
-"""A sink that landed nothing for so long is forgotten."""
+"""Seconds without a batch after which a sink is forgotten."""
 
 LOOK_SECONDS = 3600.0
-"""How often that is looked for."""
+"""Seconds between two searches for such sinks."""
 
 
 class Sinks:
-    """Sinks, as the shard knows them. All of them are in memory, bounded by `limits.sinks`."""
+    """The sinks that the shard knows. All of them are in memory, bounded by `limits.sinks`."""
 
     def __init__(
         self, context: SharedContext, catalog: Catalog, expiry: Expiry, accepting: Accepting
@@ -46,11 +46,11 @@ class Sinks:
         self.records: dict[str, SinkRecord] = {}
 
     def adopt(self, records: Mapping[str, SinkRecord]) -> None:
-        """Take what the store remembers, when the router starts."""
+        """Take over the stored sinks, when the router starts."""
         self.records.update(records)
 
     def has(self, sink: str, batch: int) -> bool:
-        """Whether a batch landed: it, or one after it, is the last."""
+        """Whether a batch was committed: it, or a later one, is the last."""
         record = self.records.get(sink)
         return record is not None and batch <= record.batch
 
@@ -59,7 +59,7 @@ class Sinks:
         if sink not in self.records and len(self.records) >= self._limits.sinks:
             raise LimitReached("sinks", self._limits.sinks)
 
-    # What a session asks.
+    # Requests of sessions.
 
     def land(self, command: Land, turn: Turn) -> Iterator[None]:
         try:
@@ -83,7 +83,7 @@ class Sinks:
         turn.done(command.session, command.ref)
 
     def tick(self, turn: Turn) -> None:
-        """Forget who was not here for long, so many in one turn."""
+        """Forget sinks without batches for long, up to a number in one turn."""
         if turn.now < self._look_at:
             return
         old = [s for s, r in self.records.items() if turn.sure - r.at > FORGET_SECONDS]
@@ -95,7 +95,7 @@ class Sinks:
     # Inside.
 
     def _landing(self, command: Land, turn: Turn) -> Iterator[None]:
-        """Look at all messages before the first is taken, so that nothing has to be undone."""
+        """Check all messages before the first is added, so that nothing has to be undone."""
         catalog = self._catalog
         domain = catalog.domain_of(command)
         queue = catalog.find(command, turn)
@@ -125,7 +125,7 @@ class Sinks:
     def _choosing(
         self, command: Land, domain: Domain, queue: SharedQueue | None, turn: Turn
     ) -> Generator[None, None, list[tuple[Message, tuple[AppId, ...] | None]]]:
-        """Each message with the apps that want it, or none if its id is known already."""
+        """The apps that want each message, or None if its id is known already."""
         ids: set[MessageId] = set()
         chosen: list[tuple[Message, tuple[AppId, ...] | None]] = []
         for message in command.messages:
@@ -159,7 +159,7 @@ def _check_room(
     domain: Domain,
     chosen: list[tuple[Message, tuple[AppId, ...] | None]],
 ) -> None:
-    """Raise unless the queue and its domain have room for all that would be stored."""
+    """Raise unless the queue and its domain have room for all messages to be stored."""
     if domain.mode is Mode.BROADCAST:
         return
     sizes = [message.size for message, apps in chosen if apps]

@@ -1,4 +1,4 @@
-"""Statistics of each queue, counted from the facts, and how the expressions of an app do."""
+"""Statistics of each queue, counted from the facts, and of the expressions of each app."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ COUNTED: dict[type[Any], tuple[str, bool]] = {
     for kind, known in FACT_KINDS.items()
     if known.per_queue is not None
 }
-"""The facts that are counted by queue, what their count is called, and whether they name an app."""
+"""The facts counted by queue, the name of each count, and whether the fact names an app."""
 
 QUEUES_MAX = 10_000
-"""Queues whose counts are kept; the one that began first is forgotten first."""
+"""Queues whose counts are kept; the oldest is dropped first."""
 
 GROUPS_MAX = 100
-"""Groups of one app that are told. Telling all of a hundred thousand would hold everybody up."""
+"""Groups of one app that are reported. A hundred thousand would hold up everything else."""
 
 
 class Statistics:
@@ -56,7 +56,7 @@ class Statistics:
         return self.by_app(queue).get(app, {})
 
     def by_app(self, queue: QueueId) -> dict[AppId | None, dict[str, int]]:
-        """The counts of each app of a queue, and under None those of the queue."""
+        """The counts of each app of a queue, and those of the queue under None."""
         return {app: dict(counts) for app, counts in self._counts.get(queue, {}).items()}
 
     def _begin(self, queue: QueueId) -> dict[AppId | None, Counter[str]]:
@@ -68,7 +68,7 @@ class Statistics:
 
 
 def groups_of(app: App) -> Slices[list[dict[str, object]]]:
-    """The groups of an app that matched most, as rows."""
+    """The groups of an app with the most matches, as rows."""
     busiest = yield from best(app.groups, GROUPS_MAX, partial(nlargest, key=_matched))
     rows = []
     for group in busiest:

@@ -1,4 +1,4 @@
-"""Subscriptions, compiled from the interests of a consumer, within the limits."""
+"""Subscriptions compiled from the interests of a consumer, within the limits."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from headgate.expr.parser import ExpressionLimits
 from headgate.expr.predicate import Predicate, compile_expression
 
 LIMIT_OF = {"TOO_LONG": "expression_bytes", "TOO_COMPLEX": "expression_operators"}
-"""The limits that an expression can reach, by the code of the error."""
+"""The limit that an expression exceeds, by the code of the error."""
 
 
 class SubscriptionCompiler:
-    """Turns what a consumer asks for into subscriptions: compiled, and within the limits of its
-    app.
+    """Makes subscriptions of a consumer's interests: compiled, and within the limits of its app.
 
-    Compiling takes several turns if there is much of it, so that nobody waits for it.
+    Much of it is compiled over several turns, so that other clients do not wait.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -35,13 +34,13 @@ class SubscriptionCompiler:
         )
 
     def limit_of(self, error: BadSubscription) -> LimitReached | None:
-        """The limit that a refused expression is over, if that is why it was refused."""
+        """The limit that a refused expression exceeds, if that is the reason."""
         name = LIMIT_OF.get(error.error.code)
         return LimitReached(name, getattr(self._limits, name)) if name is not None else None
 
     def check(self, app: App | None, session: SessionId, wanted: tuple[Interest, ...]) -> None:
-        """Raise if the app would have too many subscriptions, or too many different ones. This
-        comes before they are compiled, which takes up to three milliseconds each."""
+        """Raise if the app would have too many subscriptions, or too many different ones. Called
+        before they are compiled, which takes up to three milliseconds each."""
         mine = app.consumers.get(session, ()) if app is not None else ()
         size = (app.size if app is not None else 0) - len(mine) + len(wanted)
         if size > self._limits.subscriptions_per_app:
@@ -59,9 +58,9 @@ class SubscriptionCompiler:
         before: tuple[Subscription, ...],
         turn: Turn,
     ) -> Generator[None, None, tuple[Subscription, ...] | None]:
-        """A consumer's subscriptions, some at a time; nothing if the turn has no room for all that
-        has to be compiled. One with the text of an earlier one is the earlier one, and goes on with
-        its gate, so that what is outstanding counts."""
+        """Compile a consumer's subscriptions, some at a time; None if the turn has no room for all
+        of them. A subscription with the text of an earlier one keeps that one and its gate, so that
+        its unconfirmed messages count."""
         known: dict[str | None, list[Subscription]] = {}
         for subscription in before:
             known.setdefault(subscription.text, []).append(subscription)
@@ -71,7 +70,7 @@ class SubscriptionCompiler:
             if kept:
                 wanted.append(kept.pop(0))
                 continue
-            # S003-1, S003-25, BMQ-2: without an expression everything matches.
+            # S003-1, S003-25, BMQ-2: no expression matches everything.
             text, predicate = interest.expression, None
             if text is not None:
                 predicate = command.compiled.get(text)
@@ -86,7 +85,7 @@ class SubscriptionCompiler:
         return tuple(wanted)
 
     def compile(self, text: str, turn: Turn) -> Predicate:
-        """An expression, charged to the turn; raise if it is wrong."""
+        """Compile an expression, charged to the turn; raise if it is wrong."""
         turn.expression_bytes -= len(text)
         turn.work += len(text) * EXPRESSION_BYTE_WORK
         try:
@@ -96,14 +95,14 @@ class SubscriptionCompiler:
 
 
 NOTHING = Interest()
-"""Stands in a fact for the subscriptions of a consumer that has none."""
+"""Stands in a fact for the subscriptions of a consumer without any."""
 
 
 def record_subscriptions(
     command: Open | Configure, interests: tuple[Interest, ...], turn: Turn
 ) -> None:
-    """Say what a consumer wants now: the history of a message is told by those who could have
-    had it."""
+    """Record a consumer's new subscriptions: the history of a message shows who could have got
+    it."""
     for place, interest in enumerate(interests or (NOTHING,)):
         turn.facts.append(
             Interested(

@@ -1,4 +1,4 @@
-"""Adding by name, and what may be asked about a queue and its readers."""
+"""Adding messages by queue name, and answers about a queue and its readers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from headgate.errors import HeadgateError, LimitReached, NoSuchApp
 
 HELD_A_LOOK = 100
 READERS_A_LOOK = 4
-"""Messages and readers of an app that are gone through in the time of a look."""
+"""Messages and readers of an app that take the time of one look."""
 
 
 class Surveying:
@@ -78,8 +78,7 @@ class Surveying:
         turn.effects.append(Counted(command.session, command.ref, int(before is None)))
 
     def survey(self, command: Survey, turn: Turn) -> Parts:
-        """Answer with what there is of a queue. With it come the first and the last message, or the
-        first ones."""
+        """Describe a queue, with its first and last message, or its first ones."""
         if command.shows and turn.sent_bytes > self._limits.range_bytes:
             turn.again.append(command)
             return
@@ -129,7 +128,7 @@ class Surveying:
         )
 
     def _check_rows(self, queue: SharedQueue, names: Collection[AppId], most: int) -> None:
-        """Raise if an answer about all readers and what each of them holds would be too long."""
+        """Raise if an answer about all readers and their messages would be too long."""
         rows = sum(
             2 * min(most, len(queue.apps[name].outstanding))
             + len(self._readers.of_app(queue.id, name))
@@ -140,7 +139,7 @@ class Surveying:
             raise LimitReached("range_messages", self._limits.range_messages)
 
     def _work(self, queue: SharedQueue, app: App) -> int:
-        """The work of saying what an app holds, and who holds it."""
+        """The work of listing an app's held messages and their readers."""
         readers = len(self._readers.of_app(queue.id, app.id))
         return len(app.outstanding) // HELD_A_LOOK + readers // READERS_A_LOOK
 
@@ -180,7 +179,7 @@ class Surveying:
     def _held(
         self, queue: SharedQueue, app: App, seqs: list[Seq], turn: Turn
     ) -> tuple[PendingMessage, ...]:
-        """These messages of an app, with who holds each."""
+        """These messages of an app, each with its reader."""
         found = []
         for seq in seqs:
             holder = app.outstanding[seq]

@@ -1,5 +1,5 @@
-"""Totals of all shared queues, unconfirmed and undelivered, kept as turns happen, so that nobody
-has to go through all queues to know."""
+"""Totals over all shared queues, unconfirmed and undelivered, kept up to date by each turn, so that
+no caller has to go through all queues."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from headgate.core.shared.queue import SharedQueue
 
 
 class SharedTotals:
-    """Owned by the shared queues. It is told only of turns that have happened, so nothing of it is
-    ever taken back. An app is `behind` while something of it is undelivered."""
+    """The totals, owned by the shared queues. Only committed turns change it, so nothing is ever
+    undone. An app is `behind` while it has undelivered messages."""
 
     def __init__(self, queues: Mapping[QueueId, SharedQueue]) -> None:
         self._queues = queues
         self.unconfirmed = 0
         self.unconfirmed_by_domain: Counter[str] = Counter()
         self.behind: dict[tuple[QueueId, AppId], tuple[SharedQueue, App]] = {}
-        """Apps with undelivered messages, the one that is so for longest first."""
+        """Apps with undelivered messages, the one that is behind for longest first."""
         self._counted: dict[tuple[QueueId, AppId], int] = {}
-        """What each app has unconfirmed, if anything."""
+        """Number of unconfirmed messages of each app, if it has any."""
 
     def follow(self, changed: Iterable[tuple[App, SharedQueue]]) -> None:
-        """Look at the apps that a turn has changed."""
+        """Update the totals for the apps that a turn has changed."""
         for app, queue in changed:
             key = (queue.id, app.id)
             is_here = self._queues.get(queue.id) is queue and queue.apps.get(app.id) is app

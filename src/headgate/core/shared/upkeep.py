@@ -1,4 +1,4 @@
-"""Upkeep of a shared queue now and then: ids to forget, stuck apps, no use."""
+"""Upkeep of shared queues now and then: old ids, stuck apps, unused queues."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ from headgate.core.turn.store_requests import Listing, Load
 from headgate.core.turn.turn import Turn
 
 CHORES = 5000
-"""Looks of one tick, at a few microseconds each; the rest is the next tick's."""
+"""Queues looked at in one tick, at a few microseconds each; the rest is the next tick's."""
 
 
 class Upkeep:
-    """Carries out the chores of shared queues with every tick, and removes queues that nobody has
-    use for.
-    """
+    """Carries out the chores of shared queues with every tick, and removes unused queues."""
 
     def __init__(
         self,
@@ -41,10 +39,10 @@ class Upkeep:
         self._delivery = delivery
         self._catalog = catalog
         self._since: float | None = None
-        """When it was first asked which queues nobody opened."""
+        """When unopened queues were first asked for."""
 
     def tick(self, turn: Turn) -> Iterator[None]:
-        """Look at the queues that have something to be looked at for."""
+        """Carry out the chores that are due."""
         for when, (queue_id, chore) in self._context.chores.due(turn.now, CHORES):
             turn.undo.note(self._context.chores.put, when, (queue_id, chore))
             queue = self._context.queues.get(QueueId(queue_id))
@@ -76,8 +74,8 @@ class Upkeep:
             self._context.chores.put(when, (queue.id, Chore.FORGET))
 
     def _look_for_use(self, queue: SharedQueue, turn: Turn) -> None:
-        """Remove the queue if it was of no use for long. Whoever closes it, and the last message
-        that expires, has it looked at again."""
+        """Remove the queue if it was unused for long. When a session closes it, or its last message
+        expires, it is looked at again."""
         ttl = queue.domain.queue_ttl
         if not ttl or queue.opens or queue.entries or queue.kept or queue.joined:
             return
@@ -92,8 +90,8 @@ class Upkeep:
             self._catalog.remove(queue, turn)
 
     def need_listings(self, command: RemoveUnused, load: Load, now: float) -> None:
-        """Need the queues that were not opened since the router started: they may go if that is
-        long ago."""
+        """Add the request for queues not opened since the router started: they are removed if that
+        is long ago."""
         if self._since is None:
             self._since = now
         for domain in self._context.domains.values():
@@ -106,7 +104,7 @@ class Upkeep:
                 load.listings.add(self._listing(domain.name, command))
 
     def remove_unused(self, command: RemoveUnused, turn: Turn) -> None:
-        """One page of each domain; the rest is another turn."""
+        """Remove one page of each domain; the rest is another turn's."""
         for domain in (
             [command.domain] if command.domain is not None else list(self._context.domains)
         ):
@@ -132,8 +130,8 @@ class Upkeep:
         return Listing(domain, command.after, self._context.limits.sweep_queues)
 
     def _look_for_stuck(self, queue: SharedQueue, turn: Turn) -> None:
-        """Look for apps of a queue that are stuck, and plan the next look. Whoever is given a
-        message, or gives one back, has the queue looked at again."""
+        """Look for stuck apps of a queue, and plan the next look. A delivery or a returned message
+        makes the queue due again."""
         if not queue.domain.max_idle_time or queue.domain.mode is Mode.BROADCAST:
             return
         for app in queue.apps.values():
@@ -142,7 +140,7 @@ class Upkeep:
                 self._context.chores.put(when, (queue.id, Chore.STUCK))
 
     def _look_at_idle(self, queue: SharedQueue, app: App, turn: Turn) -> float | None:
-        """Say if an app is stuck, or no longer is; when to look again, if there is a need."""
+        """Record whether an app is stuck or no longer is; return when to look again, if needed."""
         oldest = app.oldest()
         if oldest is None or oldest not in queue.entries:
             if app.stuck:
@@ -151,7 +149,7 @@ class Upkeep:
         if app.stuck:
             return turn.now
         since = max(app.moved, queue.entries[oldest].arrived)
-        # BMQ-89: stuck is what had no progress for its idle time.
+        # BMQ-89: an app is stuck when it had no progress for its idle time.
         if turn.now - since <= queue.domain.max_idle_time:
             return since + queue.domain.max_idle_time
         turn.undo.assign(app, "stuck", True)

@@ -1,1 +1,2 @@
-"""How a batch of commands becomes one transaction: its state, its undo, what it asks the store."""
+"""How a batch of commands becomes one transaction: its state, its undo, its requests to the
+store."""

@@ -1,7 +1,7 @@
-"""An agenda: what is to be looked at, and when, the earliest first.
+"""Agendas: which items are due, and when, the earliest first.
 
-A look that comes too early is harmless: whoever looks says when to come again. So a turn that
-failed may leave here what it put, and only what it took has to be put back.
+An item that is due too early does no harm: its owner puts it in again. So what a failed turn put in
+may stay, and only what it took has to be put back.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ K = TypeVar("K", bytes, tuple[bytes, int])
 
 
 class Agenda(Generic[K]):
-    """One time for each thing, the earliest that was asked for. What is not due costs nothing."""
+    """One time for each item, the earliest that was asked for. Items that are not due cost
+    nothing."""
 
     __slots__ = ("_line", "_times")
 
     def __init__(self) -> None:
         self._times: dict[K, float] = {}
         self._line: list[tuple[float, K]] = []
-        """A heap. An item whose time is not that of `_times` was put off or overtaken."""
+        """A heap. An entry whose time differs from that in `_times` was moved or overtaken."""
 
     def put(self, when: float, what: K) -> None:
-        """Look at it at this time, if not before."""
+        """Make an item due at this time, unless it is due earlier."""
         known = self._times.get(what)
         if known is None or when < known:
             self._times[what] = when
@@ -33,7 +34,7 @@ class Agenda(Generic[K]):
         return bool(self._line) and self._line[0][0] <= now
 
     def due(self, now: float, most: int | None = None) -> list[tuple[float, K]]:
-        """Take what is to be looked at by now, so many at most."""
+        """Take the items that are due by now, at most so many."""
         taken: list[tuple[float, K]] = []
         while self.has_due(now) and (most is None or len(taken) < most):
             when, what = heappop(self._line)

@@ -1,4 +1,4 @@
-"""Handing out what a turn decided: to each session its effects, some at a time."""
+"""Handing out the effects of a turn to the sessions, in parts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from headgate.core.model.ids import SessionId
 
 PART_SEALED = 64
 PART_EFFECTS = 512
-"""What a turn has for one session is handed out in parts of at most so many: to seal a message
-takes a third of a millisecond, to encode any other effect some twenty microseconds."""
+"""Most effects in a part: sealing a message takes a third of a millisecond, encoding any other
+effect about twenty microseconds."""
 
 
 def handouts(effects: Iterable[Effect]) -> Iterator[tuple[SessionId, list[Effect]]]:
-    """The parts in which effects are handed out, each session's in order."""
+    """The parts in which effects are handed out, those of each session in order."""
     by_session: dict[SessionId, list[Effect]] = {}
     for effect in effects:
         by_session.setdefault(effect.session, []).append(effect)
@@ -27,9 +27,9 @@ def handouts(effects: Iterable[Effect]) -> Iterator[tuple[SessionId, list[Effect
 
 
 def _parts(effects: list[Effect]) -> Iterator[list[Effect]]:
-    """The effects for one session, cut where a part would be too large. A session that seals its
-    messages puts answers before them; what is cut keeps to that: a batch of subscriptions is
-    answered, then the messages come."""
+    """The effects of one session, cut where a part would be too large. A session that seals its
+    messages puts answers before them, and so do the parts: a batch of subscriptions is answered,
+    then the messages follow."""
     if not any(map(_is_sealed, effects)):
         for start in range(0, len(effects), PART_EFFECTS):
             yield effects[start : start + PART_EFFECTS]
@@ -51,5 +51,5 @@ def _is_sealed(effect: Effect) -> bool:
 
 
 def _is_push(effect: Effect) -> bool:
-    """Whether it is a message that nobody asked for."""
+    """Whether an effect is a message that no command asked for."""
     return type(effect) is Deliver and effect.ref is None

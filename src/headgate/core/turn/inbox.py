@@ -1,7 +1,6 @@
-"""The inbox of a shard: commands in line, the next turn's share of them, and pauses after failures.
+"""The inbox of a shard: commands in line, the share of the next turn, and pauses after failures.
 
-It does no I/O and knows no clock: the driver of the server and the worlds of the simulator use this
-one.
+It does no I/O and knows no clock: the server's driver and the simulator's worlds both use it.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from headgate.core.turn.store_requests import TurnOutcome
 from headgate.errors import LimitReached
 
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0)
-"""Pauses after failed turns in a row. Requests are answered with the error at once; the pause
-keeps what the core tries again, such as the clean-up after a session, from spinning."""
+"""Pauses after failed turns in a row. Requests are answered with the error at once; the pause keeps
+commands that the core repeats, such as the clean-up after a session, from spinning."""
 
 NEAR_COMMANDS = 512
-"""A turn takes no more where the store is near: what it works on is then still in the caches of the
-processor when it is written and handed out. Turns of 2,000 take 6 % more for each command."""
+"""Most commands of a turn where the store is near: the data of the turn is then still in the
+processor's caches when it is written and handed out. Turns of 2,000 take 6 % more for each
+command."""
 
 CONFIRMS = (Confirm, Acknowledge, RemoveMessages)
 
@@ -29,8 +29,8 @@ CONFIRMS = (Confirm, Acknowledge, RemoveMessages)
 class Inbox:
     """Commands that wait for a turn, in order.
 
-    Sessions `submit`, within limits; what must not be refused is put in line by `insist`. Whoever
-    drives the shard takes the commands of a turn, and says with `settle` what came of it.
+    Sessions `submit`, within limits; `insist` puts in commands that must not be refused. The driver
+    of the shard takes the commands of each turn, and calls `settle` with its outcome.
     """
 
     def __init__(self, limits: Limits, *, is_near: bool) -> None:
@@ -39,7 +39,7 @@ class Inbox:
         self._commands: deque[Command | Block] = deque()
         self._bytes = 0
         self.put = 0
-        """Commands and blocks that were ever put in line."""
+        """Number of commands and blocks ever put in line."""
         self.failures = 0
         """Turns that failed in a row."""
 
@@ -58,14 +58,15 @@ class Inbox:
         self.put += len(commands)
 
     def insist(self, commands: Sequence[Command | Block]) -> None:
-        """Put commands in line that must not be refused: a session is gone, time passed."""
+        """Put commands in line that must not be refused, as when a session is gone or time has
+        passed."""
         self._commands.extend(commands)
         self._bytes += sum(map(size_of, commands))
         self.put += len(commands)
 
     @property
     def taken(self) -> int:
-        """How many of those were taken; it is in the order in which they were put."""
+        """Number of commands and blocks ever taken; they leave in the order in which they came."""
         return self.put - len(self._commands)
 
     def take(self) -> list[Command]:
@@ -90,7 +91,8 @@ class Inbox:
         return _unpacked(taken)
 
     def settle(self, outcome: TurnOutcome, *, has_failed: bool) -> float:
-        """Put back what a turn wants done again; return the seconds until the next turn."""
+        """Put back the commands that a turn wants repeated; return the seconds until the next
+        turn."""
         self.insist(outcome.again)
         if not has_failed:
             self.failures = 0
@@ -100,7 +102,7 @@ class Inbox:
 
 
 def _unpacked(taken: list[Command | Block]) -> list[Command]:
-    """Commands one by one: those of a block stay together, as they are in one turn."""
+    """The commands one by one. Those of a block stay together, in one turn."""
     commands: list[Command] = []
     for each in taken:
         if type(each) is Block:
@@ -119,7 +121,7 @@ def _confirms(command: Command | Block) -> int:
 
 
 def size_of(command: Command | Block) -> int:
-    """Bytes that a command counts for."""
+    """The bytes that a command counts for."""
     if type(command) is Send or type(command) is Add:
         return len(command.message.body)
     if type(command) is Feed:

@@ -17,12 +17,12 @@ FactTuple: TypeAlias = tuple[Any, ...]
 """A fact as the journal has it: the name of its kind, then its fields in order."""
 
 FACT_BYTES = 64
-"""About what a fact takes in the store, besides a body."""
+"""Bytes that a fact takes in the store besides a body, about."""
 
 
 def _encoder_of(kind: type[Any]) -> tuple[bool, bool, Callable[[Any, bytes | None], FactTuple]]:
-    """Whether a kind is rare, whether it names a queue, and a function that makes a tuple of a
-    fact and the name of its queue. Generated, so that it is one tuple and no copies."""
+    """Whether a kind of fact is rare, whether it names a queue, and a function that makes a tuple
+    of a fact and the name of its queue. Generated, so that it makes one tuple and no copies."""
     names = [field.name for field in fields(kind)]
     parts = ", ".join("queue" if name == "queue" else f"fact.{name}" for name in names)
     source = f"lambda fact, queue: ({kind.__name__!r}, {parts})"
@@ -34,7 +34,7 @@ ENCODERS = {kind: _encoder_of(kind) for kind in KINDS}
 
 @value
 class OutboxRow:
-    """The facts of one transaction; the first has this number, and the others follow it."""
+    """The facts of one transaction. The first has this number, and the others follow."""
 
     first: int
     facts: Sequence[FactTuple]
@@ -46,10 +46,10 @@ class OutboxRow:
 
 
 class Outbox:
-    """Facts that wait for the next transaction, and the number that comes next.
+    """Facts that wait for the next transaction, and the next number.
 
-    Numbers of a turn that failed stay unused, and its facts are given up: they did not happen.
-    What had waited since before goes on waiting.
+    When a turn fails, its numbers stay unused and its facts are dropped: they did not happen. Facts
+    that were waiting before it go on waiting.
     """
 
     def __init__(
@@ -66,19 +66,19 @@ class Outbox:
         self._shared = shared
         self._waiting: list[FactTuple] = []
         self.recorded = 0
-        """Facts that were to wait for a transaction, since the start."""
+        """Facts recorded to wait for a transaction, since the start."""
         self.stored = 0
-        """Of these, those that are in the store, in their order."""
+        """Number of those that are in the store. They are stored in order."""
         self._taken = 0
         self._bodies = 0
         self._second = 0
         self._counts: dict[type[Any], int] = {}
         self._unsealed: deque[tuple[int, int]] = deque()
         self.watermark = last
-        """Everything up to here that was not given up is committed, and may be sealed. With one
-        turn at a time that is the last committed row."""
+        """All facts up to this number are committed or dropped, and may be sealed. With one turn at
+        a time it is the last committed row."""
         self.bytes = 0
-        """About how much is in the store and not sealed yet."""
+        """Bytes in the store that are not sealed yet, about."""
 
     @property
     def is_full(self) -> bool:
@@ -89,13 +89,13 @@ class Outbox:
         return len(self._waiting)
 
     def record(self, facts: Iterable[Fact]) -> None:
-        """Facts without a transaction of their own: they wait for the next one."""
+        """Record facts without a transaction of their own: they wait for the next one."""
         tuples = self.tuples(facts)
         self.recorded += len(tuples)
         self._waiting += tuples
 
     def row(self, facts: Sequence[FactTuple]) -> OutboxRow | None:
-        """The row for a transaction: what waited, then the facts of the turn."""
+        """The row for a transaction: the facts that waited, then those of the turn."""
         self._taken = len(self._waiting)
         tuples = [*self._waiting, *facts]
         if not tuples:
@@ -106,27 +106,27 @@ class Outbox:
         return row
 
     def committed(self, row: OutboxRow) -> None:
-        """The row is in the store, and what waited is in it."""
+        """Note that a row is in the store, and the waiting facts with it."""
         del self._waiting[: self._taken]
         self.stored += self._taken
         self.found(row.last, row.size)
 
     def found(self, last: int, size: int) -> None:
-        """So much is in the store up to this number, and not sealed."""
+        """Note what the store held at the start: unsealed facts of this size, up to this number."""
         self._unsealed.append((last, size))
         self.bytes += size
         self.watermark = last
 
     def sealed(self, last: int) -> None:
-        """Take note that everything up to this number is in a segment."""
+        """Note that all facts up to this number are in a segment."""
         while self._unsealed and self._unsealed[0][0] <= last:
             self.bytes -= self._unsealed.popleft()[1]
 
     def tuples(self, facts: Iterable[Fact]) -> list[FactTuple]:
         """Facts as the journal has them.
 
-        An exclusive queue is named by the digest that its service's tally uses: ids of both
-        ends of a queue must not become a map of who talks to whom.
+        An exclusive queue is named by the digest that its service's tally uses: the ids of both
+        ends must not become a map of who talks to whom.
         """
         tuples: list[FactTuple] = []
         shared, name_of = self._shared, self._name_of
@@ -145,8 +145,8 @@ class Outbox:
         return tuples
 
     def _is_flood(self, kind: type[Any], at: float, tuples: list[FactTuple]) -> bool:
-        """Whether there were too many of a kind in this second. When it is over, one fact says
-        how many more there were."""
+        """Whether there are too many facts of a kind in this second. When the flood ends, one fact
+        gives the number that was left out."""
         second = int(at)
         most = self._limits.journal_facts_per_second
         if second != self._second:

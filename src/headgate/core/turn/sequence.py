@@ -6,7 +6,7 @@ from headgate.core.model.ids import Seq
 
 
 class NumberSequence:
-    """Larger for later messages. A turn that fails leaves its numbers unused: there are gaps."""
+    """Numbers that grow. A failed turn leaves its numbers unused, so there are gaps."""
 
     __slots__ = ("_last",)
 

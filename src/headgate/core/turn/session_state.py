@@ -1,4 +1,4 @@
-"""The state of sessions in a shard."""
+"""The state of each session in a shard."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ class ServiceMembership:
         self.tally: Tally = NOTHING
         """The queues that this session receives as the service's subscriber."""
         self.swept = False
-        """Subscribed as a whole: its tally is the service's, and every queue counts."""
+        """Subscribed as a whole: its tally is the service's, and every queue of it counts."""
         self.counted: set[QueueId] = set()
-        """While not swept: the queues that were counted one by one."""
+        """While not swept: the queues that were subscribed to one by one."""
         self.damaged: list[QueueId] = []
         """Queues that the sweep could not read."""
 
 
 class SessionState:
-    """Made when a session first asks something of the shard, gone with its `Disconnect`."""
+    """The state of one session. Made by its first command to the shard, removed by its
+    `Disconnect`."""
 
     __slots__ = (
         "client",
@@ -50,34 +51,33 @@ class SessionState:
 
     def __init__(self) -> None:
         self.queues: set[QueueId] = set()
-        """Exclusive queues it subscribed to one by one."""
+        """Exclusive queues that it subscribed to one by one."""
         self.watched: set[bytes] = set()
-        """Notifiers that it is, one by one."""
+        """Notifiers that it subscribed to one by one."""
         self.gates: dict[QueueId, Gate[MessageId]] = {}
-        """What is in flight of exclusive queues. An absent gate is open."""
+        """Unconfirmed deliveries of exclusive queues. A missing gate is open."""
         self.getting: dict[QueueId, MessageId | None] = {}
-        """Exclusive queues it reads with `Get`, and what it read last."""
+        """Exclusive queues that it reads with `Get`, and the message it read last."""
         self.waiting: dict[QueueId, None] = {}
-        """Exclusive queues whose head waits for room in the mailbox."""
+        """Exclusive queues whose first message waits for room in the mailbox."""
         self.membership: ServiceMembership | None = None
         self.sweep: Sweep | None = None
         """A sweep that waits for room in the mailbox."""
         self.client = ""
-        """The name that a client of shared queues proved; none if it did not have to."""
+        """The user name that a client of shared queues proved; none if it needed no proof."""
         self.opened: dict[tuple[QueueId, AppId], None] = {}
         """Shared queues it has open."""
         self.opens: dict[QueueId, int] = {}
-        """How many apps of each."""
+        """Number of apps of each that it has open."""
         self.lost: bool | None = None
-        """While its `Disconnect` is under way: whether the session was lost."""
+        """While its `Disconnect` is carried out: whether the connection broke."""
 
 
 class SessionStates:
-    """Sessions as this shard knows them: the subscriptions of each, what it has unconfirmed, what
-    it waits for.
+    """The states of sessions: their subscriptions, unconfirmed deliveries and waiting queues.
 
-    A state is made by a session's first command and removed by its `Disconnect`. Until then it may
-    belong to a session that is gone: `find` hides those, `kept` does not.
+    A state is made by a session's first command and removed by its `Disconnect`. In between the
+    session may be gone already: `find` hides those, `kept` does not.
     """
 
     def __init__(self, sessions: Sessions) -> None:
@@ -86,16 +86,16 @@ class SessionStates:
         self.unconfirmed = Unconfirmed()
 
     def find(self, session: SessionId) -> SessionState | None:
-        """The state of a session that is alive, if it has one."""
-        # S000-76: nothing is found for a session that is gone, until its clean-up.
+        """The state of a live session, if it has one."""
+        # S000-76: a session that is gone is not found, though its clean-up is still to come.
         return self._session_states.get(session) if session in self.sessions else None
 
     def kept(self, session: SessionId) -> SessionState | None:
-        """The state of a session that may be gone, until its `Disconnect`."""
+        """The state of a session, which may be gone, until its `Disconnect`."""
         return self._session_states.get(session)
 
     def take(self, session: SessionId, undo: Undo) -> SessionState | None:
-        """The state of a session, made if need be; none for a session that is gone."""
+        """The state of a session, made if it has none; None for a session that is gone."""
         if session not in self.sessions:
             return None
         state = self._session_states.get(session)
@@ -105,9 +105,9 @@ class SessionStates:
         return state
 
     def has_room(self, session: SessionId, turn: Turn) -> bool:
-        """Whether a delivery may go to a session now: it is alive, and its mailbox is easy and
-        would be with what this turn has for it. If that is why it may not, the session is
-        looked at again in a later turn."""
+        """Whether a delivery may go to a session now: it is alive, and its mailbox is below the
+        soft limit and would be with the deliveries of this turn. If only room is missing, a later
+        turn looks at it again."""
         if self.sessions.has_room(session, turn.sent.get(session, 0)):
             return True
         if session in self.sessions:
@@ -115,14 +115,14 @@ class SessionStates:
         return False
 
     def leave(self, session: SessionId, undo: Undo) -> None:
-        """Remove the state of a session. It may be gone already, and usually is."""
+        """Remove the state of a session, which usually is gone already."""
         undo.pop(self._session_states, session)
 
     def settle(self, gated: Iterable[SessionId]) -> None:
-        """The turn has happened: count what these sessions have unconfirmed now."""
+        """Count these sessions' unconfirmed deliveries anew, after the turn is committed."""
         for session in gated:
             state = self._session_states.get(session)
-            # Each delivery makes a new gate, at the end: the first is the oldest.
+            # Each delivery puts a new gate at the end: the first is the oldest.
             first = next(iter(state.gates.values()), None) if state is not None else None
             if state is None or first is None:
                 self.unconfirmed.set(session, 0, None)

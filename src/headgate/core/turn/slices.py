@@ -1,7 +1,7 @@
-"""Work in slices: a generator that yields how much it did, and returns what came of it.
+"""Work in slices: a generator that yields the amount done and returns the result.
 
-Whoever carries it out decides when others have their turn. A unit is what it takes to make a row of
-a few numbers, some microseconds.
+Its caller decides when others get a turn. A unit is the work of making a row of a few numbers, some
+microseconds.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ T = TypeVar("T")
 Slices: TypeAlias = Generator[int, None, T]
 
 GLANCES = 1000
-"""Things that are looked at in one slice, without making rows of them."""
+"""Items looked at in one slice, if no rows are made of them."""
 
 GLANCE_UNITS = 200
-"""What that counts for."""
+"""Units that such a slice counts for."""
 
 
 def at_once(slices: Slices[T]) -> T:
-    """All of the work, for those who may take their time."""
+    """Run all of the work in one go and return its result."""
     while True:
         try:
             next(slices)
@@ -32,7 +32,7 @@ def at_once(slices: Slices[T]) -> T:
 
 
 def parts(items: Iterable[T]) -> Iterator[list[T]]:
-    """The things in lists of as many as are looked at in one slice."""
+    """The items in lists of one slice each."""
     rest = iter(items)
     while part := list(islice(rest, GLANCES)):
         yield part
@@ -41,7 +41,7 @@ def parts(items: Iterable[T]) -> Iterator[list[T]]:
 def best(
     items: Iterable[T], most: int, choose: Callable[[int, Iterable[T]], list[T]]
 ) -> Slices[list[T]]:
-    """The best of many, by `heapq.nlargest` or a function like it."""
+    """The best of many items, by `heapq.nlargest` or a function like it."""
     found: list[T] = []
     for part in parts(list(items)):
         found = choose(most, [*found, *part])

@@ -1,7 +1,7 @@
-"""How a turn asks the store: load what is not in memory, then apply one batch.
+"""Requests of a turn to the store: load what is not in memory, then apply one batch.
 
-A turn is a generator. It yields a `Load` or a `Batch` and is sent the answer, and never
-learns who answered: a thread with SQLite, a dictionary, or a simulator that fails on purpose.
+A turn is a generator. It yields a `Load` or a `Batch` and is sent the answer, and does not know
+where that comes from: a thread with SQLite, a dictionary, or a simulator that fails on purpose.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headgate.core.turn.outbox import OutboxRow
 
 @value
 class ServiceRecord:
-    """An identity: what a certificate is called from its first use on."""
+    """The identity of a service, kept from the first use of its certificate on."""
 
     service: ServiceId
     role: str
@@ -32,7 +32,7 @@ class ServiceRecord:
 
 @value
 class SinkRecord:
-    """A sink as it is stored: the last batch that it landed, and when."""
+    """A stored sink: the last batch that it committed, and when."""
 
     batch: int
     at: float
@@ -40,19 +40,19 @@ class SinkRecord:
 
 @value
 class GroupRecord:
-    """A group that a client made, as it is stored."""
+    """A stored group that a client made."""
 
     where: str | None = None
-    """The expression of what it wants; none for everything."""
+    """The expression that selects its messages; none for all."""
 
 
 Groups: TypeAlias = dict[AppId, GroupRecord]
-"""Those of one queue, by their names."""
+"""The groups of one queue by name."""
 
 
 @value
 class Page:
-    """A service's queues in the order of their ids, after one of them."""
+    """A page of a service's queues by id, after one of them."""
 
     service: ServiceId
     after: QueueId
@@ -61,7 +61,7 @@ class Page:
 
 @value
 class Aged:
-    """Messages in the order of their numbers, after one of them, that arrived before a time."""
+    """A page of messages by number, after one of them, that arrived before a time."""
 
     after: Seq
     before: float
@@ -70,8 +70,8 @@ class Aged:
 
 @value
 class Overdue:
-    """Messages of domains in the order of their numbers, after one of them, that arrived before a
-    time of their domain. Of a queue they are the first, up to one that came later."""
+    """A page of messages by number, after one of them, that arrived before a time set for their
+    domain. Those of a queue are its first, up to one that came later."""
 
     domains: tuple[tuple[str, float], ...]
     after: Seq
@@ -80,7 +80,7 @@ class Overdue:
 
 @value
 class Listing:
-    """A domain's queues in the order of their ids, after one of them."""
+    """A page of a domain's queues by id, after one of them."""
 
     domain: str
     after: QueueId
@@ -89,46 +89,46 @@ class Listing:
 
 @dataclass(slots=True)
 class Load:
-    """The reads of a turn: all that it needs to know before it decides."""
+    """The reads of a turn: all that it needs before it decides."""
 
     heads: dict[QueueId, int] = field(default_factory=dict)
-    """Record, number of messages and so many first messages of these queues."""
+    """Queues whose record, number of messages and so many first messages are needed."""
 
     addresses: dict[Address, int] = field(default_factory=dict)
-    """The same of queues that are named by another id than their own."""
+    """The same for queues named by another id than their own."""
 
     backlogs: set[QueueId] = field(default_factory=set)
-    """Record, all entries and all remembered ids of these queues."""
+    """Queues whose record, entries and remembered ids are needed, all of them."""
 
     bodies: set[Seq] = field(default_factory=set)
-    """Bodies of these messages."""
+    """Messages whose bodies are needed."""
 
     entries: set[Seq] = field(default_factory=set)
-    """All of these messages but their bodies and apps."""
+    """Messages that are needed without body and apps."""
 
     services: set[ServiceId] = field(default_factory=set)
-    """Tallies of these services."""
+    """Services whose tallies are needed."""
 
     pages: set[Page] = field(default_factory=set)
-    """Queues of a service, with the first message of each."""
+    """Pages of a service's queues, with the first message of each."""
 
     usage: set[str] = field(default_factory=set)
-    """How much these domains hold."""
+    """Domains whose messages and bytes are to be summed."""
 
     identities: set[bytes] = field(default_factory=set)
-    """The services of these certificates, by fingerprint."""
+    """Fingerprints of certificates whose services are needed."""
 
     aged: Aged | None = None
-    """Messages that may be too old."""
+    """Pages of messages that may be too old."""
 
     overdue: Overdue | None = None
-    """Messages that are too old."""
+    """Pages of messages that are too old."""
 
     listings: set[Listing] = field(default_factory=set)
-    """Queues of a domain, with what each holds."""
+    """Pages of a domain's queues, with the contents of each counted."""
 
     sinks: bool = False
-    """All sinks. Asked once, when a router starts: they are few, and stay in memory."""
+    """Whether all sinks are needed. Asked once, at the start: they are few, and stay in memory."""
 
     def __bool__(self) -> bool:
         return bool(
@@ -159,17 +159,17 @@ class Usage:
 
 @value
 class Head:
-    """A queue that has messages, or none."""
+    """A queue and its first messages, if it has any."""
 
     record: QueueRecord
     messages: int
-    """How many the queue has in all."""
+    """Number of messages in the queue."""
     first: tuple[Stored, ...]
 
 
 @value
 class Past:
-    """A message of long ago, without its body."""
+    """An old message, without its body."""
 
     seq: Seq
     queue: QueueId
@@ -181,7 +181,7 @@ class Past:
 
 @value
 class Dated:
-    """A message that is too old, without its body and properties."""
+    """A message that is too old, without body and properties."""
 
     seq: Seq
     queue: QueueId
@@ -190,49 +190,49 @@ class Dated:
     arrived: float
     size: int
     is_kept: bool = False
-    """Every app has confirmed it; it is history."""
+    """Whether all apps have confirmed it, so that it is only history."""
 
 
 @value
 class Listed:
-    """A queue of a domain, and what it holds."""
+    """A queue of a domain, and its contents in numbers."""
 
     queue: QueueId
     messages: int
     bytes: int
     is_whole: bool | None
-    """Whether its first message that some app has not confirmed is for the one app of a queue
-    without apps, or for apps with a name; none if it has no such message."""
+    """Whether its first unconfirmed message is for the one app of a queue without named apps; false
+    if it is for named apps, None if there is no such message."""
     groups: int = 0
     """Groups that clients made."""
 
 
 @value
 class Swept:
-    """The queues of a page, and those among them that have messages."""
+    """The queues of a page, and those of them that have messages."""
 
     queues: list[QueueId] = field(default_factory=list)
     heads: list[Head] = field(default_factory=list)
-    """At most one message each."""
+    """With at most one message each."""
 
 
 @dataclass(slots=True)
 class Loaded:
-    """The answer to a `Load`. A queue that is absent does not exist."""
+    """The answer to a `Load`. A queue that is missing from it does not exist."""
 
     heads: dict[QueueId, Head] = field(default_factory=dict)
-    """Those of `addresses` included."""
+    """Those asked for by `addresses` included."""
     addresses: dict[Address, QueueId] = field(default_factory=dict)
     unreadable: set[QueueId] = field(default_factory=set)
-    """Queues that were asked for, and have a record or a first message that is damaged."""
+    """Queues whose record or first message is damaged."""
     backlogs: dict[QueueId, tuple[QueueRecord, list[MessageEntry]]] = field(default_factory=dict)
     remembered: dict[QueueId, Known] = field(default_factory=dict)
-    """The ids that those of `backlogs` remember that do, in any order."""
+    """The remembered ids of those of `backlogs` that have any, in no order."""
     groups: dict[QueueId, Groups] = field(default_factory=dict)
     """The groups of those of `backlogs` that have any."""
     bodies: dict[Seq, bytes] = field(default_factory=dict)
     entries: dict[Seq, MessageEntry] = field(default_factory=dict)
-    """Without any apps, whatever the message has."""
+    """Without apps, even if the message has some."""
     services: dict[ServiceId, Tally] = field(default_factory=dict)
     pages: dict[Page, Swept] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
@@ -245,41 +245,41 @@ class Loaded:
 
 @dataclass(slots=True)
 class Batch:
-    """The changes of a turn, all of them or none, in this order."""
+    """The changes of a turn, applied all or none, in this order."""
 
     remove: set[QueueId] = field(default_factory=set)
-    """Queues that the store has, with all that is in them. First, so that a queue may be made
-    anew in the same turn."""
+    """Queues to remove with all their contents. First, so that the same turn may make a queue
+    anew."""
     create: dict[QueueId, QueueRecord] = field(default_factory=dict)
     amend: dict[QueueId, QueueRecord] = field(default_factory=dict)
-    """Records that take the place of those the store has; the queue and its domain stay."""
+    """Records that replace stored ones; the queue and its domain stay."""
     append: dict[Seq, Stored] = field(default_factory=dict)
     hold: dict[Seq, tuple[AppId, ...]] = field(default_factory=dict)
-    """The apps that are left of messages that some have confirmed, or another one wants. None are
-    left of one that is kept as history."""
+    """The apps that still have to confirm a message, where that has changed. None are left of a
+    message kept as history."""
     delete: set[Seq] = field(default_factory=set)
     forget: dict[QueueId, float] = field(default_factory=dict)
-    """Ids that are remembered, if their messages were accepted before this time. What came with
-    one batch goes together, with the newest."""
+    """Remembered ids to remove, if their messages were accepted before this time. Ids of one batch
+    go together, with the newest."""
     remember: dict[QueueId, Known] = field(default_factory=dict)
-    """Ids of messages that are no longer there, to recognise a repeated one."""
+    """Ids of removed messages to remember, to recognise a repeated one."""
     groups: dict[tuple[QueueId, AppId], GroupRecord | None] = field(default_factory=dict)
-    """Groups that clients made, or made anew; none for one that is gone."""
+    """Groups that clients made, new or changed; None for a removed one."""
     associate: dict[QueueId, ServiceId | None] = field(default_factory=dict)
     tallies: dict[ServiceId, Tally] = field(default_factory=dict)
-    """What to join to the tally of each service: counts add up and may be negative, hashes
-    XOR. So a turn need not know the tally of the service that a queue was taken from."""
+    """Changes to the tally of each service: counts add up and may be negative, hashes XOR. So a
+    turn need not know the tally of the service that a queue was taken from."""
 
     identities: dict[bytes, ServiceRecord] = field(default_factory=dict)
     """New services, by the fingerprint of their certificate."""
 
     sinks: dict[str, SinkRecord | None] = field(default_factory=dict)
-    """The last batches of sinks; none for one that is forgotten."""
+    """The last batches of sinks; None for a removed sink."""
 
     outbox: OutboxRow | None = None
     """The facts of the turn, for the journal."""
     sealed: int | None = None
-    """Facts up to this number are in a segment, and leave the outbox."""
+    """Facts up to this number are in a segment, and are removed from the outbox."""
 
     def __bool__(self) -> bool:
         return bool(
@@ -302,8 +302,8 @@ class Batch:
 
 
 class Breath:
-    """Asks nothing of the store: so much was done in a row that others should have their turn. The
-    shell has the clock, and decides."""
+    """A pause without a request: so much was done in a row that others should get a turn. The shell
+    has the clock, and decides."""
 
 
 BREATH = Breath()
@@ -311,20 +311,19 @@ BREATH = Breath()
 
 @dataclass(slots=True)
 class TurnOutcome:
-    """The outcome of a turn: it happened, or why not."""
+    """The outcome of a turn: that it happened, or why not."""
 
     effects: list[Effect]
     facts: list[Fact]
     again: list[Command]
-    """Commands that the core puts back at the end of the inbox."""
+    """Commands to put back at the end of the inbox."""
     spoken: list[Spoken] = field(default_factory=list)
-    """What is to be heard on channels, in the order of the queues."""
+    """Messages to publish on channels, in the order of the queues."""
     mistake: Exception | None = None
-    """What went wrong after the turn was committed. It has happened all the same."""
+    """An error raised after the turn was committed. The turn stands all the same."""
 
 
 Parts: TypeAlias = Generator["Load | None", "Loaded", None]
-"""A command that is carried out a part at a time. In between it may have something read, and is
-sent the answer."""
+"""A command carried out in parts. In between it may yield a `Load`, and is sent the answer."""
 
 Step: TypeAlias = Generator[Load | Batch | Breath, Loaded | None, TurnOutcome]

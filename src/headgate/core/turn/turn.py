@@ -1,4 +1,4 @@
-"""One turn under way: what it knows, what it changed, what it will say."""
+"""One turn under way: what it knows, its changes and its effects."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from headgate.core.turn.undo import Undo
 from headgate.errors import HeadgateError, LimitReached
 
 DELIVERY_BYTES = 64
-"""What a wire writes around a message of a shared queue, about."""
+"""Bytes that a wire adds to a message of a shared queue, about."""
 
 TESTS_PER_LOOK = 4
-"""Tests of expressions that take as long as the rest of a look, at the worst."""
+"""Tests of expressions that cost as much as the rest of a look, at worst."""
 
 COMMAND_WORK = 4
 EXPRESSION_BYTE_WORK = 2
 PROOF_WORK = 20
-"""What a command costs, to compile a byte of an expression, and to try a key on a signature, in
-looks."""
+"""Costs in looks: of a command, of compiling a byte of an expression, and of checking a signature
+with one key."""
 
 BREATH_WORK = 256
-"""Looks, or their like, that are done in a row: two or three milliseconds."""
+"""Work done in a row, in looks: two or three milliseconds."""
 
 
 class Matched(Protocol):
-    """Something that counts the messages it matches, once they were looked at for good."""
+    """A matcher that counts its messages, once they were decided on for good."""
 
     def count_match(self) -> None: ...
 
 
 @value
 class Pushed:
-    """A delivery that nobody asked for, and its places among the effects and the facts."""
+    """A delivery that no command asked for, and its places among the effects and the facts."""
 
     message: MessageId
     effect: int
@@ -51,16 +51,17 @@ class Pushed:
 
 @dataclass(slots=True)
 class Turn:
-    """Handed to every part of a shard that has a say in the turn."""
+    """The state of one turn, passed to every part of a shard that decides in it."""
 
     now: float
     sure: float
-    """The latest time beyond doubt: by it things are too old. It is `now`, unless somebody has
-    set the machine's clock."""
+    """The time by which messages are certainly too old: `now`, unless the machine's clock was
+    set."""
     outbox_is_full: bool = False
-    """The journal does not keep up: messages are refused, as on a full disk."""
+    """Whether the journal does not keep up: messages are then refused, as on a full disk."""
     needs: dict[QueueId, int] = field(default_factory=dict)
-    """How many first messages of exclusive queues its commands need at most, loaded or not."""
+    """The number of first messages of each exclusive queue that its commands need at most, loaded
+    or not."""
     loaded: Loaded = field(default_factory=Loaded)
     batch: Batch = field(default_factory=Batch)
     undo: Undo = field(default_factory=Undo)
@@ -68,55 +69,56 @@ class Turn:
     facts: list[Fact] = field(default_factory=list)
     again: list[Command] = field(default_factory=list)
     spoken: list[Spoken] = field(default_factory=list)
-    """What is to be heard on channels, in order."""
+    """Messages to publish on channels, in order."""
     expires: bool = False
-    """Whether messages whose time is over are to be removed, when all else is decided."""
+    """Whether expired messages are to be removed after everything else."""
     bodiless: list[tuple[int, Seq]] = field(default_factory=list)
-    """Deliveries, by their place among the effects, whose body is still to be read."""
+    """Deliveries whose body is still to be read, by their place among the effects."""
     sent: dict[SessionId, int] = field(default_factory=dict)
     """Bytes of the deliveries of this turn, by session."""
     sent_bytes: int = 0
-    """Bytes of its deliveries. All of them are in memory together, so that who asks for more when
-    it has many is told in the next turn."""
+    """Bytes of all its deliveries. They are in memory together, so beyond a limit a session that
+    asks for more is answered in the next turn."""
     looks: int = 0
-    """For so many messages a consumer may still be sought, at about ten microseconds each."""
+    """Messages for which a consumer may still be sought, at about ten microseconds each."""
     work: int = 0
-    """What was done since others were served, counted in looks."""
+    """Work done since others got a turn, in looks."""
     expression_bytes: int = 0
-    """So many bytes of expressions may still be compiled."""
+    """Bytes of expressions that may still be compiled."""
     returns: int = 0
-    """So many messages may still be taken back from consumers that left."""
+    """Messages that may still be taken back from consumers that left."""
     expiries: int = 0
-    """So many messages of shared queues may still be removed because their time is over."""
+    """Expired messages of shared queues that may still be removed."""
     met: list[Matched] = field(default_factory=list)
-    """Each time that something matched a message, counted when the turn has happened."""
+    """A matcher for each match, counted when the turn is committed."""
     gated: set[SessionId] = field(default_factory=set)
-    """Sessions whose unconfirmed deliveries of exclusive queues may be others now."""
+    """Sessions whose unconfirmed deliveries of exclusive queues may have changed."""
     doomed: list[tuple[QueueId, AppId, Seq, int]] = field(default_factory=list)
-    """Messages without attempts left that are to be dead letters, each of an app, and how often
-    consumers were lost with it. They stand in no line until that is decided."""
+    """Messages without attempts left that will be dead letters, each of an app, with the number of
+    losses. They are in no line until that is decided."""
     _full: set[SessionId] = field(default_factory=set)
     _pushed: dict[tuple[SessionId, QueueId], Pushed] = field(default_factory=dict)
-    """The last that nobody asked for."""
+    """The last deliveries that no command asked for."""
     _needless: list[Pushed] = field(default_factory=list)
-    """Deliveries that nobody needs to be told any more."""
+    """Deliveries to leave out, since they are no longer needed."""
 
     def charge(self, looks: int) -> None:
-        """Seeking consumers takes, or took, so much."""
+        """Count the work of seeking consumers for so many messages."""
         self.looks -= looks
         self.work += looks
 
     def take_breath(self) -> bool:
-        """Whether so much was done in a row that others are to be served; then it counts anew."""
+        """Whether others should get a turn now; if so, the count starts anew."""
         if self.work < BREATH_WORK:
             return False
         self.work = 0
         return True
 
     def push(self, delivery: Deliver, fact: Delivered) -> None:
-        """Say a delivery that nobody asked for, unless this turn has said it already.
+        """Add a delivery that no command asked for, unless this turn has it already.
 
-        Two subscribes of one queue in one turn each deliver its head; the peer needs it once.
+        Two subscribe commands of one queue in one turn each deliver its first message; the client
+        needs it once.
         """
         key = (delivery.session, delivery.queue)
         before = self._pushed.get(key)
@@ -127,8 +129,8 @@ class Turn:
             self.facts.append(fact)
 
     def confirmed(self, session: SessionId, queue: QueueId, message: MessageId) -> None:
-        """The session knows the message already, so it is not told what this turn had to say of
-        it. It would hear of it after the answer to its confirm, as if it had come again."""
+        """Leave out the delivery of a message that the session has just confirmed. After the answer
+        to its confirm, it would look like a new delivery."""
         pushed = self._pushed.get((session, queue))
         if pushed is not None and pushed.message == message:
             del self._pushed[session, queue]
@@ -138,8 +140,8 @@ class Turn:
             self.sent[session] -= delivery_size(delivery)
 
     def leave_out_needless(self) -> None:
-        """Leave out deliveries that turned out to be needless, when everything is decided and no
-        place is remembered any more."""
+        """Remove the deliveries that are not needed, after all decisions, when no place among the
+        effects is used any more."""
         if self._needless:
             effects = {pushed.effect for pushed in self._needless}
             facts = {pushed.fact for pushed in self._needless}
@@ -147,7 +149,8 @@ class Turn:
             self.facts = [f for place, f in enumerate(self.facts) if place not in facts]
 
     def forget_pushes(self, session: SessionId, queue: QueueId | None = None) -> None:
-        """The session lost the queue, or all of them: should it get one back, it is told again."""
+        """Forget the pushes to a session that lost the queue, or all queues: if it gets one back,
+        its message is delivered again."""
         if queue is not None:
             self._pushed.pop((session, queue), None)
             return
@@ -155,14 +158,14 @@ class Turn:
             del self._pushed[key]
 
     def deliver(self, delivery: Deliver, size: int | None = None) -> None:
-        """Say a delivery. Its size is given if its body is still to be read."""
+        """Add a delivery. Its size is given if its body is still to be read."""
         self.effects.append(delivery)
         size = delivery_size(delivery) if size is None else size + DELIVERY_BYTES
         self.sent[delivery.session] = self.sent.get(delivery.session, 0) + size
         self.sent_bytes += size
 
     def look_again(self, session: SessionId) -> None:
-        """Come back to a session that had no room, once this turn's deliveries are out."""
+        """Look again at a session without room, after this turn's deliveries are written."""
         if session not in self._full:
             self._full.add(session)
             self.again.append(Drained(session))
@@ -181,5 +184,5 @@ class Turn:
 
 
 def delivery_size(delivery: Deliver) -> int:
-    """The bytes of a delivery whose body is known."""
+    """The size of a delivery whose body is known."""
     return delivery.message.size if delivery.parties is None else SEALED_BYTES

@@ -1,5 +1,5 @@
-"""How many deliveries of exclusive queues are not confirmed, and since when the oldest: kept as
-turns happen, so that nobody has to go through all sessions to know."""
+"""Unconfirmed deliveries of exclusive queues: their number and the oldest, kept up to date by each
+turn, so that no caller has to go through all sessions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from heapq import heapify, heappop, heappush
 from headgate.core.model.ids import SessionId
 
 SPARE = 1000
-"""So many entries more than sessions may be out of date before they are cleared away."""
+"""Stale entries, beyond the number of sessions, that are kept before they are cleared away."""
 
 
 class Unconfirmed:
-    """The deliveries of all sessions. It is told only of turns that have happened, so nothing of it
-    is ever taken back.
+    """The unconfirmed deliveries of all sessions. Only committed turns change it, so nothing is
+    ever undone.
 
-    The oldest is found by a heap of sessions. An entry that is no longer true stays in it until it
-    comes to the front.
+    The oldest is found by a heap of sessions. A stale entry stays in it until it comes to the
+    front.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Unconfirmed:
         self._heap: list[tuple[float, SessionId]] = []
 
     def set(self, session: SessionId, count: int, oldest: float | None) -> None:
-        """A session has so many now, the oldest of which was made then."""
+        """Set the number of a session's deliveries and the time of the oldest."""
         self.count += count - self._counts.pop(session, 0)
         if not count or oldest is None:
             self._oldest.pop(session, None)
@@ -40,7 +40,7 @@ class Unconfirmed:
                 heapify(self._heap)
 
     def oldest(self) -> float | None:
-        """When the oldest was made."""
+        """The time of the oldest delivery."""
         heap = self._heap
         while heap and self._oldest.get(heap[0][1]) != heap[0][0]:
             heappop(heap)

@@ -1,4 +1,4 @@
-"""Undo: what a turn would have to take back in memory."""
+"""Undo: takes back in memory what a failed turn changed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ V = TypeVar("V")
 N = TypeVar("N", bound=int)
 
 FORGOTTEN = 4096
-"""Steps that are let go of in a row."""
+"""Steps dropped in a row."""
 
 
 class Undo:
-    """The inverse of every change a turn made to memory, last first.
+    """The inverse of every change that a turn made to memory, last first.
 
-    A turn changes the live state as it goes, so that its commands see one another's results,
-    and nothing else looks at that state before the turn has ended. If the store refuses the
-    turn, `take_back` leaves memory as it was found. The alternative, working on copies of
-    what is touched, costs a copy of a queue's backlog per turn.
+    A turn changes the live state as it goes, so that its commands see one another's results, and
+    nothing else reads that state before the turn ends. If the store refuses the turn, `take_back`
+    restores memory as it was. The alternative, working on copies of what is touched, costs a copy
+    of a queue's backlog per turn.
     """
 
     __slots__ = ("_sorted", "_steps")
@@ -29,7 +29,7 @@ class Undo:
         self._steps: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
 
     def note(self, action: Callable[..., Any], *args: Any) -> None:  # noqa: ANN401
-        """Remember what to call if the turn does not happen."""
+        """Remember a function to call if the turn fails."""
         self._steps.append((action, args))
 
     def put(self, mapping: MutableMapping[K, V], key: K, item: V) -> None:
@@ -47,8 +47,8 @@ class Undo:
         return item
 
     def sort_after(self, mapping: dict[N, V]) -> None:
-        """Something is taken out of a dictionary whose keys ascend: what is put back is last, so
-        the dictionary is sorted again, once, after all of it is back."""
+        """Note that an item was removed from a dictionary with ascending keys. Restored items come
+        last, so the dictionary is sorted again, once, after all are back."""
         if id(mapping) not in self._sorted:
             self._sorted.add(id(mapping))
             self._steps.append((_sort, (mapping,)))
@@ -68,8 +68,8 @@ class Undo:
         setattr(owner, name, item)
 
     def forget(self) -> Iterator[None]:
-        """The turn has happened: let go of what it would have taken back, some at a time. Of a long
-        turn that is some hundred thousand things."""
+        """Drop the steps of a turn that was committed, some at a time. A long turn has some hundred
+        thousand."""
         steps = self._steps
         while len(steps) > FORGOTTEN:
             del steps[-FORGOTTEN:]

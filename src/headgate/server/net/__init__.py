@@ -1,1 +1,1 @@
-"""Sockets: listening, TLS, and connections that read no faster than they are served."""
+"""Sockets: listening, TLS, and connections that read no faster than their session works."""

@@ -1,8 +1,8 @@
-"""The pump of one session: bytes in, mailbox out. One class for all wires.
+"""The connection of one session: bytes in, mailbox out. One class for all wires.
 
-The socket is written at once, and only what it does not take goes into the mailbox. So a healthy
-session has no buffer of its own, and a blob for a thousand sessions exists once: a transport of
-asyncio would copy it for each.
+Data is written to the socket at once, and only the rest goes into the mailbox. So a healthy session
+has no buffer of its own, and a blob for a thousand sessions exists once: a transport of asyncio
+would copy it for each.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from headgate.server.net.pump import Pipe, Pump, PurePump, Reader
 log = logging.getLogger(__name__)
 
 LINGER_SECONDS = 2.0
-"""How long a socket that we are done with may take to read our last words. Closed at once, with
-something of the client's unread, it would be reset, and the client might never see them."""
+"""Seconds that a finished socket stays open for the client to read the last bytes. Closed at once,
+with data of the client's unread, it would be reset, and the client might never see them."""
 
 
 class SocketPipe:
-    """A plain socket. Its methods are those of the socket: nothing comes between."""
+    """A plain socket. Its methods are those of the socket, without a layer in between."""
 
     __slots__ = ("_socket", "close", "fileno", "recv", "send")
 
@@ -46,14 +46,14 @@ class SocketPipe:
 
 
 class Owner(Protocol):
-    """The owner of a connection: whoever made it."""
+    """The object that made a connection, and is called when its state changes."""
 
     def pressed(self, connection: Connection) -> None:
-        """Something came into its mailbox, and it is over its soft limit."""
+        """Its mailbox grew, and is over its soft limit."""
         ...
 
     def eased(self, connection: Connection, before: Pressure) -> None:
-        """Something left its mailbox through the socket."""
+        """Its mailbox shrank, since the socket took data."""
         ...
 
     def gone(self, connection: Connection, reason: str) -> None:
@@ -61,15 +61,15 @@ class Owner(Protocol):
         ...
 
     def ended(self, connection: Connection) -> None:
-        """The socket is closed, which may be a while later."""
+        """The socket is closed, which may be a while after the session."""
         ...
 
 
 class Connection(Pump):
-    """A socket with a mailbox: what is written waits there until the socket takes it.
+    """A socket with a mailbox: data waits there until the socket takes it.
 
-    The listener of a wire makes it. It reads only while its reader keeps up, tells its owner when
-    the mailbox fills and drains, and its owner once when it is gone.
+    The listener of a wire makes it. It reads only while its reader keeps up, and calls its owner
+    when the mailbox fills and drains, and once when the session is over.
     """
 
     __slots__ = (
@@ -90,7 +90,7 @@ class Connection(Pump):
         "quota",
     )
 
-    # Of a pipe that is more than a socket, which only Python can read and write.
+    # Attributes of a pipe that is not a plain socket, which only Python can read and write.
     _ready_by_pipe = PurePump._ready
     _deliver_by_pipe = PurePump.deliver
 
@@ -112,34 +112,35 @@ class Connection(Pump):
         self._recv = pipe.recv
         self._send = pipe.send
         self._is_direct = type(pipe) is SocketPipe
-        """It is a socket and nothing else."""
+        """Whether it is a plain socket."""
         self.fileno = pipe.fileno()
         self._owner = owner
         self.id = id
         self.mailbox = mailbox
         self.clock = clock
         self.quota = quota
-        """Items of the mailbox that are written in a row; then others get their turn, and what
-        the client sent is read."""
+        """Items of the mailbox written in a row; then others get a turn, and the client's data is
+        read."""
         self.answers_max = answers_max
-        """Bytes of answers above which no more commands are read."""
+        """Bytes of unread answers above which no more commands are read."""
         self.bytes_in = self.bytes_out = 0
-        """Read from the socket, and written to it."""
+        """Bytes read from the socket, and written to it."""
         self.heard = monotonic()
-        """When something was last read."""
+        """When data was last read."""
         self._is_reading = False
         self.has_hung_up = False
-        """The client said all that it will, and is answered before it goes."""
+        """Whether the client will send nothing more; it is answered before the connection
+        closes."""
         self._watched = 0
-        """What the poller looks for."""
+        """The events that the poller watches for."""
         self._may_leave = True
         self._is_waiting = False
-        """The wire wants nothing more for now."""
+        """Whether the wire wants no more data for now."""
         self.is_full = False
-        """Too many answers were not taken."""
+        """Whether the client left too many answers unread."""
         self._held = b""
-        """Answers that are sent at the end of this pass, with those of everybody else: one by one,
-        each would wake a process that sleeps again before the next."""
+        """Answers held until the end of this pass, with those of all other sessions: sent one by
+        one, each would wake a process that sleeps again before the next."""
         self._is_writing = False
         self._is_ending = False
         self._is_done = False
@@ -152,11 +153,11 @@ class Connection(Pump):
         self._watched = READ
         self._poller.add(self.fileno, self._ready, READ)
 
-    # What the wire asks.
+    # Calls of the wire.
 
     def pause(self, *, may_leave: bool = True) -> None:
-        """Read no more from the client, until `resume`. One that hangs up meanwhile is gone, unless
-        what it sent before is still to be carried out."""
+        """Read no more from the client until `resume`. If it hangs up meanwhile, the session ends,
+        unless commands sent before are still to be carried out."""
         self._is_waiting = True
         self._may_leave = may_leave
         self._follow()
@@ -167,7 +168,7 @@ class Connection(Pump):
             self._follow()
 
     def close(self, reason: str, *, at_once: bool = False) -> None:
-        """End the session, after what waits was written unless it has to be at once."""
+        """End the session after the waiting data was written, or at once."""
         if self._is_done:
             return
         self._let_go()
@@ -180,10 +181,11 @@ class Connection(Pump):
         elif not len(self.mailbox):
             self._write_last()
 
-    # What the poller says.
+    # Calls of the poller.
 
     def _hung_up(self) -> None:
-        """The client says nothing more. It may still listen to the answers that it waits for."""
+        """Note that the client will send nothing more. It may still read the answers it waits
+        for."""
         if self.reader.owes_answers and not self._is_ending:
             self.has_hung_up = True
             self.pause(may_leave=False)
@@ -192,7 +194,7 @@ class Connection(Pump):
 
     def _unusual(self, events: int) -> None:
         if events & GONE and not events & READ and not self._is_reading:
-            # While it is not read, nothing else tells that it hung up.
+            # While it is not read, only this shows that it hung up.
             self.lose("closed by the client")
         elif events & (READ | GONE):
             self._ready(READ)
@@ -204,7 +206,7 @@ class Connection(Pump):
         before = mailbox.pressure
         now = self.clock()
         try:
-            # S002-43, S002-44, RESP-57, RESP-58: some in a row, then others have their turn.
+            # S002-43, S002-44, RESP-57, RESP-58: some in a row, then others get a turn.
             for _ in range(self.quota or len(mailbox)):
                 item = mailbox.first()
                 if item is None:
@@ -235,32 +237,32 @@ class Connection(Pump):
     # Inside.
 
     def _fell_short(self, blob: bytes, sent: int, messages: int) -> None:
-        """The socket took only so many bytes."""
+        """Keep the rest of a blob of which the socket took only so many bytes."""
         self._is_writing = True
         self._watch()
         self._keep(memoryview(blob)[sent:], PART if messages else ANSWER)
 
     def _broken(self, error: OSError) -> None:
-        # Not now: whoever writes may be in the middle of something.
+        # Not now: the caller may be in the middle of something.
         self._loop.call_soon(self.lose, f"lost: {error.strerror or 'broken'}")
 
     def _unreadable(self, error: OSError) -> None:
         self.lose(f"lost: {error.strerror or type(error).__name__}")
 
     def _failed(self, error: Exception) -> None:
-        # A mistake of ours costs the client that met it its session, and nobody else.
+        # An error of ours costs the client that met it its session, and no other client.
         log.error("a session failed", exc_info=error)
         self.close("internal error", at_once=True)
 
     def _look_again(self) -> None:
-        """There may be more to read of which the poller does not know."""
+        """Note that there may be more to read that the poller does not know of."""
         if not self._is_done and self._pipe.pending():
             self._loop.call_soon(self._ready, READ)
 
     def _keep(self, blob: bytes | memoryview, messages: int) -> None:
-        """Put into the mailbox what the socket does not take now."""
+        """Put data that the socket does not take now into the mailbox."""
         mailbox = self.mailbox
-        # S002-39: what the socket does not take waits here, and nobody waits for it.
+        # S002-39: it waits here, and no other session waits for it.
         mailbox.offer(blob, len(blob), self.clock(), messages=messages)
         if mailbox.answers > self.answers_max and not self.is_full:
             self.is_full = True
@@ -275,7 +277,7 @@ class Connection(Pump):
             self._failed(error)
 
     def _follow(self) -> None:
-        """Read, or do not read, as the flags say. A session that ends reads to the end."""
+        """Read, or stop reading, as the flags say. A closing session reads to the end."""
         before = self._is_reading
         self._is_reading = not self._is_done and (
             self._is_ending or not (self._is_waiting or self.is_full)
@@ -285,9 +287,9 @@ class Connection(Pump):
             self._loop.call_soon(self._ready, READ)
 
     def _watch(self) -> None:
-        """Have the poller look for what is wanted, if that is not what it looks for."""
+        """Change what the poller watches for, if needed."""
         events = (READ if self._is_reading else 0) | (WRITE if self._is_writing else 0)
-        # Who waits is gone when it hung up; who has answers to take may have more to say.
+        # A waiting client is gone when it hangs up; one with unread answers may still send.
         if self._is_waiting and self._may_leave:
             events |= HUNG_UP
         if events != self._watched and not self._is_done:
@@ -295,14 +297,14 @@ class Connection(Pump):
             self._poller.change(self.fileno, events)
 
     def _sent(self, send: Callable[[bytes | memoryview], int], item: bytes | memoryview) -> int:
-        """Bytes of an item that the socket took."""
+        """Send an item; return the bytes that the socket took."""
         try:
             return send(item)
         except (BlockingIOError, InterruptedError):
             return 0
 
     def _write_last(self) -> None:
-        """Everything is written. The client may read it before the socket goes."""
+        """Close after everything is written. The client may read it before the socket goes."""
         self._report_gone()
         try:
             self._pipe.finish()
@@ -312,7 +314,7 @@ class Connection(Pump):
         self._follow()
 
     def lose(self, reason: str) -> None:
-        """The client is gone."""
+        """End the session of a client that is gone."""
         if not self._is_ending:
             self._reason = reason
         self._end()
@@ -328,7 +330,7 @@ class Connection(Pump):
         self._pipe.close()
         self._report_gone()
         self._owner.ended(self)
-        # The session and its connection hold each other, and what is held should go now.
+        # The session and its connection refer to each other; this frees both now.
         reader = self.reader
         del self.reader
         reader.let_go()

@@ -1,4 +1,4 @@
-"""The connections of a wire: they are made, watched for pressure, and closed together."""
+"""The connections of one wire: opened, watched for pressure, and closed together."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ SlowAction: TypeAlias = Literal["wait", "close", "drop-oldest"]
 
 @dataclass(frozen=True, slots=True)
 class SlowRule:
-    """A wire's rule for its sessions that do not read what they asked for."""
+    """A wire's rule for sessions that do not read."""
 
     action: Callable[[SessionId], SlowAction]
-    """Of a session that holds more than its share while the budget is spent: others wait for it,
-    or it is closed, or it loses its oldest messages."""
+    """What happens to a session that holds more than its share while the budget is spent: others
+    wait for it, or it is closed, or it loses its oldest messages."""
     timeout: Callable[[], float]
-    """A session that is slow and took nothing for so many seconds is closed; 0 is never."""
+    """Seconds after which a slow session that took nothing is closed; 0 is never."""
 
 
 WAIT = SlowRule(lambda _: "wait", lambda: 0.0)
-"""What such a session has not room for stays in the store."""
+"""Messages without room in the mailbox stay in the store."""
 
 QUOTA = 100
-"""Items of one mailbox that are written in a row before others get their turn."""
+"""Items of one mailbox written in a row before others get a turn."""
 
 
 class Connections:
-    """The connections of one wire: made, watched for pressure, and closed together."""
+    """The connections of one wire: opened, watched for pressure, and closed together."""
 
     def __init__(self, router: RouterPort, wire: str, gone: Gone, slow: SlowRule = WAIT) -> None:
         self._router = router
@@ -55,13 +55,14 @@ class Connections:
         self._poller = poller_of(self._loop)
         self._live: dict[SessionId, Connection] = {}
         self._open: set[Connection] = set()
-        """Those included whose session is over, and that may still read our last words."""
+        """All connections, with those whose session is over but that may still read the last
+        bytes."""
 
     def __getitem__(self, session: SessionId) -> Connection:
         return self._live[session]
 
     def __contains__(self, session: object) -> bool:
-        """Whether a session is not over."""
+        """Whether a session is open."""
         return session in self._live
 
     def __len__(self) -> int:
@@ -77,8 +78,8 @@ class Connections:
         quota: int = QUOTA,
         full: bytes = b"",
     ) -> Connection | None:
-        """A connection with a session of its own. If there are too many, the client is sent `full`
-        and away, and there is none."""
+        """Open a connection with a session of its own. If there are too many, send the client
+        `full`, close the pipe and return None."""
         router = self._router
         try:
             id = router.connect(self._wire, name, outlet)
@@ -105,7 +106,7 @@ class Connections:
         return connection
 
     def refuse(self, pipe: Pipe, guest: Guest, full: bytes) -> None:
-        """There is no room for a client."""
+        """Refuse a client for which there is no room."""
         with suppress(OSError):
             pipe.send(full)
         guest.known()
@@ -130,10 +131,10 @@ class Connections:
                 self._judge(connection)
 
     def drop(self, connection: Connection) -> None:
-        """Of a session that is over: what it did not take is discarded, and that is a fact."""
+        """Drop the mailbox of a session that is over, and record the loss."""
         self._record_discarded(connection, connection.mailbox.close())
 
-    # What connections say.
+    # Calls of connections.
 
     def pressed(self, connection: Connection) -> None:
         self._router.record_pressure()
@@ -156,13 +157,13 @@ class Connections:
     # Inside.
 
     def _judge(self, connection: Connection) -> None:
-        """Do as the rule says about a session that holds too much."""
+        """Apply the rule to a session that holds too much."""
         action = self._slow.action(connection.id)
         if action == "wait" or not self._has_too_much(connection.mailbox):
             return
-        # RESP-64: a policy may close who is over its limit.
+        # RESP-64: a policy may close a session that is over its limit.
         if action == "close":
-            # Not from here: somebody is going through the sessions of an audience.
+            # Not at once: the caller may be iterating over the sessions of an audience.
             self._poller.soon(lambda: self._evict(connection, "over its limit"))
             return
         dropped = connection.mailbox.drop_oldest(connection.mailbox.budget.share)
@@ -171,7 +172,8 @@ class Connections:
             self._router.relieve(connection.id)
 
     def _has_too_much(self, mailbox: Mailbox) -> bool:
-        """Of messages: what it asked for itself is bounded by not reading more of its commands."""
+        """Whether it holds too many messages. Its answers are bounded by reading no more
+        commands."""
         budget = mailbox.budget
         return budget.is_over(mailbox) and mailbox.bytes - mailbox.answers > budget.share
 

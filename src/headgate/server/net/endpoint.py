@@ -1,5 +1,5 @@
-"""Where clients come in: a listener, with TLS if it has a certificate, and a bound on those who
-have not shown who they are."""
+"""An endpoint: a listener, with TLS if it has a certificate, and a bound on clients that have not
+shown who they are."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ S_co = TypeVar("S_co", covariant=True)
 P = TypeVar("P", bound=Secured)
 
 Knock: TypeAlias = Callable[[socket.socket, str], None]
-"""Told a new connection, and where it is from."""
+"""Called with a new connection and its address."""
 
 
 class ClientSource(Protocol):
-    """Where new connections come from."""
+    """The source of new connections."""
 
     @property
     def address(self) -> tuple[str, int]: ...
@@ -42,7 +42,7 @@ class ClientSource(Protocol):
 
 
 Listen: TypeAlias = Callable[[str, str, int, Knock], ClientSource]
-"""Makes one for a section of the configuration, a host and a port."""
+"""Makes the source for a section of the configuration, a host and a port."""
 
 HANDSHAKE_SECONDS = 10.0
 
@@ -50,7 +50,7 @@ MADE_ROOM = "made room for another"
 
 
 class EndpointServer(Protocol):
-    """The server whose clients come in: what an endpoint asks it and reports to it."""
+    """The server of an endpoint: what an endpoint calls."""
 
     @property
     def limits(self) -> Limits: ...
@@ -59,61 +59,62 @@ class EndpointServer(Protocol):
     def clock(self) -> Callable[[], float]: ...
 
     def announce(self, facts: Sequence[Fact]) -> None:
-        """These have happened."""
+        """Record facts."""
         ...
 
     def recording_limits(self, session: SessionId) -> AbstractContextManager[None]:
-        """A block in which a limit may be reached, which then is a fact."""
+        """A context in which a limit that is reached is recorded as a fact."""
         ...
 
     def expect(self, wire: str) -> None:
-        """Somebody listens for clients of this wire: keep room for some."""
+        """Reserve room for clients of this wire, for which an endpoint listens."""
         ...
 
 
 class Guest:
-    """A client from when it connects until it is known, or gone."""
+    """A client from its connection until it is known, or gone."""
 
     __slots__ = ("_endpoint", "leave", "local", "network", "peer")
 
     def __init__(self, endpoint: Endpoint[S], peer: str, local: str) -> None:
         self._endpoint = endpoint
         self.peer = peer
-        """Its address, with the port."""
+        """The address of the client, with the port."""
         self.local = local
-        """The address that it came to."""
+        """The address that it connected to."""
         self.network = network_of_peer(peer)
-        """What it has in common with others from the same place."""
+        """The part of its address that clients from one place have in common."""
         self.leave: Callable[[str], None] | None = None
-        """How it is sent away, and why, while it is a stranger."""
+        """Sends it away, with a reason, while it is a stranger."""
 
     def known(self) -> None:
-        """It showed who it is, or is gone, or need not show anything."""
+        """Stop counting it as a stranger: it has shown who it is, is gone, or need not show
+        anything."""
         self._endpoint.forget(self)
 
 
 class Attempt(Protocol):
-    """A pipe that is not ready yet."""
+    """A pipe that is being made."""
 
     def give_up(self, reason: str) -> None: ...
 
 
 class Opening(Protocol[S_co]):
-    """The opening of pipes: they are made of sockets."""
+    """Makes pipes of sockets."""
 
     def begin(
         self, connected: socket.socket, done: Callable[[S_co | None], None]
     ) -> Attempt | None:
-        """`done` is told the pipe, or nothing."""
+        """Begin with a socket; `done` is called with the pipe, or None."""
         ...
 
     def close(self) -> None:
-        """Give up what is not done."""
+        """Abandon all attempts."""
         ...
 
 
 class Plain:
-    """Without TLS there is nothing to wait for."""
+    """Opening without TLS, which is ready at once."""
 
     def begin(self, connected: socket.socket, done: Callable[[Pipe | None], None]) -> None:
         done(SocketPipe(connected))
@@ -126,7 +127,7 @@ class Plain:
 
 
 class Sealed:
-    """With TLS, by the certificate that was read last."""
+    """Opening with TLS, by the certificate that was read last."""
 
     def __init__(
         self, server: EndpointServer, wire: str, context: Callable[[], ssl.SSLContext]
@@ -141,7 +142,7 @@ class Sealed:
         return self._handshakes.begin(connected, done)
 
     def reload(self) -> None:
-        """Read the certificate again, for those who come from now on."""
+        """Read the certificate again, for later clients."""
         self._context = self._read()
 
     def close(self) -> None:
@@ -152,7 +153,7 @@ class Sealed:
 
 
 class Endpoint(Generic[S]):
-    """A listener, and those at it who have not shown who they are."""
+    """A listener, and its clients that have not shown who they are."""
 
     def __init__(
         self,
@@ -167,9 +168,9 @@ class Endpoint(Generic[S]):
         full: bytes = b"",
         listen: Listen | None = None,
     ) -> None:
-        """`welcome` is told a client's pipe, and its guest, whom it sees to from there on. `check`
-        raises if there is no room, before anything is done for who comes; who comes then is told
-        `full`, if it would understand. `listen` is where clients come from, if somebody else
+        """`welcome` is called with a client's pipe and its guest, which it takes over. `check`
+        raises if there is no room, before anything is done for a new client; that client is sent
+        `full`, if it would understand. `listen` is the source of clients, if another process
         accepts them."""
         self._server = server
         self._opening = opening
@@ -178,7 +179,7 @@ class Endpoint(Generic[S]):
         self._full = full
         self._loop = asyncio.get_running_loop()
         self.is_draining = False
-        """Whoever comes is sent away: the router is to be left alone."""
+        """Whether new clients are sent away, before the router stops."""
         limits = server.limits
         self._strangers: PendingLogins[Guest] = PendingLogins(
             limits.handshakes, limits.handshakes_per_address
@@ -196,12 +197,12 @@ class Endpoint(Generic[S]):
         return self._listener.address
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Accept no more clients."""
         self._listener.close()
         self._opening.close()
 
     def admit(self, guest: Guest) -> None:
-        """Count a stranger; raise if there are too many, unless another makes room."""
+        """Count a stranger; if there are too many, send another away or raise."""
         with self._server.recording_limits(NOBODY):
             going = self._strangers.add(guest.network, guest, self._loop.time())
         if going is not None:
@@ -245,7 +246,7 @@ class Endpoint(Generic[S]):
 def handshakes(
     server: EndpointServer, wire: str, secure: Callable[[socket.socket], P], seconds: float
 ) -> Handshakes[P]:
-    """Those of a listener, whose failures are facts."""
+    """The TLS handshakes of a listener, whose failures are recorded."""
     return Handshakes(
         asyncio.get_running_loop(),
         secure,
@@ -262,8 +263,8 @@ def opening(
     *,
     needs_certificate: bool = True,
 ) -> Plain | Sealed:
-    """With TLS if there is a certificate. Where those who sign for clients are known, each client
-    needs a certificate of its own, or may have one."""
+    """The opening of pipes, with TLS if there is a certificate. With certificates of authorities
+    for clients, each client needs one of theirs, or may have one."""
     if tls is None:
         return Plain()
     context = partial(

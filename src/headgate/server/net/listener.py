@@ -15,15 +15,15 @@ log = logging.getLogger(__name__)
 
 BACKLOG = 1024
 ACCEPTED_AT_ONCE = 64
-"""Connections that are taken before others get their turn."""
+"""Connections accepted before others get a turn."""
 PAUSE_SECONDS = 0.5
-"""How long nothing is accepted after the process ran out of file descriptors."""
+"""Seconds without accepting after the process ran out of file descriptors."""
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 def bind(section: str, host: str, port: int) -> socket.socket:
-    """A socket that listens where a section of the configuration says: the one that was passed
-    for it, or a new one, or one line about why there is none."""
+    """A listening socket for a section of the configuration: the one passed for it, or a new one;
+    raise with one line about the reason if there is none."""
     passed = passed_sockets().take(section, host)
     if passed is not None:
         return passed
@@ -49,7 +49,7 @@ def bind(section: str, host: str, port: int) -> socket.socket:
 
 
 class Listener:
-    """Hands every new connection to `welcome`, until it is closed."""
+    """Calls `welcome` with every new connection, until it is closed."""
 
     def __init__(
         self,

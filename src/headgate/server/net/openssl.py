@@ -1,8 +1,8 @@
 """TLS for clients that are known by their certificates.
 
-Python's own `ssl` refuses every certificate that no known authority signed, and a service signs
-its certificate itself. pyOpenSSL lets us ask for it and judge by ourselves; it is given the
-non-blocking socket, and keeps nothing between records.
+Python's own `ssl` refuses every certificate that no known authority signed, and a service signs its
+certificate itself. pyOpenSSL lets us request it and judge it ourselves; it works on the
+non-blocking socket, and buffers nothing between records.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from headgate.server.identity import Identity
 from headgate.wire.smp.session import Peer
 
 PROTOCOLS = (b"smp/1", b"http/1.1")
-"""Names of the protocol in ALPN. The second is what clients say that use the port of HTTPS."""
+"""Names of the protocol in ALPN. Clients send the second on the port of HTTPS."""
 CIPHERS = b"TLS_CHACHA20_POLY1305_SHA256"
 """The one that every client offers."""
 RECORD_BYTES = 16_384
-"""What TLS puts into one record; reading more at once would only make a larger buffer."""
+"""Size of a TLS record; reading more at once would only need a larger buffer."""
 
 
 def smp_context(identity: Identity, protocols: Sequence[bytes] = PROTOCOLS) -> SSL.Context:
-    """TLS 1.3, no resumption: a resumed session would have no channel binding of its own."""
+    """TLS 1.3 without resumption: a resumed session would have no channel binding of its own."""
     context = SSL.Context(SSL.TLS_SERVER_METHOD)
     context.set_min_proto_version(SSL.TLS1_3_VERSION)
     context.set_tls13_ciphersuites(CIPHERS)
@@ -39,7 +39,7 @@ def smp_context(identity: Identity, protocols: Sequence[bytes] = PROTOCOLS) -> S
     for certificate in above:
         context.add_extra_chain_cert(certificate)
     context.use_privatekey(identity.private)
-    # Asked for, not required; whose it is, is looked at when the client says it is a service.
+    # Requested, not required; it is checked when the client claims to be a service.
     context.set_verify(SSL.VERIFY_PEER, lambda *_: True)
     context.set_alpn_select_callback(lambda _, offered: _protocol(protocols, offered))
     return context
@@ -49,7 +49,7 @@ def _protocol(known: Sequence[bytes], offered: list[bytes]) -> bytes:
     for name in known:
         if name in offered:
             return name
-    raise OSError("no such protocol")  # then OpenSSL tells the client so, and gives up
+    raise OSError("no such protocol")  # then OpenSSL reports it to the client and gives up
 
 
 def _der(certificate: crypto.X509) -> bytes:
@@ -57,7 +57,7 @@ def _der(certificate: crypto.X509) -> bytes:
 
 
 class OpenSslPipe:
-    """A socket with TLS by OpenSSL, from its handshake on."""
+    """A socket with TLS by OpenSSL, from the handshake on."""
 
     __slots__ = ("_connection", "_socket", "fileno", "pending")
 
@@ -80,7 +80,7 @@ class OpenSslPipe:
 
     def peer(self) -> Peer:
         connection = self._connection
-        # Nothing is taken apart here: not every certificate that OpenSSL reads can be.
+        # The certificate is not parsed here: OpenSSL reads some that cannot be.
         certificate = connection.get_peer_certificate()
         chain = [] if certificate is None else [_der(certificate)]
         chain += [
@@ -103,7 +103,7 @@ class OpenSslPipe:
             raise OSError("broken TLS") from error
 
     def send(self, data: bytes | memoryview) -> int:
-        """As much as the socket takes; OpenSSL itself would stop after a record."""
+        """Send as much as the socket takes; OpenSSL itself would stop after a record."""
         view, sent = memoryview(data), 0
         try:
             while sent < len(view):

@@ -1,8 +1,8 @@
-"""Passed sockets: those that whoever started the process already listens on, and hands over.
+"""Passed sockets: listening sockets that the process inherits from the program that started it.
 
-systemd does so with units ``*.socket``, and says which is which with ``FileDescriptorName=``: the
-name of a wire, or ``admin``. Clients that come while the router is restarted then wait for it in
-the socket's queue instead of being refused.
+systemd does so with units ``*.socket``, and names each by ``FileDescriptorName=``: the name of a
+wire, or ``admin``. While the router restarts, clients then wait in the socket's queue and are not
+refused.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from headgate.errors import ConfigError
 from headgate.server.config.hosts import is_loopback
 
 FIRST_DESCRIPTOR = 3
-"""Where passed descriptors begin, after those of standard input, output and error."""
+"""The first passed descriptor, after standard input, output and error."""
 
 
 class PassedSockets:
-    """The sockets that a process was handed, each until somebody takes it."""
+    """The sockets passed to a process, each until it is taken."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._descriptors: dict[str, int] = {}
-        """Those that nobody has taken, by name."""
+        """Descriptors that are not taken yet, by name."""
         self._passed: list[int] = []
         # A process that we start inherits the variables; they are not meant for it.
         if environ.get("LISTEN_PID") != str(os.getpid()):
@@ -38,20 +38,20 @@ class PassedSockets:
 
     @property
     def names(self) -> list[str]:
-        """Of those that nobody has taken."""
+        """The names of sockets that are not taken."""
         return sorted(self._descriptors)
 
     def pass_on(self) -> None:
-        """Let the program that this process becomes have them too: it is the same process, and
-        whoever passed them passes them once."""
+        """Pass the sockets on to the program that replaces this one: the process stays the same,
+        and gets them only once."""
         for descriptor in self._passed:
             os.set_inheritable(descriptor, True)
 
     def take(self, section: str, host: str) -> socket.socket | None:
         """The socket for a section of the configuration, if one was passed.
 
-        What a section demands of clients depends on its host, so a socket that is reached from
-        further away than the host says is refused.
+        The demands of a section on clients depend on its host, so a socket that can be reached from
+        further away is refused.
         """
         descriptor = self._descriptors.pop(section.rpartition(".")[2], None)
         if descriptor is None:
@@ -80,5 +80,5 @@ class PassedSockets:
 
 @cache
 def passed_sockets() -> PassedSockets:
-    """Those of this process."""
+    """The sockets passed to this process."""
     return PassedSockets()

@@ -1,8 +1,8 @@
 """Many sockets, found and served in one step of the event loop.
 
 asyncio makes two objects and half a dozen calls for each socket that is ready, which is more than
-the rest of what a small command costs. So connections are not asyncio's: the selector of its loop
-is ours. It serves them where it finds them, and hands over what else is ready.
+the rest of what a small command costs. So connections bypass asyncio: the selector of its loop is
+this one. It serves them as it finds them, and returns the other ready sockets.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ log = logging.getLogger(__name__)
 
 READ = select.EPOLLIN
 HUNG_UP = select.EPOLLRDHUP
-"""The peer will send nothing more; told only to who asks for it, as reading tells it too."""
+"""The peer will send nothing more; only reported if asked for, as reading shows it too."""
 WRITE = select.EPOLLOUT
 GONE = HUNG_UP | select.EPOLLHUP | select.EPOLLERR
 """The peer will send nothing more, or the socket is broken."""
 
 AT_ONCE = 128
-"""Sockets that are served before the rest of the loop gets its turn. Each may be one that hung up,
-which takes a tenth of a millisecond: a crowd that vanishes at once is many passes, not one."""
+"""Sockets served before the rest of the loop gets a turn. Each may be one that hung up, which takes
+a tenth of a millisecond: a crowd that vanishes at once takes many passes, not one."""
 
 Ready: TypeAlias = Callable[[int], None]
-"""Told what a socket is ready for."""
+"""Called with the events that a socket is ready for."""
 
 Selected: TypeAlias = list[tuple[selectors.SelectorKey, int]]
 
@@ -41,16 +41,16 @@ class Poller(selectors.BaseSelector):
     def __init__(self) -> None:
         self._ready: dict[int, Ready] = {}
         self._others = selectors.EpollSelector()
-        """What the loop watches besides: listeners, pipes, the admin port."""
+        """Sockets that the loop watches besides: listeners, pipes, the admin port."""
         self._epoll = select.epoll()
         self._epoll.register(self._others.fileno(), READ)
         self.calls: list[Callable[[], None]] = []
-        """What is to be done when everybody who is ready was served."""
+        """Calls to make when all ready connections were served."""
         self.is_serving = False
         self.is_selector = False
-        """Whether a loop looks at its sockets with it, in every pass."""
+        """Whether a loop uses it as its selector, in every pass."""
         self._later: list[Callable[[], None]] = []
-        """What is to be done in the next pass."""
+        """Calls to make in the next pass."""
 
     # For connections.
 
@@ -62,19 +62,19 @@ class Poller(selectors.BaseSelector):
         self._epoll.modify(fileno, events)
 
     def remove(self, fileno: int) -> None:
-        """Forget a socket, before it is closed."""
+        """Forget a socket before it is closed."""
         del self._ready[fileno]
         self._epoll.unregister(fileno)
 
     def soon(self, call: Callable[[], None]) -> None:
-        """Call it when everybody who is ready was served, which is now at the latest."""
+        """Call it when all ready connections were served, which is now at the latest."""
         if self.is_serving:
             self.calls.append(call)
         else:
             asyncio.get_running_loop().call_soon(call)
 
     def later(self, call: Callable[[], None]) -> None:
-        """Call it in the next pass, after everybody who is ready by then."""
+        """Call it in the next pass, after the connections that are ready by then."""
         if self.is_selector:
             self._later.append(call)
         else:
@@ -83,7 +83,7 @@ class Poller(selectors.BaseSelector):
     # For the loop.
 
     def select(self, timeout: float | None = None) -> Selected:
-        """Wait, serve the connections that are ready, and return what else is."""
+        """Wait, serve the connections that are ready, and return the other ready sockets."""
         later = None
         if self._later:
             later, self._later, timeout = self._later, [], 0
@@ -126,7 +126,7 @@ def _failed(error: Exception) -> None:
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """asyncio's loop, with a poller inside."""
+    """asyncio's loop with a poller as its selector."""
 
     def __init__(self) -> None:
         self.poller = Poller()
@@ -135,8 +135,7 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 def poller_of(loop: asyncio.AbstractEventLoop) -> Poller:
-    """The poller of a loop. One that somebody else made watches it as it watches any other
-    descriptor."""
+    """The poller of a loop. A loop of another kind watches the poller like any other descriptor."""
     if isinstance(loop, Loop):
         return loop.poller
     poller = Poller()

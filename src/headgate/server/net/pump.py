@@ -1,7 +1,7 @@
-"""What a connection does nearly always: reads and hands on, and sends what the socket takes.
+"""The usual work of a connection: reading and passing on, and sending while the socket takes it.
 
-It is what every message and every command passes, so it exists in C as well: `_pump.c`. What
-happens seldom is a method of the connection, in both ways the same one.
+Every message and command goes through it, so it exists in C as well: `_pump.c`. Rare events are
+methods of the connection, the same for both.
 """
 
 from __future__ import annotations
@@ -20,55 +20,55 @@ if TYPE_CHECKING:
 
 READ_BYTES = 64 * 1024
 HELD_BYTES = 4096
-"""Of answers that are kept until everybody who is ready was served."""
+"""Bytes of answers held until all ready connections were served."""
 READABLE = 1
-"""What a socket is ready for nearly always: READ of the poller, which is epoll's EPOLLIN."""
+"""The usual event of a socket: READ of the poller, which is epoll's EPOLLIN."""
 
 Deliver: TypeAlias = Callable[[bytes, int], None]
-"""Takes a blob for one session, and how many messages it is."""
+"""Takes a blob for one session and its number of messages."""
 
 
 class Pipe(Protocol):
-    """A socket that does not block, or TLS over one. `recv` and `send` raise BlockingIOError
-    when they have to wait."""
+    """A non-blocking socket, or TLS over one. `recv` and `send` raise BlockingIOError when they
+    have to wait."""
 
     def fileno(self) -> int: ...
     def recv(self, size: int, /) -> bytes: ...
     def send(self, data: bytes | memoryview, /) -> int: ...
     def pending(self) -> int:
-        """Bytes that are read from the socket already: the loop does not know of them."""
+        """Bytes already read from the socket, of which the loop does not know."""
         ...
 
     def finish(self) -> None:
-        """Say that nothing more will be written."""
+        """Announce that nothing more will be written."""
         ...
 
     def close(self) -> None: ...
 
 
 class Reader(Protocol):
-    """The wire's end of a session."""
+    """The wire's side of a session."""
 
     def receive(self, data: bytes) -> None: ...
 
     @property
     def owes_answers(self) -> bool:
-        """Whether a client that says nothing more still waits for answers."""
+        """Whether a client that sends nothing more still waits for answers."""
         ...
 
     def go_on(self) -> None:
-        """The client took its answers."""
+        """Go on: the client took its answers."""
         ...
 
     def let_go(self) -> None:
-        """The connection is gone, and asks nothing more. Parts that hold each other are to be
-        parted: Python seldom looks for such cycles among what has lived for a while."""
+        """Drop all references when the connection is gone. Objects that refer to each other must be
+        parted: Python seldom looks for such cycles among older objects."""
         ...
 
 
 class PurePump:
-    """A socket that is read and written. The connection is made of it, and decides what it may do:
-    what the socket does not take, how it ends, and everything that goes wrong is told to that."""
+    """A socket that is read and written. Base of the connection, which decides what it may do, and
+    handles unsent data, the end and all errors."""
 
     __slots__ = (
         "_held",
@@ -102,10 +102,10 @@ class PurePump:
     _is_ending: bool
     _held: bytes
 
-    # What the wire asks.
+    # Calls of the wire.
 
     def write(self, blob: bytes) -> None:
-        """Answers: in line behind what waits already."""
+        """Write answers, behind the data that waits already."""
         poller, held = self._poller, self._held
         if poller.is_serving and len(held) + len(blob) <= HELD_BYTES:
             if not held:
@@ -115,7 +115,7 @@ class PurePump:
             self.deliver(blob, ANSWER)
 
     def deliver(self, blob: bytes, messages: int) -> None:
-        """Messages, for which the mailbox is charged if the socket does not take them."""
+        """Write messages; the mailbox is charged if the socket does not take them."""
         if self._held:
             self._let_go()
         if self._is_ending:
@@ -140,7 +140,7 @@ class PurePump:
             held, self._held = self._held, b""
             self.deliver(held, ANSWER)
 
-    # What the poller says.
+    # Calls of the poller.
 
     def _ready(self, events: int) -> None:
         if events != READABLE:
@@ -170,37 +170,37 @@ class PurePump:
         if not self._is_direct:
             self._look_again()
 
-    # What the connection decides.
+    # Decisions of the connection.
 
     def _keep(self, blob: bytes | memoryview, messages: int) -> None:
-        """Something else waits already: this waits behind it."""
+        """Put a blob in line behind the data that waits already."""
         raise NotImplementedError
 
     def _fell_short(self, blob: bytes, sent: int, messages: int) -> None:
-        """The socket took only so many bytes."""
+        """Keep the rest of a blob of which the socket took only so many bytes."""
         raise NotImplementedError
 
     def _broken(self, error: OSError) -> None:
-        """It cannot be written. Whoever writes may be in the middle of something."""
+        """Handle an error of writing. The caller may be in the middle of something."""
         raise NotImplementedError
 
     def _unreadable(self, error: OSError) -> None:
         raise NotImplementedError
 
     def _hung_up(self) -> None:
-        """The client says nothing more."""
+        """Note that the client will send nothing more."""
         raise NotImplementedError
 
     def _unusual(self, events: int) -> None:
-        """It is ready for something else, or for more, than to be read."""
+        """Handle other events than data to read."""
         raise NotImplementedError
 
     def _failed(self, error: Exception) -> None:
-        """Its reader could not cope with what came."""
+        """Handle an error of the reader."""
         raise NotImplementedError
 
     def _look_again(self) -> None:
-        """There may be more to read of which the poller does not know."""
+        """Note that there may be more to read that the poller does not know of."""
         raise NotImplementedError
 
 
@@ -209,8 +209,8 @@ def pure_serve(
     calls: Mapping[int, Callable[[int], None]],
     failed: Callable[[Exception], None],
 ) -> bool:
-    """Tell connections what they are ready for; return whether something else is ready, too. An
-    earlier one may have closed a later one."""
+    """Serve connections by their events; return whether other sockets are ready, too. An earlier
+    connection may have closed a later one."""
     has_others = False
     for fileno, events in found:
         call = calls.get(fileno)
@@ -227,8 +227,8 @@ def pure_serve(
 def pure_deliver_all(
     blobs: Iterable[Blob], calls: Mapping[SessionId, Deliver], room: int
 ) -> list[Blob]:
-    """Hand each blob to all who get it and are there, before the next one is made. After so many
-    deliveries no more are begun; what is left is returned."""
+    """Hand each blob to its receivers that are there, before the next one is made. After so many
+    deliveries no more blobs are begun; the rest is returned."""
     rest: list[Blob] = []
     for each in blobs:
         blob, sessions, messages = each
@@ -237,7 +237,7 @@ def pure_deliver_all(
             rest.append(each)
             continue
         for session in sessions:
-            # S002-9: who is gone is skipped.
+            # S002-9: a session that is gone is skipped.
             if session in calls:
                 calls[session](blob, messages)
     return rest

@@ -1,4 +1,4 @@
-"""The shell of a session, as far as those of all wires have it in common."""
+"""The shell of a session: the part that all wires have in common."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ log = logging.getLogger(__name__)
 
 
 class SessionShell:
-    """Between a connection and the session that speaks a wire's protocol on it: the clock, and the
-    ends of the connection that the session asks for."""
+    """Between a connection and its wire's session: the clock, and the session's calls to the
+    connection."""
 
     __slots__ = ("active_at", "connection", "guest", "router")
 
@@ -25,7 +25,7 @@ class SessionShell:
         self.router = router
         self.guest = guest
         self.active_at = router.clock()
-        """When the client was heard last."""
+        """When data of the client last came."""
 
     def now(self) -> float:
         return self.router.clock()
@@ -41,7 +41,8 @@ class SessionShell:
 
     @contextmanager
     def safely(self) -> Iterator[None]:
-        """A mistake of ours costs the client that met it its session, and nobody else."""
+        """A context in which an error of ours costs the client that met it its session, and no
+        other."""
         try:
             yield
         except Exception:

@@ -1,7 +1,7 @@
 """TLS on the non-blocking socket itself.
 
-A memory buffer between OpenSSL and the socket, as asyncio has it, never shrinks: 277 KB for an
-idle session. Here OpenSSL reads and writes the socket, and keeps nothing between records.
+A memory buffer between OpenSSL and the socket, as asyncio has it, never shrinks: 277 KB for an idle
+session. Here OpenSSL reads and writes the socket, and buffers nothing between records.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from headgate.errors import ConfigError
 def server_context(
     certificate: Path, key: Path, client_ca: Path | None = None, *, needs_certificate: bool = True
 ) -> ssl.SSLContext:
-    """TLS 1.2 or newer, with this certificate. If there are certificates that sign those of
-    clients, each client needs one, or may have one."""
+    """TLS 1.2 or newer with this certificate. With certificates of authorities for clients, each
+    client needs one of theirs, or may have one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -76,7 +76,7 @@ class TlsPipe:
 
     @property
     def peer_name(self) -> str:
-        """The common name in the client's certificate; none if it has none that is right."""
+        """The common name in the client's certificate; None if it has none that is valid."""
         found = self._socket.getpeercert() or {}
         subject: Any = found.get("subject", ())
         names = [text for part in subject for kind, text in part if kind == "commonName"]
@@ -84,7 +84,7 @@ class TlsPipe:
 
     def finish(self) -> None:
         with suppress(OSError, ValueError):
-            self._socket.unwrap()  # says goodbye; the answer is not waited for
+            self._socket.unwrap()  # sends the closing alert; the answer is not awaited
         self._socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
@@ -92,7 +92,8 @@ class TlsPipe:
 
 
 class Handshake(Generic[S]):
-    """A handshake under way, with a deadline. `done` is told the pipe, or why there is none."""
+    """A handshake under way, with a deadline. `done` is called with the pipe, or with the reason of
+    the failure."""
 
     def __init__(
         self,
@@ -125,7 +126,7 @@ class Handshake(Generic[S]):
         self._end(None, reason)
 
     def _end(self, secured: S | None, reason: str) -> None:
-        """Tell, once. Who is told knows the handshake, which should go now."""
+        """Call `done` once, and drop the reference that it has to the handshake."""
         self._timer.cancel()
         done = self._done
         del self._done
@@ -137,7 +138,7 @@ class Handshake(Generic[S]):
 
 
 class Handshakes(Generic[S]):
-    """Handshakes of a listener. `failed` is called with why one came to nothing."""
+    """Handshakes of a listener. `failed` is called with the reason of a failure."""
 
     def __init__(
         self,
@@ -158,11 +159,11 @@ class Handshakes(Generic[S]):
     def begin(
         self, connected: socket.socket, done: Callable[[S | None], None]
     ) -> Handshake[S] | None:
-        """Agree on TLS with a client; `done` is told the pipe, or nothing."""
+        """Begin TLS with a client; `done` is called with the pipe, or None."""
         try:
-            connected.getpeername()  # of one that was reset already, wrapping would leave a rest
+            connected.getpeername()  # wrapping a reset socket would leak it
             pipe = self._secure(connected)
-        except OSError:  # it was reset before anybody looked
+        except OSError:  # it was reset in the meantime
             connected.close()
             self._failed("failed")
             done(None)
@@ -180,6 +181,6 @@ class Handshakes(Generic[S]):
         return handshake
 
     def close(self) -> None:
-        """Give up those that are not done."""
+        """Abandon the handshakes under way."""
         for handshake in list(self._under_way):
             handshake.give_up("the router stops")

@@ -1,3 +1,4 @@
-"""Several processes as one router: a supervisor, and workers that it starts.
+"""Several processes as one router: a supervisor, and the workers that it starts.
 
-A router of one process imports nothing of this."""
+A router of one process imports none of this.
+"""

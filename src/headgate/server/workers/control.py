@@ -1,7 +1,7 @@
-"""The control socket between the supervisor and a worker: messages, some of them with a socket.
+"""The control socket between the supervisor and a worker: messages, some with a socket attached.
 
-Each message is one packet, so that it comes whole and together with what it passes. The kernel
-keeps few of them; what it does not take waits here.
+Each message is one packet, so that it arrives whole, with its socket. The kernel buffers few; the
+others wait here.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ import msgspec
 
 PACKET_BYTES = 64 * 1024
 AT_ONCE = 64
-"""Messages that are taken before others get their turn."""
+"""Messages taken before others get a turn."""
 
 
 class Welcome(msgspec.Struct, tag="welcome"):
-    """To a worker, first of all: whom it will be linked to before it is ready, and where the
-    supervisor listens for each wire. Worker 0 is passed the socket of the admin port with it."""
+    """The first message to a worker: the workers it will be linked to before it is ready, and the
+    addresses where the supervisor listens for each wire. Worker 0 gets the socket of the admin port
+    with it."""
 
     linked: list[int]
     addresses: dict[str, tuple[str, int]]
 
 
 class Link(msgspec.Struct, tag="link"):
-    """To a worker, with a socket: the other end has the worker of this number, in the life of this
+    """To a worker, with a socket: the link to the worker of this number, in its life of this
     number."""
 
     worker: int
@@ -61,24 +62,24 @@ class Worker(msgspec.Struct):
     number: int
     process: int
     start: int
-    """How often it was started."""
+    """Number of times that it was started."""
     clients: int
     is_ready: bool
 
 
 class State(msgspec.Struct, tag="state"):
-    """To worker 0, which tells who asks the admin port."""
+    """To worker 0, which reports it on the admin port."""
 
     workers: list[Worker]
     problems: list[str]
 
 
 class Ready(msgspec.Struct, tag="ready"):
-    """From a worker: it takes clients."""
+    """From a worker: it accepts clients."""
 
 
 class Load(msgspec.Struct, tag="load"):
-    """From a worker: clients that it has, and that it was given since its start."""
+    """From a worker: its clients now, and the clients it was handed since its start."""
 
     ping: int
     clients: int
@@ -86,7 +87,7 @@ class Load(msgspec.Struct, tag="load"):
 
 
 class Lost(msgspec.Struct, tag="lost"):
-    """From a worker: the link to another one ended, or holds more than it may."""
+    """From a worker: a link to another one ended, or holds more than it may."""
 
     worker: int
     start: int
@@ -94,7 +95,7 @@ class Lost(msgspec.Struct, tag="lost"):
 
 
 class Drain(msgspec.Struct, tag="drain"):
-    """From worker 0: take no new clients, or take them again."""
+    """From worker 0: accept no new clients, or accept them again."""
 
     is_draining: bool
 
@@ -111,8 +112,8 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 class Control:
-    """One end of a control socket. `handle` is given each message, with the socket that came with
-    it; `ended` is called once, when the other end is gone."""
+    """One end of a control socket. `handle` is called with each message and its socket, if it has
+    one; `ended` once, when the other end is gone."""
 
     def __init__(
         self,
@@ -130,11 +131,11 @@ class Control:
         self._loop.add_reader(end, self._read)
 
     def __len__(self) -> int:
-        """Messages that the other end did not take yet."""
+        """Number of messages that the other end did not take yet."""
         return len(self._waiting)
 
     def send(self, message: Message, passed: socket.socket | None = None) -> None:
-        """Send a message. The socket that goes with it is closed here when it is sent."""
+        """Send a message. Its socket is closed here once it is sent."""
         if not self._is_open:
             if passed is not None:
                 passed.close()
@@ -167,7 +168,7 @@ class Control:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                return  # it is gone, which reading will tell
+                return  # the other end is gone, which reading will show
             self._waiting.popleft()
             if passed is not None:
                 passed.close()

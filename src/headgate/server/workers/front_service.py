@@ -32,7 +32,7 @@ from headgate.server.workers.shares import share_of
 from headgate.store.memory import MemoryStore
 
 Place: TypeAlias = tuple[socket.socket, int, int, int]
-"""The control socket, the number of the worker, how many there are, and which start it is."""
+"""The control socket, the number of the worker, the number of all workers, and its start."""
 
 OpenRemote: TypeAlias = Callable[[RouterPort, Config, Listen], Listening]
 """Opens the listener of a durable wire, which does not need channels."""
@@ -43,9 +43,9 @@ logger = logging.getLogger("headgate")
 
 
 class FrontService(Service):
-    """Serves the clients that the supervisor hands over. It keeps nothing: keys and users are
-    worker 0's, and so is everything durable. For SMP and BlazingMQ clients it does what needs no
-    shard: TLS, blocks, signatures, parsing."""
+    """Serves the clients that the supervisor hands over. It stores nothing: keys, users and queues
+    are worker 0's. For SMP and BlazingMQ clients it does the work that needs no shard: TLS, blocks,
+    signatures, parsing."""
 
     def __init__(self, config: Config, environ: Mapping[str, str], place: Place) -> None:
         super().__init__(STOP_SECONDS)
@@ -54,7 +54,7 @@ class FrontService(Service):
         self._config = share_of(config, place[2])
         self._clock = Clock(None)
         self._domains = self._config.all_domains()
-        """As they are now: a reload puts others in their places."""
+        """The present domains: a reload replaces them."""
         self._servers: list[Listening] = []
 
     async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
@@ -95,7 +95,8 @@ class FrontService(Service):
             self._clock.follow()
 
     async def _open_durable(self, remote: RemoteRouter, membership: Membership) -> None:
-        """Worker 0 has made by then what there is only one of, as an identity."""
+        """Open the durable wires. By then worker 0 has made what must exist only once, as an
+        identity."""
         await membership.linked()
         for wire in WIRES:
             if wire is not RESP and wire.listen(self._config) is not None:
@@ -112,8 +113,8 @@ class FrontService(Service):
             server.end(session, reason)
 
     def reload(self) -> None:
-        """Read the certificates again, the domains, and the log level. Where the file is wrong,
-        worker 0 says so."""
+        """Read the certificates, the domains and the log level again. Worker 0 reports errors in
+        the file."""
         with suppress(HeadgateError):
             for server in self._servers:
                 server.reload()
@@ -126,7 +127,6 @@ class FrontService(Service):
 
 
 def channel_server(router: WorkerRouter, config: Config, membership: Membership) -> RespServer:
-    """The server of Redis clients, whose channels link workers, also where nobody listens for
-    such clients."""
+    """The server of Redis clients, whose channels link the workers, even without a listener."""
     section = config.listen.resp or ListenResp()
     return RespServer(router, section, config.directory, membership.listen)

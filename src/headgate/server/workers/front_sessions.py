@@ -1,5 +1,5 @@
-"""The sessions of a front at the worker that has the shard: their commands come by its link, and
-their effects go back by it."""
+"""The sessions of a front at the worker with the shard: their commands come over its link, and
+their effects go back over it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from headgate.wire.smp.remote_proofs import Place, unpack_proof
 
 
 class ShardPort(Protocol):
-    """The router that has the shard, as the sessions of a front ask it."""
+    """The router with the shard, as the sessions of a front call it."""
 
     @property
     def clock(self) -> Callable[[], float]: ...
@@ -34,26 +34,26 @@ class ShardPort(Protocol):
     def budget(self) -> Budget: ...
 
     def admit(self, session: Session, outlet: Outlet) -> None:
-        """A session whose socket is another worker's."""
+        """Admit a session whose socket is at another worker."""
         ...
 
     def release(self, session: SessionId, *, lost: bool) -> None:
-        """It is over."""
+        """Release a session that is over."""
         ...
 
     def insist(self, commands: Sequence[Command | Block]) -> int:
-        """Put commands in line; return how many were ever put there."""
+        """Put commands in line; return the number of commands ever put in."""
         ...
 
     def drained(self, session: SessionId) -> None:
-        """Its client has room again."""
+        """Note that the client of a session has room again."""
         ...
 
 
 class FrontSessions:
-    """The sessions of one front in one of its lives. What is sent to it in one pass of the loop is
-    one blob. When its link ends they are over, and nothing that they had in hand counts as an
-    attempt."""
+    """The sessions of one front in one of its lives. Everything for the front in one pass of the
+    loop is one blob. When its link ends they are over, and their unconfirmed messages do not count
+    as attempts."""
 
     def __init__(self, shard: ShardPort, send: Callable[[bytes], None]) -> None:
         self._shard = shard
@@ -62,18 +62,19 @@ class FrontSessions:
         self._mailboxes: dict[SessionId, RemoteMailbox] = {}
         self._out: list[Item] = []
         self._in_line: deque[tuple[int, int, int]] = deque()
-        """Commands in the inbox: the number of the last of them there, how many, their bytes."""
+        """The commands of the front in the inbox: the number of the last of them there, their count
+        and bytes."""
         self._is_due = False
 
     def __len__(self) -> int:
         return len(self._mailboxes)
 
     def close(self) -> None:
-        """The front is gone."""
+        """Release all sessions of a front that is gone."""
         for session in list(self._mailboxes):
             self._release(session, lost=False)
 
-    # What the front says.
+    # Items from the front.
 
     def receive(self, blob: bytes) -> None:
         now = self._shard.clock()
@@ -105,17 +106,17 @@ class FrontSessions:
         mailbox = self._mailboxes[id] = RemoteMailbox(id, self._shard.budget)
         session = Session(id, wire, "", now, mailbox)
         session.peer, session.called, session.agent, session.user = parts
-        session.is_listed_elsewhere = wire == "resp"  # it has channels, too, which are the front's
+        session.is_listed_elsewhere = wire == "resp"  # it has channels, too, which are at the front
         self._shard.admit(session, partial(self._send_effects, id))
 
     def _release(self, id: SessionId, *, lost: bool) -> None:
         if self._mailboxes.pop(id, None) is not None:
             self._shard.release(id, lost=lost)
 
-    # What the front is told.
+    # Items to the front.
 
     def turned(self, taken: int) -> None:
-        """A turn is over: so many commands of the inbox were ever taken."""
+        """Credit the front after a turn, by the number of commands ever taken."""
         line, commands, size = self._in_line, 0, 0
         while line and line[0][0] <= taken:
             _, more, bytes = line.popleft()
@@ -125,7 +126,7 @@ class FrontSessions:
             self._put([items.TAKEN, commands, size])
 
     def _send_effects(self, id: SessionId, effects: Sequence[Effect]) -> None:
-        """Effects of a turn, or of a part of it."""
+        """Send the effects of a turn, or of a part of it."""
         charged = sum(delivery_size(each) for each in effects if type(each) is Deliver)
         mailbox = self._mailboxes.get(id)
         if mailbox is None:

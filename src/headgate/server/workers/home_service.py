@@ -1,4 +1,4 @@
-"""Worker 0: the router of one process, whose Redis clients are linked to those of other workers."""
+"""Worker 0: the router of one process, with its Redis clients linked to those of other workers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from headgate.wire.resp.workers.places import HOME
 
 
 class HomeService(RouterService):
-    """The service of worker 0. It has what is single: the store with all queues, the journal, the
+    """The service of worker 0. It owns everything that exists once: the store, the journal, the
     admin port, keys and users."""
 
     _membership: Membership
     _nobodys: RespServer
-    """Where channels are if nobody listens for Redis clients."""
+    """The channels, if there is no listener for Redis clients."""
 
     def __init__(
         self, config: Config, ready_file: Path | None, environ: Mapping[str, str], place: Place
@@ -66,8 +66,8 @@ class HomeService(RouterService):
         return self._membership.admin
 
     async def _meet(self) -> None:
-        """Wait for the others before anybody is told that the router is ready. Everything is open
-        by now that they read, as the identity of the SMP listener."""
+        """Wait for the other workers before the router reports that it is ready. By now everything
+        that they read exists, such as the identity of the SMP listener."""
         router, server = self.router, self.listening.get(RESP.name)
         assert isinstance(router, WorkerRouter), "made here"
         if not isinstance(server, RespServer):

@@ -1,7 +1,7 @@
 """Items of the commands lane between a front and worker 0, as bytes.
 
-A blob is a list of items, each a list that begins with what it is. Commands and effects are arrays
-by the order of their fields; the `ref` of a command is a number of the front.
+A blob is a list of items, each a list that begins with its kind. Commands and effects are arrays of
+their fields in order; the `ref` of a command is a number of the front.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from headgate.server.workers.value_shapes import Shapes
 
 # From a front.
 OPENED = 0
-"""Its session: id, wire, and the parts of its name."""
+"""A session of the front was opened: id, wire, and the parts of its name."""
 COMMANDS = 1
-"""Of a session: id, commands."""
+"""Commands of a session: id, commands."""
 CLOSED = 2
-"""Its session is over: id, whether it was lost."""
+"""A session is over: id, whether its connection was lost."""
 READ = 3
 """A client took messages: id, bytes."""
 HELD = 4
-"""A client does not take what it asked for: id, bytes."""
+"""A client does not read its answers: id, bytes."""
 
 # From worker 0.
 EFFECTS = 5
-"""For a session: id, effects, bytes that its mailbox was charged for them."""
+"""Effects for a session: id, effects, bytes that its mailbox was charged."""
 TAKEN = 6
-"""Commands are no longer in line: how many, and their bytes."""
+"""Commands were taken from the inbox: their number and bytes."""
 KEY = 7
-"""A key that fitted: whose, the id of the queue, the key."""
+"""A key with which a proof succeeded: whose, the id of the queue, the key."""
 
 BATCH_ITEMS = 256
-"""Items that are one blob, at most. Bodies are 16 KB at least where there are many."""
+"""Most items in one blob. Bodies are at least 16 KB where there are many."""
 
 Item: TypeAlias = list[Any]
 PackProof: TypeAlias = Callable[[Any], Any]
@@ -47,7 +47,7 @@ UnpackProof: TypeAlias = Callable[[Any], Proof]
 
 COMMAND_SHAPES = Shapes((*get_args(Request), Withdraw, Disconnect))
 BLOCK = len(COMMAND_SHAPES.all)
-"""Stands for the number of a shape where several commands are one."""
+"""Stands in place of the number of a shape for several commands in one item."""
 EFFECT_SHAPES = Shapes(get_args(e.Effect))
 NOBODY = b""
 
@@ -56,7 +56,7 @@ decode = msgspec.msgpack.Decoder().decode
 
 
 class Numbered(NamedTuple):
-    """A command, and the number of its `ref`; 0 if nobody waits for an answer."""
+    """A command, and the number of its `ref`; 0 if no answer is expected."""
 
     number: int
     command: Command
@@ -74,7 +74,7 @@ def pack_command(numbered: Numbered, pack_proof: PackProof) -> Item:
 
 
 def unpack_command(item: Item, unpack_proof: UnpackProof, now: float) -> Command | Block:
-    """A command that arrives now, by the clock of the worker that has the shard."""
+    """A command that arrives now, by the clock of the worker with the shard."""
     if item[0] == BLOCK:
         parts = [unpack_command(each, unpack_proof, now) for each in item[1]]
         return Block(tuple(parts))  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ def unpack_command(item: Item, unpack_proof: UnpackProof, now: float) -> Command
     if type(command) is Send:
         sent = command.message
         message = Message(sent.id, sent.body, now, sent.properties)
-        # `replace` would take three times as long.
+        # `replace` would take three times as long
         return Send(
             command.session, command.ref, command.queue, message, command.via, command.proof
         )
@@ -96,7 +96,7 @@ def unpack_command(item: Item, unpack_proof: UnpackProof, now: float) -> Command
 
 def pack_effect(effect: e.Effect) -> Item:
     if type(effect) is e.Deliver and effect.parties is not None:
-        # A front seals the message, for which it needs nothing else.
+        # A front seals the message, and needs no other field for that.
         effect = e.Deliver(
             effect.session,
             effect.queue,
@@ -118,7 +118,7 @@ def number_of(item: Item) -> int:
 
 
 def unpack_effect(item: Item, ref: object) -> e.Effect:
-    """An effect, with the `ref` that its number stands for."""
+    """An effect, with the `ref` of its number."""
     place = EFFECT_SHAPES.all[item[0]].places.get("ref")
     if place is not None:
         item[1 + place] = ref
@@ -127,7 +127,7 @@ def unpack_effect(item: Item, ref: object) -> e.Effect:
 
 
 def batches(items: Sequence[Item]) -> list[bytes]:
-    """The blobs of many items."""
+    """The items, cut into blobs."""
     return [
         encode(items[start : start + BATCH_ITEMS]) for start in range(0, len(items), BATCH_ITEMS)
     ]

@@ -1,4 +1,4 @@
-"""The commands lane on the links of a worker: the two ends of it."""
+"""The two ends of the commands lane on the links of a worker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headgate.wire.resp.workers.places import HOME
 
 
 class HomeLane:
-    """The end of worker 0, which has the shard: the sessions of each front."""
+    """The end of worker 0, which has the shard and the sessions of each front."""
 
     def __init__(self, router: WorkerRouter) -> None:
         self._router = router
@@ -35,7 +35,7 @@ class HomeLane:
 
 
 class FrontLane:
-    """The end of another worker, whose sessions ask worker 0."""
+    """The end of another worker, whose sessions send commands to worker 0."""
 
     def __init__(self, remote: RemoteRouter) -> None:
         self._remote = remote

@@ -1,7 +1,7 @@
-"""A link to another worker: a socket on the same connection and mailbox that clients have.
+"""A link to another worker: a socket with the same connection and mailbox that clients have.
 
-So what the other worker does not take is bounded and counted as that of any session, and those who
-publish to it wait as for one.
+So data that the other worker does not take is bounded and counted like a session's, and publishers
+wait for it in the same way.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from headgate.wire.resp.workers.link_session import LinkSession
 from headgate.wire.resp.workers.relay import Relay
 
 QUOTA = 1000
-"""Items of its mailbox that are written in a row."""
+"""Items of its mailbox written in a row."""
 OVER = 4
-"""A link that holds so many times what a mailbox and all answers may, holds what nobody can be made
-to wait for: the worker at its other end takes nothing."""
+"""Limit of a link, as a multiple of a mailbox and all answers. Beyond it waiting publishers do not
+help: the other worker takes nothing."""
 NO_LIMIT = 2**62
 
 logger = logging.getLogger("headgate")
@@ -48,7 +48,7 @@ class Link:
         self._lost = lost
         self._poller = poller_of(asyncio.get_running_loop())
         self._held: list[bytes] = []
-        """Frames that are sent at the end of this pass."""
+        """Frames held until the end of this pass."""
         self._is_reported = False
         self.id = router.broker.sessions.next_id()
         self._mailbox = Mailbox(self.id, relay.hub.budget)
@@ -68,10 +68,10 @@ class Link:
 
     @property
     def heard(self) -> float:
-        """When something of the other worker was last read."""
+        """When data of the other worker last came."""
         return self._connection.heard
 
-    # What the relay asks.
+    # Calls of the relay.
 
     def write(self, frame: bytes) -> None:
         if not self._held:
@@ -96,20 +96,20 @@ class Link:
             held, self._held = b"".join(self._held), []
             self._connection.deliver(held, PART)  # which is never dropped
 
-    # What the connection says.
+    # Calls of the connection.
 
     def pressed(self, connection: Connection) -> None:
         hub, mailbox = self._relay.hub, self._mailbox
         hard = mailbox.budget.mailbox_hard
         if mailbox.bytes > hard and hub.settings.slow_session != "wait":
-            # RESP-64: nobody waits, so the oldest messages go.
+            # RESP-64: no publisher waits, so the oldest messages are dropped.
             dropped = mailbox.drop_oldest(hard)
             if dropped:
                 name = f"worker {self.worker}"
                 fact = MessagesDiscarded(self._router.clock(), self.id, name, dropped)
                 self._router.announce([fact])
         limits = self._router.limits
-        # Of the commands lane there is never more than an inbox and a budget have room for.
+        # The commands lane never holds more than an inbox and a budget have room for.
         lane = limits.inbox_bytes + limits.budget_bytes
         most = OVER * (hard + limits.answers_bytes) + lane
         if mailbox.bytes > most and not self._is_reported:

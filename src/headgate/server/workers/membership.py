@@ -1,7 +1,7 @@
-"""A worker among the others: what the supervisor hands it, and what it reports.
+"""A worker among the others: what the supervisor passes to it, and what it reports.
 
-It hands over clients and links, asks now and then whether the worker lives, and is told when it
-takes clients. When the supervisor is gone, the worker stops.
+The supervisor hands over clients and links, asks regularly whether the worker is alive, and learns
+when it accepts clients. Without the supervisor the worker stops.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from headgate.wire.resp.workers.serving_others import ForwardedAclLog
 BEAT_SECONDS = 1.0
 SETTLE_SECONDS = 0.1
 IDS_PER_START = 10_000_000
-"""Numbers of sessions that one life of a worker has for itself: none is used again."""
+"""Session numbers reserved for one life of a worker: none is used again."""
 
 NOWHERE = ("", 0)
-"""The address of a wire that nobody listens for."""
+"""The address of a wire without a listener."""
 FACTS = b"facts"
 KINDS = {kind.__name__: kind for kind in f.KINDS}
 
@@ -49,10 +49,10 @@ logger = logging.getLogger("headgate")
 
 
 class RemoteSubmissions(Protocol):
-    """The commands of sessions that have channels here and streams elsewhere."""
+    """The commands of sessions with channels here and streams at worker 0."""
 
     def adopt(self, session: SessionId, outlet: Outlet) -> None:
-        """A session that is about to submit something, maybe for the first time."""
+        """Know a session that is about to submit commands, perhaps for the first time."""
         ...
 
     def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None: ...
@@ -60,21 +60,21 @@ class RemoteSubmissions(Protocol):
     def drained(self, session: SessionId) -> None: ...
 
     def forget(self, session: SessionId, *, lost: bool) -> None:
-        """It is over."""
+        """Release a session that is over."""
         ...
 
 
 class WorkerRouter(Router):
-    """The router of a worker: what leaves a mailbox may have been waited for elsewhere, and some
-    of its sessions may have their sockets there."""
+    """The router of a worker: a drained mailbox may have blocked publishers of other workers, and
+    some of its sessions may have their sockets there."""
 
     relay: Relay | None = None
     turned: Callable[[int], None] | None = None
-    """Told after each turn how many commands were ever taken."""
+    """Called after each turn with the number of commands ever taken."""
     remote: RemoteSubmissions | None = None
-    """Where commands on streams go, of a worker that has no shard."""
+    """Where commands on streams go, in a worker without the shard."""
     summed: Callable[[dict[str, float]], dict[str, float]] | None = None
-    """Adds to the gauges of worker 0 what others have."""
+    """Adds the numbers of other workers to the gauges of worker 0."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401
         super().__init__(**options)
@@ -85,7 +85,8 @@ class WorkerRouter(Router):
         return self.broker.budget
 
     def submit(self, session: SessionId, commands: Sequence[Command | Block]) -> None:
-        """Of a session with channels: those of durable wires ask the remote router itself."""
+        """Submit commands of a session with channels; sessions of durable wires use the remote
+        router itself."""
         if self.remote is None:
             super().submit(session, commands)
         else:
@@ -104,13 +105,13 @@ class WorkerRouter(Router):
             self.remote.drained(session)
 
     def admit(self, session: Session, outlet: Outlet) -> None:
-        """A session whose socket is another worker's, which told the facts about it."""
+        """Admit a session whose socket is at another worker, which recorded the facts about it."""
         self.broker.sessions.add(session)
         self.broker.sessions.elsewhere += 1
         self._outlets[session.id] = outlet
 
     def release(self, session: SessionId, *, lost: bool) -> None:
-        """It is over."""
+        """Release a session that is over."""
         gone = self.broker.sessions.remove(session)
         if gone is not None:
             self.broker.sessions.elsewhere -= 1
@@ -120,7 +121,8 @@ class WorkerRouter(Router):
             self.relieve(session)
 
     def insist(self, commands: Sequence[Command | Block]) -> int:
-        """Put commands in line that there is room for; return how many were ever put there."""
+        """Put commands in line for which there is room; return the number of commands ever put
+        in."""
         self.turns.insist(commands)
         return self.turns.inbox.put
 
@@ -139,8 +141,8 @@ class WorkerRouter(Router):
         return own if self.summed is None else self.summed(own)
 
     def add_counted(self, counted: Sequence[ChannelCounted]) -> None:
-        """So much was published on channels by sessions of another worker. It is told with what
-        was counted here, once a second."""
+        """Add the counts of messages published by sessions of another worker. They are recorded
+        together with the counts of this one, once a second."""
         self._counted_elsewhere += counted
 
     def count_channels(self, counted: Sequence[ChannelCounted]) -> None:
@@ -149,7 +151,7 @@ class WorkerRouter(Router):
 
 
 class GivenListener:
-    """Takes the connections that the supervisor accepted, as `Listener` takes its own."""
+    """Takes the connections that the supervisor accepted, in the place of a `Listener`."""
 
     def __init__(
         self, address: tuple[str, int], welcome: Callable[[socket.socket, str], None]
@@ -163,7 +165,7 @@ class GivenListener:
 
 
 class Membership:
-    """The worker's end of its control socket, and its links. The service of the worker owns it."""
+    """The worker's end of its control socket, and its links. Owned by the service of the worker."""
 
     def __init__(self, end: socket.socket, number: int, workers: int, start: int) -> None:
         self.number = number
@@ -171,16 +173,16 @@ class Membership:
         self.start = start
         self.relay: Relay | None = None
         self.admin: socket.socket | None = None
-        """Of worker 0: the socket of its admin port."""
+        """In worker 0: the socket of its admin port."""
         self.state = control.State([], [])
-        """Of all workers, as worker 0 is told it."""
+        """In worker 0: the states of all workers."""
         self._router: WorkerRouter | None = None
         self._listeners: dict[str, GivenListener] = {}
         self._links: dict[int, Link] = {}
         self._early: list[tuple[control.Link, socket.socket]] = []
-        """Links that came before there was something to link."""
+        """Links that arrived before the channels were open."""
         self._awaited: set[int] = set()
-        """The workers that have to say what they hear before this one takes clients."""
+        """Workers whose subscriptions have to be known before this one accepts clients."""
         self._addresses: dict[str, tuple[str, int]] = {}
         self._given = 0
         self._is_stopping = False
@@ -194,21 +196,21 @@ class Membership:
     # Opening.
 
     async def welcomed(self) -> None:
-        """The supervisor said what there is."""
+        """Wait for the first message of the supervisor."""
         await self._welcomed.wait()
 
     def listen(
         self, section: str, host: str, port: int, welcome: Callable[[socket.socket, str], None]
     ) -> GivenListener:
-        """Where the clients of a wire come from."""
+        """The source of the clients of a wire."""
         wire = section.rpartition(".")[2]
         listener = GivenListener(self._addresses.get(wire, NOWHERE), welcome)
         self._listeners[wire] = listener
         return listener
 
     def attach(self, router: WorkerRouter, server: RespServer, lane: Lane) -> None:
-        """Link the sessions of this worker to others: Redis clients by this listener, those of
-        durable wires by this lane."""
+        """Link the sessions of this worker to others: those of Redis clients by the channels, those
+        of durable wires by this lane."""
         self._router = router
         self.relay = router.relay = Relay(server.hub, self, self.number, self.start)
         self.relay.lane = lane
@@ -227,18 +229,18 @@ class Membership:
 
     @property
     def clients(self) -> int:
-        """Sessions whose sockets are here."""
+        """Number of sessions whose sockets are here."""
         if self._router is None:
             return 0
         sessions = self._router.broker.sessions
         return len(sessions) - sessions.elsewhere
 
     async def linked(self) -> None:
-        """Wait until the others said what they hear."""
+        """Wait until the subscriptions of the other workers are known."""
         await self._synced.wait()
 
     async def ready(self) -> None:
-        """The same, and take clients from then on."""
+        """Wait for the same, then accept clients."""
         await self.linked()
         self._control.send(control.Ready())
 
@@ -247,7 +249,7 @@ class Membership:
         await self._went.wait()
 
     def stop(self) -> None:
-        """The worker stops: that its links end is no news."""
+        """Note that the worker stops, so that ended links are no news."""
         self._is_stopping = True
 
     def close(self) -> None:
@@ -262,7 +264,7 @@ class Membership:
         self._control.send(control.Drain(is_draining))
 
     def every(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call something again and again, until the worker stops."""
+        """Make a call again and again, until the worker stops."""
         loop, place = asyncio.get_running_loop(), len(self._timers)
 
         def run() -> None:
@@ -276,7 +278,7 @@ class Membership:
         self.relay.settle()
         self._send_facts()
 
-    # What the relay asks.
+    # Calls of the relay.
 
     def relieve(self, session: SessionId) -> None:
         assert self._router is not None, "attached"
@@ -291,7 +293,7 @@ class Membership:
         if not self._awaited:
             self._synced.set()
 
-    # What the supervisor says.
+    # Messages of the supervisor.
 
     def _take(self, message: Message, passed: socket.socket | None) -> None:
         match message:
@@ -329,15 +331,15 @@ class Membership:
         )
 
     def _lost(self, link: Link, reason: str) -> None:
-        """A link ended, or holds too much. If the worker at its other end lives, it cannot go on:
-        two workers without a link would be two routers."""
+        """Report that a link ended, or holds too much. If the worker at its other end lives, it
+        cannot go on: two workers without a link would be two routers."""
         if self._links.get(link.worker) is link and not self._is_stopping:
             self._awaited.discard(link.worker)
             self.synced()
             self._control.send(control.Lost(link.worker, link.start, reason))
 
     def _orphaned(self) -> None:
-        """The supervisor is gone: nobody hands over clients, or would start a worker again."""
+        """Stop: without the supervisor no clients come, and no worker would be started again."""
         if not self._is_stopping:
             logger.error("the supervisor is gone", extra={"fields": {"worker": self.number}})
             os.kill(os.getpid(), signal.SIGTERM)
@@ -363,7 +365,7 @@ class Membership:
         return self._router.limits.journal_channels_per_second
 
     def _take_facts(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
-        """Facts of another worker."""
+        """Record facts of another worker."""
         assert self._router is not None, "attached"
         others: list[Fact] = []
         counted: list[ChannelCounted] = []
@@ -383,4 +385,4 @@ def _values(fact: Fact) -> list[object]:
 
 
 def _ignore(answers: dict[int, bytes]) -> None:
-    """That it was taken is all."""
+    """Ignore the answer: the facts were taken."""

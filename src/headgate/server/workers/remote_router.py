@@ -1,13 +1,13 @@
-"""The router as the durable wires of a front see it: its core is another process, worker 0.
+"""The router as the durable wires of a front see it: its core is in another process, worker 0.
 
 Sessions are the front's own, with their mailboxes and facts; their commands go to worker 0, and
-effects come back. Numbers of sessions are those of one router, so a session has the same one there.
-What is under way to worker 0 is bounded by the front's share of its inbox: beyond it commands
-are refused as they are there.
+effects come back. Numbers of sessions are unique in a router, so a session has the same one there.
+The commands under way to worker 0 are bounded by the front's share of its inbox: beyond it they are
+refused, as they are there.
 
-While worker 0 is away, commands wait. Sessions that it owes an answer whose outcome nobody knows
-are closed, and their clients come again; the others keep their connections, and what they had is
-asked for again when it is back.
+While worker 0 is away, commands wait. Sessions with unanswered commands whose outcome is unknown
+are closed, and their clients connect again; the others keep their connections, and their
+subscriptions are requested again when it is back.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from headgate.wire.smp.remote_proofs import KnownKeys, Whose
 log = logging.getLogger(__name__)
 
 SLICE_SECONDS = 0.01
-"""How long effects are handed out before others are served."""
+"""Seconds of handing out effects before others are served."""
 CREDIT_BYTES = 256 * KiB
-"""What clients of a session took is told at once from so many bytes on, and else now and then."""
+"""Bytes taken by a session's client that are reported at once; fewer are reported now and then."""
 CREDIT_SECONDS = 0.05
 INTRODUCE_SECONDS = 0.2
-"""After so long a client has said who it is."""
+"""Seconds after which a client has named itself."""
 CHANNELS = "resp"
-"""The wire of sessions that have channels, which are the front's own."""
+"""The wire of sessions with channels, which are the front's own."""
 READERS = frozenset(get_args(ReaderRequest))
-"""Requests that messages are a part of the answer of, before its end."""
+"""Requests that are answered with messages before the end of the answer."""
 RESENT = frozenset(("bmq",))
-"""Wires whose messages have ids that are remembered: what is unanswered can be sent again."""
+"""Wires whose message ids are remembered: unanswered messages can be sent again."""
 AWAY = "worker 0 was started again, and what it was asked is not known"
 NOT_AGAIN = "worker 0 was started again, and it could not have back what it had"
 
 
 class RemoteSession:
-    """A session of this front, as worker 0 has it."""
+    """A session of this front, in its relation to worker 0."""
 
     __slots__ = (
         "again",
@@ -76,19 +76,19 @@ class RemoteSession:
         self.wire = wire
         self.outlet = outlet
         self.is_open = False
-        """Worker 0 was told of it."""
+        """Whether worker 0 knows it."""
         self.last = 0
         self.unanswered: dict[int, Command] = {}
-        """Requests by their numbers, in their order."""
+        """Unanswered requests by number, in order."""
         self.again: set[int] = set()
-        """Of those, what the session asked before worker 0 was started again: it is answered to
-        nobody."""
+        """Those of them that the session sent before worker 0 was started again: their answers are
+        dropped."""
         self.owed = 0
-        """Bytes that worker 0 charged, and that were not told to be taken."""
+        """Bytes that worker 0 charged and that were not reported as taken."""
         self.standings = Standings(id)
 
     def number_of(self, ref: Ref) -> int:
-        """The number of a request that is under way; 0 if it is over."""
+        """The number of a request under way; 0 if it is over."""
         for number, command in reversed(self.unanswered.items()):
             if getattr(command, "ref", None) is ref:
                 return number
@@ -117,16 +117,16 @@ class RemoteRouter:
         self._sessions: dict[SessionId, RemoteSession] = {}
         self.keys = KnownKeys()
         self._send: Callable[[bytes], None] | None = None
-        """To worker 0; none while that is away."""
+        """Sends to worker 0; None while that is away."""
         self._out: list[Item] = []
         self._is_due = False
         self._commands = self._bytes = 0
-        """Under way, and not taken by a turn."""
+        """Commands under way that no turn has taken."""
         self._received: deque[Item] = deque()
-        """What worker 0 said and sessions were not told."""
+        """Items from worker 0 that were not handed out yet."""
         self._is_handing_out = False
         self._owing: dict[SessionId, None] = {}
-        """Sessions whose clients took what was not told."""
+        """Sessions whose clients took bytes that were not reported yet."""
         self._crediting: asyncio.TimerHandle | None = None
 
     @property
@@ -149,7 +149,7 @@ class RemoteRouter:
         return id
 
     def _introduce(self, remote: RemoteSession) -> None:
-        """Let worker 0 know of a session that asked for nothing yet, to list it."""
+        """Introduce a session without commands to worker 0, so that it is listed."""
         if self._sessions.get(remote.id) is remote:
             self._open(remote)
 
@@ -161,12 +161,12 @@ class RemoteRouter:
         self._submit(commands[0].session, commands)  # type: ignore[union-attr]
 
     def adopt(self, session: SessionId, outlet: Outlet) -> None:
-        """A session of the front's own channels asks for a turn."""
+        """Know a session of the front's own channels that needs a turn."""
         if session not in self._sessions:
             self._sessions[session] = RemoteSession(session, CHANNELS, outlet)
 
     def forget(self, session: SessionId, *, lost: bool) -> None:
-        """It is over."""
+        """Forget a session that is over."""
         remote = self._sessions.pop(session, None)
         if remote is not None and remote.is_open:
             self._put([items.CLOSED, session, lost])
@@ -211,7 +211,8 @@ class RemoteRouter:
     # Pressure.
 
     def record_pressure(self) -> None:
-        """Worker 0 sends nothing more to who became slow, also if it is by answers of its own."""
+        """Have worker 0 send nothing more to sessions that became slow, also by answers of its
+        own."""
         for id, size, slow_since in self._local.budget.crossings:
             remote = self._sessions.get(id)
             if remote is not None and remote.is_open and slow_since is None:
@@ -223,7 +224,7 @@ class RemoteRouter:
         self._local.relieve(session)
 
     def drained(self, session: SessionId) -> None:
-        """Its client took what it was given."""
+        """Note that a session's client took its data."""
         remote = self._sessions.get(session)
         if remote is not None and remote.owed:
             self._credit(remote)
@@ -238,7 +239,7 @@ class RemoteRouter:
         for id in list(self._owing):
             self._credit(self._sessions[id])
 
-    # Questions.
+    # Requests.
 
     def session(self, session: SessionId) -> Session | None:
         return self._local.session(session)
@@ -254,7 +255,7 @@ class RemoteRouter:
         return remote is not None and remote.standings.is_subscribed
 
     def notify(self) -> None:
-        """Worker 0 has a clock of its own for it."""
+        """Do nothing: worker 0 has a clock of its own for it."""
 
     # Facts.
 
@@ -271,15 +272,15 @@ class RemoteRouter:
     # The link.
 
     def joined(self, send: Callable[[bytes], None]) -> None:
-        """Worker 0 is there, and knows nothing of this front."""
+        """Note that worker 0 is there, and knows nothing of this front."""
         self._send = send
         self._due()
 
     def left(self) -> None:
-        """Worker 0 is gone, and with it all that it was told. What is put in line from here on
-        waits for the next one, behind what sessions ask for again."""
+        """Note that worker 0 is gone, with all that it knew. Commands put in line from now on wait
+        for the next one, behind the requests that sessions repeat."""
         self._send = None
-        self._hand_out(None)  # what it said before counts
+        self._hand_out(None)  # effects that came before count
         self._out.clear()
         self._commands = self._bytes = 0
         again: list[tuple[int, RemoteSession, Command]] = []
@@ -291,7 +292,7 @@ class RemoteRouter:
             unanswered = [each for n, each in remote.unanswered.items() if n not in remote.again]
             remote.unanswered, remote.again = {}, set()
             if unanswered and remote.wire not in RESENT:
-                # Whether it was done is not known, and the client asks when it is back.
+                # Whether they were carried out is unknown, and their clients repeat them later.
                 self._loop.call_soon(self._end, remote.id, AWAY)
                 continue
             again += [(number, remote, each) for number, each in remote.standings.commands()]
@@ -332,7 +333,7 @@ class RemoteRouter:
             for blob in items.batches(out):
                 self._send(blob)
 
-    # What worker 0 says.
+    # Items from worker 0.
 
     def receive(self, blob: bytes) -> None:
         self._received.extend(items.decode(blob))
@@ -340,7 +341,7 @@ class RemoteRouter:
             self._hand_out(SLICE_SECONDS)
 
     def _hand_out(self, seconds: float | None) -> None:
-        """Tell sessions what worker 0 said, for so long; then others have their turn."""
+        """Hand out items of worker 0 for so many seconds; then others get a turn."""
         self._is_handing_out = False
         end = None if seconds is None else self._loop.time() + seconds
         while self._received:
@@ -376,7 +377,7 @@ class RemoteRouter:
                 self._owe(remote)
 
     def _owe(self, remote: RemoteSession) -> None:
-        """Its client took everything."""
+        """Report that a session's client took everything."""
         if remote.owed >= self._credit_bytes:
             self._credit(remote)
             return
@@ -385,7 +386,7 @@ class RemoteRouter:
             self._crediting = self._loop.call_later(CREDIT_SECONDS, self._credit_later)
 
     def _effect(self, remote: RemoteSession, packed: Item) -> Effect | None:
-        """An effect for a session; nothing if it answers what the session did not ask now."""
+        """The effect for a session; None if it answers a request from before worker 0's restart."""
         number = items.number_of(packed)
         if not number:
             effect = items.unpack_effect(packed, None)
@@ -394,7 +395,7 @@ class RemoteRouter:
         command = remote.unanswered[number]
         effect = items.unpack_effect(packed, getattr(command, "ref", None))
         if type(effect) is Deliver and type(command) in READERS:
-            return effect  # there is more to come
+            return effect  # the answer has more parts
         del remote.unanswered[number]
         if number not in remote.again:
             remote.standings.answered(command, effect)

@@ -1,8 +1,8 @@
-"""Reports of all workers to worker 0: numbers, sessions in trouble, and lists of sessions.
+"""Reports of all workers to worker 0: gauges, sessions in trouble, and lists of sessions.
 
-The others report once a second what gauges and attention are made of, which does not grow with
-their sessions. Lists are asked for when somebody looks. SMP and BlazingMQ sessions are worker 0's
-anyway; what is told here is about those of Redis clients.
+Each worker reports once a second the numbers for gauges and alarms, whose size does not grow with
+its sessions. Lists are requested when somebody looks. Worker 0 has the SMP and BlazingMQ sessions
+itself; reports are about those of Redis clients.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ REDIS = "resp"
 """The wire whose sessions worker 0 does not know."""
 IN_TROUBLE = 8
 HELD_UP = 100
-"""So many of those that a worker's sessions wait for are told, those with most that wait."""
+"""Sessions in a report that block a worker's sessions, those that block most first."""
 ANSWER_SECONDS = 1.0
-"""A worker that has not answered by then is left out of a list."""
+"""Seconds after which a worker that has not answered is left out of a list."""
 SUMMED = (
     "sessions",
     "sessions_slow",
@@ -49,7 +49,7 @@ SUMMED = (
 )
 """Gauges of the router that are sums over its workers."""
 COUNTED = ("channel_messages", "channel_deliveries")
-"""Of these, those that only go up, also when a worker is started again."""
+"""Those of them that only grow, also across restarts of a worker."""
 
 REPORT, SESSIONS, SESSION, ROWS, CLOSE = b"report", b"sessions", b"session", b"rows", b"close"
 TABLES: Mapping[str, Callable[[Router], Table[Any]]] = {
@@ -63,17 +63,17 @@ decode = msgspec.msgpack.decode
 
 
 class WorkerReport(msgspec.Struct, array_like=True):
-    """The report of how a worker does."""
+    """The report of one worker."""
 
     worker: int
     start: int
     gauges: dict[str, float]
-    """Of the worker, by the names that `metrics.py` describes."""
+    """Gauges of the worker, by the names that `metrics.py` describes."""
     added: dict[str, float]
-    """What of the router's gauges worker 0 does not know."""
+    """Parts of the router's gauges that worker 0 does not know."""
     in_trouble: list[SessionRow]
     held_up: list[tuple[int, int]]
-    """Sessions that are waited for here, and by how many."""
+    """Sessions that block others here, and how many."""
 
 
 def worker_gauges(router: Router) -> dict[str, float]:
@@ -90,7 +90,7 @@ def worker_gauges(router: Router) -> dict[str, float]:
 
 
 def added_gauges(router: Router) -> dict[str, float]:
-    """Of sessions that worker 0 does not have, in its gauges."""
+    """The parts of worker 0's gauges for sessions that it does not have."""
     broker = router.broker
     channels = channel_gauges(broker)
     return {
@@ -103,7 +103,7 @@ def added_gauges(router: Router) -> dict[str, float]:
 
 
 class Reporting:
-    """A worker's end: it reports, and answers what worker 0 asks. Owned by the service."""
+    """A worker's end: it reports, and answers requests of worker 0. Owned by the service."""
 
     def __init__(self, router: Router, relay: Relay) -> None:
         self._router = router
@@ -120,7 +120,7 @@ class Reporting:
         )
 
     def report(self) -> None:
-        """Tell worker 0, if it is there. Called once a second."""
+        """Report to worker 0, if it is there. Called once a second."""
         waiting = self._router.broker.waiting
         held_up = [(id, waiting.held_up(id)) for id in waiting.blockers()]
         rows = self._rows.in_trouble(IN_TROUBLE)
@@ -146,7 +146,7 @@ class Reporting:
         self._answer(TABLES[name](self._router).paged(0, most, sort), reply)
 
     def _answer(self, work: Any, reply: Callable[[bytes], None]) -> None:  # noqa: ANN401
-        """Answer when the work is done, in slices."""
+        """Reply with the result of the work, in slices."""
 
         async def done() -> None:
             reply(encode(await work))
@@ -168,14 +168,14 @@ class Reporting:
 
 
 class Reports(Elsewhere):
-    """The end of worker 0: what the others reported last, and what they are asked. Its service
-    owns it; there are none before the worker is linked."""
+    """The end of worker 0: the last reports of the others, and requests to them. Owned by its
+    service; empty before the worker is linked."""
 
     def __init__(self) -> None:
         self._relay: Relay | None = None
         self._reports: dict[int, WorkerReport] = {}
         self._before: Counter[str] = Counter()
-        """What workers had counted that were started again since."""
+        """Counts of workers that were started again since."""
 
     def attach(self, relay: Relay) -> None:
         self._relay = relay
@@ -199,19 +199,19 @@ class Reports(Elsewhere):
     # Numbers.
 
     def summed(self, gauges: dict[str, float]) -> dict[str, float]:
-        """The gauges of the router: those of worker 0, and what the others add."""
+        """The gauges of the router: those of worker 0 plus the parts of the others."""
         found = dict(gauges)
         for name in SUMMED:
-            # What was counted by one that is gone stays counted.
+            # The counts of a worker that is gone stay included.
             reports = self._reports.values() if name in COUNTED else self._alive()
             found[name] += self._before[name] + sum(each.added[name] for each in reports)
         return found
 
     def gauges(self) -> dict[int, dict[str, float]]:
-        """Of each of the others, by its number."""
+        """The gauges of each of the others, by number."""
         return {each.worker: each.gauges for each in self._alive()}
 
-    # What the desk asks.
+    # Requests of the desk.
 
     def in_trouble(self) -> Sequence[SessionRow]:
         return [row for each in self._alive() for row in each.in_trouble]
@@ -239,11 +239,11 @@ class Reports(Elsewhere):
         return [Page(*decode(each, type=tuple[list[dict[str, object]], int])) for each in answers]
 
     async def _ask(self, words: Sequence[bytes], session: SessionId | None = None) -> list[bytes]:
-        """What those answer who do so in time: all, or the one that has a session."""
+        """The answers that come in time: of all workers, or of the one with a session."""
         relay = self._relay
         if relay is None:
             return []
-        # One that is being started does not answer yet.
+        # A worker that is being started does not answer yet.
         asked = [link for link in self._links().values() if link.is_synced]
         if session is not None:
             worker = relay.hub.broker.sessions.worker_of(session)

@@ -1,4 +1,4 @@
-"""Shares: the part of a router's limits that each of its workers has."""
+"""Shares: the part of a router's limits for each of its workers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from headgate.server.config import Config
 
 
 def divided(limits: Limits, workers: int) -> Limits:
-    """Sessions and the bytes that all mailboxes share are divided; other limits are of a session,
-    of a command, or of worker 0."""
+    """Limits for one worker: sessions and the bytes of all mailboxes are divided; other limits
+    concern a session, a command, or worker 0."""
     return replace(
         limits,
         sessions=max(1, limits.sessions // workers),

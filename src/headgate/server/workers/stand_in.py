@@ -1,7 +1,7 @@
-"""Answers on the admin port while worker 0, whose it is, is being started again.
+"""Answers on the admin port while worker 0, which owns it, is being started again.
 
-There is nobody who could tell more than that the router is there and not ready; a probe that asks
-`/healthz` must not end it for that.
+They say only that the router is there and not ready; a probe of `/healthz` must not end it for
+that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import suppress
 CONNECTIONS = 64
 HEAD_BYTES = 16 * 1024
 SECONDS = 2.0
-"""For a request to come, and for its answer to be taken."""
+"""Seconds for a request to come, and for its answer to be taken."""
 
 HEALTHY = b'{"status":"ok"}'
 AWAY = b'{"error":"worker 0 is being started again","code":"not_ready","hint":"ask again"}'

@@ -1,5 +1,5 @@
-"""The standings of a front's session at the shard: what it has to ask for again, if the worker that
-has the shard is started anew."""
+"""The standings of a front's session at the shard: what has to be requested again if the worker
+with the shard is restarted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key: TypeAlias = tuple[object, ...]
 
 SUBSCRIBED, WATCHED, OF_SERVICE, IDENTIFIED, OPENED, CONFIGURED = range(6)
 LASTING = frozenset((SUBSCRIBED, WATCHED, OF_SERVICE))
-"""What lets a client be silent."""
+"""Effects after which a client may be silent."""
 
 _numbers: Callable[[], int] = count(1).__next__
 
@@ -24,8 +24,8 @@ _numbers: Callable[[], int] = count(1).__next__
 class Standings:
     """The standings of one session, kept by the front that has its client.
 
-    Each has a number: they are asked for again in the order in which they were granted, so that
-    of two sessions that had a queue one after the other the second has it again.
+    Each has a number: they are requested again in the order in which they were granted, so that of
+    two sessions that had a queue one after the other the second gets it.
     """
 
     __slots__ = ("_found", "_session")
@@ -36,15 +36,15 @@ class Standings:
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether it has a queue, watches one, or is of a service."""
+        """Whether it subscribes to a queue, watches one, or belongs to a service."""
         return any(key[0] in LASTING for key in self._found)
 
     def commands(self) -> list[tuple[int, c.Command]]:
-        """What is to be asked for again, with the numbers."""
+        """The commands to repeat, with their numbers."""
         return list(self._found.values())
 
     def answered(self, command: c.Command, effect: e.Effect) -> None:
-        """A request of the session was answered."""
+        """Note the answer to a request of the session."""
         if isinstance(effect, e.Failed):
             return
         match command:
@@ -72,7 +72,7 @@ class Standings:
                 pass
 
     def lost(self, effect: e.Effect) -> None:
-        """Something that the session did not ask for: it may have lost what it had."""
+        """Note an effect without a request: it may end a standing."""
         match effect:
             case e.End() | e.Deleted():
                 self._fall((SUBSCRIBED, effect.queue))
@@ -86,7 +86,7 @@ class Standings:
     def _stand(self, key: Key, command: c.Command) -> None:
         bare = {"ref": None}
         if getattr(command, "proof", None) is not None:
-            bare["proof"] = None  # it was proven in this session
+            bare["proof"] = None  # its key was verified in this session
         self._found.pop(key, None)
         self._found[key] = _numbers(), replace(command, **bare)  # type: ignore[arg-type]
 

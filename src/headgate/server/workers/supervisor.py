@@ -1,4 +1,4 @@
-"""The supervisor: binds, accepts, hands clients over, starts workers again, stops them in order.
+"""The supervisor: binds, accepts, hands clients over, restarts workers, stops them in order.
 
 It has no sessions and decides nothing about messages. Each worker is a process that it starts, with
 a control socket; each two workers are linked by a socket pair that it makes. A worker that dies is
@@ -32,15 +32,15 @@ from headgate.server.workers.restarts import Restarts
 from headgate.server.workers.stand_in import StandIn
 
 STOP_SECONDS = 20.0
-"""From the signal to the end, whatever hangs; a worker has 15 of them."""
+"""Seconds from the signal to the end, even if a process hangs; a worker has 15 of them."""
 TICK_SECONDS = 0.25
 HANDED_MOST = 256
-"""Clients that wait to be handed to a worker that takes none. Beyond it, it is given no more."""
+"""Clients that wait for a worker that does not take them. Beyond this it is given no more."""
 HOME = 0
 CHANNELS = "resp"
-"""The wire whose clients cost every worker the same."""
+"""The wire whose clients are the same work for every worker."""
 START_FAILED = 1
-"""What a worker that could not start ends with."""
+"""The exit code of a worker that could not start."""
 
 logger = logging.getLogger("headgate")
 
@@ -56,13 +56,13 @@ class WorkerProcess:
         self.is_ready = False
         self.clients = 0
         self.given = self.taken = 0
-        """Clients that it was handed, and that it said it took."""
+        """Clients handed to it, and clients that it reported to have taken."""
         self.unanswered = 0
-        """Pings since it answered one."""
+        """Pings since its last answer."""
 
     @property
     def load(self) -> int:
-        """Clients that it has, or is about to have."""
+        """Clients that it has, or is about to get."""
         return self.clients + self.given - self.taken
 
 
@@ -76,8 +76,8 @@ class Supervisor(Service):
         self._environ = environ
         self._count = config.workers.number
         self._home_weight = 2 if self._count == 2 else 8
-        """A client of a durable wire is as much work for worker 0, which carries out what all of
-        them ask, as so many are for another. Of two workers it has a third of them."""
+        """Weight of a client of a durable wire at worker 0, which carries out all commands, in
+        clients of another worker. Of two workers it gets a third of them."""
         self._workers: dict[int, WorkerProcess] = {}
         self._restarts = [Restarts() for _ in range(self._count)]
         self._addresses: dict[str, tuple[str, int]] = {}
@@ -88,7 +88,7 @@ class Supervisor(Service):
         self._is_stopping = False
         self._reported: control.State | None = None
         self._failed: str = ""
-        """Why the router cannot start."""
+        """The reason why the router cannot start."""
         self._admin: socket.socket
         self._stand_in: StandIn
 
@@ -118,7 +118,7 @@ class Supervisor(Service):
                 raise HeadgateError(self._failed)
 
     def _refuse_passed(self) -> None:
-        """A socket unit of systemd is for one process."""
+        """Refuse passed sockets: a socket unit of systemd is for one process."""
         if passed_sockets().names:
             raise ConfigError(
                 "sockets were passed by systemd, which several workers cannot use: remove the"
@@ -139,11 +139,11 @@ class Supervisor(Service):
         theirs.close()
         worker.control = Control(ours, partial(self._take, worker), partial(self._ended, worker))
         others = [other for other in self._all() if other.process.poll() is None]
-        # Those that will be started in this pass link themselves to this one.
+        # Workers started later in this pass link themselves to this one.
         awaited = [other.number for other in others]
         if not self._has_started:
             awaited = [other for other in range(self._count) if other != number]
-        # Worker 0 has the admin port; it stays the same when that is started again.
+        # Worker 0 has the admin port; it stays the same across restarts.
         passed = self._admin.dup() if number == HOME else None
         worker.control.send(control.Welcome(awaited, self._addresses), passed)
         for other in others:
@@ -175,7 +175,7 @@ class Supervisor(Service):
             assert mine.control is not None, "started"
             mine.control.send(control.Link(yours.number, yours.start), end)
 
-    # Once in a while.
+    # Regular work.
 
     def _look(self, number: int) -> None:
         now = self._loop_time()
@@ -199,7 +199,7 @@ class Supervisor(Service):
             worker.control.close()
         pause = self._restarts[worker.number].died(now)
         if not self._has_started:
-            # What is wrong with a start is said by the worker, and would be wrong again.
+            # The worker printed the reason, and a restart would fail again.
             self._failed = f"worker {worker.number} could not start; the log says why"
             return
         fields = {"worker": worker.number, "code": code, "pause": pause}
@@ -218,7 +218,7 @@ class Supervisor(Service):
                 worker.control.send(control.Ping(0))
 
     def _report_home(self) -> None:
-        """Let worker 0 say how all are, if that changed."""
+        """Report the state of all workers to worker 0, if it changed."""
         home = self._workers.get(HOME)
         is_away = home is None or not home.is_ready or home.unanswered > 2
         self._stand_in.stand_in(is_needed=self._has_started and is_away)
@@ -247,7 +247,7 @@ class Supervisor(Service):
                 found.append(f"workers: worker {number} does not answer")
         return found
 
-    # What workers say.
+    # Messages of workers.
 
     def _take(self, worker: WorkerProcess, message: Message, passed: socket.socket | None) -> None:
         match message:
@@ -270,7 +270,7 @@ class Supervisor(Service):
                 pass
 
     def _go(self) -> None:
-        """When all are ready for the first time, clients may come."""
+        """Accept clients when all workers are ready for the first time."""
         if not self._has_started:
             is_ready = [worker.is_ready for worker in self._all()]
             if len(is_ready) < self._count or not all(is_ready):
@@ -298,12 +298,12 @@ class Supervisor(Service):
         worker.process.kill()
 
     def _ended(self, worker: WorkerProcess) -> None:
-        """Its control socket is closed: it is dead, or about to be."""
+        """Handle a closed control socket: its worker is dead, or about to be."""
         worker.is_ready = False
         self._report_home()
 
     def _welcome(self, wire: str, connected: socket.socket, peer: str) -> None:
-        """Hand a client to the worker with the fewest."""
+        """Hand a client to the worker with the lowest load."""
         able = [
             worker
             for worker in self._all()
@@ -326,15 +326,15 @@ class Supervisor(Service):
     # Stopping.
 
     def reload(self) -> None:
-        """Each worker reads the file again."""
+        """Have each worker read the file again."""
         with systemd.reloading():
             for worker in self._all():
                 with suppress(ProcessLookupError):
                     worker.process.send_signal(signal.SIGHUP)
 
     async def _stop_all(self) -> None:
-        """Accept nobody, then end the workers, worker 0 last: what the others still have to tell
-        goes to it."""
+        """Accept no more clients, then end the workers, worker 0 last, so that it gets the last
+        reports of the others."""
         self._is_stopping = True
         self._stand_in.stand_in(is_needed=False)
         for listener in self._listeners:

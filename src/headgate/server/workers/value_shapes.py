@@ -1,8 +1,8 @@
 """Values of the core as arrays and back, by the order of their fields.
 
-How a class is written follows from the annotations of its fields, so a new command or effect needs
-nothing here. What msgpack has is left as it is. A field that only the worker itself can make sense
-of, as `ref`, is left as it is, too: whoever sends the array sees to it.
+The form of a class follows from the annotations of its fields, so a new command or effect needs
+nothing here. Types that msgpack knows are left as they are. So are fields that only the worker
+itself understands, as `ref`: the sender of the array replaces them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Convert: TypeAlias = Callable[[Any], Any]
 
 PLAIN = frozenset((int, str, bytes, bool, float, NoneType))
 OWN = frozenset(("ref", "proof"))
-"""Fields that the sender sees to."""
+"""Fields that the sender replaces."""
 LEFT_OUT = frozenset(("compiled",))
-"""Fields that are made anew at the other end."""
+"""Fields that the receiver makes anew."""
 
 
 class Form(NamedTuple):
-    """How a field is written and read; None if it is as it is."""
+    """The functions that write and read a field; None if it is left as it is."""
 
     pack: Convert | None
     unpack: Convert | None
@@ -40,7 +40,7 @@ AS_IT_IS = Form(None, None)
 
 
 class Shape:
-    """How values of one class are written."""
+    """The form of one class."""
 
     __slots__ = ("_get", "_is_whole", "_packs", "_unpacks", "kind", "places")
 
@@ -51,9 +51,9 @@ class Shape:
         get = attrgetter(*names) if names else lambda _: ()
         self._get: Convert = get if len(names) != 1 else lambda value: (get(value),)
         self._is_whole = len(names) == len(fields(kind))
-        """Whether nothing is left out."""
+        """Whether no field is left out."""
         self.places = {name: place for place, name in enumerate(names)}
-        """Where each field is in the array."""
+        """The position of each field in the array."""
         forms = [AS_IT_IS if name in OWN else form_of(hints[name]) for name in names]
         self._packs = [(n, f.pack) for n, f in enumerate(forms) if f.pack is not None]
         self._unpacks = [(n, f.unpack) for n, f in enumerate(forms) if f.unpack is not None]
@@ -74,7 +74,7 @@ class Shape:
 
 
 class Shapes:
-    """Shapes of the members of a union, each known by its place in it."""
+    """The shapes of the members of a union, each known by its position."""
 
     def __init__(self, members: Iterable[type[Any]]) -> None:
         self.all = [Shape(kind) for kind in members]
@@ -92,12 +92,12 @@ _shapes: dict[type[Any], Shape] = {}
 
 
 def form_of(hint: Any) -> Form:  # noqa: ANN401 whatever stands behind the name of a field
-    """How a field with this annotation is written."""
+    """The form of a field with this annotation."""
     if isinstance(hint, NewType):
         return form_of(hint.__supertype__)
     if hint == Properties:
         return Form(_pack_properties, _unpack_properties)
-    if hint is Tally:  # whose hash is wider than the integers of msgpack
+    if hint is Tally:  # its hash does not fit the integers of msgpack
         return Form(lambda tally: (tally.count, tally.hash), lambda found: Tally.parse(*found))
     origin = get_origin(hint)
     if origin in (Union, UnionType):
@@ -166,7 +166,7 @@ def _same(value: Any) -> Any:  # noqa: ANN401
 
 
 def _pack_properties(properties: Properties) -> Any:  # noqa: ANN401
-    if isinstance(properties, Fields):  # of which there may be none, and the body has a name
+    if isinstance(properties, Fields):  # the proof may be absent, and the body has a name
         return [dict(properties), properties.types, properties.body, properties.own]
     if not properties:
         return None
@@ -185,7 +185,7 @@ def _unpack_properties(found: list[Any] | None) -> Properties:
 
 
 def pack_error(error: HeadgateError) -> list[Any]:
-    """An error by its name. What it was raised with is not repeated: it is what it became."""
+    """An error by name, without the arguments it was raised with."""
     inside = {
         name: ["error", pack_error(value)] if isinstance(value, HeadgateError) else ["", value]
         for name, value in vars(error).items()

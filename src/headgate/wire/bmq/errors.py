@@ -16,7 +16,7 @@ from headgate.wire.bmq.codec.messages import AckStatus
 
 
 class BadRequest(Refused):
-    """A request that contradicts itself, or what the session asked for before."""
+    """A request that contradicts itself, or the session's earlier requests."""
 
 
 CATEGORIES: tuple[tuple[type[HeadgateError], Category], ...] = (
@@ -27,7 +27,7 @@ CATEGORIES: tuple[tuple[type[HeadgateError], Category], ...] = (
     (Overloaded, Category.REFUSED),
     (StoreError, Category.NOT_READY),
 )
-"""The first that fits."""
+"""The category of each error; the first that fits."""
 
 
 def status_of(error: HeadgateError) -> Status:
@@ -38,7 +38,7 @@ def status_of(error: HeadgateError) -> Status:
 
 
 def ack_status_of(error: HeadgateError) -> AckStatus:
-    """The wire has few words for a message that was not taken: for most it says unknown."""
+    """The status of an error for a posted message. The wire has few; most errors are unknown."""
     if isinstance(error, QuotaReached):
         return AckStatus.LIMIT_MESSAGES if error.unit == "messages" else AckStatus.LIMIT_BYTES
     if isinstance(error, StoreError):

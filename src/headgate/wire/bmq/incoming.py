@@ -1,8 +1,8 @@
-"""Events of a client, as commands of the core: what it posts, confirms and asks for.
+"""Events of a client as commands of the core: messages, confirmations and requests.
 
-Work is bounded in two ways. As much may be under way as a client may have unanswered, in messages
-and in bytes; more is taken up when the core answered. And so much is done in a row before other
-sessions have their turn, however large the event is and however little of it is accepted.
+Work is bounded in two ways. A client may have so much unanswered, in messages and in bytes; more is
+taken up when the core has answered. And so much is done in a row before other sessions get a turn,
+however large the event is and however little of it is accepted.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from headgate.wire.bmq.open_queues import Stream, Streams
 from headgate.wire.bmq.port import BmqPort
 
 UNANSWERED_MAX = 4096
-"""Messages and requests of one session that wait for their turn; more are not taken up."""
+"""Messages and requests of one session that wait for turns; more are not taken up."""
 
 UNANSWERED_BYTES = 16 * MiB
-"""And bytes of those messages; a larger one is alone."""
+"""Bytes of those messages; a larger message is taken up alone."""
 
 TAKEN_MAX = 4096
-"""Work that is done in a row; then other sessions have their turn. A small message or confirmation
-is one, which is two or three microseconds."""
+"""Work done in a row; then other sessions get a turn. A small message or confirmation is one unit,
+two or three microseconds."""
 REFUSED_WORK = 4
-"""What it takes, besides, to refuse a message or a request."""
+"""Additional work of refusing a message or a request."""
 WORK_BYTES = 4096
-"""So many bytes of a message take as long as a small message; they are copied and summed up."""
+"""Bytes of a message that are as much work as a small message; they are copied and checksummed."""
 PROPERTIES_WORK_BYTES = 64
-"""The same of its properties, which are many objects."""
+"""The same for its properties, which are many objects."""
 
 INFLATED_BYTES = 4 * MiB
-"""What is inflated in a row, of messages that are refused too; then other sessions have their turn.
-Nothing but zeros is the slowest, at about 250 MB a second."""
+"""Bytes inflated in a row, with those of refused messages; then other sessions get a turn. All
+zeros are the slowest, at about 250 MB a second."""
 
 NO_QUEUE = QueueId(b"")
-"""Stands for the queue of a request that names none."""
+"""Stands for the queue of a request without one."""
 
 
 @value
@@ -65,13 +65,13 @@ class Posted:
 
 
 class Incoming:
-    """The commands that one client's events become, until the router has taken them.
+    """The commands made of one client's events, until the router has taken them.
 
-    Its session owns it: it hands over messages, confirmations and the commands of requests in the
-    order in which they came, asks `has_room` and `has_time` before it takes up more, and counts
-    `taken` up and `unanswered` down. Commands are submitted in that order; confirmations in a
-    row are one command for each app. The core never sees a message that is refused here; its ACK is
-    written behind the commands of the same pass.
+    Its session owns it: it adds messages, confirmations and the commands of requests in the order
+    in which they came, asks `has_room` and `has_time` before it takes up more, and counts `taken`
+    up and `unanswered` down. Commands are submitted in that order; confirmations in a row are one
+    command for each app. The core never sees a message that is refused here; its ACK is written
+    behind the commands of the same pass.
     """
 
     __slots__ = (
@@ -97,29 +97,29 @@ class Incoming:
         self._streams = streams
         self._limits = limits
         self.commands: list[core.Command] = []
-        """What is submitted next."""
+        """The commands to submit next."""
         self._confirmed: dict[Stream, list[MessageId]] = {}
-        """What is confirmed after that: neighbours are one command for each app."""
+        """The confirmations after them: consecutive ones are one command for each app."""
         self.refused: list[Ack] = []
-        """Messages that the core never saw."""
+        """Messages that were refused here, without the core."""
         self.is_held = False
         """Whether the router had no room for the commands."""
         self.unopened: tuple[Put, QueueId, PayloadDecoder] | None = None
-        """A message that is not inflated to its end. Nothing else is taken up before it."""
+        """A message that is partly inflated. Nothing else is taken up before it."""
         self.inflated = 0
-        """Bytes that were inflated since others had their turn, or were to be."""
+        """Bytes inflated, or requested to be, since others had a turn."""
         self.taken = 0
-        """What was done since then."""
+        """Work done since then."""
         self.is_changing = False
-        """Whether a queue is being configured or closed. That may take a while, in which others
-        have their turn; and until it is closed its numbers are taken."""
+        """Whether a queue is being configured or closed. That may take a while, in which others get
+        a turn; and a queue keeps its numbers until it is closed."""
         self.unanswered = 0
         """Messages and requests that the core has not answered."""
         self.unanswered_bytes = 0
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be under way."""
+        """Whether more requests and messages may be under way."""
         return (
             self.unanswered < UNANSWERED_MAX
             and self.unanswered_bytes < UNANSWERED_BYTES
@@ -130,14 +130,14 @@ class Incoming:
 
     @property
     def has_time(self) -> bool:
-        """Whether more may be taken up before others have their turn."""
+        """Whether more may be taken up before others get a turn."""
         return self.taken < TAKEN_MAX and self.inflated < INFLATED_BYTES
 
-    # To the core.
+    # Calls to the core.
 
     def submit(self) -> None:
-        """Hand the router all commands since the last time. If it has no room, they are held, and
-        nothing more is taken up."""
+        """Submit all collected commands. If the router has no room, they are kept, and nothing more
+        is taken up."""
         self.end_confirming()
         if not self.commands:
             return
@@ -151,18 +151,18 @@ class Incoming:
             self.commands = []
 
     def write_refused(self) -> None:
-        """Refuse what the core never saw."""
+        """Write the ACKs of messages that were refused here."""
         self._host.write(event(EventType.ACK, encode_acks(self.refused)), 0)
         self.refused = []
 
     # Requests.
 
     def add(self, command: core.Command) -> None:
-        """Submit a command next, behind what was posted before it."""
+        """Add a command behind the messages posted before it."""
         self.commands.append(command)
 
     def end_confirming(self) -> None:
-        """Something else comes, which is to find the messages confirmed."""
+        """End a run of confirmations: the next command must find the messages confirmed."""
         if not self._confirmed:
             return
         for stream, messages in self._confirmed.items():
@@ -174,8 +174,8 @@ class Incoming:
     # Messages and confirmations.
 
     def take(self, rest: Iterator[Put] | Iterator[Confirmation]) -> bool:
-        """As many of an event's messages as there is room and time for; false if some may be
-        left. Nothing is written meanwhile, so that answers are taken as when it began."""
+        """Take as many of an event's messages as there is room and time for; return false if some
+        may be left. Nothing is written meanwhile, so answers are as they were at the start."""
         now = self._host.now()
         for message in rest:
             self.taken += 1
@@ -217,7 +217,7 @@ class Incoming:
         if checksum(put.data) != put.crc:
             raise BadRequest("the checksum is wrong")
         has_properties = bool(put.flags & HAS_PROPERTIES)
-        # BMQ-71: inflated first, so it is filtered like any other.
+        # BMQ-71: inflated first, so that it is filtered like any other.
         if put.compression:
             opening = PayloadDecoder(
                 put.data,
@@ -232,8 +232,8 @@ class Incoming:
         self._accept(put, queue, Message(MessageId(put.guid), body, now, properties), len(put.data))
 
     def inflate(self, put: Put, queue: QueueId, opening: PayloadDecoder) -> None:
-        """Inflate as much as may be inflated before others have their turn. Who sends what cannot
-        be inflated, or becomes too long, has used up all of it."""
+        """Inflate as much as allowed before others get a turn. Data that cannot be inflated, or
+        becomes too long, uses up all of it."""
         self.unopened = None
         left = max(1, INFLATED_BYTES - self.inflated)
         self.inflated += left
@@ -257,8 +257,8 @@ class Incoming:
         self.commands.append(core.Send(self._session, posted, queue, message))
 
     def _confirm(self, each: Confirmation) -> None:
-        """Note a confirmation. One of an unknown stream is about nothing: it is in nobody's hands
-        any more."""
+        """Note a confirmation. For an unknown stream it is ignored: nobody holds its messages any
+        more."""
         stream = self._streams.find(each.queue, each.sub_id)
         if stream is not None:
             self._confirmed.setdefault(stream, []).append(stream.confirmed(each.guid))

@@ -1,4 +1,4 @@
-"""The greeting: the client says who it is and what it understands, the router what it offers."""
+"""The greeting: the client names itself and its features, the router offers its own."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from headgate.wire.bmq.codec.control import (
 from headgate.wire.bmq.codec.frames import Encoding
 
 VERSION = 1
-"""Of the protocol; there is no other."""
+"""Version of the protocol, the only one."""
 
 ENCODINGS = "PROTOCOL_ENCODING"
 CONFIGURE_STREAM = "SUBSCRIPTIONS:CONFIGURE_STREAM"
-"""The feature that makes clients say `configureStream`, which is what can carry expressions."""
+"""The feature for which clients send `configureStream`, which can carry expressions."""
 
 FEATURES = f"{ENCODINGS}:BER,JSON;{CONFIGURE_STREAM}"
-"""New-style properties are understood and not asked for: without them a message is the same
-bytes for whoever sends it and whoever reads it."""
+"""New-style properties are read and not requested: without them all clients send and read a message
+as the same bytes."""
 
 CLIENTS = (ClientType.TCPCLIENT, ClientType.TCPADMIN)
 
 TOKEN = "token:"
-"""With it begins the name of a process that says who the client is: ``token:NAME:TOKEN``. It is the
-only word of a client that is its own to choose in every SDK."""
+"""Prefix of a process name that has the client's credentials: ``token:NAME:TOKEN``. In every SDK it
+is the only field that a client can choose freely."""
 
 NOT_KNOWN = (
     "this router wants to know its clients: as the name of the process say token:NAME:TOKEN,"
@@ -39,16 +39,16 @@ NOT_KNOWN = (
 
 @value
 class Pulse:
-    """How a client that fell silent is found out."""
+    """When a silent client is found to be gone."""
 
     seconds: float
-    """After so long without a word it is asked for one."""
+    """Seconds of silence after which it is sent a heartbeat."""
     missed_max: int
-    """So many times; then it is gone."""
+    """Unanswered heartbeats after which it is gone."""
 
 
 def features_of(text: str) -> dict[str, set[str]]:
-    """``FIELD:VALUE,VALUE;FIELD:VALUE``, as both sides write what they understand."""
+    """Parse ``FIELD:VALUE,VALUE;FIELD:VALUE``, in which both sides write their features."""
     fields: dict[str, set[str]] = {}
     for part in text.split(";"):
         name, _, values = part.partition(":")
@@ -57,13 +57,13 @@ def features_of(text: str) -> dict[str, set[str]]:
 
 
 def offers(features: str, wanted: str) -> bool:
-    """Whether a feature, as ``FIELD:VALUE``, is among others."""
+    """Whether a feature, as ``FIELD:VALUE``, is among these."""
     name, _, item = wanted.partition(":")
     return item in features_of(features).get(name, ())
 
 
 def encoding_for(hello: ClientIdentity) -> Encoding:
-    """JSON, which people can read on the wire, for whoever understands it."""
+    """JSON, which people can read on the wire, if the client understands it."""
     return Encoding.JSON if offers(hello.features, f"{ENCODINGS}:JSON") else Encoding.BER
 
 
@@ -93,7 +93,7 @@ def _refusal(category: Category, message: str) -> Status:
 
 @value
 class Token:
-    """A token with which a client shows who it is. It is not for logs."""
+    """A token by which a client shows who it is. Never logged."""
 
     name: str
     secret: str = field(repr=False)
@@ -104,7 +104,7 @@ class Token:
 
 
 def token_of(hello: ClientIdentity) -> Token | None:
-    """The token that a client presents, right or wrong."""
+    """The token in a client's hello, right or wrong."""
     if not hello.process_name.startswith(TOKEN):
         return None
     name, _, secret = hello.process_name.removeprefix(TOKEN).partition(":")
@@ -112,7 +112,7 @@ def token_of(hello: ClientIdentity) -> Token | None:
 
 
 def name_of(hello: ClientIdentity, client: str = "") -> str:
-    """The client in a log line: who it is, or else its program, and where it runs."""
+    """The client in a log line: its name, or else its program, and its host."""
     host = f"@{hello.host_name}" if hello.host_name else ""
     program = "client" if token_of(hello) is not None else hello.process_name
     return f"{client or program or 'client'}{host} pid {hello.pid}"

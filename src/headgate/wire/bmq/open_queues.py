@@ -1,8 +1,8 @@
 """The queues that a session has open, by the numbers of the wire and by the names of the core.
 
-A client numbers its queues, and within one the apps that it reads. A *stream* is one app of one
-open queue. What a delivery is for is named by the number that the client gave to the subscription
-in its last configure; what is confirmed, by the number of the app.
+A client numbers its queues, and the apps of a queue that it reads. A *stream* is one app of one
+open queue. A delivery names the subscription by the client's number of its last configure; a
+confirmation names the app by its number.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from headgate.wire.bmq.errors import BadRequest
 GUID_BYTES = 16
 
 IDS_MAX = 100_000
-"""Ids of another length that a stream remembers. Nobody has so many messages in hand; of those
-that expired there, the wire is not told."""
+"""Ids of another length that a stream remembers. No client has so many messages unconfirmed; the
+wire does not learn which of them expired."""
 
 
 class Stream:
-    """One app of one open queue, as its client numbers it."""
+    """One app of one open queue, by its client's numbers."""
 
     __slots__ = ("_ids", "app", "number", "queue", "queue_number", "subscriptions")
 
@@ -31,12 +31,13 @@ class Stream:
         self.queue = queue
         self.app = app
         self.subscriptions: tuple[int, ...] = ()
-        """The client's numbers of its subscriptions, by their place."""
+        """The client's numbers of its subscriptions, by their position."""
         self._ids: dict[bytes, MessageId] = {}
 
     def guid(self, message: MessageId) -> bytes:
-        """The wire's name of a message that is pushed. Those that came by another way, such as a
-        sink, may have ids of any length, and get a name of the right one until it is confirmed."""
+        """The id of a pushed message on the wire. Messages that came another way, such as by a
+        sink, may have ids of any length, and get one of the right length until they are
+        confirmed."""
         if len(message) == GUID_BYTES:
             return message
         guid = blake2b(message, digest_size=GUID_BYTES).digest()
@@ -46,12 +47,12 @@ class Stream:
         return guid
 
     def confirmed(self, guid: bytes) -> MessageId:
-        """The id of a message by the wire's name."""
+        """The id of a message by that on the wire."""
         return self._ids.pop(guid, None) or MessageId(guid)
 
 
 class Streams:
-    """The apps that a session reads, found by their numbers or by their names."""
+    """The apps that a session reads, by number and by name."""
 
     __slots__ = ("_by_app", "_by_number", "_queues", "_uses")
 
@@ -60,10 +61,10 @@ class Streams:
         self._by_app: dict[tuple[QueueId, AppId], Stream] = {}
         self._queues: dict[int, QueueId] = {}
         self._uses: Counter[int] = Counter()
-        """Streams of each queue."""
+        """Number of streams of each queue."""
 
     def queue(self, number: int) -> QueueId | None:
-        """The queue that a client calls by this number, for one of its apps at least."""
+        """The queue with this number of the client, which has at least one of its apps open."""
         return self._queues.get(number)
 
     def find(self, queue_number: int, number: int) -> Stream | None:
@@ -73,7 +74,7 @@ class Streams:
         return self._by_app.get((queue, app))
 
     def add(self, stream: Stream) -> None:
-        """Raises if one of its numbers is taken, or the app is open already."""
+        """Add a stream; raise if one of its numbers is taken, or the app is open already."""
         number = stream.queue_number
         if self._queues.get(number, stream.queue) != stream.queue:
             raise BadRequest(f"the number {number} is another queue's")

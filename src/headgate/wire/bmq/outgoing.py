@@ -1,5 +1,5 @@
-"""Outgoing events of a session after a turn: acknowledgements together, messages together, answers
-in order with both."""
+"""Outgoing events of a session after a turn: acknowledgements joined, messages joined, in order
+with the answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headgate.wire.bmq.codec.frames import EventType, event
 from headgate.wire.bmq.codec.messages import Ack, encode_acks
 
 EVENT_BYTES = 1 * MiB
-"""Messages are pushed in events of about this size."""
+"""Size of an event of messages, about."""
 
 
 class Outgoing:

@@ -17,24 +17,24 @@ class BmqPort(SessionPort, Protocol):
     def domain(self, name: str) -> Domain | None: ...
 
     def takes_answers(self) -> bool:
-        """Whether the client reads what it is told."""
+        """Whether the client reads its answers."""
         ...
 
     def refused(self, queue: QueueId, error: HeadgateError) -> None:
-        """Something was refused that the core never saw."""
+        """Record a refusal that the core did not make."""
         ...
 
     def identify(self, token: Token | None) -> str | None:
-        """Who the client is, by what it says or by its certificate: a name, an empty one if it
-        need not have any, or nothing if that was wrong."""
+        """The name of the client by its token or certificate; empty if it needs none, None if the
+        token or certificate is wrong."""
         ...
 
     def named(self, name: str) -> None:
-        """The client said how it is called."""
+        """Note the name that the client gave."""
         ...
 
     def turn_away(self, token: Token | None, events: bytes) -> None:
-        """Say this to a client whose token is wrong, after a while if such come often, and end the
+        """Write this to a client with a wrong token, delayed if such come often, and end the
         session."""
         ...
 
@@ -43,5 +43,5 @@ class BmqPort(SessionPort, Protocol):
         ...
 
     def soon(self) -> None:
-        """Call `go_on` when others had their turn."""
+        """Call `go_on` when others had a turn."""
         ...

@@ -1,4 +1,4 @@
-"""A client's requests as commands, and what is answered when they were carried out."""
+"""A client's requests as commands, and their answers."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ Request: TypeAlias = OpenQueue | Configures | CloseQueue
 
 @value
 class PendingRequest:
-    """A request under way: how its answer is known, and what it is about."""
+    """A request under way: how its answer is recognised, and what it is about."""
 
     number: int | None
     request: Request
     stream: Stream
     subscriptions: tuple[int, ...] = ()
-    """The numbers of a configure's subscriptions."""
+    """The client's numbers of a configure's subscriptions."""
     answer: bytes = b""
-    """What is said when it was carried out, if that takes long to write."""
+    """The answer, written beforehand if that takes long."""
 
 
 class ControlRequests:
@@ -75,7 +75,7 @@ class ControlRequests:
         """The name that the client proved, if it had to."""
 
     def read(self, number: int | None, request: Request) -> Steps[Command]:
-        """The command that carries out a request; raises if there is none."""
+        """The command of a request; raise if there is none."""
         match request:
             case OpenQueue():
                 return self._open(number, request)
@@ -85,7 +85,7 @@ class ControlRequests:
                 return (yield from self._configure(number, request))
 
     def answer(self, asked: PendingRequest) -> Content:
-        """The request was carried out."""
+        """The answer to a request that was carried out."""
         request, stream = asked.request, asked.stream
         match request:
             case OpenQueue():
@@ -107,12 +107,12 @@ class ControlRequests:
                 return ConfigureStreamResponse(request)
 
     def failed(self, asked: PendingRequest) -> None:
-        """The request was refused."""
+        """The answer to a request that was refused."""
         if isinstance(asked.request, OpenQueue):
             self._streams.remove(asked.stream)
 
     def _open(self, number: int | None, request: OpenQueue) -> core.Open:
-        """The stream counts from here on: what is sent to it meanwhile comes after its opening."""
+        """Open a stream. It exists from here on: messages for it come after the answer."""
         handle = request.handle
         uri = parse_uri(handle.uri)
         queue = QueueId(uri.canonical.encode())
@@ -168,11 +168,11 @@ class ControlRequests:
 
 
 Pairs: TypeAlias = Sequence[tuple[int, core.Interest]]
-"""Subscriptions, with the client's number of each."""
+"""Subscriptions with the client's number of each."""
 
 
 def _interests(subscriptions: Sequence[ConsumerSubscription]) -> Steps[Pairs]:
-    """The interests of subscriptions. Whoever speaks for several consumers has a place in the
+    """The interests of subscriptions. A client that stands for several consumers has a place in the
     rotation for each of them."""
     pairs: list[tuple[int, core.Interest]] = []
     for subscription in subscriptions:
@@ -192,7 +192,8 @@ def _interests(subscriptions: Sequence[ConsumerSubscription]) -> Steps[Pairs]:
 
 
 def _interest(request: ConfigureQueueStream, number: int) -> Pairs:
-    """All messages; or none, which is how a consumer says that it will close the queue."""
+    """Interest in all messages, or in none: that is how a consumer announces that it will close the
+    queue."""
     stream = request.stream
     if not stream.consumer_priority_count:
         return ()

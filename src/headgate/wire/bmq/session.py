@@ -1,8 +1,7 @@
 """One client's session: its hello, then events in and events out.
 
-Events are taken up in their order, as far as the router has room: a client whose requests wait for
-their turn is not read meanwhile, so that it holds a bounded number of bytes here, however much
-it sends.
+Events are taken up in order while the router has room: a client whose requests wait for turns is
+not read meanwhile, so that it holds a bounded number of bytes here, however much it sends.
 """
 
 from __future__ import annotations
@@ -72,12 +71,12 @@ from headgate.wire.bmq.port import BmqPort
 from headgate.wire.bmq.requests import Command, ControlRequests, PendingRequest
 
 HELLO_BYTES = 64 * KiB
-"""The first event of a client, whom nobody knows yet."""
+"""Longest first event of a client, which is still unknown."""
 
 HEARTBEAT_WORK = 4
 REQUEST_WORK = 8
 STEP_WORK = 128
-"""What it takes to answer a heartbeat; to read a request, and to do one step more of a long one."""
+"""Work of answering a heartbeat, and of reading a request or one further step of it."""
 
 NOT_SUPPORTED = Status(
     Category.NOT_SUPPORTED, Category.NOT_SUPPORTED, "this router has no such request"
@@ -86,20 +85,20 @@ NOT_SUPPORTED = Status(
 
 @value
 class Asking:
-    """A request that is being read."""
+    """A request that is being read in steps."""
 
     steps: Iterator[None]
 
 
 Work: TypeAlias = Event | Asking | Iterator[Put] | Iterator[Confirmation]
-"""An event, or what is left of one."""
+"""An event, or the rest of one."""
 
 
 class BmqSession:
     """One BlazingMQ client: events in, commands to the core, acks and pushes out.
 
-    The server owns it with a connection. Requests are answered in their order with the messages
-    before and after them; it takes up no more than its bounds while the core is behind.
+    The server owns it with a connection. Answers are in order with the messages around them; it
+    takes up no more than its bounds while the core is behind.
     """
 
     __slots__ = (
@@ -131,29 +130,29 @@ class BmqSession:
         self._limits = limits
         self._frames = EventFrames(HELLO_BYTES)
         self._encoding: Encoding | None = None
-        """That of what is said to the client; none before its hello."""
+        """Encoding of answers to the client; None before its hello."""
         self._streams = Streams()
         self._incoming = Incoming(host, id, self._streams, limits)
         self._requests = ControlRequests(id, self._streams, host.domain)
         self._work: deque[tuple[Work, int]] = deque()
-        """Each with the bytes that it holds."""
+        """Events to take up, each with the bytes that it holds."""
         self._work_bytes = 0
         self._is_paused = False
         self._is_refused = False
-        """Whether its hello was not what it has to be: nothing else is taken up."""
+        """Whether its hello was refused: nothing else is taken up."""
         self._goodbye: ControlMessage | None = None
-        """What is said last, when everything else is answered."""
+        """The last message, written when everything else is answered."""
         self.has_left = False
-        """Whether the client said goodbye, rather than being lost."""
+        """Whether the client has closed the session itself."""
 
-    # What the connection says.
+    # Calls of the connection.
 
     def receive(self, data: bytes) -> None:
         try:
             for each in self._frames.cut(data):
                 self._add(each, len(each.body))
                 if not self.has_greeted:
-                    self.go_on()  # which says how long the next one may be
+                    self.go_on()  # which sets the limit for the next event
         except Malformed as error:
             self.go_on()
             self._host.close(f"malformed: {error}")
@@ -162,12 +161,12 @@ class BmqSession:
 
     @property
     def held(self) -> int:
-        """Bytes that were received and not taken up."""
+        """Bytes received and not taken up."""
         return self._frames.held + self._work_bytes
 
     @property
     def is_unanswered(self) -> bool:
-        """Whether something that the client asked for is under way."""
+        """Whether a request of the client is under way."""
         return bool(self._incoming.unanswered or self._work or self._incoming.commands)
 
     @property
@@ -175,7 +174,7 @@ class BmqSession:
         return self._encoding is not None
 
     def go_on(self) -> None:
-        """Take up what was received, as far as there is room, and some at a time."""
+        """Take up received events while there is room, some at a time."""
         incoming = self._incoming
         incoming.submit()
         incoming.taken = incoming.inflated = 0
@@ -211,19 +210,19 @@ class BmqSession:
         self._work_bytes += size
 
     def _put_back(self, work: Work, size: int) -> None:
-        """The rest of what there was no room or time for is the next work."""
+        """Put the rest of an event back as the next one to take up."""
         self._work.appendleft((work, size))
         self._work_bytes += size
 
     @property
     def _is_behind(self) -> bool:
-        """Whether something was received and not taken up."""
+        """Whether received events are not taken up yet."""
         return bool(self._work) or self._incoming.unopened is not None
 
-    # What the core says.
+    # Calls of the core.
 
     def write_effects(self, effects: Sequence[e.Effect]) -> None:
-        """Answers to requests are in order with the messages before and after them."""
+        """Write the effects. Answers are in order with the messages around them."""
         out, incoming = Outgoing(), self._incoming
         for effect in effects:
             if isinstance(effect, e.Deliver):
@@ -311,7 +310,7 @@ class BmqSession:
                 self._incoming.taken += HEARTBEAT_WORK
                 self._host.write(HEARTBEAT_RESPONSE, 0)
             case EventType.HEARTBEAT_RSP:
-                pass  # that it came is what counts
+                pass  # that it came is enough
             case other:
                 raise Malformed(f"event of type {other}")
 
@@ -341,7 +340,7 @@ class BmqSession:
     # Requests.
 
     def _go_on_asking(self, asking: Asking, size: int) -> None:
-        """Read a request as far as there is time; the rest of it stays the next work."""
+        """Read on in a request while there is time; the rest of it stays the next work."""
         for _ in asking.steps:
             self._incoming.taken += STEP_WORK
             if not self._incoming.has_time:
@@ -349,7 +348,7 @@ class BmqSession:
                 return
 
     def _asked(self, control: Event) -> Steps[None]:
-        """Read a request and ask for it, a part at a time."""
+        """Read a request and submit its command, a part at a time."""
         message = yield from decoding_control(control.body, control.encoding)
         number, content = message.request_id, message.content
         match content:
@@ -379,7 +378,7 @@ class BmqSession:
                 raise Malformed(f"a client does not say {type(content).__name__}")
 
     def _with_answer(self, command: Command, request: ConfigureStream) -> Steps[Command]:
-        """The command with what is answered to it, which repeats a request that may be long."""
+        """The command with its answer, which repeats the request and may be long."""
         asked = command.ref
         assert isinstance(asked, PendingRequest), (
             "a command of ours knows the request that it is for"

@@ -1,4 +1,4 @@
-"""The hub that the sessions of a listener share: channels, keys, users, slots, settings."""
+"""The hub shared by the sessions of a listener: channels, keys, users, slots, settings."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ from headgate.wire.resp.streams.keys import StreamKeys
 from headgate.wire.resp.streams.spoken import spoken_body
 
 FLUSHED = 2048
-"""Deliveries that are made in a row; then others get their turn."""
+"""Deliveries made in a row; then others get a turn."""
 COUNT_SECONDS = 1.0
-"""How often what was counted is told."""
+"""Seconds between two records of the counts."""
 FLUSH_SECONDS = 0.001
-"""After so long they go on. At once would be in the same pass of the loop."""
+"""Seconds until they go on. Without a pause it would be in the same pass of the loop."""
 
 
 class Unwritten:
-    """Messages that many sessions hear, and the sessions that did not get them yet."""
+    """Messages for many sessions, and the sessions that did not get them yet."""
 
     __slots__ = ("blob", "early", "messages", "sessions")
 
@@ -61,13 +61,13 @@ class Unwritten:
         self.sessions = sessions
         self.messages = messages
         self.early: set[SessionId] = set()
-        """Those of them that got it before their turn."""
+        """Sessions among them that got the messages early."""
 
 
 class Hub:
     """The state that all Redis sessions of a router share: channels, keys, users, settings.
 
-    The server makes one for its listener. A session asks it for everything that is not its own.
+    The server makes one for its listener. Sessions use it for everything that is not their own.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Hub:
         self.settings = settings
         self.access = access
         self.cluster = cluster
-        """Who owns which slots; nothing outside of cluster mode."""
+        """The owners of slots; None outside of cluster mode."""
         self.user_file = user_file
         self.denials = AclLog()
         self._suspects = FailedLogins()
@@ -97,35 +97,36 @@ class Hub:
         self.feeds = ChannelFeeds(broker.shard.domains, broker.limits.name_bytes)
         broker.speaker = self.speak
         self.names_fit = broker.limits.name_bytes >= NAME_BYTES
-        """Whether no name in a run of PUBLISHes can be over the limit."""
+        """Whether no name in a run of PUBLISHes can exceed the limit."""
         self.waiting = broker.waiting
         self.sessions: dict[SessionId, RespSession] = {}
         self.monitors: dict[SessionId, Monitor] = {}
         self._deliver: dict[SessionId, Callable[[bytes, int], None]] = {}
         self._flushing = self._flushing_on = False
         self.left: deque[Unwritten] = deque()
-        """What was published and could not be written to all in one go. Nothing more is published
-        before it is."""
+        """Messages that could not be written to all receivers in one go. No more are published
+        before they are."""
         self._held: dict[SessionId, None] = {}
-        """Who waits for that."""
+        """Sessions that wait for that."""
         self._when_written: list[Callable[[], None]] = []
         self.elsewhere: OtherWorkers | None = None
         """The other workers of the router, if there are any."""
         self._sweeping = self._clearing = False
         self._counted_at = shell.clock()
-        """When it was last told what bodies had."""
+        """When the counts of bodies were last recorded."""
         self.began = shell.clock()
         self.input_bytes = 0
-        """Of requests that are not whole, of all sessions."""
+        """Bytes of incomplete requests of all sessions."""
         self.connections = 0
-        """Sessions since the start."""
+        """Sessions opened since the start."""
         self.commands = 0
         """Commands carried out since the start."""
         self.expired = 0
-        """Keys that died by time since the start."""
+        """Keys expired since the start."""
 
     def know_domains(self, domains: Mapping[str, Domain]) -> None:
-        """The domains are another process's: which keys are streams, and what feeds them."""
+        """Take over the domains of worker 0: which keys are streams, and which channels feed
+        them."""
         self.stream_keys = StreamKeys(domains)
         self.feeds = ChannelFeeds(domains, self.broker.limits.name_bytes)
 
@@ -139,8 +140,9 @@ class Hub:
         return session
 
     def may_hold(self, session: RespSession, held: int) -> bool:
-        """Note how much a session has sent that is not carried out yet. Beyond the limit of all
-        together, who has most of it is closed; false if that is this one."""
+        """Note the bytes of a session's requests that are not carried out yet. If all sessions
+        together exceed the limit, the one with the most is closed; return false if that is this
+        one."""
         if session.id not in self.sessions:
             return False
         self.input_bytes += held - session.held
@@ -155,8 +157,8 @@ class Hub:
         return True
 
     def shed_answers(self) -> None:
-        """Sessions have not taken more answers than all together may leave: who left most of them
-        is closed, until there is room. Other wires have bounds of their own."""
+        """Close the sessions with the most unread answers while all together exceed the limit.
+        Other wires have bounds of their own."""
         limit = self.broker.limits.answers_bytes
         left = {id: box.answers for id, box in self.budget.stuck.items() if id in self.sessions}
         total = sum(left.values())
@@ -168,7 +170,7 @@ class Hub:
             self.sessions[id].close("over the limit answers_bytes", at_once=True)
 
     def disconnect(self, id: SessionId) -> None:
-        """The session is gone; the broker forgot it already."""
+        """Remove a session that is gone; the broker has removed it already."""
         session = self.sessions.pop(id)
         self.input_bytes -= session.held
         session.let_go()
@@ -182,14 +184,14 @@ class Hub:
     # Links to other workers.
 
     def add_link(self, id: SessionId, deliver: Callable[[bytes, int], None]) -> None:
-        """Another worker hears what is published, as this one's sessions do."""
+        """Add a link to another worker, which gets messages like this one's sessions."""
         self._deliver[id] = deliver
 
     def remove_link(self, id: SessionId) -> None:
         self._deliver.pop(id, None)
 
     def call_when_written(self, call: Callable[[], None]) -> None:
-        """Call it when what was left of publishing is written."""
+        """Call it when the unwritten messages are written."""
         self._when_written.append(call)
 
     # Users.
@@ -200,8 +202,8 @@ class Hub:
         self.denials.add(reason, context, object, user, line(session, now), now)
 
     def note_failure(self, session: RespSession, command: bytes, name: bytes) -> float:
-        """Note that somebody did not show who it is; return after how many seconds it is told. What
-        is no user's name is not noted: it may be a password that went to the wrong place."""
+        """Count a failed authentication; return the seconds by which its answer is delayed. A name
+        that no user has is not logged: it may be a password in the wrong place."""
         known = self.access.get(name)
         user = "" if known is None else known.name
         now = self.shell.clock()
@@ -210,8 +212,8 @@ class Hub:
         return self._suspects.failed(network_of_peer(session.peer), now)
 
     def release_later(self, session: RespSession, seconds: float) -> None:
-        """Let a session go on after so long. If it is gone by then, its place is taken until
-        then: who hangs up when the answer is late has not saved time."""
+        """Let a session go on after so many seconds. If it is gone by then, its place stays taken
+        until then: hanging up must not save time."""
 
         def release() -> None:
             if session.id in self.sessions:
@@ -235,7 +237,7 @@ class Hub:
     def unsubscribe(
         self, session: RespSession, kind: Kind, names: Sequence[bytes] | None
     ) -> list[tuple[bytes | None, int]]:
-        """Take a session off names, or off all; return each with how many it then has."""
+        """Remove a session from names, or from all; return each with the number that is left."""
         held, now = session.interests.of(kind), self.shell.clock()
         gone = list(held) if names is None else [n for n in dict.fromkeys(names) if n in held]
         left = self.channels.unsubscribe(session.id, kind, names)
@@ -245,7 +247,7 @@ class Hub:
         return left
 
     def leave_all(self, session: RespSession) -> Iterator[Reply]:
-        """Take a session that stays off everything, as an answer in parts without a word."""
+        """Remove all subscriptions of a session that stays, in parts of an empty answer."""
         for kind in Kind:
             for names in portions(list(session.interests.of(kind))):
                 self.channels.unsubscribe(session.id, kind, names)
@@ -253,16 +255,16 @@ class Hub:
         self.wake_all()
 
     def evict(self, names: list[bytes]) -> None:
-        """Sharded channels moved to another node: who was subscribed is told so, after what was
-        published before."""
+        """Notify the subscribers of sharded channels that moved to another node, after all earlier
+        messages."""
         lost = self.channels.evict(Kind.SHARDED, names)
         self.flush()
         self.wake_all()
         for id, name, left in lost:
             session = self.sessions.get(id)
-            # S002-76: who died meanwhile is not told.
+            # S002-76: sessions that are gone by then are skipped.
             if session is not None:
-                # S002-54, S002-73, RESP-75: behind what was published before, with the rest.
+                # S002-54, S002-73, RESP-75: behind all earlier messages.
                 session.push(PushReply((b"sunsubscribe", name, left)))
 
     def record_limit(self, session: SessionId, reached: errors.LimitReached) -> None:
@@ -272,24 +274,25 @@ class Hub:
     # Publishing.
 
     def flush_soon(self) -> None:
-        """Have what was published written at the end of this pass."""
+        """Write published messages at the end of this pass."""
         if not self._flushing:
             self._flushing = True
             self.shell.soon(self._flush_some)
 
     def flush(self) -> None:
-        """Write what was published, all of it."""
+        """Write all published messages."""
         while self.left:
             self._write_some()
         deliver = self._deliver
         for blob, sessions, messages in self.channels.take():
             for session in sessions:
-                # S002-9: who is gone is skipped.
+                # S002-9: a session that is gone is skipped.
                 if session in deliver:
                     deliver[session](blob, messages)
 
     def flush_for(self, sessions: Collection[SessionId]) -> None:
-        """Write what was published to these at least, and to the others if they are not many."""
+        """Write published messages to these sessions at least, and to the others if they are
+        few."""
         self._take()
         for unwritten in self.left:
             hearing = {id for id in unwritten.sessions if id in sessions} - unwritten.early
@@ -299,7 +302,7 @@ class Hub:
                     self._deliver[id](unwritten.blob, unwritten.messages)
 
     def hold(self, session: RespSession) -> None:
-        """Have a session wait until what was published is written."""
+        """Have a session wait until published messages are written."""
         session.outlet.pause(may_leave=False)
         self._held[session.id] = None
 
@@ -310,7 +313,7 @@ class Hub:
             self._flush_on()
 
     def _take(self) -> None:
-        """Write what was published, or leave it for later where many hear it."""
+        """Write published messages, or leave them for later if there are many receivers."""
         blobs, left = self.channels.take(), self.left
         rest = blobs if left else self.shell.deliver_all(blobs, self._deliver, FLUSHED)
         for blob, sessions, messages in rest:
@@ -318,7 +321,7 @@ class Hub:
             self.flush_soon()
 
     def _flush_on(self) -> None:
-        """Go on with what was left, a part of it in each pass."""
+        """Go on with unwritten messages, a part of them in each pass."""
         self._flushing_on = False
         self._write_some()
         if self.left:
@@ -351,8 +354,8 @@ class Hub:
         self.shell.announce([PublisherWaited(self.shell.clock(), publisher, blocker)])
 
     def write_effects(self, effects: Sequence[Effect]) -> None:
-        """What the core has for one session: that it may go on, and what came of its commands on
-        streams."""
+        """Pass the core's effects to their session: that it may go on, and answers to its stream
+        commands."""
         for effect in effects:
             if type(effect) is not GoOn:
                 session = self.sessions.get(effect.session)
@@ -364,7 +367,7 @@ class Hub:
                 self.go_on_soon(effect.session)
 
     def ask_again(self, id: SessionId) -> None:
-        """There was no room in line for commands of a session."""
+        """Submit commands of a session again: the inbox had no room."""
         session = self.sessions.get(id)
         if session is not None and session.awaited is not None:
             session.awaited.begin()
@@ -375,11 +378,11 @@ class Hub:
             self.go_on_soon(publisher)
 
     def go_on_soon(self, id: SessionId) -> None:
-        """Not from here: whoever wakes it is in the middle of something."""
+        """Not at once: the caller is in the middle of something."""
         self.shell.soon(partial(self._go_on, id))
 
     def go_on_later(self, id: SessionId) -> None:
-        """When others had their turn."""
+        """Let a session go on when others had a turn."""
         self.shell.next_pass(partial(self._go_on, id))
 
     def _go_on(self, id: SessionId) -> None:
@@ -395,20 +398,20 @@ class Hub:
     # Keys.
 
     def streams_among(self, db: int, keys: Sequence[bytes]) -> int:
-        """How many of these keys are streams that somebody used since the router started."""
+        """Number of these keys that are streams used since the router started."""
         now, queues = self.shell.clock(), self.broker.shard.shared.queues
         found = 0
         for key in keys:
             try:
                 stream = self.stream_keys.get(key)
             except errors.Refused:
-                continue  # a name that no queue can have
+                continue  # no queue can have that name
             if stream is not None and stream.queue in queues and not self.keys.has(db, key, now):
                 found += 1
         return found
 
     def tick(self) -> None:
-        """Do what is to be done again and again: keys die, and what was counted is told."""
+        """Do the regular work: expire keys, and record counts."""
         self.sweep()
         self.feeds.look()
         now = self.shell.clock()
@@ -419,8 +422,8 @@ class Hub:
                 self.shell.announce(counted)
 
     def sweep(self) -> None:
-        """Let keys die whose time is over, and tell who wants to know. While there is more of
-        them than one sweep handles, it goes on as soon as others had their turn."""
+        """Expire keys, and notify listeners. If there are more than one sweep handles, it goes on
+        as soon as others had a turn."""
         now = self.shell.clock()
         self.keys.sweep(now)
         self.publish_expired()
@@ -429,7 +432,7 @@ class Hub:
             self.shell.soon(self._sweep_on)
 
     def _clear_away(self) -> None:
-        """Take sessions that are gone off their channels, a part of them in each pass."""
+        """Remove the subscriptions of closed sessions, a part of them in each pass."""
         if self.channels.is_leaving and not self._clearing:
             self._clearing = True
             self.shell.soon(self._clear_on)
@@ -444,10 +447,10 @@ class Hub:
         self.sweep()
 
     def publish_expired(self) -> None:
-        """Publish the keys that died since the last time, all at once."""
+        """Publish the events of all keys that expired since the last call."""
         expired = self.keys.take_expired()
         self.expired += len(expired)
-        # S002-80: without the setting nothing is published.
+        # S002-80: only if a setting asks for it.
         if expired and self.settings.notifies_expired:
             # S002-78, S002-79, RESP-68: all of a sweep together, on their databases' channels.
             events = [(b"__keyevent@%d__:expired" % db, key) for db, key in expired]
@@ -460,9 +463,9 @@ class Hub:
                 self.flush_soon()
 
     def speak(self, spoken: Sequence[Spoken]) -> None:
-        """Publish what a turn has for channels, in its order. Never fed back. Whoever published on
-        a channel that feeds waited for slow sessions before; what a domain speaks nobody can wait
-        with, so those lose it who have no room."""
+        """Publish the messages that a turn has for channels, in order. They feed no domain. A
+        publisher on a channel that feeds one has waited for slow sessions already; no publisher
+        waits for a domain's own messages, so sessions without room lose them."""
         has_own = any(not each.is_fed for each in spoken)
         is_careful = has_own and self.budget.stuck and self.settings.slow_session == "wait"
         if is_careful:
@@ -476,12 +479,12 @@ class Hub:
             self.flush_soon()
 
     def flush_with_room(self) -> None:
-        """Write what was published to those who have room. Time cannot be made to wait for the
-        others: they lose it, which is counted and told."""
+        """Write published messages to the sessions with room. An expiry cannot wait for the others:
+        they lose it, which is counted and recorded."""
         deliver, now = self._deliver, self.shell.clock()
         for blob, sessions, messages in self.channels.take():
             for session in sessions:
-                # S002-81: who is over its limit loses the event, and that is counted.
+                # S002-81: a session over its limit loses the event, and that is counted.
                 if self.budget.is_blocking(session):
                     alive = self.broker.sessions.get(session)
                     name = "" if alive is None else alive.name

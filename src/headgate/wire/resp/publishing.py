@@ -1,7 +1,7 @@
-"""Publishing, as a session does it: in runs, alone, or one by one where somebody does not read.
+"""Publishing by a session: in runs, singly, or checked one by one when a receiver does not read.
 
-A run of PUBLISHes, the usual content of a busy read, is one call to the core. While a session that
-hears one of them is stuck and could not hold them all, each message is judged for itself.
+A run of PUBLISHes, the usual content of a busy read, is one call to the core. While a receiver of
+one of them is stuck and could not hold them all, each message is checked by itself.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from headgate.wire.resp.streams.feeds import ChannelFeeds
 
 SLICE_SECONDS = 0.005
-"""How long new channels are published to before others get their turn."""
+"""Seconds of publishing to new channels before others get a turn."""
 PUBLISHING = {b"PUBLISH": Kind.EXACT, b"SPUBLISH": Kind.SHARDED}
 FRAME_BYTES = 128
-"""About what a frame has besides the body, for channels with names of usual length."""
+"""Bytes of a frame besides the body, for channel names of usual length."""
 
 
 def is_plain(session: RespSession) -> bool:
-    """Whether nothing stands between a session and the channels."""
+    """Whether nothing stands between a session's commands and the channels."""
     hub, user = session.hub, session.user
     return (
         user is not None
@@ -45,7 +45,7 @@ def is_plain(session: RespSession) -> bool:
 
 
 def is_fed(hub: Hub, command: list[bytes]) -> bool:
-    """Whether a command publishes on a channel that feeds a domain, and so takes a turn."""
+    """Whether a command publishes on a channel that feeds a domain, and so needs a turn."""
     if not hub.feeds.is_used or len(command) != 3:
         return False
     kind = PUBLISHING.get(command[0].upper())
@@ -55,8 +55,7 @@ def is_fed(hub: Hub, command: list[bytes]) -> bool:
 def run_of_publishes(
     commands: list[list[bytes]], start: int, feeds: ChannelFeeds
 ) -> list[list[bytes]]:
-    """The well-formed PUBLISHes that follow one another from here, up to one on a channel that
-    feeds a domain."""
+    """The well-formed PUBLISHes in a row from here, up to one on a channel that feeds a domain."""
     end = start
     is_used = feeds.is_used
     while end < len(commands) and commands[end][0] in PUBLISH and len(commands[end]) == 3:
@@ -67,7 +66,7 @@ def run_of_publishes(
 
 
 def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
-    """Publish a run of messages; return how many did not have to wait."""
+    """Publish a run of messages; return how many were published without waiting."""
     hub = session.hub
     if hub.left:
         hub.hold(session)
@@ -76,7 +75,7 @@ def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
     is_one = names.count(names[0]) == len(names)
     longest = len(names[0]) if is_one else max(map(len, names))
     is_long = longest > hub.broker.limits.name_bytes
-    # RESP-62: who is stuck is asked for room before it is published to.
+    # RESP-62: stuck receivers are checked for room before publishing.
     if is_long or (hub.budget.stuck and not _has_room(hub, names, bodies)):
         return _publish_carefully(session, run)
     answers, done = _published(session, names, bodies, is_one)
@@ -85,15 +84,15 @@ def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
 
 
 def publish_at_once(session: RespSession, data: bytes) -> int:
-    """Publish what a read has at its start, if nothing is in its way: the short way of those who
-    do little else. Return how many bytes that was; what others get their turn before is among
-    the session's commands then."""
+    """Publish the PUBLISHes at the start of a read, if no other commands or checks are in the way:
+    the fast path of sessions that do little else. Return the bytes consumed; commands left over for
+    later are then in the session's line."""
     hub = session.hub
     if session.held or session.is_closing or hub.left:
         return 0
     user = session.user
     if not (
-        # As `is_plain` has it, without a call.
+        # The checks of `is_plain`, without a call.
         user is not None
         and user.is_unrestricted
         and session.queued is None
@@ -116,7 +115,8 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
     if budget.stuck and not _has_room(hub, names, bodies):
         return 0
     if len(names) == 1:
-        # Who waits for each answer sends this, and each call less is felt after its wake-up.
+        # A publisher that waits for each answer takes this path, and each call less shortens its
+        # wait.
         channels, done = hub.channels, 1
         answers = integer_reply(channels.publish_one(Kind.EXACT, names[0], bodies[0]))
         if channels.is_unwritten:
@@ -134,9 +134,9 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
 
 
 def _has_room(hub: Hub, names: Sequence[bytes], bodies: Sequence[bytes]) -> bool:
-    """Whether every stuck session that hears these could hold them all."""
+    """Whether every stuck receiver could hold all of these messages."""
     if hub.channels.is_unwritten:
-        hub.flush_for(hub.budget.stuck)  # what is not charged yet would not count
+        hub.flush_for(hub.budget.stuck)  # uncharged data would not count
     size = sum(map(len, bodies)) + FRAME_BYTES * len(bodies)
     return hub.channels.has_room(Kind.EXACT, {*names}, size, hub.budget)
 
@@ -144,8 +144,8 @@ def _has_room(hub: Hub, names: Sequence[bytes], bodies: Sequence[bytes]) -> bool
 def _published(
     session: RespSession, names: Sequence[bytes], bodies: Sequence[bytes], is_one: bool
 ) -> tuple[bytes, int]:
-    """Publish, on one channel or on several; return the answers, and how many they are. Others get
-    their turn after a while, if there are new channels among them."""
+    """Publish on one channel or on several; return the answers and their number. If there are new
+    channels among them, it may stop early to let others get a turn."""
     hub, done = session.hub, len(names)
     channels = hub.channels
     if done == 1:
@@ -166,14 +166,14 @@ def _published(
 
 
 def _give_way(session: RespSession) -> None:
-    """Others get their turn; then it goes on."""
+    """Let others get a turn, then go on."""
     session.outlet.pause(may_leave=False)
     session.hub.go_on_later(session.id)
 
 
 def _publish_carefully(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
-    """Judge each message for itself. What somebody stuck hears is charged before the next one is
-    judged, so a mailbox goes over its limit by one message at most."""
+    """Check each message by itself. Messages for stuck receivers are charged before the next one is
+    checked, so a mailbox exceeds its limit by one message at most."""
     hub, channels = session.hub, session.hub.channels
     longest = hub.broker.limits.name_bytes
     end = hub.shell.clock() + SLICE_SECONDS
@@ -208,11 +208,11 @@ def may_run(session: RespSession, entry: CommandEntry, command: list[bytes]) -> 
 
 
 def _may_execute(session: RespSession) -> bool:
-    """Whether who hears a transaction could hold all that it publishes: nobody can be asked in the
-    midst of it. A mailbox goes over its limit by one message at most, as by any other PUBLISH.
+    """Whether the receivers of a transaction could hold all of its messages, since it cannot wait
+    in the middle. A mailbox exceeds its limit by one message at most, as by any other PUBLISH.
 
-    A mailbox that is not slow always has room for a transaction, so that only those are waited for
-    that read on or are closed in time.
+    A mailbox that is not slow always has room for a transaction, so it waits only for sessions that
+    read on or are closed in time.
     """
     hub, budget = session.hub, session.hub.budget
     if hub.settings.slow_session != "wait":
@@ -230,7 +230,7 @@ def _may_execute(session: RespSession) -> bool:
     if not sizes or not budget.stuck:
         return True
     if hub.channels.is_unwritten:
-        hub.flush_for(budget.stuck)  # what is not charged yet would not count
+        hub.flush_for(budget.stuck)  # uncharged data would not count
     more: dict[SessionId, int] = {}
     for (kind, channel), size in sizes.items():
         for each in hub.channels.hearing(kind, channel, budget.stuck):
@@ -244,7 +244,7 @@ def _may_execute(session: RespSession) -> bool:
 
 
 def _discard(session: RespSession, reached: LimitReached) -> NoReturn:
-    """Refuse to carry a transaction out."""
+    """Refuse to carry out a transaction."""
     session.queued, session.watched = None, {}
     session.hub.record_limit(session.id, reached)
     raise CommandError(
@@ -258,8 +258,8 @@ def _may_publish(session: RespSession, kind: Kind, channel: bytes) -> bool:
         return True
     channels, stuck = hub.channels, hub.budget.stuck
     if channels.is_unwritten and any(True for _ in channels.hearing(kind, channel, stuck)):
-        hub.flush_for(stuck)  # what is not charged yet would not count
-    # S002-58, S002-64: looked at anew each time, also after a wait.
+        hub.flush_for(stuck)  # uncharged data would not count
+    # S002-58, S002-64: checked anew each time, also after a wait.
     blocker = channels.blocker(kind, channel, hub.budget)
     if blocker is None:
         return True
@@ -268,8 +268,8 @@ def _may_publish(session: RespSession, kind: Kind, channel: bytes) -> bool:
 
 
 def _wait(session: RespSession, blocker: SessionId) -> None:
-    """Have a session wait for another one. It may wait for itself: its mailbox is written while
-    its commands are not read."""
+    """Have a session wait for another one, or for itself: its mailbox is written while its commands
+    are not read."""
     session.hub.wait(session.id, blocker)
-    # S002-60, RESP-59: only who publishes is not read.
+    # S002-60, RESP-59: only publishers are not read.
     session.outlet.pause()

@@ -1,8 +1,8 @@
-"""One Redis client: what it sent, what state that left, what it is answered.
+"""One Redis client: its requests, its state, its answers.
 
-There is no I/O here. The shell gives bytes to `receive`; answers go out through the outlet, which
-the shell provides. A run of PUBLISHes, the usual content of a busy read, is one call to the core.
-Everything else is looked up in the table and carried out one by one.
+There is no I/O here. The shell gives bytes to `receive`; answers go out through the shell's port. A
+run of PUBLISHes, the usual content of a busy read, is one call to the core. All other commands are
+looked up in the table and carried out one by one.
 
 The order of the checks is that of Redis: unknown command, arity, authentication, access rules,
 slots, subscriber mode, transaction.
@@ -55,16 +55,16 @@ if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
 
 FORM_STEPS = 4
-"""Of a subscription whose messages are to come in another form."""
+"""Work of changing the form of a subscription's messages."""
 SLICE_SECONDS = 0.005
-"""How long one session's commands are carried out before others get their turn."""
+"""Seconds of carrying out one session's commands before others get a turn."""
 
 
 class RespSession:
     """One Redis client: its requests in, replies and messages out.
 
     The server owns it with a connection, and calls `receive` with bytes; it writes through its
-    port. It answers requests in their order, and never reads on while it is behind.
+    port. It answers requests in their order, and reads no more while it is behind.
     """
 
     __slots__ = (
@@ -111,13 +111,13 @@ class RespSession:
         self.requests = RequestParser(hub.broker.limits)
         self.library = {"lib-name": b"", "lib-ver": b""}
         self.held = 0
-        """Bytes that it sent and that are not carried out yet, as the hub knows them."""
+        """Bytes of its requests that are not carried out yet, as the hub knows them."""
         self.out = ReplyBuffer(hub, outlet)
         self.pending: list[list[bytes]] = []
-        """Commands behind one that has to wait: a PUBLISH for who does not read, or any for the
-        client to take the answers it has."""
+        """Commands behind one that waits: a PUBLISH for a slow receiver, or any command for the
+        client to read its answers."""
         self.parts: Iterator[Reply] | None = None
-        """The rest of an answer in parts, which comes before anything else."""
+        """The rest of an answer in parts, which goes out before anything else."""
         self.parts_are_wanted = True
         self.awaited: Awaited | None = None
         """The answers that wait for turns, while there are any: see `streams/awaited.py`."""
@@ -125,31 +125,31 @@ class RespSession:
         self.failures = 0
         """Wrong passwords since it connected."""
         self.delayed = -1.0
-        """After so many seconds what is not written yet is; negative for now."""
+        """Seconds by which the answers not written yet are delayed; negative for none."""
         self.is_delayed = False
         self.last_command = ""
         self.typed = b""
-        """The subcommand as the client wrote it; some errors quote it."""
+        """The subcommand as the client wrote it, for errors that quote it."""
         self.start_anew()
 
     def start_anew(self) -> None:
-        """The state of a new connection, as RESET wants it."""
+        """Set the state of a new connection, as RESET does."""
         self.protocol = 2
         self.name = b""
         self.db = 0
         self.user = self.hub.access.entrant()
-        """Nobody, until the client says who it is, if it has to."""
+        """The user of the session; None until the client has authenticated, if it has to."""
         self.requests.is_trusted = self.user is not None
         self.queued: list[tuple[CommandEntry, list[bytes]]] | None = None
         """The commands of a transaction, while there is one."""
         self.queued_bytes = 0
         self.queued_steps = 0
         self.watched: dict[tuple[int, bytes], int] = {}
-        """Keys that must not change before EXEC, and their stamps."""
+        """Keys watched until EXEC, with their stamps."""
         self.is_executing = False
         """Inside of EXEC."""
         self.broken = False
-        """The transaction has a command that was refused; it will not be carried out."""
+        """Whether a command of the transaction was refused, so that it will not be carried out."""
         self.answers = ReplyMode.ON
 
     @property
@@ -158,25 +158,26 @@ class RespSession:
 
     @property
     def is_subscriber(self) -> bool:
-        """In RESP2 who has subscriptions may do little else."""
+        """Whether it is in subscriber mode: in RESP2 a session with subscriptions may do little
+        else."""
         # RESP-32, RESP-34: in RESP3 a subscriber may run any command.
         return self.protocol == 2 and self.hub.channels.has(self.id)
 
     @property
     def is_busy(self) -> bool:
-        """Whether something that it sent is still to be carried out."""
+        """Whether some of its commands are still to be carried out."""
         return bool(self.pending) or self.parts is not None or self.awaited is not None
 
-    # From the shell.
+    # Calls of the shell.
 
     def receive(self, data: bytes) -> None:
-        """Carry out what the client sent, as far as it is whole."""
+        """Carry out the complete commands that the client sent."""
         hub = self.hub
         if self.awaited is not None:
             self._receive_later(data)
             return
         if (hub.channels.is_unwritten or hub.left) and hub.channels.has(self.id):
-            # What was published before these commands comes before their answers.
+            # Messages published before these commands come before their answers.
             # S002-42, RESP-46: its messages from before a command precede the answer.
             hub.flush_for((self.id,))
         if data.startswith(STARTS):
@@ -199,17 +200,18 @@ class RespSession:
             self._break_off()
 
     def _receive_later(self, data: bytes) -> None:
-        """Commands behind those that wait for a turn: no more is read until these are answered."""
+        """Queue commands behind those that wait for a turn: no more is read until these are
+        answered."""
         assert self.awaited is not None, "some wait"
         self.pending += self.requests.feed(data)
         self.outlet.pause(may_leave=self.awaited.waiting is not None)
         self._may_hold()
 
     owes_answers = False
-    """Who hangs up is gone."""
+    """A client that hangs up is gone."""
 
     def go_on(self) -> None:
-        """Try the pending commands again: what the session waited for is over."""
+        """Try the pending commands again: the wait is over."""
         if self.is_closing or self.is_delayed:
             return
         if (self.hub.channels.is_unwritten or self.hub.left) and self.interests:
@@ -225,17 +227,17 @@ class RespSession:
             self.outlet.resume()
 
     def close(self, reason: str, *, at_once: bool = False) -> None:
-        """End the session. What it sent after this is not carried out."""
+        """End the session. Later commands are not carried out."""
         self.out.write()
         self.is_closing = True
         self.outlet.close(reason, at_once=at_once)
 
     def delay(self, seconds: float) -> None:
-        """Have the answer to the command under way, and what came behind it, wait so long."""
+        """Delay the answer to the present command, and all that follows, by so many seconds."""
         self.delayed = max(self.delayed, seconds)
 
     def release(self) -> None:
-        """The delay is over. Who failed too often goes, with the answer."""
+        """End the delay. A session with too many failures is closed with the answer."""
         self.is_delayed = False
         if self.user is not None:
             self.hub.shell.known(self.id)
@@ -246,12 +248,12 @@ class RespSession:
             self.go_on()
 
     def let_go(self) -> None:
-        """Hold nothing any longer: the session is over."""
+        """Drop all references: the session is over."""
         self.pending, self.parts, self.queued, self.watched = [], None, None, {}
         if self.awaited is not None:
             self.awaited.let_go()
 
-    # For the handlers of commands.
+    # Calls of command handlers.
 
     def become(self, user: User) -> None:
         self.user = user
@@ -262,14 +264,14 @@ class RespSession:
         self.hub.shell.known(self.id)
 
     def rename(self, name: bytes) -> None:
-        """Take the name that the client gave itself; logs and status show it."""
+        """Take the name that the client chose, for logs and status."""
         self.name = name
         alive = self.hub.broker.sessions.get(self.id)
         if alive is not None:
             alive.called = text_of(name)
 
     def speak(self, protocol: int) -> None:
-        """Use this version from here on, for messages too."""
+        """Use this version of the protocol from here on, for messages too."""
         if protocol != self.protocol:
             most = self.hub.broker.limits.command_steps
             if FORM_STEPS * len(self.interests) > most:
@@ -279,7 +281,7 @@ class RespSession:
                 self.hub.channels.change_form(self.id, FORMS[protocol])
 
     def push(self, frame: Reply) -> None:
-        """Send a frame that is no answer to a command of its own."""
+        """Send a frame that is not an answer to a command of the session."""
         self.outlet.write(encode(frame, self.protocol))
 
     # Inside.
@@ -322,13 +324,13 @@ class RespSession:
                     self.pending = commands[position:]
                     break
             if position < count and clock() > end:
-                # Others get their turn between the commands of a long line.
+                # Others get a turn between the commands of a long line.
                 self.pending = commands[position:]
                 self._give_way()
                 break
-            # RESP-44: who publishes to itself is answered first.
+            # RESP-44: a session that publishes to itself is answered first.
             if channels.is_unwritten and channels.has(self.id):
-                # It may hear what it published: after the answer, before that to the next command.
+                # Its own messages come after the answer and before the next one.
                 out.write()
                 self.hub.flush_for((self.id,))
         self.hub.commands += position
@@ -337,13 +339,13 @@ class RespSession:
             self.awaited.begin()
 
     def _may_follow(self, command: list[bytes]) -> bool:
-        """Whether a command may be asked before those that wait for a turn are answered."""
+        """Whether a command may be submitted before those that wait for a turn are answered."""
         assert self.awaited is not None, "some wait"
         is_turn = command[0][:1] in b"xX" or is_fed(self.hub, command)
         return is_turn and self.awaited.may_follow(sum(map(len, command)))
 
     def answer_awaited(self, effects: Sequence[Effect]) -> None:
-        """Turns came to something: answer what may be answered, and go on when all is."""
+        """Write the answers that turns completed, and go on when none is left."""
         awaited = self.awaited
         if awaited is None or self.is_closing:
             return
@@ -367,8 +369,8 @@ class RespSession:
         self.hub.release_later(self, seconds)
 
     def _write_parts(self, end: float) -> bool:
-        """Go on with an answer in parts; false if others have their turn first, or the client has
-        answers to take."""
+        """Go on with an answer in parts; false if others get a turn first, or the client has to
+        read its answers."""
         clock, out, is_wanted = self.hub.shell.clock, self.out, self.parts_are_wanted
         while (part := self._next_part()) is not None:
             if is_wanted and part is not NOTHING:
@@ -384,19 +386,19 @@ class RespSession:
         return True
 
     def _next_part(self) -> Reply:
-        """The next part of an answer; nothing after the last, or when the session is over."""
+        """The next part of an answer; None after the last, or when the session is over."""
         try:
             return None if self.parts is None else next(self.parts, None)
         except HeadgateError as failed:
             return self.failure(failed)
 
     def _give_way(self) -> None:
-        """Others get their turn; then it goes on."""
+        """Let others get a turn, then go on."""
         self.outlet.pause(may_leave=False)
         self.hub.go_on_later(self.id)
 
     def _may_hold(self) -> bool:
-        """Tell the hub what it has sent that is not carried out yet; false if that is too much."""
+        """Report to the hub the bytes that are not carried out yet; false if they are too many."""
         held = self.requests.held
         if self.queued is not None:
             held += self.queued_bytes
@@ -405,7 +407,7 @@ class RespSession:
         return held == self.held or self.hub.may_hold(self, held)
 
     def _execute(self, command: list[bytes]) -> bool:
-        """Carry one command out; false if it has to wait."""
+        """Carry out one command; false if it has to wait."""
         elsewhere = self.hub.elsewhere
         if elsewhere is not None and (known := elsewhere.resume(self)) is not HERE:
             return self._placed(known)
@@ -442,13 +444,13 @@ class RespSession:
         return True
 
     def _placed(self, reply: Reply) -> bool:
-        """Answer a command that another worker carried out; false if it has to wait for that."""
+        """Answer a command that another worker carries out; false if it has to wait."""
         if reply is not WAIT:
             self._answer(reply, is_certain=type(reply) is Decided)
         return reply is not WAIT
 
     def attempt(self, entry: CommandEntry, command: list[bytes]) -> Reply:
-        """Carry a command out; what goes wrong is its answer."""
+        """Carry out a command; errors become its answer."""
         assert entry.run is not None, "the table finds what can be run"
         if self.hub.monitors:
             send_to_monitors(self.hub, self, entry, command)
@@ -461,7 +463,7 @@ class RespSession:
             return self.failure(failed)
 
     def failure(self, failed: HeadgateError) -> CommandError:
-        """What went wrong, as an answer."""
+        """The answer for an error."""
         if isinstance(failed, CommandError):
             return failed
         if isinstance(failed, LimitReached):
@@ -480,11 +482,11 @@ class RespSession:
             self.out.put(reply, self.protocol)
 
     def check_rights(self, entry: CommandEntry, command: list[bytes]) -> None:
-        """Whether the client said who it is, and may do this."""
+        """Check that the client has authenticated, if needed, and may run this command."""
         if not entry.needs_login:
             return
         if self.user is None:
-            # RESP-16: nothing but to say who one is.
+            # RESP-16: only authentication is allowed.
             raise CommandError("NOAUTH Authentication required.")
         if not self.user.is_unrestricted:
             check_access(self, self.user, entry, command)
@@ -502,7 +504,7 @@ class RespSession:
             )
 
     def _is_answered(self) -> bool:
-        """Whether CLIENT REPLY lets this answer through. Asked once for each command."""
+        """Whether CLIENT REPLY lets this answer through. Called once for each command."""
         before = self.answers
         if before is ReplyMode.ON:
             return True
@@ -510,7 +512,7 @@ class RespSession:
         return before is ReplyMode.SKIP_NEXT
 
     def _break_off(self) -> None:
-        """The client broke the protocol: tell it, and end."""
+        """Answer a breach of the protocol, and close."""
         assert self.requests.error is not None, "asked for after an error"
         if self.requests.error:
             self.out.append(error(f"ERR Protocol error: {self.requests.error}"))

@@ -1,4 +1,4 @@
-"""Errors as clients see them. Whoever has no right to a queue is told one thing."""
+"""Errors as clients see them. Every client without rights to a queue gets the same one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headgate.errors import (
     Unauthorised,
 )
 
-# WIRE-48: one word for whoever has no right, and for what is not there.
+# WIRE-48: the same error for a missing right and for a missing queue.
 TEXTS: dict[type[HeadgateError], str] = {
     Unauthorised: "AUTH",
     NoSuchQueue: "AUTH",
@@ -26,7 +26,7 @@ TEXTS: dict[type[HeadgateError], str] = {
     BadService: "SERVICE",
     QuotaReached: "QUOTA",
     BadMessage: "LARGE_MSG",
-    # Clients try again later after this one. What failed is in the router's own log.
+    # Clients try again later after this one. The cause is in the router's log.
     StoreError: "STORE unavailable",
 }
 

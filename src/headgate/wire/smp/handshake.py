@@ -1,9 +1,9 @@
-"""The messages of the handshake, both ways. Each travels alone in a plain padded block.
+"""The messages of the handshake, in both directions. Each is alone in a plain padded block.
 
-The router greets with its versions, the session id, its certificates and a key made for this
-connection. The client answers with the version it chose and its own key. Only a client that shows
-itself as a service is answered once more. Whoever reads a message ignores what follows the fields
-it knows, so that later versions may add some.
+The router sends its versions, the session id, its certificates and a key made for this connection.
+The client answers with the version it chose and its own key. Only a client that claims to be a
+service gets another message. Fields after the known ones are ignored, so that later versions may
+add some.
 """
 
 from __future__ import annotations
@@ -38,20 +38,21 @@ class Versions(NamedTuple):
     highest: int
 
     def common(self, other: Versions) -> int | None:
-        """The highest version that both ranges hold: the one that a client chooses."""
+        """The highest version that both ranges have: the one that a client chooses."""
         version = min(self.highest, other.highest)
         return version if version >= max(self.lowest, other.lowest) else None
 
 
 VERSIONS = Versions(7, 19)
-"""What this router speaks."""
+"""The versions that this router supports."""
 
 LEGACY = Versions(6, 6)
-"""What is offered to a client without ALPN: it can only be a version that we do not speak."""
+"""The versions offered to a client without ALPN: it only supports ones that this router does
+not."""
 
 
 class TransportError(Enum):
-    """An error below the commands, as a peer sees it."""
+    """An error below the level of commands, as a peer sees it."""
 
     BLOCK = b"BLOCK"
     VERSION = b"VERSION"
@@ -65,7 +66,7 @@ class TransportError(Enum):
 
 
 class Role(Enum):
-    """The role of a service: what it does with its queues."""
+    """The role of a service: how it uses its queues."""
 
     MESSAGING = b"M"
     NOTIFIER = b"N"
@@ -74,7 +75,7 @@ class Role(Enum):
 
 @value
 class ServerHello:
-    """The first message. Below version 7 there are no certificates and no key in it."""
+    """The first message. Below version 7 it has no certificates and no key."""
 
     versions: Versions
     session_id: bytes
@@ -101,7 +102,7 @@ class ServerHello:
 
 @value
 class ServiceHello:
-    """How a client shows itself as a service."""
+    """A client's claim to be a service."""
 
     role: Role
     chain: tuple[bytes, ...]
@@ -123,11 +124,11 @@ class ServiceHello:
 
 @value
 class ClientHello:
-    """The second message. A field that its version does not have is as if it were absent."""
+    """The second message. Fields that its version does not have count as absent."""
 
     version: int
     key_hash: bytes
-    """The fingerprint of the router that the client means."""
+    """The fingerprint of the router that the client expects."""
     key: bytes | None = None
     """An X25519 key of this connection, as SPKI."""
     is_proxy: bool = False
@@ -139,7 +140,7 @@ class ClientHello:
         return self.version >= ENCRYPTED_FROM and self.key is not None and not self.is_proxy
 
     def encode(self) -> bytes:
-        # WIRE-8, WIRE-9, WIRE-10: then what the version has, and a key only if there is one.
+        # WIRE-8, WIRE-9, WIRE-10: then the fields of the version, and a key only if there is one.
         data = word16(self.version) + string(self.key_hash)
         if self.version >= KEYS_FROM and self.key is not None:
             data += string(self.key)
@@ -156,30 +157,30 @@ class ClientHello:
         key_hash = reader.string()
         key = _optional_key(reader) if version >= KEYS_FROM else None
         is_proxy = reader.boolean() if version >= PROXY_FROM else False
-        # S001-4: before version 16 there is no such part.
+        # S001-4: before version 16 this part is missing.
         service = reader.maybe(ServiceHello.read) if version >= SERVICE_FROM else None
         return cls(version, key_hash, key, is_proxy, service)
 
 
 @value
 class ServiceAccepted:
-    """The third message: who the service is, for as long as it has this certificate."""
+    """The third message: the id of the service, as long as it has this certificate."""
 
     service_id: bytes
 
     def encode(self) -> bytes:
-        # WIRE-11: a service is accepted by its id.
+        # WIRE-11: acceptance gives the service's id.
         return b"R" + string(self.service_id)
 
 
 @value
 class ServiceRefused:
-    """The third message before the router closes."""
+    """The third message before the router closes the connection."""
 
     error: TransportError
 
     def encode(self) -> bytes:
-        # WIRE-12: or refused with a word.
+        # WIRE-12: refusal gives an error.
         return b"E" + self.error.value
 
 
@@ -200,7 +201,7 @@ def parse_service_reply(data: bytes) -> ServiceReply:
 
 
 def _optional_key(reader: FieldReader) -> bytes | None:
-    """A key that no tag announces: what is not one is the next field, and is read again."""
+    """A key without a tag: if it is not one, the bytes are the next field, and are read again."""
     place = reader.mark()
     try:
         return reader.dh_key()

@@ -1,7 +1,7 @@
-"""Whether a command is from whom it should be: the proof that goes with it into its turn.
+"""Proof that a command is from the right party, which goes with it into its turn.
 
-It is asked there, about the queue as it is then, so that a key set by a command just before
-counts. What is asked first decides what a client without any right is told, and that must not
+It is checked there, against the queue as it is then, so that a key set by a command just before
+counts. The order of checks decides which error a client without rights gets, and that must not
 depend on whether the queue exists.
 """
 
@@ -18,23 +18,23 @@ from headgate.wire.smp.codec.transmissions import Transmission
 from headgate.wire.smp.handshake import Role
 
 ASSOCIATING = (c.New, c.Sub, c.NSub)
-"""The commands that tie a queue to the service of the session, and that it has to sign too."""
+"""The commands that tie a queue to the service of the session, which has to sign them too."""
 
 NOTIFYING = (c.NSub, c.NSubs)
 
 
 @value
 class Claim:
-    """A command, what was signed of it, and the session that it came by."""
+    """A command, its signed bytes, and the session that it came by."""
 
     verifier: Verifier
     role: Role | None
-    """Of the service whose session it is."""
+    """Role of the service whose session it is."""
     command: c.Command
     transmission: Transmission
     signed: bytes
     version: int
-    """Of the protocol that the command is written in."""
+    """Version of the protocol in which the command is written."""
 
     def __call__(self, record: QueueRecord | None) -> HeadgateError | None:
         parties = record.parties if record is not None else None
@@ -53,25 +53,25 @@ class Claim:
             if self.role is not needed:
                 return Prohibited("the service has another role")
         if self.role is not None and isinstance(command, ASSOCIATING):
-            # S001-19, ACC-51, ACC-56: what ties a queue to a service is signed by both.
+            # S001-19, ACC-51, ACC-56: tying a queue to a service needs both signatures.
             if signature is None or not self.verifier.service(self.signed, signature):
                 return BadService("the service did not sign")
-        # S001-22, SMP-36, ACC-75: nothing else is signed by a service.
+        # S001-22, SMP-36, ACC-75: a service signs no other command.
         elif signature is not None:
             return BadService("a signature of a service where there should be none")
         return None
 
     def of_party(self, keys: Sequence[bytes]) -> HeadgateError | None:
-        """The error in the authorisation by one of these keys, or None."""
+        """The error in the authorization by one of these keys, or None."""
         if self._is_open(keys):
             return None
-        # ACC-7, ACC-17, ACC-25, ACC-28: signed by none of the keys is AUTH.
+        # ACC-7, ACC-17, ACC-25, ACC-28: a signature by none of the keys is AUTH.
         return None if self._fits(keys) else Unauthorised()
 
     def _is_open(self, keys: Sequence[bytes]) -> bool:
-        """Whether nothing has to be signed: a queue that is not secured, a link that is public."""
+        """Whether no signature is needed: for an unsecured queue or a public link."""
         unsigned = not self.transmission.authorization
-        # ACC-2, ACC-6, ACC-13: without a key nothing is signed, and a signature fits nothing.
+        # ACC-2, ACC-6, ACC-13: without a key there is no signature, and any signature is wrong.
         return unsigned and not keys and isinstance(self.command, c.SmpSend | c.LGet)
 
     def _fits(self, keys: Sequence[bytes]) -> bool:
@@ -85,14 +85,14 @@ class Claim:
         )
 
     def _keys(self, parties: Parties | None) -> Sequence[bytes]:
-        """The keys of whoever may give the command; none of a queue that does not exist."""
+        """The keys of the parties that may give the command; none if the queue does not exist."""
         match self.command:
             case c.SKey(key) | c.LKey(key):
                 return (key,)
             case _ if parties is None:
                 return ()
             case c.SmpSend():
-                # ACC-12: a queue that was secured is for who has the key.
+                # ACC-12: a secured queue accepts only the key's owner.
                 return () if parties.sender_key is None else (parties.sender_key,)
             case c.NSub():
                 return () if parties.notifier is None else (parties.notifier.key,)

@@ -1,14 +1,14 @@
-"""Proofs of commands that one worker takes and another carries out.
+"""Proofs of commands that one worker receives and another carries out.
 
-The worker that has the client checks an authorization against a key that it has seen fit before,
-and sends that key along. The shard compares it with the keys of the queue as they are in the
-command's turn, so a key that was set just before counts, and one that was replaced does not. No
-other key could have made the same authorization: where the key is none of the queue's, the answer
-is known. Where the worker knows no key that fits, the claim goes along whole, and is checked in the
-turn; which key it was is told, for the next time.
+The worker with the client checks an authorization against a key that has succeeded before, and
+sends that key along. The shard compares it with the keys of the queue in the command's turn, so a
+key that was set just before counts, and one that was replaced does not. No other key could have
+made the same authorization: if the key is none of the queue's, the answer is known. If the worker
+knows no such key, the whole claim is sent and checked in the turn; the key that succeeds is
+reported for the next time.
 
-How long a refusal takes must not depend on whether a queue exists. So the worker checks once in
-any case, and the shard once more if that did not succeed.
+The time of a refusal must not depend on whether a queue exists. So the worker checks once in any
+case, and the shard once more if that failed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from headgate.wire.smp.handshake import Role
 from headgate.wire.smp.proofs import ASSOCIATING, Claim
 
 KEYS_MAX = 50_000
-"""Keys that a worker remembers to have fitted, about 15 MB. The oldest go first."""
+"""Keys that a worker remembers, about 15 MB. The oldest are dropped first."""
 
 
 class Whose(IntEnum):
@@ -38,9 +38,9 @@ class Whose(IntEnum):
     SENDER = 1
     NOTIFIER = 2
     READER = 3
-    """Of a link that is public: nobody's."""
+    """For a public link: no party's."""
     GIVEN = 4
-    """The key is in the command itself."""
+    """The key is part of the command."""
 
     @staticmethod
     def of(command: c.Command) -> Whose:
@@ -69,13 +69,13 @@ class Whose(IntEnum):
 
 
 Place: TypeAlias = tuple[Whose, bytes]
-"""By what a key is remembered: whose it is, and the id that its owner knows the queue by."""
+"""Index of a remembered key: its party, and the id by which the party knows the queue."""
 
 
 @value
 class Fits:
-    """A command was authorized with this key, or with none. The worker that has the client says so,
-    and what is wrong with the session's part in it."""
+    """The statement of a client's worker that a command was authorized with this key, or with none,
+    and the error in the session's part."""
 
     whose: Whose
     key: bytes | None
@@ -91,7 +91,7 @@ class Fits:
             return None if self.key is not None else Unauthorised()
         keys = self.whose.keys(parties)
         if self.key is None:
-            # ACC-2, ACC-6, ACC-13: without a key nothing is signed.
+            # ACC-2, ACC-6, ACC-13: without a key there is no signature.
             is_open = not keys and self.whose in (Whose.SENDER, Whose.READER)
             return None if is_open else Unauthorised()
         return None if self.key in keys else Unauthorised()
@@ -99,7 +99,7 @@ class Fits:
 
 @value
 class WholeClaim:
-    """A claim that the shard checks itself; `learn` is told the key that fitted."""
+    """A claim that the shard checks itself; `learn` is called with the key that succeeds."""
 
     claim: Claim
     learn: Callable[[Place, bytes], None]
@@ -110,14 +110,14 @@ class WholeClaim:
         if error is None and parties is not None:
             whose = Whose.of(self.claim.command)
             keys = whose.keys(parties)
-            # Which of several it was is not worth another check of each.
+            # Which of several keys succeeded is not worth another check of each.
             if len(keys) == 1:
                 self.learn((whose, self.claim.transmission.entity), keys[0])
         return error
 
 
 class KnownKeys:
-    """The keys that a worker has seen fit. What is here proves nothing: the shard compares."""
+    """The keys that succeeded at a worker. They prove nothing by themselves: the shard compares."""
 
     def __init__(self) -> None:
         self._keys: dict[Place, bytes] = {}
@@ -132,7 +132,7 @@ class KnownKeys:
             del self._keys[next(iter(self._keys))]
 
     def see(self, command: core.Command) -> None:
-        """A command that makes keys, which will be used."""
+        """Remember the keys of a command that sets keys, as they will be used."""
         if isinstance(command, core.Create) and command.parties is not None:
             self.learn((Whose.RECIPIENT, command.queue), command.parties.keys[0])
             self._notified(command.parties.notifier)
@@ -144,7 +144,7 @@ class KnownKeys:
             self.learn((Whose.NOTIFIER, notifier.id), notifier.key)
 
     def pack(self, claim: Claim) -> list[Any]:
-        """A claim as it is sent to the worker that has the shard."""
+        """A claim in the form sent to the worker with the shard."""
         command, asked = claim.command, claim.transmission
         whose = Whose.of(command)
         if not asked.authorization:
@@ -187,7 +187,7 @@ WRONG: dict[str, Callable[[], HeadgateError]] = {
     "Prohibited": lambda: Prohibited("the service has another role"),
     "BadService": lambda: BadService("not signed as a service has to"),
 }
-"""What may be wrong with the session's part in a claim."""
+"""Possible errors in the session's part of a claim."""
 
 
 def _name(error: HeadgateError | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Requests of a client, as commands of the core, or the answer where none is needed."""
+"""Requests of a client as commands of the core, or answered directly where none is needed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OK = r.Ok()
 
 
 class RequestPort(Protocol):
-    """The port of requests: what they need of the world."""
+    """The port of requests: random bytes and the router's settings."""
 
     def now(self) -> float: ...
 
@@ -54,22 +54,22 @@ class RequestPort(Protocol):
         ...
 
     def creating(self, password: bytes | None) -> HeadgateError | None:
-        """Why no queue may be made now by who says this password, or nothing."""
+        """The reason why this password may not create queues now, or None."""
         ...
 
 
 @value
 class RequestRef:
-    """A reference to a request: what its answer needs to know of it."""
+    """A request, with the data that its answer needs."""
 
     correlation: bytes
     entity: bytes
     answer: r.Reply | None = None
-    """What success is called, where the effect does not say it."""
+    """The answer for success, where the effect does not determine it."""
 
 
 class RequestReader:
-    """The requests of one session, once its handshake is done."""
+    """Reads the requests of one session, after its handshake."""
 
     __slots__ = ("_role", "_service", "_session", "_shell", "_verifier", "_version")
 
@@ -90,12 +90,12 @@ class RequestReader:
         self._service = service
 
     def read(self, asked: Transmission, signed: bytes) -> core.Command | r.Reply:
-        """The command of a transmission, to be carried out, or what it is answered with."""
+        """The command of a transmission, or the answer if there is no command."""
         try:
             command = c.parse_command(asked.command, self._version)
         except c.BadCommand as error:
             return r.Err(f"CMD {error.kind}")
-        # ACC-53, ACC-88: before anything is looked up.
+        # ACC-53, ACC-88: before any look-up.
         wrong = c.check_credentials(command, bool(asked.entity), bool(asked.authorization))
         if wrong is not None:
             return r.Err(f"CMD {wrong}")
@@ -105,10 +105,10 @@ class RequestReader:
             return REFUSED[type(command)]
         try:
             return make(self, command, asked, claim)
-        except Malformed:  # a key that gives everybody the same secret
+        except Malformed:  # a key with which every shared secret is the same
             return r.Err("CMD SYNTAX")
 
-    # Each of these makes the command of the core.
+    # Each of these makes a command of the core.
 
     def _new(self, new: c.New, asked: Transmission, claim: Claim) -> core.Command | r.Reply:
         error = (
@@ -127,7 +127,7 @@ class RequestReader:
             link = Link(new.link.id or draw(ID_BYTES), new.link.fixed, new.link.user)
         notifier, notified = None, None
         if new.notifier is not None:
-            # ACC-82: made as by NKEY.
+            # ACC-82: made as by an NKEY.
             notifier, notified = self._notifier(new.notifier)
         parties = Parties(
             keys=(new.key,),
@@ -147,7 +147,7 @@ class RequestReader:
             self._service,
             notified,
         )
-        # ACC-1: the answer is about nothing, and has ids and a key.
+        # ACC-1: the answer names no entity, and has ids and a key.
         ref = RequestRef(asked.correlation, b"", ids)
         return core.Create(
             self._session, ref, queue, SMP_DOMAIN, new.subscribe, self._service, parties
@@ -181,7 +181,7 @@ class RequestReader:
             self._service is None
             or asked.entity != self._service
             or len(asked.authorization) != SIGNATURE
-            # S001-17, ACC-59: by the key of this session, and by no other.
+            # S001-17, ACC-59: by the key of this session only.
             or not self._verifier.service(claim.signed, asked.authorization)
         ):
             return r.Err("SERVICE")
@@ -202,7 +202,7 @@ class RequestReader:
         return core.Confirm(self._session, _ref(asked), queue, messages, proof=claim)
 
     def _send(self, send: c.SmpSend, asked: Transmission, claim: Claim) -> core.Command | r.Reply:
-        # ACC-14, ACC-15: the longest body arrives, one byte more is LARGE_MSG.
+        # ACC-14, ACC-15: the longest body is accepted, one byte more is LARGE_MSG.
         if len(send.body) > body_max(self._version):
             return r.Err("LARGE_MSG")
         message = Message(
@@ -230,7 +230,7 @@ class RequestReader:
         self, command: c.Command, asked: Transmission, claim: Claim
     ) -> core.Command | r.Reply:
         change, party = _change(command)
-        # ACC-8, ACC-18: each party is known by its own id, and by no other's.
+        # ACC-8, ACC-18: each party is known by its own id only.
         if party is Party.RECIPIENT:
             queue, via = QueueId(asked.entity), None
         else:
@@ -240,12 +240,12 @@ class RequestReader:
 
 
 def _ref(asked: Transmission, answer: r.Reply | None = None) -> RequestRef:
-    # ACC-9, ACC-19: the answer is about the id that was asked by.
+    # ACC-9, ACC-19: the answer names the id of the request.
     return RequestRef(asked.correlation, asked.entity, answer)
 
 
 def _change(command: c.Command) -> tuple[Change, Party]:
-    """What a command changes, and who asks for it."""
+    """The fields that a command changes, and the party that asks for it."""
     match command:
         case c.Key(key):
             return Secure(key), Party.RECIPIENT
@@ -291,10 +291,10 @@ MAKERS: dict[
 REFUSED: dict[type[Any], r.Reply] = {
     # ACC-89: PING is answered PONG.
     c.Ping: r.Pong(),
-    # A router that is no proxy, and that knows no names.
+    # This router is no proxy, and resolves no names.
     c.Prxy: r.Err("PROXY BASIC_AUTH"),
     c.PFwd: r.Err("PROXY NO_SESSION"),
     c.RFwd: r.Err("CRYPTO"),
     c.Rslv: r.Err("NAME NO_RESOLVER"),
 }
-"""Commands that are answered without looking at anything."""
+"""Commands that are refused without any look-up."""

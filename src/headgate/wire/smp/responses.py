@@ -26,14 +26,14 @@ from headgate.wire.smp.errors import error_text
 from headgate.wire.smp.requests import RequestRef
 
 NOBODY = RequestRef(b"", b"")
-"""Stands for the request of what nobody asked for."""
+"""Stands for the request of effects that no request asked for."""
 
 LATER = (e.End, e.Deleted, e.ServiceEnd, e.WatchEnd, e.WatchDeleted)
-"""Effects that are collected, and told a little later: a client that lost many queues is told
-in a few blocks."""
+"""Effects that are collected and sent a little later: a client that lost many queues gets them in a
+few blocks."""
 
 GRANTED = (e.Granted, e.Watching, e.ServiceGranted)
-"""Effects by which a client has a queue, or the queues of a service."""
+"""Effects that give a client a queue, or the queues of a service."""
 
 UNREADABLE = "STORE unreadable"
 
@@ -45,7 +45,7 @@ STANDINGS = {
 
 
 class Responses:
-    """How one session says things."""
+    """Encodes the answers and events of one session."""
 
     __slots__ = ("_draw", "_version")
 
@@ -54,21 +54,21 @@ class Responses:
         self._draw = draw
 
     def encode(self, asked: RequestRef, reply: r.Reply) -> bytes:
-        """The answer to a request."""
+        """The transmission of an answer to a request."""
         return encode_unsigned(
             asked.correlation, asked.entity, r.encode_reply(reply, self._version)
         )
 
     def encode_effect(self, effect: e.Effect) -> bytes:
-        """What the core says, as a transmission. Whoever asks with a very long correlation may
-        leave no room for the answer."""
+        """The transmission of an effect. A very long correlation id may leave no room for the
+        answer."""
         transmission = ENCODERS[type(effect)](self, effect)
         if len(transmission) > TRANSMISSION:
             return self.encode(request_of(getattr(effect, "ref", None)), r.Err("LARGE_MSG"))
         return transmission
 
     def _event(self, entity: bytes, reply: r.Reply) -> bytes:
-        # S000-13: what nobody asked for has no correlation id.
+        # S000-13: an effect without a request has no correlation id.
         return encode_unsigned(b"", entity, r.encode_reply(reply, self._version))
 
     def _done(self, effect: e.Done | e.Receipt) -> bytes:
@@ -124,7 +124,7 @@ def _sealed(parties: Parties, message: Message) -> bytes:
 
 
 def _info(effect: e.Inspected) -> bytes:
-    """What there is to say of a queue, in the words that clients know."""
+    """The description of a queue in the words of the protocol."""
     parties, head = effect.parties, effect.head
     info: dict[str, object] = {
         "qiSnd": parties is not None and parties.sender_key is not None,

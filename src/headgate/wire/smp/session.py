@@ -1,7 +1,7 @@
-"""One client's session: greeting, then blocks of requests in and blocks of answers out.
+"""One client's session: handshake, then blocks of requests in and blocks of answers out.
 
-It is given blocks' bytes and effects, and says through its `SmpPort` what to write and what to ask
-of the core. TLS is not its business; the session id, which is TLS's, is handed in.
+It is given the bytes of blocks and effects, and calls its `SmpPort` with bytes to write and
+commands to submit. TLS is outside; its session id is passed in.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ from headgate.wire.smp.requests import ID_BYTES, RequestPort, RequestReader, Req
 from headgate.wire.smp.responses import GRANTED, LATER, NOBODY, Responses, request_of
 
 MESSAGING_SINCE = 19
-"""The version from which a service may have messages; before, such a client is like any other."""
+"""The first version in which a service may have messages; before, such a client is like any
+other."""
 
 UNANSWERED_MAX = 1024
-"""Requests of one session that wait for their answers; more are not read meanwhile."""
+"""Unanswered requests of one session; more are not read meanwhile."""
 
 PLAIN = PlainCipher()
 
@@ -62,38 +63,38 @@ Answer: TypeAlias = tuple[RequestRef, r.Reply]
 
 @value
 class Credentials:
-    """Credentials of the router: its certificates and key."""
+    """The router's certificates and key."""
 
     chain: tuple[bytes, ...]
     private: SigningKey
-    """Of the leaf of the chain."""
+    """The private key of the leaf of the chain."""
     fingerprint: bytes
 
 
 @value
 class Peer:
-    """The client, as TLS knows it."""
+    """The client as TLS describes it."""
 
     session_id: bytes
     has_protocol: bool
     """Whether it named the protocol in ALPN."""
     chain: tuple[bytes, ...]
-    """The certificates that it showed, leaf first."""
+    """The certificates that it sent, leaf first."""
 
 
 class SmpPort(RequestPort, SessionPort, Protocol):
     """The server's end of a SimpleX session."""
 
     def defer(self, effects: Sequence[e.Effect]) -> None:
-        """Hand these to `write_later` a little later."""
+        """Pass these effects to `write_later` a little later."""
         ...
 
     def deferred(self) -> Sequence[e.Effect]:
-        """What was deferred and not handed over yet; it is not deferred any longer."""
+        """Take back the deferred effects that were not passed on yet."""
         ...
 
     def opened(self) -> None:
-        """The handshake is done."""
+        """Note that the handshake is done."""
         ...
 
 
@@ -135,18 +136,19 @@ class SmpSession:
         self._answers: Responses | None = None
         self._requests: RequestReader | None = None
         self._pending: tuple[ClientHello, ServiceProof] | None = None
-        """A greeting that waits for the service's id."""
+        """A handshake that waits for the service's id."""
         self._asked = 0
-        """Requests that went to the core, which answers them in this order."""
+        """Requests submitted to the core, which answers them in this order."""
         self._answered = 0
         self._held: deque[tuple[int, bytes]] = deque()
-        """Answers that need nothing of the core, and behind how many of its answers each is."""
+        """Answers made without the core, each with the number of core answers that come before
+        it."""
         self._is_paused = False
         self._is_over = False
-        """It asked to be closed; what follows is not read."""
+        """Whether the client asked to be closed; later requests are not read."""
 
     def start(self) -> None:
-        """Greet the client."""
+        """Begin the handshake."""
         key = encode_key(KeyKind.X25519, public_of(self._private))
         hello = ServerHello(
             VERSIONS if self._peer.has_protocol else LEGACY,
@@ -156,7 +158,7 @@ class SmpSession:
         )
         self._write([hello.encode()])
 
-    # What the connection says.
+    # Calls of the connection.
 
     def receive(self, data: bytes) -> None:
         for block in self._frames.feed(data):
@@ -167,7 +169,7 @@ class SmpSession:
             elif self._version == 0:
                 self._greeted(block)
             else:
-                # The client waits for its service's id before it may say anything.
+                # The client waits for its service's id before it may send requests.
                 self._close("handshake spoke too early")
 
     @property
@@ -175,13 +177,12 @@ class SmpSession:
         """Whether the stream ended in the middle of a block."""
         return bool(self._frames.held)
 
-    # What the core says.
+    # Calls of the core.
 
     def write_effects(self, effects: Sequence[e.Effect]) -> None:
-        """Answers come before what nobody asked for, in the order of what was asked: a batch of
-        subscriptions is answered, then the messages follow. Those who lost a queue are told later,
-        together; but who takes queues back is told first, or it would take the loss for a new
-        one."""
+        """Write effects: answers first, in the order of the requests, then messages that no request
+        asked for. Losses of queues are sent later, together, except to a client that takes queues
+        back, which would mistake a late notice for a new loss."""
         answers = self._answers
         if answers is None:
             self._identified(effects)
@@ -192,7 +193,7 @@ class SmpSession:
         later: list[e.Effect] = []
         messages = 0
         for effect in effects:
-            # S000-18, S001-60: who lost something is told with the next flush.
+            # S000-18, S001-60: losses are sent with the next flush.
             if isinstance(effect, LATER):
                 later.append(effect)
                 continue
@@ -210,16 +211,16 @@ class SmpSession:
         if later:
             self._host.defer(later)
         replies += self._let_go()
-        # What was asked for is an answer, also if it is a message: who does not take its answers
-        # is not read, or it could ask for any number of bytes.
-        # S000-30, SMP-12, SMP-15: all answers, then the messages, in as few blocks as they fill.
+        # A requested message counts as an answer: a client that does not take its answers is not
+        # read, or it could request any number of bytes.
+        # S000-30, SMP-12, SMP-15: all answers, then the messages, in as few blocks as possible.
         self._write(pack(lost + replies + events), 0 if replies else messages)
         if self._is_paused and self._unanswered <= UNANSWERED_MAX // 2:
             self._is_paused = False
             self._host.resume()
 
     def write_later(self, effects: Sequence[e.Effect]) -> None:
-        """Say what was deferred."""
+        """Write the deferred effects."""
         assert self._answers is not None, "nothing is deferred before the handshake is done"
         self._write(pack([self._answers.encode_effect(effect) for effect in effects]))
 
@@ -260,13 +261,13 @@ class SmpSession:
             self._refuse(TransportError.BAD_SERVICE)
 
     def _service_proof(self, service: ServiceHello) -> ServiceProof:
-        """What proves that the client is the service: the certificates that TLS has checked its
-        keys of, and a key of this session signed by them."""
-        # S000-92, S001-13: a service is who TLS has seen.
+        """The proof that the client is the service: certificates whose keys TLS has checked, and a
+        session key signed by them."""
+        # S000-92, S001-13: the identity of a service is that of its TLS certificate.
         if service.chain != self._peer.chain:
             raise Malformed("another chain than that of TLS")
         check_chain(service.chain, self._host.now())
-        # S001-12, S001-14: the key of this session, if the certificate signed it.
+        # S001-12, S001-14: the key of this session, if the certificate has signed it.
         key = open_signed_key(service.signed_key, leaf_key(service.chain))
         if kind_of(key) is not KeyKind.ED25519:
             raise Malformed("the key of a service's session is one of Ed25519")
@@ -289,8 +290,7 @@ class SmpSession:
         self._close(f"handshake {error.name.lower().replace('_', ' ')}")
 
     def _close(self, reason: str) -> None:
-        """Close the session. Whoever is sent away is not greeted any more, whatever it sent
-        behind."""
+        """Close the session. No data sent after this is answered."""
         self._is_over = True
         self._pending = None
         self._host.close(reason)
@@ -316,12 +316,12 @@ class SmpSession:
     # Blocks.
 
     def _take(self, block: bytes, requests: RequestReader) -> None:
-        """The requests of a block go to the core together. What needs nothing of it is answered in
-        its place among them."""
+        """Submit the requests of a block together. Those answered without the core keep their place
+        among them."""
         try:
             transmissions = unpack(self._cipher.open(block))
         except Malformed:
-            # ACC-90: told, and the session goes on.
+            # ACC-90: an error is answered, and the session goes on.
             self._write(pack([self._encoded(NOBODY, r.Err("BLOCK"))]))
             return
         read = [self._read(data, requests) for data in transmissions]
@@ -330,7 +330,7 @@ class SmpSession:
             self._write(pack([self._encoded(asked, reply) for asked, reply in answers]))
 
     def _read(self, data: bytes, requests: RequestReader) -> core.Request | Answer:
-        """The request to the core, or the answer to one that does not get there."""
+        """The request to the core, or the answer to one that is not passed on."""
         try:
             asked = parse(data, self._version)
         except BadAuthorization as error:
@@ -344,8 +344,7 @@ class SmpSession:
         return RequestRef(asked.correlation, asked.entity), read
 
     def _submit(self, read: Sequence[core.Request | Answer]) -> list[Answer]:
-        """Ask the core what it is to be asked; return what can be answered at once, which is all
-        of it or nothing."""
+        """Submit requests to the core; return those answered at once, all or none."""
         commands = [each for each in read if not isinstance(each, tuple)]
         try:
             if commands:
@@ -374,7 +373,7 @@ class SmpSession:
         return self._asked - self._answered + len(self._held)
 
     def _let_go(self) -> list[bytes]:
-        """The answers whose turn it is."""
+        """The held answers whose turn has come."""
         queued = []
         while self._held and self._held[0][0] <= self._answered:
             queued.append(self._held.popleft()[1])

@@ -1,8 +1,8 @@
-"""Control messages in BER, the way that BlazingMQ uses of the many that ASN.1 has.
+"""Control messages in BER, in the subset of ASN.1's forms that BlazingMQ uses.
 
 Every element is a tag, a length and a content. A part of a message is a sequence whose fields have
-their numbers as tags. We write sequences with an indefinite length, ended by a mark, as BlazingMQ
-does, and read them with either kind of length.
+their numbers as tags. Sequences are written with an indefinite length, ended by a mark, as
+BlazingMQ does, and read with either kind of length.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ STEP_PARTS: Final = STEP_ITEMS // 8
 """Parts of an array that are written in a row."""
 
 DEPTH_MAX: Final = 32
-"""A third of it is what our messages need. The rest is for what we skip."""
+"""A third of it is enough for known messages. The rest is for skipped elements."""
 
 
 class BerReader:
-    """A walk through elements. `next` stops at each; what it is has then to be read, entered or
-    skipped. When the elements of what was entered are over, `next` leaves it."""
+    """A walk through elements. `next` stops at each; the caller then reads, enters or skips it.
+    When the elements of an entered one are over, `next` leaves it."""
 
     __slots__ = ("_at", "_data", "_ends", "_met")
 
@@ -46,19 +46,19 @@ class BerReader:
         self._data = data
         self._at = 0
         self._ends = [(len(data), False)]
-        """Where what was entered ends, and whether a mark comes before that."""
+        """Where each entered element ends, and whether a mark comes before that."""
         self._met = 0
         """Elements since the last rest."""
 
     def takes_rest(self) -> bool:
-        """Whether so many elements were met that others are to have their turn."""
+        """Whether so many elements were read that others should get a turn."""
         if self._met < STEP_ITEMS:
             return False
         self._met = 0
         return True
 
     def next(self) -> int | None:
-        """The tag of the next element here, the first byte of it if it is a long one."""
+        """The tag of the next element, or its first byte if the tag is a long one."""
         self._met += 1
         end, has_mark = self._ends[-1]
         if self._at == end and not has_mark:
@@ -83,7 +83,7 @@ class BerReader:
         return tag
 
     def finish(self) -> None:
-        """No element may be left here."""
+        """Check that no element is left here."""
         if self.next() is not None:
             raise Malformed("an element too many")
 
@@ -107,7 +107,7 @@ class BerReader:
         return self._data[at : self._at]
 
     def skip(self, tag: int) -> Steps[None]:
-        """All of an element, which must be well-formed still."""
+        """Skip an element, which must be well-formed still."""
         if not tag & CONSTRUCTED:
             self.value(tag)
             return
@@ -143,7 +143,7 @@ class BerReader:
 
 
 def read(reader: BerReader, tag: int, cls: type[T]) -> Steps[T]:
-    """A part of a message. Fields that we do not know are skipped."""
+    """A part of a message. Unknown fields are skipped."""
     fields = shape(cls)
     found: dict[str, object] = {}
     reader.enter(tag)
@@ -232,7 +232,7 @@ def wrap(tag: int, *elements: bytes) -> bytes:
 
 
 def write_number(tag: int, item: int) -> bytes:
-    """In as few bytes as it takes."""
+    """Write a number in as few bytes as possible."""
     size = (item if item >= 0 else ~item).bit_length() // 8 + 1
     return _write_content(tag, item.to_bytes(size, "big", signed=True))
 

@@ -1,7 +1,7 @@
-"""Control messages: who speaks, which queues are open, and what their readers want.
+"""Control messages: who the client is, which queues are open, and what their readers want.
 
 The order of the fields of a class is the protocol's, as `fields` says. A request has a number that
-its response repeats. How they become bytes is in `control_encoding`.
+its response repeats. `control_encoding` turns them into bytes.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from headgate.core.model.value import value
 from headgate.wire.bmq.codec.fields import INT32, Omitted, Words
 
 CONTROL_BYTES_MAX: Final = 4 * MiB
-"""Of one message: room for ten thousand subscriptions. Each becomes several objects, and so a
+"""Longest control message: room for ten thousand subscriptions. Each becomes several objects, so a
 message takes some twenty times its size in memory."""
 
 DEFAULT_APP: Final = "__default"
-"""What a queue without apps says where others say the app."""
+"""The app id of a queue without apps."""
 
 NO_PRIORITY: Final = -(2**31)
-"""Of a reader that wants nothing more."""
+"""The priority of a reader that wants no more messages."""
 
 Id: TypeAlias = Annotated[int, INT32]
 """Chosen by the client."""
 
 
 class Category(IntEnum):
-    """Why a request failed, or that it did not."""
+    """The reason why a request failed, or success."""
 
     SUCCESS = 0
     UNKNOWN = -1
@@ -83,12 +83,12 @@ class ClientIdentity:
     sdk_language: Language = Language.CPP
     guid_info: GuidInfo = GuidInfo()
     user_agent: Annotated[str, Omitted()] = ""
-    """Newer clients have it."""
+    """Only newer clients send it."""
 
 
 @value
 class Status:
-    """How a request ended."""
+    """The outcome of a request."""
 
     category: Category
     code: int = 0
@@ -131,7 +131,7 @@ class HandleParameters:
 
 @value
 class RoutingConfiguration:
-    """How a broker routes to a client; ours sends it as a client expects it."""
+    """How a broker routes to a client; this router sends what a client expects."""
 
     flags: int
 
@@ -201,7 +201,7 @@ class Expression:
 
 @value
 class ConsumerInfo:
-    """How a consumer takes part: priority, and what it may have unconfirmed."""
+    """The share of a consumer: its priority, and how much may be unconfirmed."""
 
     max_unconfirmed_messages: int = 0
     max_unconfirmed_bytes: int = 0
@@ -211,7 +211,7 @@ class ConsumerInfo:
 
 @value
 class ConsumerSubscription:
-    """A subscription of a consumer: an expression, and how it takes part."""
+    """A subscription of a consumer: an expression, and its share."""
 
     s_id: Id
     expression: Expression
@@ -267,7 +267,7 @@ class AdminCommandResponse:
 
 @value
 class Unknown:
-    """A message that this wire has no use for. What is in it was skipped."""
+    """A message that this wire does not use. Its content was skipped."""
 
     name: str
 

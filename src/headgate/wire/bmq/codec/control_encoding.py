@@ -1,7 +1,7 @@
-"""Control messages as bytes: in BER or in JSON, whole or a part at a time.
+"""Control messages as bytes: in BER or in JSON, whole or in parts.
 
-What a message may be is a choice, by numbers in one encoding and by names in the other. A long one
-is read and written in steps, so that others have their turn in between.
+A message is a choice of kinds, by numbers in one encoding and by names in the other. A long one is
+read and written in steps, so that others get a turn in between.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from headgate.wire.bmq.codec.steps import Steps, finished
 T = TypeVar("T")
 
 CLUSTER_MESSAGE: Final = 9
-"""The number of what brokers tell one another."""
+"""The number of messages that brokers send one another."""
 
 Chosen: TypeAlias = tuple[int | None, T | Unknown]
-"""The number of a request, if it has one, and what the message is."""
+"""The number of a request, if it has one, and its message."""
 
 
 class Choice(Generic[T]):
@@ -50,7 +50,7 @@ class Choice(Generic[T]):
 
     def __init__(self, place: int, classes: Mapping[int, type[T]]) -> None:
         self.place = place
-        """The field of the message that holds it. The number of a request comes before it."""
+        """The field of the message that holds it, after the number of the request."""
         self.classes = classes
         self.numbers = {cls: number for number, cls in classes.items()}
         self.labels = {cls: _label(cls) for cls in self.numbers}
@@ -90,7 +90,7 @@ def decode_control(body: Buffer, encoding: Encoding) -> ControlMessage:
 
 
 def decoding_control(body: Buffer, encoding: Encoding) -> Steps[ControlMessage]:
-    """The same, a part at a time."""
+    """As `decode_control`, a part at a time."""
     number, content = yield from _decode(body, encoding, CONTENT)
     return ControlMessage(number, content)
 
@@ -101,7 +101,7 @@ def encode_control(message: ControlMessage, encoding: Encoding) -> bytes:
 
 
 def encoding_control(message: ControlMessage, encoding: Encoding) -> Steps[bytes]:
-    """The same, a part at a time."""
+    """As `encode_control`, a part at a time."""
     return _encode(message.request_id, message.content, encoding, CONTENT)
 
 
@@ -128,7 +128,8 @@ def _decode(body: Buffer, encoding: Encoding, choice: Choice[T]) -> Steps[Chosen
 
 
 def _from_json(members: dict[str, object], choice: Choice[T]) -> Steps[Chosen[T]]:
-    """The choice has no name of its own: what is selected is a member beside the request's."""
+    """The message of a JSON object. The choice has no name of its own: the chosen kind is a member
+    beside the number of the request."""
     number = members.pop(REQUEST_ID.label, None) if choice.place else None
     request_id = None if number is None else json.number(number, REQUEST_ID)
     if len(members) != 1:

@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 INT64: Final = range(INT64_MIN, INT64_MAX + 1)
 INT32: Final = range(-(2**31), 2**31)
-"""Of a number that goes into the header of a message. In an annotation it stands for itself."""
+"""Annotation of a number that becomes part of a message header."""
 
 
 class Omitted:
-    """In an annotation: the field is not written while it is empty."""
+    """Annotation of a field that is not written while it is empty."""
 
 
 @value
 class Words:
-    """In an annotation: JSON has words for these numbers. Others are kept as they are."""
+    """Annotation of numbers that JSON writes as words. Other numbers stay as they are."""
 
     by_number: Mapping[int, str]
 
@@ -44,17 +44,17 @@ class Field:
     type: Any
     """``bool``, ``int``, ``str``, an enumeration, or the class of a part."""
     default: Any
-    """`MISSING` if the field must be there."""
+    """`MISSING` if the field is required."""
     is_many: bool = False
     is_omitted: bool = False
-    """While it is empty."""
+    """Whether it is left out while it is empty."""
     is_value: bool = True
-    """A text, a truth or a number, rather than one part or several."""
+    """Whether it is a text, a boolean or a number, and not one part or several."""
     numbers: range = INT64
     words: Mapping[int, str] = EMPTY
 
     def number(self, found: int) -> int:
-        """The number, as the enumeration has it if the field is of one."""
+        """The number, as a member of the enumeration if the field has one."""
         if found not in self.numbers:
             raise Malformed(f"{self.label} of {found}")
         if self.type is int:
@@ -81,7 +81,7 @@ def shape(cls: type) -> Shape:
 
 
 def make(cls: type[T], found: Mapping[str, object]) -> T:
-    """A value of a class from the fields that were found, by name."""
+    """A value of a class, from the fields that were read, by name."""
     missing = {}
     for field in shape(cls):
         if field.name not in found:

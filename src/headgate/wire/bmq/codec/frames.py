@@ -1,7 +1,7 @@
-"""Events: everything crosses the network in frames that say their length and what they hold.
+"""Events: the frames of the network, which give their length and type.
 
 A header of eight bytes is followed by the messages of one kind. `EventFrames` cuts events out of a
-stream; what is in them is read elsewhere.
+stream; other modules read their contents.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from headgate.errors import ProtocolError
 Buffer: TypeAlias = bytes | memoryview
 
 WORD: Final = 4
-"""Lengths are counted in words, and what is not a multiple of one is padded."""
+"""Lengths are counted in words, and data is padded to whole words."""
 
 HEADER: Final = Struct(">IBBBx")
-"""The fragment bit and the length; the version and the type; the words of the header; what is
-specific to the type."""
+"""The fragment bit and the length; the version and the type; the words of the header; a byte for
+the type."""
 
 LENGTH_MAX: Final = 0x7FFF_FFFF
-"""Above it is the bit of a fragment, which nobody sends."""
+"""The longest event; above it is the bit of a fragment, which no program sends."""
 
 VERSION: Final = 1
-"""The only version there is, in the upper two bits of the byte that it shares with the type."""
+"""The only version, in the upper two bits of the byte that it shares with the type."""
 
 PADDING: Final = (b"\4\4\4\4", b"\3\3\3", b"\2\2", b"\1")
-"""By the bytes in the last word. A full word is followed by a word of padding, so that the last
-byte always tells how much of it there is."""
+"""Padding by the bytes in the last word. A full word is followed by a word of padding, so that the
+last byte always gives its length."""
 
 
 class Malformed(ProtocolError):
-    """The bytes are not what they should be; the session closes."""
+    """The bytes are not what the protocol demands; the session closes."""
 
 
 class EventType(IntEnum):
-    """The type of an event: what it holds."""
+    """The type of an event: the kind of its messages."""
 
     CONTROL = 1
     PUT = 2
@@ -51,7 +51,7 @@ class EventType(IntEnum):
 
 
 class Encoding(IntEnum):
-    """How a control message is written. The other types of events have no choice."""
+    """The encoding of a control message. Other types of events have only one."""
 
     BER = 0
     JSON = 1
@@ -68,12 +68,12 @@ class Event:
     type: int
     """One of `EventType`, or a number that this wire does not know."""
     body: Buffer
-    """A long one is not copied out of what it came in."""
+    """A long one is a view of the data it came in, not a copy."""
     encoding: Encoding = Encoding.BER
 
 
 class EventFrames:
-    """Whole events out of a stream that is cut anywhere."""
+    """Whole events of a stream that may be cut anywhere."""
 
     __slots__ = ("_held", "_length", "bytes_max")
 
@@ -82,15 +82,15 @@ class EventFrames:
         """The longest event. It may change while the stream goes on."""
         self._held = bytearray()
         self._length = 0
-        """Of the event that is held, once its header is there."""
+        """Length of the incomplete event, once its header is there."""
 
     @property
     def held(self) -> int:
-        """Bytes of an event that is not whole yet."""
+        """Bytes of an incomplete event."""
         return len(self._held)
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that are whole now."""
+        """The events that are complete now."""
         return list(self.cut(data))
 
     def cut(self, data: bytes) -> Iterator[Event]:
@@ -112,7 +112,7 @@ class EventFrames:
             self._held += memoryview(data)[at:]
 
     def _complete(self, data: bytes) -> int:
-        """Add to the event that is held what is still missing of it. Return how much was taken."""
+        """Add the missing bytes to the incomplete event. Return how many were taken."""
         held = self._held
         at = 0
         if not self._length:
@@ -126,7 +126,7 @@ class EventFrames:
         return min(end, len(data))
 
     def _header(self, data: bytes | bytearray, at: int) -> tuple[int, int, int, Encoding]:
-        """The length of the event whose header is here, where its body begins, its type and its
+        """The length of an event by its header, where its body begins, its type and its
         encoding."""
         length, type, words, specific = HEADER.unpack_from(data, at)
         if length > LENGTH_MAX:
@@ -161,13 +161,13 @@ def pad(data: bytes) -> bytes:
 
 
 def unpad(data: Buffer) -> bytes:
-    """The data without its padding. Only the last byte of the padding is looked at, as BlazingMQ
-    has it."""
+    """The data without its padding. Only the last byte of the padding is checked, as in
+    BlazingMQ."""
     return bytes(data[: unpadded(data, len(data))])
 
 
 def unpadded(data: Buffer, end: int) -> int:
-    """Where the padding begins of what ends here."""
+    """Where the padding of data that ends here begins."""
     count = data[end - 1] if end else 0
     if not 1 <= count <= min(WORD, end):
         raise Malformed("padding of a wrong length")

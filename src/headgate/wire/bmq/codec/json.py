@@ -13,17 +13,17 @@ from headgate.wire.bmq.codec.steps import STEP_ITEMS, Steps
 T = TypeVar("T")
 
 MEMBERS_MAX: Final = 100_000
-"""Of all objects of a message, about: room for ten thousand subscriptions. The standard library
-reads a message in one go, and a new name takes half a microsecond."""
+"""Members of all objects of a message, about: room for ten thousand subscriptions. The standard
+library parses a message in one go, and a new name takes half a microsecond."""
 ITEMS_MAX: Final = 250_000
-"""Of all objects and arrays, about."""
+"""Items of all objects and arrays, about."""
 STEP_PARTS: Final = STEP_ITEMS // 8
 """Parts of an array that are handled in a row."""
 
 
 def parse(body: bytes) -> dict[str, object]:
-    """The members of an object. How deeply it may be nested is for the standard library to say:
-    what we read is shallow, and what we ignore is never walked."""
+    """The members of an object. The standard library limits the depth: the fields read here are
+    shallow, and ignored members are never walked."""
     if body.count(b":") > MEMBERS_MAX or body.count(b",") + body.count(b"[") > ITEMS_MAX:
         raise Malformed("JSON of too many members")
     try:
@@ -34,7 +34,7 @@ def parse(body: bytes) -> dict[str, object]:
 
 
 def read(members: object, cls: type[T]) -> Steps[T]:
-    """A part of a message. Members that we do not know are ignored."""
+    """A part of a message. Unknown members are ignored."""
     known = _members(members)
     found: dict[str, object] = {}
     for field in shape(cls):
@@ -86,13 +86,13 @@ def _text(item: object, field: Field) -> str:
         raise Malformed(f"{field.label} is no text")
     try:
         item.encode()
-    except UnicodeEncodeError:  # half of a character, which only an escape can write
+    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can write
         raise Malformed(f"{field.label} is not Unicode") from None
     return item
 
 
 def number(item: object, field: Field) -> int:
-    """By itself, or by the word that stands for it."""
+    """A number, given as such or by its word."""
     if isinstance(item, str):
         for known, word in field.words.items():
             if word == item:

@@ -1,7 +1,7 @@
-"""The messages of events that are not about control: PUT, PUSH, ACK and CONFIRM.
+"""The messages of data events: PUT, PUSH, ACK and CONFIRM.
 
-Here they are taken apart and put together as the bytes stand; what a message holds is read in
-`data`. Millions go through these functions, so each knows the whole layout of its header.
+Here they are split and joined as bytes; `payload` reads their data. Millions go through these
+functions, so each knows the whole layout of its header.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from headgate.wire.bmq.codec.frames import PADDING, WORD, Buffer, Malformed, unp
 T = TypeVar("T")
 
 ACK_REQUESTED: Final = 1
-"""A PUT whose sender wants to know that it arrived. Others must not be told."""
+"""Flag of a PUT whose sender wants an acknowledgement. Others must get none."""
 HAS_PROPERTIES: Final = 2
 OUT_OF_ORDER: Final = 4
-"""A PUSH of a message that was pushed before."""
+"""Flag of a PUSH whose message was pushed before."""
 
 PUT: Final = Struct(">IIi16sIHxx")
-"""Flags and words in all; words of the options, compression and words of the header; the queue,
-the id of the message, the checksum of its data, and the schema of its properties."""
+"""Flags and words in all; words of the options, compression and words of the header; the queue, the
+id of the message, the checksum of its data, and the schema of its properties."""
 PUSH: Final = Struct(">IIi16sHxx")
 """The same without a checksum."""
 PUSH_TO_ONE: Final = Struct(">IIi16sHxxIi")
-"""With an option of one subscription behind it."""
+"""The same followed by an option with one subscription."""
 ACK: Final = Struct(">I16si")
 CONFIRM: Final = Struct(">i16si")
 
 PUT_WORDS: Final = PUT.size // WORD
 PUSH_WORDS: Final = PUSH.size // WORD
 ENTRY_WORDS: Final = 6
-"""Of an acknowledgement and of a confirmation."""
+"""Words of an acknowledgement and of a confirmation."""
 ENTRIES: Final = bytes((1 << 4 | ENTRY_WORDS, 0, 0, 0))
-"""What comes before such entries: its own length in words, and theirs."""
+"""The header before such entries: its own length in words, and theirs."""
 
 SUBSCRIPTIONS_OLD: Final = 1
-"""An option of ids. It is what BlazingMQ sends to its clients."""
+"""An option of ids, as BlazingMQ sends it to its clients."""
 SUBSCRIPTIONS: Final = 3
-"""An option of ids and of how often each may still be delivered."""
+"""An option of ids with the number of deliveries left for each."""
 ONE_SUBSCRIPTION: Final = SUBSCRIPTIONS_OLD << 26 | 2
 PACKED: Final = 1 << 25
 """An option that is only a header."""
 OPTION: Final = Struct(">I")
 DEFAULT: Final = (0,)
-"""The subscriptions of a PUSH that names none."""
+"""The subscriptions of a PUSH without the option."""
 
 
 class AckStatus(IntEnum):
-    """The status of a posted message, for its sender; every other number means unknown, too."""
+    """The status of a posted message, for its sender; all other numbers mean unknown."""
 
     SUCCESS = 0
     LIMIT_MESSAGES = 1
@@ -71,7 +71,7 @@ class Put:
     guid: bytes
     flags: int
     data: bytes
-    """Properties and payload, as `data.open_data` reads them."""
+    """Properties and payload, as `payload.open_data` reads them."""
     crc: int
     compression: int = 0
     schema: int = 0
@@ -92,7 +92,7 @@ class Push:
 
 @value
 class Ack:
-    """An acknowledgement: what became of a message that a client posted."""
+    """An acknowledgement: the outcome of a message that a client posted."""
 
     status: int
     guid: bytes
@@ -101,7 +101,7 @@ class Ack:
 
 @value
 class Confirmation:
-    """A client is done with a message."""
+    """A confirmation of one message by a client."""
 
     queue: int
     guid: bytes
@@ -110,8 +110,8 @@ class Confirmation:
 
 
 def puts_in(body: Buffer) -> Iterator[Put]:
-    """One by one: an event has room for more of them than should be in memory together. What comes
-    before a mistake is whole."""
+    """The messages one by one: an event has room for more than should be in memory together. Those
+    before an error are complete."""
     at = 0
     size = len(body)
     if not size:
@@ -209,8 +209,8 @@ def parse_pushes(body: Buffer) -> list[Push]:
 
 
 def encode_acks(acks: Sequence[Ack]) -> bytes:
-    """The body of an event. Senders find their message by its id: the number that could refer to
-    it stays 0."""
+    """The body of an event. Senders find their message by its id: the number that could refer to it
+    stays 0."""
     return ENTRIES + b"".join([ACK.pack(ack.status << 24, ack.guid, ack.queue) for ack in acks])
 
 
@@ -225,7 +225,7 @@ def encode_confirms(confirms: Sequence[Confirmation]) -> bytes:
 
 
 def confirms_in(body: Buffer) -> Iterator[Confirmation]:
-    """One by one, as `puts_in`; a mistake shows before the first."""
+    """The confirmations one by one, as `puts_in`; an error is raised before the first."""
     return _entries(body, CONFIRM, Confirmation)
 
 
@@ -241,13 +241,13 @@ def _extent(at: int, size: int, length: int, layout: int, words: int) -> tuple[i
     if end > size:
         raise Malformed("a message is cut off")
     if header < words or start >= end:
-        # Of the data there is at least a word, which may be padding only.
+        # The data has at least a word, which may be padding only.
         raise Malformed("a message that does not hold its header, options and data")
     return start, end
 
 
 def _subscriptions(body: Buffer, at: int, end: int) -> tuple[int, ...]:
-    """From the options of a PUSH. Those with attempts are preferred to those without."""
+    """The subscriptions in the options of a PUSH. An option with attempts takes precedence."""
     found: dict[int, tuple[int, ...]] = {}
     while at < end:
         (header,) = OPTION.unpack_from(body, at)
@@ -266,15 +266,15 @@ def _subscriptions(body: Buffer, at: int, end: int) -> tuple[int, ...]:
 
 
 def _option(body: Buffer, at: int, words: int, each: int) -> tuple[int, ...]:
-    """The ids in an option, each of which begins some words."""
+    """The ids in an option, one every so many words."""
     if not each or not words or words % each:
         raise Malformed("an option that does not hold its subscriptions")
     return Struct(f">{words}i").unpack_from(body, at)[::each]
 
 
 def _entries(body: Buffer, layout: Struct, make: Callable[..., T]) -> Iterator[T]:
-    """What acknowledgements and confirmations have in common: a header, and entries of a size that
-    it tells. Only what we know of an entry is read."""
+    """The entries of acknowledgements or confirmations: a header, and entries of the size that it
+    gives. Only the known fields of an entry are read."""
     if len(body) < WORD:
         raise Malformed("an event without its header")
     start = (body[0] >> 4) * WORD

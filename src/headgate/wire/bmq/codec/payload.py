@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 INPUT_BYTES = 256 * 1024
-"""Compressed bytes that are looked at together: what is left of them is copied."""
+"""Compressed bytes that are handled together: the unused rest is copied."""
 
 
 class Compression(IntEnum):
@@ -39,7 +39,7 @@ ZLIB: Final = int(Compression.ZLIB)
 
 
 def checksum(data: Buffer) -> int:
-    """The CRC32-C that a PUT carries of its data, as the data stands on the wire."""
+    """The CRC32-C of a PUT's data, as the data is on the wire."""
     return int(google_crc32c.value(bytes(data)))
 
 
@@ -49,8 +49,7 @@ def open_data(
     """The properties and the payload.
 
     A schema other than 0 means the new style of properties, which are never compressed. In the old
-    style they are compressed with the payload. What would become longer than `bytes_max` when it
-    is inflated is not inflated further.
+    style they are compressed with the payload. Inflating stops at `bytes_max`.
     """
     if compression == NONE:
         return split_data(data, has_properties, schema)
@@ -66,8 +65,8 @@ def open_data(
 
 
 class PayloadDecoder:
-    """Compressed data that is opened a part at a time: a few bytes may become many, and somebody
-    else is to have a turn in between."""
+    """Compressed data that is inflated in parts: a few bytes may become many, and others should get
+    a turn in between."""
 
     __slots__ = (
         "_data",
@@ -88,7 +87,7 @@ class PayloadDecoder:
             raise BadData(f"compression {compression} is not known")
         self.bytes_max = bytes_max
         self._properties: Properties | None = None
-        """In the new style, where they are not compressed."""
+        """In the new style, where the properties are not compressed."""
         self._has_properties = has_properties
         self._place = 0
         if has_properties and schema != 0:
@@ -104,7 +103,7 @@ class PayloadDecoder:
         return self._inflater.eof
 
     def inflate(self, most: int) -> int:
-        """Inflate so many bytes more at most; return how many."""
+        """Inflate at most so many more bytes; return how many."""
         before = self._size
         end = min(before + most, self.bytes_max + 1)
         while not self._inflater.eof and self._size < end:

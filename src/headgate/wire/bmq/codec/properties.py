@@ -2,7 +2,7 @@
 
 The area begins with a header, a header for each property, and then names and values back to back.
 In the old style a property's header has the length of its value, in the new style the place of its
-name, from which the lengths follow. We read both and write the old.
+name, from which the lengths follow. Both are read, the old one is written.
 """
 
 from __future__ import annotations
@@ -28,34 +28,35 @@ FIXED: Final = {
     for type, form in FORMS.items()
     if form.struct is not None
 }
-"""The types whose values have a size, and how `struct` writes them."""
+"""The types whose values have a fixed size, and their `struct` codes."""
 
 STRING: Final = int(PropertyType.STRING)
 BINARY: Final = int(PropertyType.BINARY)
 
 AREA: Final = Struct(">IxB")
-"""The sizes of the headers and the words of the area; the number of properties."""
+"""Header of the area: the sizes of the headers and the words of the area; the number of
+properties."""
 PROPERTY: Final = Struct(">IH")
-"""The type with a length or a place; the length of the name."""
+"""Header of a property: the type with a length or a place; the length of the name."""
 SIZES: Final = (PROPERTY.size // 2) << 3 | AREA.size // 2
-"""The halves of the sizes of both headers, as we write them."""
+"""The halves of the sizes of both headers, as they are written."""
 
 HEADERS: Final = {
     size: Struct(f"{PROPERTY.format}{size - PROPERTY.size}x") for size in range(6, 16, 2)
 }
-"""Of one property, by a size that an area can tell."""
+"""Layouts of the header of one property, by the size that an area gives."""
 
 COUNT_MAX: Final = 255
 LENGTH_BITS: Final = 26
 LENGTH_MAX: Final = (1 << LENGTH_BITS) - 1
 
 LAYOUTS: Final = 1024
-"""So many layouts are remembered for reading, and as many for writing. The messages of one sender
-have few, and to work one out takes longer than to use it."""
+"""Layouts remembered for reading, and as many for writing. The messages of one sender have few, and
+making one takes longer than using it."""
 
 
 def parse_area(data: Buffer, is_new: bool) -> tuple[Declared, int]:
-    """The properties, and how many bytes of the data they take."""
+    """The properties, and the number of bytes they take in the data."""
     if len(data) < AREA.size:
         raise BadData("the properties are cut off")
     area, count = AREA.unpack_from(data)
@@ -82,7 +83,7 @@ def parse_area(data: Buffer, is_new: bool) -> tuple[Declared, int]:
 
 @lru_cache(LAYOUTS)
 def _layout(headers: bytes, end: int, is_new: bool) -> tuple[Struct, bytes]:
-    """Of the names and values that lie between the headers and the padding, and their types."""
+    """The layout of the names and values between the headers and the padding, and their types."""
     area, count = AREA.unpack_from(headers)
     size = (area & 0xFF_FFFF) * WORD
     at = (area >> 24 & 7) * 2
@@ -114,7 +115,7 @@ def _layout(headers: bytes, end: int, is_new: bool) -> tuple[Struct, bytes]:
 
 
 def _with_lengths(headers: Sequence[tuple[int, int]], size: int) -> list[tuple[int, int]]:
-    """The headers of the old style for those of the new, whose names and values take this size."""
+    """Headers of the old style made of those of the new, given the size of names and values."""
     places = [header & LENGTH_MAX for header, _ in headers]
     if places[0]:
         raise BadData("the first property is not in its place")
@@ -128,7 +129,7 @@ def _with_lengths(headers: Sequence[tuple[int, int]], size: int) -> list[tuple[i
 
 
 def _code(kind: int, length: int) -> str:
-    """How `struct` writes a value of a type and a length."""
+    """The `struct` code for a value of a type and a length."""
     if kind in (STRING, BINARY):
         return f"{length}s"
     if kind not in FIXED:
@@ -140,7 +141,7 @@ def _code(kind: int, length: int) -> str:
 
 
 def encode_area(properties: Properties) -> bytes:
-    """In the old style and in their order."""
+    """The area in the old style, with the properties in their order."""
     if not properties:
         return b""
     declared = types(properties)
@@ -159,8 +160,8 @@ def encode_area(properties: Properties) -> bytes:
 
 @lru_cache(LAYOUTS)
 def _headers(types: bytes, lengths: tuple[int, ...]) -> tuple[bytes, Struct, bytes]:
-    """Of properties whose names and values have these lengths in turn; how they are written behind
-    the headers; and the padding."""
+    """The headers of properties with these alternating lengths of names and values; the layout
+    behind the headers; and the padding."""
     if len(types) > COUNT_MAX:
         raise BadData(f"more than {COUNT_MAX} properties")
     format = [">"]
@@ -179,7 +180,7 @@ def _headers(types: bytes, lengths: tuple[int, ...]) -> tuple[bytes, Struct, byt
 
 
 def types(properties: Properties) -> bytes:
-    """As they were declared, or the widest for a value."""
+    """The declared types of properties, or the widest for a value."""
     if isinstance(properties, Declared):
         return properties.types
     return bytes(map(type_of, properties.values()))

@@ -1,7 +1,7 @@
-"""Work on one message that takes long, done a part at a time.
+"""Long work on one message, done in parts.
 
-It is a generator that yields where others may have their turn, and returns what came of it. Who has
-the time runs it to its end.
+It is a generator that yields where others may get a turn, and returns the result. `finished` runs
+it in one go.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[None, None, T]
 
 STEP_ITEMS: Final = 256
-"""Elements, members or the like that are handled in a row: a fraction of a millisecond."""
+"""Elements or members handled in a row: a fraction of a millisecond."""
 
 
 def finished(steps: Steps[T]) -> T:
-    """The result of all steps, taken at once."""
+    """The result after all steps."""
     try:
         while True:
             next(steps)

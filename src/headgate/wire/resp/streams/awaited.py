@@ -1,8 +1,8 @@
-"""Answers that wait for a turn, in their order.
+"""Answers that wait for turns, in order.
 
-A command on a stream is carried out in a turn of the core. Such commands of one client may be under
-way together, and are answered in their order; any other command waits until they are settled, so
-that a client that adds an entry and then publishes has done the one before the other.
+A command on a stream is carried out in a turn of the core. Several such commands of one client may
+be under way together, and are answered in order; any other command waits for them, so that when a
+client adds an entry and then publishes, the entry is there first.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from headgate.wire.resp.session import RespSession
 
 UNDER_WAY_MAX = 4096
-"""Commands of one client that wait for a turn; others wait until these are answered."""
+"""Most commands of one client that wait for turns; others wait until these are answered."""
 UNDER_WAY_BYTES = 16 * MiB
-"""And bytes of them."""
+"""Most bytes of them."""
 ENTRY_BYTES = 64
-"""About what an entry has in an answer besides its body."""
+"""Bytes of an entry in an answer besides its body, about."""
 AGAIN_SECONDS = 0.02
-"""After so long it is tried again to put commands in line, if there was no room."""
+"""Seconds until commands are submitted again, if the inbox had no room."""
 
 STORE_FAILED = "ERR the store failed, and nothing was done: try again"
 UNBLOCKED = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 
 Answer: TypeAlias = Callable[[list[Deliver], Effect], Reply]
-"""Makes the answer of the messages that came, and of the effect that ends the request."""
+"""Makes the answer of the messages that came and the effect that ends the request."""
 Refusal: TypeAlias = Callable[[HeadgateError], CommandError | None]
-"""Makes the answer of an error, if there is one that is better than its text."""
+"""Makes the answer of an error, if there is a better one than its text."""
 
 
 class ReplyRoom:
-    """Bytes that the answers of one transaction may have, and what one is told that is beyond."""
+    """Bytes that the answers of one transaction may have, and the error beyond that."""
 
     __slots__ = ("bytes", "refusal")
 
@@ -53,7 +53,7 @@ class ReplyRoom:
 
 
 class Asked(Deferred):
-    """A request of a command on a stream to the core, and how the outcome becomes an answer.
+    """A request of a stream command to the core, and the function that makes the answer.
 
     A handler returns it instead of a reply.
     """
@@ -69,18 +69,18 @@ class Asked(Deferred):
         seconds: float | None = None,
     ) -> None:
         self.make = make
-        """The command, given its `ref`."""
+        """Makes the command, given its `ref`."""
         self.answer = answer
         self.refusal = refusal
         self.seconds = seconds
-        """For so long it may wait for messages; 0 is for ever, and None not at all."""
+        """Seconds that it may wait for messages; 0 is for ever, and None not at all."""
         self.command: tuple[CommandEntry, list[bytes]] | None = None
-        """What asked, if it waits: rights to it may be taken away meanwhile."""
+        """Its stream command, if it waits: the rights to it may be withdrawn meanwhile."""
 
 
 class AskedTogether(Deferred):
-    """The same of a transaction: its commands on streams are one block, and the others are carried
-    out when that is settled."""
+    """The same for a transaction: its stream commands are one block, and its other commands follow
+    when that is settled."""
 
     __slots__ = ("finish", "parts", "room")
 
@@ -92,12 +92,12 @@ class AskedTogether(Deferred):
     ) -> None:
         self.room = room
         self.parts = parts
-        """By their places in the transaction."""
+        """The requests by their places in the transaction."""
         self.finish = finish
 
 
 class PendingAnswer:
-    """The place of an answer among those of its session. It is the `ref` of its command."""
+    """The place of an answer among those of its session, and the `ref` of its command."""
 
     __slots__ = (
         "asked",
@@ -117,19 +117,19 @@ class PendingAnswer:
         self.is_done = False
         self.reply: Reply = None
         self.unblocked: CommandError | None = None
-        """The error with which somebody else had it wait no longer, if there is one."""
+        """The error with which another client ended its wait, if one did."""
         self.timer: Callable[[], None] | None = None
-        """Ends the clock of one that waits."""
+        """Cancels the timer of a waiting request."""
         self.room: ReplyRoom | None = None
-        """What the answers of its transaction may still have; alone it is bounded by what it
-        asks for."""
+        """Room left for the answers of its transaction; a single answer is bounded by its
+        request."""
 
     @property
     def waits(self) -> bool:
         return self.asked is not None and self.asked.seconds is not None and not self.is_done
 
     def take(self, effect: Effect) -> None:
-        """Take what came of the command, or a part of it."""
+        """Take an effect of the command, the last or one of several."""
         if isinstance(effect, Deliver):
             if self.room is not None:
                 self.room.bytes -= len(effect.message.body) + ENTRY_BYTES
@@ -157,7 +157,7 @@ class PendingAnswer:
 
 
 class PendingTransaction(PendingAnswer):
-    """The place of the answer of a transaction, which is made when all of its parts are."""
+    """The place of a transaction's answer, which is made when all of its parts are."""
 
     __slots__ = ("finish", "parts")
 
@@ -169,7 +169,7 @@ class PendingTransaction(PendingAnswer):
         self.finish = asked.finish
 
     def look(self) -> None:
-        """Whether all parts are there."""
+        """Check whether all parts are there."""
         if not self.is_done and all(part.is_done for part in self.parts.values()):
             self.settle(self.finish({place: part.reply for place, part in self.parts.items()}))
 
@@ -177,7 +177,7 @@ class PendingTransaction(PendingAnswer):
 class Awaited:
     """The answers of one session that wait for turns, while there are any.
 
-    Owned by the session; the hub gives it what the core has for it.
+    Owned by the session; the hub passes on the effects of the core.
     """
 
     __slots__ = ("_bytes", "_pending", "_session", "_unsent")
@@ -190,12 +190,12 @@ class Awaited:
 
     @property
     def waiting(self) -> PendingAnswer | None:
-        """The read that waits for messages, if one does. It is the last that was asked."""
+        """The request that waits for messages, if there is one. It is the last."""
         last = self._pending[-1] if self._pending else None
         return last if last is not None and last.waits else None
 
     def may_follow(self, size: int) -> bool:
-        """Whether a command of so many bytes that takes a turn may be asked before these are
+        """Whether another stream command of so many bytes may be submitted before these are
         answered."""
         if self.waiting is not None:
             return False
@@ -203,7 +203,7 @@ class Awaited:
         return len(self._pending) < UNDER_WAY_MAX and self._bytes < UNDER_WAY_BYTES
 
     def add(self, reply: Reply, *, is_wanted: bool) -> None:
-        """One more command, asked or answered."""
+        """Add the answer of one more command, or the request it is waiting for."""
         if isinstance(reply, Asked):
             pending = PendingAnswer(reply, is_wanted=is_wanted)
             self._unsent.append(reply.make(pending))
@@ -217,7 +217,7 @@ class Awaited:
         self._pending.append(pending)
 
     def begin(self) -> None:
-        """Have what was asked carried out. If there is no room for it in line, it waits."""
+        """Submit the requests. If the inbox has no room, they wait."""
         hub, session = self._session.hub, self._session
         unsent, self._unsent = self._unsent, []
         if unsent:
@@ -235,14 +235,14 @@ class Awaited:
                 waiting.timer = timer.cancel
 
     def take(self, effects: Sequence[Effect]) -> None:
-        """What the core has for commands of this session."""
+        """Take the effects of the core for commands of this session."""
         for effect in effects:
             pending = getattr(effect, "ref", None)
             if isinstance(pending, PendingAnswer):
                 pending.take(effect)
 
     def answers(self) -> list[tuple[Reply, bool]]:
-        """The answers that may leave, each with whether it is wanted. Its order is that of the
+        """The answers that are ready, each with whether it is wanted, in the order of the
         commands."""
         found = []
         while self._pending:
@@ -256,7 +256,8 @@ class Awaited:
         return found
 
     def unblock(self, error: CommandError | None = None) -> bool:
-        """Have a read wait no longer; whether one did. Its answer is nothing, or the error."""
+        """End the wait of a read; return whether there was one. Its answer is empty, or the
+        error."""
         waiting = self.waiting
         if waiting is None:
             return False
@@ -265,7 +266,7 @@ class Awaited:
         return True
 
     def let_go(self) -> None:
-        """The session is over."""
+        """Drop everything: the session is over."""
         waiting = self.waiting
         if waiting is not None and waiting.timer is not None:
             waiting.timer()
@@ -275,14 +276,14 @@ class Awaited:
         return not self._pending
 
     def _give_up(self, waiting: PendingAnswer) -> None:
-        """Ask for the end of a wait. A message that came first wins: a turn decides."""
+        """Request the end of a wait. A message that came first wins: a turn decides."""
         if not waiting.is_done:
             self._unsent.append(Withdraw(self._session.id, waiting))
             self.begin()
 
 
 def failure(error: HeadgateError, refusal: Refusal | None) -> CommandError:
-    """An error of the core as an answer."""
+    """The answer for an error of the core."""
     if isinstance(error, CommandError):
         return error
     if isinstance(error, StoreError):

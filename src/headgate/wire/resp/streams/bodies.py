@@ -1,4 +1,4 @@
-"""Properties that are read out of bodies, and how many bodies had none to be read."""
+"""Properties read from message bodies, and counts of bodies that could not be read."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from headgate.core.model.message import PropertyValue
 from headgate.errors import LimitReached
 
 JSON_BYTES_A_STEP = 64
-"""Bytes of a body that are read in a step, where they are dearest: lists of nothing."""
+"""Bytes of a body read in one step, for the slowest kind: empty lists."""
 
 
 class BodyReader:
-    """Reads the bodies of Redis clients as their domains say. The hub owns it, and has what it
-    counted told."""
+    """Reads the bodies of Redis clients as their domains say. Owned by the hub, which takes its
+    counts."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._counts: dict[str, list[int]] = {}
-        """By domain: bodies that could not be read, and values that did not fit."""
+        """Counts by domain: unreadable bodies, and values of the wrong type."""
 
     def check_size(self, size: int) -> None:
-        """Raise if names and values of so many bytes are more than properties may be, before
-        anything is read of them: it may be megabytes. A number takes less than its digits do."""
+        """Raise if names and values of so many bytes exceed the limit of properties, before reading
+        them: they may be megabytes. A number takes less room than its digits."""
         most = self._limits.properties_bytes
         if size > 2 * most:
             raise LimitReached("properties_bytes", most)
@@ -36,7 +36,7 @@ class BodyReader:
         properties: dict[str, PropertyValue],
         types: bytearray,
     ) -> None:
-        """Add what is in a body to properties, which have the say where a name is in both."""
+        """Add the properties in a body to those of the fields, which win where both have a name."""
         found = read_body(body, domain.properties, domain.envelope, self._limits.json_bytes)
         room = self._limits.message_properties - len(properties)
         for (name, value), type in zip(found.values.items(), found.types, strict=True):
@@ -47,7 +47,7 @@ class BodyReader:
         self.note(domain.name, is_unread=found.is_unread, misfits=found.misfits)
 
     def note(self, domain: str, *, is_unread: bool, misfits: int) -> None:
-        """Count what could not be read."""
+        """Count a body that could not be read, or values of the wrong type."""
         if is_unread or misfits:
             counts = self._counts.setdefault(domain, [0, 0])
             counts[0] += is_unread

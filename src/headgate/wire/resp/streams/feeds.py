@@ -1,7 +1,7 @@
-"""Channels that feed domains: which they are, and what goes into a queue of what is published.
+"""Feeds: which channels feed domains, and the queues for their messages.
 
-Most channels feed nothing, and publishing to them must cost what it did: without a feed one
-attribute is looked at, and with some a set that has the channels that are known to feed nothing.
+Most channels feed nothing, and publishing to them must not become slower: without feeds one
+attribute is read, and with some a set of channels known to feed nothing.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from headgate.wire.resp.session import RespSession
 
 KNOWN_MAX: Final = 10_000
-"""Channels of which it is remembered whether they feed something."""
+"""Channels remembered with whether they feed a domain."""
 NO_QUEUE: Final = QueueId(b"")
-"""Of a channel whose name no queue can have."""
+"""Stands for a channel whose name cannot be a queue's."""
 ID_BYTES: Final = 16
 KINDS: Final = {Kind.EXACT: "plain", Kind.SHARDED: "sharded"}
 ID_PROPERTY: Final = "\0id"
-"""Under which the id is looked for beside the properties; no property has such a name."""
+"""Key for the id in a look-up of properties; no property has such a name."""
 
 
 @value
 class BoundFeed:
-    """A feed of a channel: the domain and the queue that it goes to."""
+    """One feed of a channel: the domain and the queue."""
 
     domain: Domain
     feed: ChannelFeed
@@ -51,23 +51,23 @@ class BoundFeed:
 
 
 class ChannelFeeds:
-    """Finds the feeds of a channel, by the domains as they are now. The hub owns it, and has it
-    look at them again from time to time."""
+    """Finds the feeds of a channel by the present domains. Owned by the hub, which has it check
+    them regularly."""
 
     def __init__(self, domains: Mapping[str, Domain], longest: int) -> None:
         self._domains = domains
         self._longest = longest
-        """Bytes of a name; who publishes to a longer one is refused."""
+        """Longest name of a queue in bytes; publishing to a longer channel is refused."""
         self._feeds: list[tuple[Domain, ChannelFeed, tuple[Glob, ...]]] = []
         self._bound: dict[tuple[Kind, bytes], tuple[BoundFeed, ...]] = {}
         self._unfed: set[bytes] = set()
-        """Plain channels that are known to feed nothing."""
+        """Plain channels known to feed nothing."""
         self.is_used = False
-        """Whether any domain is fed."""
+        """Whether any domain has a feed."""
         self.look()
 
     def look(self) -> None:
-        """Look whether the domains have other settings."""
+        """Check whether the settings of domains have changed."""
         now = [
             (domain, feed)
             for domain in self._domains.values()
@@ -124,7 +124,7 @@ def _queue(domain: Domain, feed: ChannelFeed, channel: bytes) -> QueueId:
 def ask_to_feed(
     session: RespSession, kind: Kind, bound: Sequence[BoundFeed], channel: bytes, body: bytes
 ) -> Asked:
-    """Have a message taken by the domains that its channel feeds, and then heard."""
+    """Have the domains that a channel feeds take a message, and publish it after that."""
     hub = session.hub
     for each in bound:
         if each.queue == NO_QUEUE:
@@ -143,7 +143,7 @@ def ask_to_feed(
         for each in bound
     )
 
-    # Nothing waits in a transaction.
+    # A transaction cannot wait.
     may_wait = any(part.waits for part in parts) and not session.is_executing
 
     def make(ref: PendingAnswer) -> Feed:

@@ -1,8 +1,8 @@
 """The fields of a stream entry, and the properties and body of a message.
 
-A stream has a list of names and values, all of them bytes. A message has typed properties, which
-expressions read, and a body, which they do not. Whatever is taken comes back with the same names
-and bytes; only the field that is the body comes last.
+An entry is a list of names and values, all of them bytes. A message has typed properties, which
+expressions read, and a body, which they do not. Entries come back with the same names and bytes;
+only the field that became the body comes last.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from headgate.wire.resp.streams.bodies import BodyReader
 
 FIELDS_MAX: Final = 255
 BODY_NAMES: Final = (b"body", b"data", b"payload", b"__data__", b"message")
-"""Names under which libraries send what is the content."""
+"""Names under which libraries send the content of an entry."""
 BODY_BYTES: Final = 1024
-"""The largest value is the body if it is longer than that."""
+"""The largest value becomes the body if it is longer than this."""
 NO_NAME: Final = "body"
-"""What the body of a message is called that came by another wire."""
+"""The name of a body that came over another wire."""
 
 INTEGER = re.compile(rb"-?[1-9][0-9]{0,18}|0")
-"""A number that is written back as it was: no zeros before it, no plus, no minus zero."""
+"""An integer that is written back unchanged: no leading zeros, no plus, no minus zero."""
 BOOLEANS: Final[dict[bytes, bool]] = {b"true": True, b"false": False}
 
 
 def read_fields(domain: Domain, id: bytes, words: Sequence[bytes], bodies: BodyReader) -> Message:
-    """The message that a list of names and values is; raise if it cannot be one."""
+    """The message of a list of names and values; raise if there can be none."""
     if len(words) > 2 * FIELDS_MAX:
         raise CommandError(f"ERR an entry has at most {FIELDS_MAX} fields here")
     fields = dict(zip(words[::2], words[1::2], strict=True))
@@ -56,7 +56,7 @@ def read_fields(domain: Domain, id: bytes, words: Sequence[bytes], bodies: BodyR
     content = b"" if body is None else fields[body]
     own = len(types)
     if content and (domain.properties or domain.envelope):
-        # Fields of its own win over what is in the body.
+        # Fields win over properties from the body.
         bodies.add_properties(domain, content, properties, types)
     kept = Fields(properties, bytes(types), "" if body is None else body.decode(), own)
     return Message(MessageId(id), content, 0.0, kept)
@@ -72,7 +72,7 @@ def _name(name: bytes) -> str:
 
 
 def _body_of(domain: Domain, fields: dict[bytes, bytes]) -> bytes | None:
-    """The field that is the body. An empty one is none."""
+    """The field that becomes the body. An empty one does not."""
     named = domain.body_field.encode()
     found = next((name for name in (named, *BODY_NAMES) if name in fields), b"")
     if not found and len(fields) == 1:
@@ -84,7 +84,7 @@ def _body_of(domain: Domain, fields: dict[bytes, bytes]) -> bytes | None:
 
 
 def _plain(value: bytes) -> PropertyValue:
-    """A value whose type is not declared, by how it looks."""
+    """A value without a declared type, typed by its form."""
     if INTEGER.fullmatch(value) and INT64_MIN <= int(value) <= INT64_MAX:
         return int(value)
     if value in BOOLEANS:
@@ -123,7 +123,7 @@ READERS: Final[dict[type, Callable[[bytes], PropertyValue | None]]] = {
 
 
 def write_entry(id: bytes, message: Message) -> bytes:
-    """An entry as it is answered: its id, and its names and values."""
+    """An entry as clients get it: its id, and its names and values."""
     properties, body = message.properties, message.body
     parts, fields = [], properties.items()
     if isinstance(properties, Fields):

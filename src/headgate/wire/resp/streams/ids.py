@@ -16,7 +16,7 @@ INVALID = "ERR Invalid stream ID specified as stream command argument"
 
 
 def read_id(text: bytes, number: int = 0) -> StreamId:
-    """An id; one without a number has this one."""
+    """Parse an id; without a number it gets this one."""
     found = ID.fullmatch(text)
     if found is None:
         raise CommandError(INVALID)
@@ -27,7 +27,7 @@ def read_id(text: bytes, number: int = 0) -> StreamId:
 
 
 def read_bound(text: bytes, *, is_end: bool) -> StreamId:
-    """An end of an interval: ``-``, ``+``, an id, or ``(`` and an id that is not in it."""
+    """Parse an end of an interval: ``-``, ``+``, an id, or ``(`` and an excluded id."""
     if text == b"-":
         return SMALLEST
     if text == b"+":

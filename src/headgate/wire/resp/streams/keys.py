@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KNOWN_MAX = 10_000
-"""Keys that are remembered with their queues."""
+"""Keys remembered with their queues."""
 
 SPELLED = re.compile(rb"[^-a-zA-Z0-9_.]")
-"""What the address of a queue cannot hold, or stands for such a character."""
+"""Characters that are written as digits in the address of a queue."""
 QUEUE_NAME = re.compile(rb"[-a-zA-Z0-9_~.]{1,%d}" % QUEUE_CHARS_MAX)
 
 
 @value
 class StreamName:
-    """A stream: its key, and the queue that it is."""
+    """A stream: its key and its queue."""
 
     key: bytes
     domain: Domain
@@ -33,9 +33,9 @@ class StreamName:
 
 
 class StreamKeys:
-    """Finds the queue of a key, by the domains as they are now.
+    """Finds the queue of a key by the present domains.
 
-    Owned by the hub. What it remembers is looked at again when a domain has new settings.
+    Owned by the hub. What it remembers is checked again when a domain has new settings.
     """
 
     def __init__(self, domains: Mapping[str, Domain]) -> None:
@@ -88,14 +88,14 @@ class StreamKeys:
 
 
 def spelled(key: bytes) -> bytes:
-    """A key as the name of a queue: what cannot stand there is written as two digits."""
+    """A key as the name of a queue: other characters are written as two hex digits."""
     return SPELLED.sub(lambda found: b"~%02X" % found[0][0], key)
 
 
 def _stream(key: bytes, domain: Domain, name: bytes, *, is_spelled: bool = False) -> StreamName:
     if domain.mode is Mode.EXCLUSIVE:
         raise CommandError(f"ERR the queue '{text_of(key[:128])}' is not for this wire")
-    # What is too long as it is does not become shorter, and may be megabytes.
+    # A key that is too long does not become shorter, and may be megabytes.
     if not is_spelled and len(name) <= QUEUE_CHARS_MAX:
         name = spelled(name)
     if not name or len(name) > QUEUE_CHARS_MAX:

@@ -1,4 +1,4 @@
-"""The name of a consumer, and what it says besides: ``NAME?priority=10&where=EXPRESSION``."""
+"""The name of a consumer, with settings: ``NAME?priority=10&where=EXPRESSION``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NAME_BYTES = 1024
 
 
 def read_name(text: bytes) -> tuple[bytes, Interest]:
-    """The name of a consumer, and what it wants. Every library sends the name with every read, so
-    the expression is never lost; nothing else of it could be."""
+    """Parse the name and settings of a consumer. Every library sends the name with every read, so
+    the expression is never lost; no other place in the protocol has that."""
     if len(text) > NAME_BYTES:
         raise CommandError(f"ERR the name of a consumer has at most {NAME_BYTES} bytes")
     name, mark, rest = text.partition(b"?")

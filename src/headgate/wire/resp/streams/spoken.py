@@ -1,4 +1,4 @@
-"""Messages that a domain took, as they are heard on a channel."""
+"""Messages of a domain, as they are published on its channel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def spoken_body(spoken: Spoken) -> bytes:
-    """The body as it is, or a JSON text with everything. Bytes that are no text are base64."""
+    """The body as it is, or a JSON text with everything. Bytes that are not text become base64."""
     message = spoken.message
     if spoken.form == "body":
         return message.body

@@ -1,1 +1,1 @@
-"""Several workers as one Redis server: what they say to one another, and who carries out what."""
+"""Several workers as one Redis server: their frames, and the placing of commands on them."""

@@ -1,5 +1,5 @@
-"""The caller of a command that another worker carries out: all of a session that the command may
-depend on or change, and a session that stands for it there."""
+"""The caller of a command that another worker carries out: the state of its session that the
+command may read or change, and the session that stands in for it there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Caller(msgspec.Struct, array_like=True):
-    """A session, as another worker has to know it."""
+    """A session's state, as another worker needs it."""
 
     id: int
     peer: str
@@ -32,26 +32,26 @@ class Caller(msgspec.Struct, array_like=True):
 
 
 class Call(msgspec.Struct, array_like=True):
-    """A command; or the commands of a transaction, with the keys that must not have changed."""
+    """A command, or the commands of a transaction with the keys that must not have changed."""
 
     caller: Caller
     commands: list[list[bytes]]
     watched: list[tuple[int, bytes, int]] | None = None
-    """Databases, keys and their stamps; None if it is no transaction."""
+    """Databases, keys and their stamps; None outside of a transaction."""
 
 
 class Outcome(msgspec.Struct, array_like=True):
     """The outcome of a call."""
 
     blobs: list[bytes]
-    """The answer. That of a transaction has a piece for each of its commands; in the place of what
-    the session's own worker has to do is a `mark`."""
+    """The answer. For a transaction there is a piece for each command; a `mark` stands for those of
+    the session's own worker."""
     caller: Caller
-    """As it is after that."""
+    """The state of the session after the call."""
     is_decided: bool = False
-    """It is answered whatever CLIENT REPLY says, which was asked about each of its pieces."""
+    """Whether it is answered regardless of CLIENT REPLY, which was applied to each piece."""
     is_closing: bool = False
-    """The session lost its own user: it is answered, and closed."""
+    """Whether the session lost its own user, so that it is answered and closed."""
 
     @property
     def blob(self) -> bytes:
@@ -59,7 +59,7 @@ class Outcome(msgspec.Struct, array_like=True):
 
 
 class NoOutlet:
-    """The client of a session that stands for one of another worker: it is not here."""
+    """The client of a session that stands in for one of another worker: it is not here."""
 
     is_full = False
 
@@ -95,7 +95,7 @@ def caller_of(session: RespSession) -> Caller:
 
 
 def stand_in(hub: Hub, caller: Caller) -> RespSession:
-    """A session that stands for the caller."""
+    """A session that stands in for the caller."""
     session = RespSession(hub, SessionId(caller.id), NoOutlet(), caller.peer, caller.local)
     session.user = None if caller.user is None else hub.access.get(caller.user.encode())
     session.db, session.protocol, session.name = caller.db, caller.protocol, caller.name
@@ -104,7 +104,7 @@ def stand_in(hub: Hub, caller: Caller) -> RespSession:
 
 
 def take_over(session: RespSession, after: Caller) -> None:
-    """Let a session be as its stand-in is after a transaction."""
+    """Give a session the state of its stand-in after a transaction."""
     session.db, session.answers = after.db, ReplyMode(after.answers)
     session.failures = after.failures
     if session.name != after.name:
@@ -120,13 +120,13 @@ def take_over(session: RespSession, after: Caller) -> None:
 
 
 def mark(place: int, protocol: int) -> bytes:
-    """Stands for the answer to a command of a transaction that is carried out elsewhere, in this
-    version of the protocol. No answer of Redis begins like this."""
+    """A mark for the answer to a transaction's command that is carried out elsewhere, in this
+    version of the protocol. No answer of Redis begins like it."""
     return b"\0%d %d" % (place, protocol)
 
 
 def marked(blob: bytes) -> tuple[int, int] | None:
-    """The place and the version of the protocol, if this is a mark."""
+    """The position and the version of the protocol, if this is a mark."""
     if not blob.startswith(b"\0"):
         return None
     place, protocol = map(int, blob[1:].split())
@@ -134,7 +134,7 @@ def marked(blob: bytes) -> tuple[int, int] | None:
 
 
 def bulk_text(blob: bytes) -> str | None:
-    """The text of a bulk reply; nothing if it is another."""
+    """The text of a bulk reply; None for another reply."""
     if not blob.startswith(b"$") or blob.startswith(b"$-"):
         return None
     return text_of(blob.partition(b"\r\n")[2][:-2])

@@ -1,7 +1,7 @@
 """Frames between workers, as bytes: requests in the form in which clients send theirs.
 
-So a run of PUBLISHes is taken apart as fast as that of a client, and by the same code. The other
-frames are few, and each is a word of its own; their numbers are written in digits.
+So a run of PUBLISHes is parsed as fast as a client's, by the same code. The other frames are few,
+and each is a word of its own; their numbers are written in digits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from headgate.errors import ProtocolError
 from headgate.wire.resp.codec.replies import bulk
 
 VERSION = 2
-"""Of this vocabulary. Workers of one router are of one version; a link that says another ends."""
+"""Version of this protocol. Workers of one router are of one version; a link with another ends."""
 
 HELLO = b"HELLO"
 HEAR = b"HEAR"
@@ -38,7 +38,7 @@ LETTERS = {Kind.EXACT: b"e", Kind.PATTERN: b"p", Kind.SHARDED: b"s"}
 KINDS = {letter: kind for kind, letter in LETTERS.items()}
 
 NAMES_AT_ONCE = 1000
-"""Of one frame. A worker with very many of them tells them in several."""
+"""Names in one frame. A worker with very many of them sends several frames."""
 
 Words: TypeAlias = Sequence[bytes]
 
@@ -48,7 +48,7 @@ def frame(*words: bytes) -> bytes:
 
 
 class PublishForm:
-    """How a link is told a message: as the command that published it."""
+    """The form of messages on a link: the command that published them."""
 
     def framing(self, kind: Kind, name: bytes, channel: bytes) -> Framing:
         head = b"*3\r\n" + bulk(WORDS[kind]) + bulk(channel)
@@ -60,7 +60,7 @@ PUBLISH_FORM = PublishForm()
 
 
 class Hello(NamedTuple):
-    """The first frame of a link: which worker that is, and which of its lives."""
+    """The first frame of a link: the number of the worker, and of its life."""
 
     version: int
     worker: int
@@ -78,7 +78,8 @@ def read_hello(words: Words) -> Hello:
 
 
 def hear(announced: int, changes: Sequence[InterestChange]) -> Iterator[bytes]:
-    """An announcement. Only its last frame has its number: it is known when that is."""
+    """The frames of an announcement. Only the last one has its number, since the announcement is
+    known when that one is."""
     while len(changes) > NAMES_AT_ONCE:
         yield frame(HEAR, b"", *_change_words(changes[:NAMES_AT_ONCE]))
         changes = changes[NAMES_AT_ONCE:]
@@ -139,7 +140,8 @@ def answer(question: int, content: bytes) -> bytes:
 
 
 def lane(blob: bytes) -> bytes:
-    """Commands of a front's sessions, or what they are told. What is in it is for others."""
+    """A frame with commands of a front's sessions, or effects for them. The lane knows its
+    contents."""
     return frame(LANE, blob)
 
 

@@ -1,4 +1,4 @@
-"""One link between two workers, as the one end of it sees it."""
+"""One end of a link between two workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headgate.wire.resp.workers.relay import Relay
 
 NO_LIMIT = 2**31
-"""Another worker is no stranger: what it sends was within the limits when a client sent it."""
+"""No limit: another worker is trusted, and its data was within the limits when clients sent it."""
 
 
 class LinkPort(Protocol):
@@ -28,11 +28,11 @@ class LinkPort(Protocol):
 
     @property
     def id(self) -> SessionId:
-        """The number that its mailbox has among those of sessions."""
+        """The number of its mailbox among those of sessions."""
         ...
 
     def write(self, frame: bytes) -> None:
-        """Send a frame, in line behind what was sent before."""
+        """Send a frame behind those sent before."""
         ...
 
     def deliver(self, blob: bytes, messages: int) -> None:
@@ -49,20 +49,20 @@ class LinkPort(Protocol):
 
 
 class LinkSession:
-    """The session of a link to another worker, frame by frame. The server calls `receive`; what it
-    means is the relay's affair, which owns it."""
+    """The session of a link to another worker, frame by frame. The server calls `receive`; the
+    relay owns it and handles the frames."""
 
     def __init__(self, relay: Relay, port: LinkPort, worker: int, start: int) -> None:
         self.relay = relay
         self.port = port
         self.id = port.id
         self.worker = worker
-        """Its number, as whoever linked the two says."""
+        """The number of the other worker, by the supervisor."""
         self.start = start
         self.is_known = False
-        """It said hello."""
+        """Whether it has sent its hello."""
         self.is_synced = False
-        """It said what it hears."""
+        """Whether its subscriptions are known."""
         limits: Limits = relay.hub.broker.limits
         self._requests = RequestParser(
             replace(limits, bulk_bytes=NO_LIMIT, request_bytes=NO_LIMIT, arguments=NO_LIMIT)
@@ -74,10 +74,10 @@ class LinkSession:
     owes_answers = False
 
     def let_go(self) -> None:
-        """The relay forgets it."""
+        """Drop the reference to the relay."""
 
     def receive(self, data: bytes) -> None:
-        """Take what the other worker sent."""
+        """Take data of the other worker."""
         if self._waiting:
             self._waiting += self._requests.feed(data)
             return
@@ -90,7 +90,7 @@ class LinkSession:
         self._take(self._requests.feed(data))
 
     def go_on(self) -> None:
-        """There is room for messages again."""
+        """Go on with waiting frames: there is room for messages again."""
         waiting, self._waiting = self._waiting, []
         self._take(waiting)
         if not self._waiting:
@@ -142,7 +142,7 @@ class LinkSession:
             deliver(kind, name, [body for _, body in run])
         relay.delivered(self, kind, names)
 
-    # Single words.
+    # Frames of single words.
 
     def hear(self, words: list[bytes]) -> None:
         announced, changes = frames.read_hear(words)
@@ -158,7 +158,7 @@ class LinkSession:
         self.relay.eased(SessionId(_only_number(words)))
 
     def beat(self, words: list[bytes]) -> None:
-        """Do nothing: that it was heard is all."""
+        """Do nothing: receiving it is enough."""
 
     def listen(self, words: list[bytes]) -> None:
         self.relay.listening(self, bool(_only_number(words)))

@@ -1,4 +1,4 @@
-"""MONITOR over workers: whoever listens on one worker is told the commands of all."""
+"""MONITOR over workers: a listener on one worker gets the commands of all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LinkMonitor:
-    """Stands among the monitors of a worker for those of another one."""
+    """Stands for the monitors of another worker among those of this one."""
 
     def __init__(self, link: LinkSession) -> None:
         self._link = link
@@ -25,22 +25,22 @@ class LinkMonitor:
 
 
 class Overhearing:
-    """Listeners of the workers, by place. The relay owns it."""
+    """The listeners of the workers. Owned by the relay."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
         self._is_announced = False
-        """Whether the others know that somebody listens here."""
+        """Whether the other workers know that there are listeners here."""
         self._beginning: set[SessionId] = set()
-        """Who is about to listen, when everybody knows."""
+        """Sessions that will listen once all workers know."""
 
     def begin(self, session: SessionId) -> None:
-        """Announce that somebody here is about to listen."""
+        """Announce that a session here is about to listen."""
         self._beginning.add(session)
         self._announce(True)
 
     def settle(self) -> None:
-        """Tell others that nobody listens any more, if that is so."""
+        """Tell the other workers if the last listener here is gone."""
         hub = self._relay.hub
         here = any(type(each) is RespSession for each in hub.monitors.values())
         self._beginning = {
@@ -63,14 +63,14 @@ class Overhearing:
         self._relay.hub.monitors.pop(link.id, None)
 
     def listening(self, link: LinkSession, is_listening: bool) -> None:
-        """Note that somebody on another worker listens, or nobody does any more."""
+        """Note that another worker has listeners, or has none any more."""
         if is_listening:
             self._relay.hub.monitors[link.id] = LinkMonitor(link)
         else:
             self._relay.hub.monitors.pop(link.id, None)
 
     def heard(self, line: bytes) -> None:
-        """A command of another worker."""
+        """Report a command of another worker to the listeners here."""
         for each in list(self._relay.hub.monitors.values()):
             if type(each) is RespSession:
                 each.outlet.deliver(line, 1)

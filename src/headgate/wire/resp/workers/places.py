@@ -1,11 +1,11 @@
-"""Places of commands: the session's own worker, worker 0, or all."""
+"""Where commands are carried out: on the session's own worker, worker 0, or all."""
 
 from __future__ import annotations
 
 from headgate.wire.resp.commands.table import CommandEntry
 
 HOME = 0
-"""The worker that has what is single."""
+"""The worker that has the state that exists once."""
 
 KEY_FLAGS = frozenset(("readonly", "write"))
 CHANGES = frozenset(("config|set", "config|resetstat", "acl|setuser", "acl|deluser", "acl|load"))
@@ -24,7 +24,7 @@ NO_HOME = "LOADING the worker that has keys and users is being started again"
 
 
 def is_of_keys(entry: CommandEntry) -> bool:
-    """Whether a command is about keys, and not about channels or streams."""
+    """Whether a command concerns keys, not channels or streams."""
     if entry.takes_turns:
         return False
     return bool(KEY_FLAGS & {*entry.flags}) or entry.name == "watch"

@@ -1,9 +1,8 @@
 """Placing a command on a worker: the session's own, worker 0, or all of them.
 
-Keys, settings and users are worker 0's. The others ask it, one command or one transaction at a
-time; what changes settings or users is carried out there first, then by all others, and then
-answered.
-Each worker has users and settings of its own to look at, which are always those of worker 0.
+Keys, settings and users are worker 0's. The others send it single commands or whole transactions; a
+change of settings or users is carried out there first, then by all others, and then answered. Each
+worker has a copy of users and settings to read, which always equals worker 0's.
 """
 
 from __future__ import annotations
@@ -60,16 +59,17 @@ if TYPE_CHECKING:
     from headgate.wire.resp.workers.relay import Relay
 
 Answer: TypeAlias = Callable[[], Reply]
-"""Makes the answer of a command, when the session is there to be given it."""
+"""Makes the answer of a command when its session can take it."""
 
 
 class Placing:
-    """Where the commands of this worker's sessions go, and what came of them. The relay owns it."""
+    """The commands of this worker's sessions that are carried out elsewhere, and their answers.
+    Owned by the relay."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
         self._answers: dict[SessionId, Answer | None] = {}
-        """Of sessions whose command is elsewhere: the answer, once it is there."""
+        """By session: the answer of its command elsewhere, once it is there."""
         self._serving = relay.serving
 
     @property
@@ -83,7 +83,7 @@ class Placing:
     # Commands of sessions here.
 
     def step(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> Reply:
-        """The answer of a command, or `WAIT` for it, or `HERE`."""
+        """The answer of a command, or `WAIT` for it, or `HERE` to carry it out on this worker."""
         name = entry.name
         if name == "exec":
             return self._execute(session, entry, command)
@@ -104,13 +104,13 @@ class Placing:
         return self._ask_home(session, call, lambda outcome: Encoded(outcome.blob))
 
     def check_queued(self, entry: CommandEntry) -> None:
-        """Refuse what cannot be asked of all in the midst of a transaction."""
+        """Refuse, in a transaction, commands that all workers would have to carry out."""
         if entry.name in EVERYWHERE:
             name = entry.name.replace("|", " ").upper()
             raise CommandError(f"ERR {name} is not for transactions where a router has workers")
 
     def resume(self, session: RespSession) -> Reply:
-        """The outcome of the command of a session that is elsewhere; `HERE` if none is."""
+        """The outcome of a session's command that is elsewhere; `HERE` if there is none."""
         return self._taken(session) if session.id in self._answers else HERE
 
     def disconnect(self, session: SessionId) -> None:
@@ -129,7 +129,7 @@ class Placing:
             if not may_run(session, entry, command):
                 return WAIT
             reply = session.attempt(entry, command)
-            # It may have subscribed and published: what it hears comes after the answer, which
+            # It may have subscribed and published: its messages come after the answer, which
             # therefore cannot wait.
             self._serving.pass_on(session.id, reply, changes, ignore)
             return reply
@@ -158,7 +158,7 @@ class Placing:
         return self._ask_home(session, call, executed)
 
     def _piece(self, session: RespSession, blob: bytes) -> bytes:
-        """A piece of a transaction's answer; what this worker has to do for it is done now."""
+        """A piece of a transaction's answer; this worker's own commands are carried out now."""
         found = marked(blob)
         if found is None:
             return blob
@@ -209,7 +209,7 @@ class Placing:
         return self._ask(session, self._relay.home_links(), (b"stamps", b"%d" % db, *keys), done)
 
     def _replicate(self, session: RespSession, reply: Reply, changes: list[list[bytes]]) -> Reply:
-        """Have all others do what was done here; then it is answered."""
+        """Repeat a change made here on all other workers, then answer."""
         if type(reply) is CommandError:
             return reply
         words = change_words(session.id, changes)
@@ -242,7 +242,7 @@ class Placing:
     def _listed(
         self, session: RespSession, entry: CommandEntry, command: list[bytes], answers: Answers
     ) -> Reply:
-        """In the order in which they connected."""
+        """The lines of all workers' sessions, in the order in which they connected."""
         try:
             rows = self._serving.rows_of(session, session.attempt(entry, command))
         except HeadgateError as failed:
@@ -255,8 +255,8 @@ class Placing:
     def _killed(
         self, session: RespSession, entry: CommandEntry, command: list[bytes], answers: Answers
     ) -> Reply:
-        """Sessions elsewhere are ended already. Those here are now, as the session may be among
-        them, and is answered first."""
+        """The number of sessions killed. Those elsewhere are closed already. Those here are closed
+        now, since the asking session may be one of them and is answered first."""
         blobs = [msgspec.msgpack.decode(found, type=Outcome).blob for found in answers.values()]
         if any(blob.startswith(b"+") for blob in blobs):
             return OK
@@ -267,7 +267,7 @@ class Placing:
     def _summed(
         self, session: RespSession, entry: CommandEntry, command: list[bytes], answers: Answers
     ) -> Reply:
-        """How many there were, here and elsewhere."""
+        """The sum of the counts here and elsewhere."""
         here = session.attempt(entry, command)
         blobs = [msgspec.msgpack.decode(found, type=Outcome).blob for found in answers.values()]
         count = sum(int(blob[1:]) for blob in blobs if blob.startswith(b":"))
@@ -279,7 +279,7 @@ class Placing:
             found[worker] = msgspec.msgpack.decode(content)
         return report(asked, [found[worker] for worker in sorted(found)])
 
-    # Asking.
+    # Questions to other workers.
 
     def _ask(
         self,

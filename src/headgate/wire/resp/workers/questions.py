@@ -1,4 +1,4 @@
-"""Questions between workers: each has a number, and an answer from everybody who is there."""
+"""Questions between workers: each has a number, and is answered by every worker that is there."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from headgate.wire.resp.workers.relay import Relay
 
 Answers: TypeAlias = dict[int, bytes]
-"""By the number of the worker."""
+"""Answers by the number of the worker."""
 Reply: TypeAlias = Callable[[bytes], None]
 Handler: TypeAlias = Callable[[list[bytes], Reply], None]
-"""Answers a question, now or later."""
+"""Answers a question, at once or later."""
 
 
 class Question:
-    """A question that was asked and not answered by all."""
+    """A question that some workers have not answered yet."""
 
     __slots__ = ("answers", "done", "missing")
 
@@ -30,8 +30,8 @@ class Question:
 
 
 class Questions:
-    """Questions of this worker to others, and how it answers theirs. A worker that is gone has no
-    answer, and nobody waits for it."""
+    """Questions of this worker to others, and its answers to theirs. A worker that is gone is not
+    waited for."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
@@ -42,7 +42,7 @@ class Questions:
     def ask(
         self, links: Iterable[LinkSession], words: Sequence[bytes], done: Callable[[Answers], None]
     ) -> None:
-        """Ask some workers; `done` is called with what they answered, by and by or at once."""
+        """Ask some workers; `done` is called with their answers, later or at once."""
         asked = {link.worker: link for link in links}
         if not asked:
             done({})
@@ -70,7 +70,7 @@ class Questions:
             question.done(question.answers)
 
     def asked(self, link: LinkSession, number: int, word: bytes, words: list[bytes]) -> None:
-        """Another worker asks."""
+        """Answer a question of another worker."""
 
         def reply(content: bytes) -> None:
             if self._relay.links.get(link.worker) is link:

@@ -1,8 +1,8 @@
-"""The relay of a worker: its links to the others, and what goes over them.
+"""The relay of a worker: its links to the others, and the traffic over them.
 
-Sessions subscribe when every other worker knows of it; what is published here is told to the
-workers that hear it, and what they publish is handed out to the sessions here. Who waits for whom
-is told, too. All decisions are those of the core: `Peers`, `Announcements` and the budget.
+A session is subscribed when every other worker knows of it; messages published here go to the
+workers with subscribers, and theirs to the sessions here. Blocked publishers are reported, too. The
+core makes all decisions: `Peers`, `Announcements` and the budget.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from headgate.wire.resp.session import RespSession
 
 OVER = 4
-"""A mailbox that holds so many times what it may, although those who publish to it were told to
-wait, takes no more of what comes from other workers."""
+"""A mailbox that holds so many times its limit, although its publishers were blocked, takes no more
+messages from other workers."""
 
 SUBSCRIBING = {
     "subscribe": (Kind.EXACT, 1),
@@ -42,25 +42,25 @@ SUBSCRIBING = {
     "punsubscribe": (Kind.PATTERN, -1),
     "sunsubscribe": (Kind.SHARDED, -1),
 }
-"""The commands that every worker has to know of first."""
+"""The commands of which every worker has to know first."""
 
 
 RUN = 1000
-"""Commands of a pipeline that are looked at for more subscriptions."""
+"""Commands of a pipeline that are searched for more subscriptions."""
 
 
 def wishes_of(
     session: RespSession, commands: Iterable[tuple[CommandEntry, list[bytes]]]
 ) -> dict[Name, int]:
-    """The names that a session will be subscribed to after these commands and was not before (1),
-    or no longer (-1)."""
+    """The names that a session will be newly subscribed to after these commands (1), or no longer
+    (-1)."""
     named: dict[Name, bool] = {}
-    """Whether it is subscribed to a name that these commands have named."""
+    """For each name in these commands, whether the last of them subscribes to it."""
     left: set[Kind] = set()
     for entry, command in commands:
         kind, change = SUBSCRIBING.get(entry.name, (Kind.EXACT, 0))
         if not change or (session.queued is not None and entry.name == "ssubscribe"):
-            continue  # in a transaction it is refused
+            continue  # refused in a transaction
         if len(command) == 1:
             left.add(kind)
             named = {name: is_held and name[0] is not kind for name, is_held in named.items()}
@@ -76,14 +76,15 @@ def wishes_of(
 
 
 class RelayPort(Protocol):
-    """The port of the relay: what it asks of the process it is in."""
+    """The port of the relay: what it calls in its own process."""
 
     def relieve(self, session: SessionId) -> None:
-        """A session of another worker takes more again: have those go on who waited for it."""
+        """Let publishers go on that waited for a session of another worker, which takes messages
+        again."""
         ...
 
     def synced(self) -> None:
-        """A worker said what it hears."""
+        """Note that the subscriptions of a worker are known."""
         ...
 
 
@@ -98,13 +99,13 @@ class Lane(Protocol):
 
 
 class Relay(OtherWorkers):
-    """The other workers, as the hub of one sees them. The worker makes one for its hub."""
+    """The other workers, as the hub of this one uses them. The worker makes one for its hub."""
 
     def __init__(self, hub: Hub, port: RelayPort, number: int, start: int) -> None:
         self.hub = hub
         self.port = port
         self.number = number
-        """Of this worker. Worker 0 has what is single."""
+        """Number of this worker. Worker 0 has the state that exists once."""
         self.start = start
         self.lane: Lane | None = None
         self.links: dict[int, LinkSession] = {}
@@ -117,25 +118,25 @@ class Relay(OtherWorkers):
         self.overhearing = Overhearing(self)
         self._is_announcing = False
         self._granted: dict[SessionId, int] = {}
-        """Of whom everybody knows what they wish, and that are about to get it: how many of their
-        commands that are."""
+        """Sessions whose pending changes all workers know, about to be made; and the number of
+        their commands."""
         self._running: dict[SessionId, int] = {}
-        """How many commands of a session its wish is for, if it is more than one."""
+        """Number of a session's commands that its pending changes are for, if more than one."""
         self._settling: dict[SessionId, None] = {}
-        """Who got it, as far as it could be."""
+        """Sessions whose changes were made, as far as possible."""
         self._blocks: dict[SessionId, dict[int, dict[Name, None]]] = {}
-        """Sessions here that others wait for: which workers were told, and of which names."""
+        """Sessions here that block publishers: the workers and the names that were reported."""
         hub.channels.link_up(self.peers)
         hub.elsewhere = self
 
     # Links.
 
     def join(self, port: LinkPort, worker: int, start: int) -> LinkSession:
-        """Another worker is linked: tell it all that it has to know."""
+        """Add the link to another worker, and send it all that it has to know."""
         known = self.links.get(worker)
         if known is not None:
             known.port.close("another of its lives is linked")
-        self._announce()  # what is due is not for somebody who does not know the rest
+        self._announce()  # a due announcement must not go to a worker that lacks the earlier ones
         link = self.links[worker] = LinkSession(self, port, worker, start)
         self.hub.channels.before_peers_change()
         self.peers.join(link.id)
@@ -152,7 +153,7 @@ class Relay(OtherWorkers):
         return link
 
     def leave(self, link: LinkSession) -> None:
-        """Another worker is gone. Nobody waits for it any more."""
+        """Remove the link to a worker that is gone. No session waits for it any more."""
         if self.links.get(link.worker) is link:
             del self.links[link.worker]
         self.hub.channels.before_peers_change()
@@ -176,11 +177,11 @@ class Relay(OtherWorkers):
         return list(self.links.values())
 
     def home_links(self) -> list[LinkSession]:
-        """The link to worker 0, if that is there."""
+        """The link to worker 0, if it is there."""
         return [self.links[HOME]] if HOME in self.links else []
 
     def beat(self) -> None:
-        """Tell everybody that this worker lives. Called once a second."""
+        """Send all workers a sign of life. Called once a second."""
         for link in self.links.values():
             link.port.write(frames.BEAT_FRAME)
 
@@ -213,7 +214,7 @@ class Relay(OtherWorkers):
         self.placing.check_queued(entry)
 
     def disconnect(self, session: SessionId) -> None:
-        """A session here is gone."""
+        """Remove a session of this worker that is gone."""
         self.announcements.forget(session)
         self._granted.pop(session, None)
         self._running.pop(session, None)
@@ -229,7 +230,7 @@ class Relay(OtherWorkers):
         commands: Iterable[tuple[CommandEntry, list[bytes]]],
         wishes: Mapping[Name, int] | None = None,
     ) -> Reply:
-        """Have a session wait until every worker knows what it is about to do."""
+        """Have a session wait until every worker knows of its coming changes."""
         left = self._granted.pop(session.id, 0)
         if left:
             if left > 1:
@@ -247,8 +248,8 @@ class Relay(OtherWorkers):
         return WAIT
 
     def _look_ahead(self, session: RespSession) -> None:
-        """Wish for all subscriptions that follow one another in a pipeline, so that their session
-        waits once for all of them."""
+        """Announce all subscriptions that follow one another in a pipeline together, so that their
+        session waits only once."""
         run: list[tuple[CommandEntry, list[bytes]]] = []
         for command in session.pending[:RUN]:
             try:
@@ -264,11 +265,11 @@ class Relay(OtherWorkers):
             self._running[session.id] = len(run)
 
     def settle(self) -> None:
-        """Forget wishes that were not granted after all. Called now and then."""
+        """Drop pending changes that were not made after all. Called now and then."""
         for id in list(self._settling):
             session = self.hub.sessions.get(id)
             if session is not None and session.pending and id in self._granted:
-                continue  # the rest of what it was granted is still to be carried out
+                continue  # the rest of its announced commands is still to be carried out
             if session is None or session.parts is None:
                 del self._settling[id]
                 self._granted.pop(id, None)
@@ -313,7 +314,7 @@ class Relay(OtherWorkers):
     def heard(
         self, link: LinkSession, announced: int | None, changes: Sequence[InterestChange]
     ) -> None:
-        """Another worker hears these names, or no longer does."""
+        """Note the announced subscriptions of another worker."""
         if changes:
             self.hub.channels.before_peers_change()
             self.peers.change(link.id, changes)
@@ -321,7 +322,7 @@ class Relay(OtherWorkers):
                 self.hub.wake_all()
         if announced is None:
             return
-        # What was published before goes first: who asked whether it is known has it then.
+        # Earlier messages go first: a worker that asks for an acknowledgement has them then.
         self.hub.flush_for((link.id,))
         link.port.write(frames.know(announced))
         if not link.is_synced:
@@ -335,14 +336,15 @@ class Relay(OtherWorkers):
 
     @property
     def is_full(self) -> bool:
-        """Whether what was published before is still being written."""
+        """Whether earlier messages are still being written."""
         return bool(self.hub.left)
 
     def call_when_written(self, call: Callable[[], None]) -> None:
         self.hub.call_when_written(call)
 
     def delivered(self, link: LinkSession, kind: Kind, names: Collection[bytes]) -> None:
-        """Another worker published these: have them written, and tell it who cannot take more."""
+        """Publish messages of another worker to the sessions here, and report those that cannot
+        take more."""
         hub = self.hub
         if not hub.channels.is_unwritten:
             return
@@ -354,7 +356,7 @@ class Relay(OtherWorkers):
         if any(budget.stuck[id].bytes > most for id in budget.stuck if id in hub.sessions):
             hub.flush_with_room()
         else:
-            hub.flush_for(budget.stuck)  # what is not charged yet would not count
+            hub.flush_for(budget.stuck)  # uncharged data would not count
         for channel in {*names}:
             for session in hub.channels.hearing(kind, channel, budget.stuck):
                 if session in hub.sessions and budget.is_blocking(session):
@@ -368,8 +370,7 @@ class Relay(OtherWorkers):
                 link.port.write(frames.block(session, name))
 
     def relieved(self) -> None:
-        """Something left a mailbox: tell others who takes more again. Called whenever something
-        did."""
+        """Report sessions here that take messages again. Called whenever a mailbox shrinks."""
         if self._blocks:
             budget, waits = self.hub.budget, self.hub.settings.slow_session == "wait"
             for session in list(self._blocks):
@@ -377,7 +378,7 @@ class Relay(OtherWorkers):
                     self.unblock(session)
 
     def unblock(self, session: SessionId) -> None:
-        """Tell other workers that nobody has to wait for a session here."""
+        """Tell other workers that a session here no longer blocks publishers."""
         for worker in self._blocks.pop(session, {}):
             if worker in self.links:
                 self.links[worker].port.write(frames.ease(session))
@@ -389,7 +390,7 @@ class Relay(OtherWorkers):
         if self.peers.ease(session, self.hub.budget):
             self.port.relieve(session)
 
-    # What others say.
+    # Frames of other workers.
 
     def listening(self, link: LinkSession, is_listening: bool) -> None:
         self.overhearing.listening(link, is_listening)

@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from headgate.wire.resp.workers.relay import Relay
 
 SLICE_SECONDS = 0.005
-"""How long an answer in parts is made before others get their turn."""
+"""Seconds of making an answer in parts before others get a turn."""
 
 
 class ServingOthers:
-    """Answers what other workers ask. The relay owns it."""
+    """Answers the questions of other workers. Owned by the relay."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
         self.ending: set[SessionId] = set()
-        """Sessions that are closed after their answer: their own rules changed."""
+        """Sessions to close after their answer: their own rules changed."""
         relay.questions.handlers.update(
             {
                 b"run": self._run,
@@ -85,7 +85,8 @@ class ServingOthers:
             command = [b"EXEC"]
             entry = hub.table.find(command)
             changes = [words for each, words in queued if each.name in CHANGES]
-        hub.sessions[session.id] = session  # for the time that its own user may be looked for
+        # For the time during which its own user may be looked up.
+        hub.sessions[session.id] = session
         try:
             if call.watched is None:
                 charge(session, entry, command)
@@ -114,7 +115,7 @@ class ServingOthers:
         blobs: list[bytes],
         done: Callable[[list[bytes]], None],
     ) -> None:
-        """Make an answer in parts; others get their turn in between."""
+        """Make an answer in parts; others get a turn in between."""
         clock = self._hub.shell.clock
         end = clock() + SLICE_SECONDS
         try:
@@ -140,7 +141,7 @@ class ServingOthers:
         [command] = call.commands
         session = stand_in(self._hub, call.caller)
         rows: list[tuple[float, bytes]] = []
-        with suppress(HeadgateError):  # which the worker that asks finds, too
+        with suppress(HeadgateError):  # which the asking worker finds, too
             rows = self.rows_of(session, session.attempt(self._hub.table.find(command), command))
         reply(msgspec.msgpack.encode(rows))
 
@@ -148,7 +149,7 @@ class ServingOthers:
         reply(msgspec.msgpack.encode(fields_of(self._hub)))
 
     def rows_of(self, session: RespSession, reply: Reply) -> list[tuple[float, bytes]]:
-        """The lines of a list of sessions here, each with the time since when it is here."""
+        """The lines of a list of the sessions here, each with the time of its connection."""
         if isinstance(reply, HeadgateError):
             raise reply
         sessions = self._hub.sessions
@@ -169,13 +170,13 @@ class ServingOthers:
         changes: list[list[bytes]],
         done: Callable[[Answers], None],
     ) -> None:
-        """Have others do what was done here, unless it was refused."""
+        """Repeat a change made here on the other workers, unless it was refused."""
         others = self._relay.others() if changes and type(reply) is not CommandError else []
         self._relay.questions.ask(others, change_words(session, changes), done)
 
     def _apply(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
-        """Do what worker 0 did to settings or users. Who asked for it is answered before it is
-        closed, if that is what comes of it."""
+        """Repeat worker 0's change of settings or users. A session that made it and is closed by it
+        is answered first."""
         hub = self._hub
         changer = stand_in(hub, Caller(0, "", "", "default", 0, 2, b"", "on", 0))
         with self.spared(hub.sessions.get(SessionId(int(words[0])))):
@@ -185,8 +186,8 @@ class ServingOthers:
 
     @contextmanager
     def spared(self, asker: RespSession | None) -> Iterator[None]:
-        """A block that may change the users. Who asked for it and lost its own is not closed
-        before it is answered."""
+        """A context for changes of users. If the session that makes them loses its own user, it is
+        not closed before it is answered."""
         if asker is None or asker.user is None:
             yield
             return
@@ -198,10 +199,10 @@ class ServingOthers:
         if self._hub.access.get(user.name.encode()) is not user or not may_keep(user, asker):
             self.ending.add(asker.id)
 
-    # Users and settings of a worker that is new.
+    # Users and settings of a new worker.
 
     def join(self, link: LinkSession) -> None:
-        """Worker 0 tells who it is linked to which users there are, and how it is set."""
+        """Send a new worker the users and settings, if this is worker 0."""
         if self._relay.number != HOME:
             return
         hub = self._hub
@@ -212,9 +213,9 @@ class ServingOthers:
     def _adopt(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
         hub = self._hub
         settings = msgspec.msgpack.decode(words[1], type=dict[str, str])
-        settings.pop("requirepass", None)  # that of a user
+        settings.pop("requirepass", None)  # a setting that is part of a user
         for name, text in settings.items():
-            with suppress(ValueError, KeyError):  # of those that cannot change
+            with suppress(ValueError, KeyError):  # a setting that cannot change
                 SETTINGS[name].prepare(hub, text)()
         gone = set(hub.access.load(words[0], "worker 0", known_rules(hub.table)))
         for other in list(hub.sessions.values()):
@@ -227,7 +228,7 @@ class ServingOthers:
     def deny(
         self, reason: str, context: str, object: bytes, user: str, client: str, now: float
     ) -> None:
-        """Have worker 0 note that something was denied here."""
+        """Have worker 0 log that a command was denied here."""
         content = msgspec.msgpack.encode(
             (reason, context, object, user, client.encode(errors="replace"), now)
         )
@@ -242,7 +243,7 @@ class ServingOthers:
 
 
 class ForwardedAclLog(AclLog):
-    """A denial by a worker, in the log of worker 0."""
+    """The log of worker 0, for denials by this worker."""
 
     def __init__(self, serving: ServingOthers) -> None:
         super().__init__()
@@ -255,7 +256,7 @@ class ForwardedAclLog(AclLog):
 
 
 def ignore(answers: Answers) -> None:
-    """Ignore the answers: that it was done is all."""
+    """Ignore the answers: the questions were only to have it done."""
 
 
 def change_words(asker: SessionId, changes: list[list[bytes]]) -> tuple[bytes, ...]:
@@ -263,9 +264,9 @@ def change_words(asker: SessionId, changes: list[list[bytes]]) -> tuple[bytes, .
 
 
 def _placed(entry: CommandEntry, place: int, subscribes: bool) -> CommandEntry:
-    """A command of a transaction, as worker 0 carries it out: what is the affair of the session's
-    own worker, as a subscription, only marks its place. Who subscribes may hear what it publishes
-    after that, so it is published there, too."""
+    """A command of a transaction, as worker 0 carries it out: in place of one for the session's own
+    worker, such as a subscription, there is a mark. If the transaction subscribes, it may receive
+    its own later messages, so these are published on its own worker, too."""
     is_own = entry.is_confirmed or entry.name in OF_THE_SESSION
     if not is_own and not (subscribes and entry.publishes is not None):
         return entry

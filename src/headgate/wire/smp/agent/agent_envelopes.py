@@ -1,7 +1,7 @@
-"""Agent envelopes: what one agent sends another, inside the client envelope.
+"""Agent envelopes: the messages between agents, inside the client envelope.
 
 Confirmations and messages hold what the ratchet encrypted, padded so that all of a kind have one
-size. An invitation goes to a contact queue, whose owner has no ratchet yet with whoever asks, and a
+size. An invitation goes to a contact queue, whose owner has no ratchet yet with the sender, and a
 ratchet key to a peer whose ratchet is broken: both are sealed by the client envelope alone.
 """
 
@@ -28,19 +28,19 @@ CONFIRMATION_PADDED: Final = 14832
 CONFIRMATION_PADDED_KEM: Final = 11106
 MESSAGE_PADDED: Final = 15840
 MESSAGE_PADDED_KEM: Final = 13618
-"""What is padded before the ratchet encrypts it: less where headers have room for a KEM."""
+"""Size to which a message is padded before encryption: less where headers have room for a KEM."""
 
 NUMBERED_BYTES: Final = len(NumberedMessage(0, bytes(HASH_BYTES), ApplicationMessage(b"")).encode())
-"""What stands before the bytes of an application."""
+"""Bytes before those of an application."""
 
 
 @value
 class AgentConfirmation:
-    """The first that a party sends on a queue: that it wants, or accepts, the connection."""
+    """The first message of a party on a queue: it wants, or accepts, the connection."""
 
     version: int
     parameters: RatchetParameters | None
-    """The joiner's, out of which the initiator makes its ratchet."""
+    """The joiner's, from which the initiator makes its ratchet."""
     encrypted: bytes = field(repr=False)
 
     def encode(self) -> bytes:
@@ -61,7 +61,7 @@ class EncryptedMessage:
 
 @value
 class ConnectionRequest:
-    """To a contact queue: an invitation of whoever asks, for the owner to join."""
+    """To a contact queue: an invitation for the owner to join."""
 
     version: int
     link: InvitationLink
@@ -114,7 +114,7 @@ def seal_confirmation(
 def seal_message(
     version: int, ratchet: Ratchet, content: NumberedMessage
 ) -> tuple[Ratchet, EncryptedMessage]:
-    """The ratchet behind the message, and the message; or `TooLong`, before anything is done."""
+    """The ratchet behind the message, and the message; raises `TooLong` before any change."""
     padded = MESSAGE_PADDED_KEM if ratchet.has_kem_room else MESSAGE_PADDED
     if isinstance(content.message, ApplicationMessage):
         check_body(content.message.body, has_kem_room=ratchet.has_kem_room)
@@ -129,7 +129,7 @@ def application_body_max(*, has_kem_room: bool) -> int:
 
 
 def check_body(body: bytes, *, has_kem_room: bool) -> None:
-    """Raises `TooLong` if a message has no room for it."""
+    """Raise `TooLong` if a message has no room for the body."""
     room = application_body_max(has_kem_room=has_kem_room)
     if len(body) > room:
         raise TooLong(len(body), room)

@@ -1,8 +1,8 @@
 """Agent messages: what two connected agents write inside the ratchet.
 
-A confirmation holds information for the application, and the joiner's the queues on which it wants
-to be answered. Everything later is numbered, and names the hash of what came before it, so that the
-recipient notices what is missing or repeated whatever routers do.
+A confirmation holds information for the application, and the joiner's also the queues for answers.
+All later messages are numbered and name the hash of the one before, so that the recipient notices
+missing and repeated ones, whatever routers do.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from headgate.wire.smp.agent.queue_address import QueueInfo
 from headgate.wire.smp.codec.encoding import FieldReader, int64, items, large, string
 from headgate.wire.smp.codec.router_address import RouterAddress
 
-# What a numbered message is.
+# Contents of a numbered message.
 
 
 @value
 class PeerHello:
-    """The word that the peer is there: part of an older handshake."""
+    """The notice that the peer is there: part of an older handshake."""
 
     def encode(self) -> bytes:
         return b"H"
@@ -69,7 +69,7 @@ class MessageReceipts:
 
 @value
 class ContinueSending:
-    """The word that a queue was full and is not any longer."""
+    """The notice that a full queue has room again."""
 
     router: RouterAddress
     sender_id: bytes
@@ -79,7 +79,8 @@ class ContinueSending:
 
 
 class RotationStep(Enum):
-    """A step of a peer that moves a connection to another queue. We stay on the old one."""
+    """A step of a peer that moves a connection to another queue. This agent stays on the old
+    one."""
 
     ADD = b"QA"
     KEY = b"QK"
@@ -100,7 +101,7 @@ class QueueRotation:
 
 @value
 class RatchetReady:
-    """The word that a ratchet was made anew, from this number of a message on."""
+    """The notice that a ratchet was made anew, from this message number on."""
 
     number: int
 
@@ -118,7 +119,7 @@ AgentMessage: TypeAlias = (
 )
 
 
-# What is in the ratchet.
+# Contents of the ratchet.
 
 
 @value
@@ -133,7 +134,7 @@ class ConnectionInfo:
 
 @value
 class ReplyQueues:
-    """The joiner's confirmation: where to answer."""
+    """The joiner's confirmation: its queues for answers."""
 
     queues: tuple[QueueInfo, ...]
     info: bytes = field(repr=False)
@@ -205,14 +206,14 @@ def _rotation_step(kind: bytes) -> RotationStep:
 
 @value
 class SkippedIds:
-    """Messages that were sent before this one and have not come."""
+    """The numbers of earlier messages that have not come."""
 
     first: int
     last: int
 
 
 class Integrity(Enum):
-    """The integrity of a message by its number and hash: whether anything is missing before it."""
+    """The integrity of a message by its number and hash: whether messages before it are missing."""
 
     OK = "ok"
     BAD_HASH = "bad hash"
@@ -231,11 +232,13 @@ class MessageChain:
     hash: bytes = b""
 
     def after(self, id: int, plaintext: bytes) -> MessageChain:
-        """With this message as the last one. What counts is what was in the ratchet."""
+        """The chain with this message as the last one. The hash is of the contents of the
+        ratchet."""
         return MessageChain(id, content_hash(plaintext))
 
     def after_next(self, plaintext: bytes) -> MessageChain:
-        """With one more message. A confirmation has the number 1, although it does not say so."""
+        """The chain with one more message. A confirmation counts as number 1, although it has
+        none."""
         return self.after(self.id + 1, plaintext)
 
     def number(self, message: AgentMessage) -> NumberedMessage:
@@ -243,8 +246,8 @@ class MessageChain:
         return NumberedMessage(self.id + 1, self.hash, message)
 
     def check(self, message: NumberedMessage) -> Finding:
-        """What a message of the peer shows, this being what came before. It is shown to the
-        application in any case."""
+        """The integrity of a message of the peer as the next one. The application gets it in any
+        case."""
         if message.id > self.id + 1:
             return SkippedIds(self.id + 1, message.id - 1)
         if message.id == self.id:

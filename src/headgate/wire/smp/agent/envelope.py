@@ -1,8 +1,8 @@
-"""Client envelope: what is sent to a queue, sealed for whoever made its address.
+"""Client envelope: a body for a queue, sealed for the maker of its address.
 
-The sender makes a key of X25519 for each queue. Its first message shows the public half, so that
-the recipient can agree on the secret; later ones are sealed with the same secret and show nothing.
-Both have one size each, whatever is in them. The router seals all of it again for the recipient.
+The sender makes a key of X25519 for each queue. Its first message has the public half, so that the
+recipient can agree on the secret; later ones are sealed with the same secret and have no key. Both
+kinds have one size each, whatever they hold. The router seals all of it again for the recipient.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from headgate.wire.smp.codec.encoding import FieldReader, maybe_string, string, 
 from headgate.wire.smp.handshake import Versions
 
 READABLE: Final = Versions(2, 4)
-"""Versions of an envelope that we read."""
+"""Versions of an envelope that can be read."""
 
 FIRST_PADDED: Final = 15904
 LATER_PADDED: Final = 16000
-"""What is padded before it is sealed: less in the first message, which has a key beside it."""
+"""Size to which a body is padded before sealing: less in the first message, which has a key."""
 
 NO_KEY: Final = b"_"
 WITH_KEY: Final = b"K"
@@ -33,8 +33,8 @@ class EnvelopeContents:
     """The contents of an envelope, for its recipient."""
 
     sender_key: bytes | None
-    """With which the sender will sign, if the recipient has to set it: a queue that a sender can
-    secure itself does without."""
+    """The key with which the sender will sign, if the recipient has to set it; None where a sender
+    can secure the queue itself."""
     body: bytes = field(repr=False)
 
     def encode(self) -> bytes:
@@ -57,7 +57,7 @@ class ClientEnvelope:
 
     version: int
     exchange_key: bytes | None
-    """The sender's of X25519, in its first message."""
+    """The sender's key of X25519, in its first message."""
     nonce: bytes
     sealed: bytes = field(repr=False)
 
@@ -79,8 +79,9 @@ class ClientEnvelope:
         contents: EnvelopeContents,
         exchange_key: bytes | None = None,
     ) -> ClientEnvelope:
-        """`key` is `headgate.crypto.box.shared_key` of the sender's and the address's keys. With
-        an `exchange_key` it is the form of the first message, and of every request to a contact."""
+        """Seal an envelope. `key` is `headgate.crypto.box.shared_key` of the sender's and the
+        address's keys. With an `exchange_key` it has the form of the first message, and of every
+        request to a contact."""
         room = body_max(exchange_key, contents.sender_key)
         if len(contents.body) > room:
             raise TooLong(len(contents.body), room)
@@ -88,8 +89,8 @@ class ClientEnvelope:
         return cls(version, exchange_key, nonce, box(key, nonce, padded))
 
     def open(self, key: bytes) -> EnvelopeContents:
-        """`key` is that of `seal`: `shared_key` of the address's private key and the sender's
-        `exchange_key`, here or in its first message."""
+        """Open an envelope. `key` is that of `seal`: `shared_key` of the address's private key and
+        the sender's `exchange_key`, here or in its first message."""
         return EnvelopeContents.parse(unpad(unbox(key, self.nonce, self.sealed)))
 
     def encode(self) -> bytes:

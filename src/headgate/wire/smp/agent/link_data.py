@@ -1,9 +1,9 @@
-"""Link data: what a router keeps for a short link, and how it is sealed and proved.
+"""Link data: the data that a router stores for a short link, and how it is sealed and proved.
 
 It has two parts. The fixed part is a link to a connection and a root key; its hash is the key of
-the short link, so the router cannot change it. The user's part is what the owner shows and may
-change: it is signed by the root key or, at a contact's address, by an owner whom the root key or
-an owner before it has signed. Both are sealed with a key that follows from the hash, and padded.
+the short link, so the router cannot change it. The user's part is the owner's to change: it is
+signed by the root key or, at a contact's address, by an owner whom the root key or an earlier owner
+has signed. Both are sealed with a key derived from the hash, and padded.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ DATA_KEY_BYTES: Final = 32
 
 CONTACT: Final = b"SimpleXContactLink"
 INVITATION: Final = b"SimpleXInvLink"
-"""What a derivation is for."""
+"""Purposes of key derivations."""
 
 OWNERS_MAX: Final = 32
-"""Owners of a link. Each is checked against all before it, and the data has room for 122."""
+"""Most owners of a link. Each is checked against all before it, and the data has room for 122."""
 
 LARGE_MARK: Final = 0xFF
-"""In place of a length: that the length follows in two bytes."""
+"""Stands in place of a length of one byte: the length follows in two bytes."""
 
 
 @value
@@ -49,15 +49,15 @@ class FixedLinkData:
     """The part that never changes."""
 
     versions: Versions
-    """Of agents' messages."""
+    """Versions of agents' messages."""
     root_key: bytes
-    """Of Ed25519, as SPKI."""
+    """A key of Ed25519, as SPKI."""
     link: ConnectionLink
     entity_id: bytes | None = None
 
     @classmethod
     def parse(cls, data: bytes) -> FixedLinkData:
-        """Read it. What follows is for later versions."""
+        """Parse the fixed part. Later versions may add fields at the end."""
         reader = FieldReader(data)
         versions = read_versions(reader)
         root_key = _read_signing_key(reader)
@@ -71,13 +71,13 @@ class FixedLinkData:
 
 @value
 class LinkOwner:
-    """Somebody else who may change what a contact's address shows."""
+    """Another person who may change the data of a contact's address."""
 
     id: bytes
     key: bytes
-    """Of Ed25519, as SPKI."""
+    """A key of Ed25519, as SPKI."""
     signature: bytes
-    """By the root key, or by an owner before this one."""
+    """Signature by the root key, or by an earlier owner."""
 
     @classmethod
     def sign(cls, id: bytes, key: bytes, by: Ed25519PrivateKey) -> LinkOwner:
@@ -126,7 +126,7 @@ UserLinkData: TypeAlias = InvitationData | ContactData
 
 
 def parse_user_data(data: bytes) -> UserLinkData:
-    """Read the user's part. What follows is for later versions."""
+    """Parse the user's part. Later versions may add fields at the end."""
     reader = FieldReader(data)
     kind = reader.char()
     versions = read_versions(reader)
@@ -147,14 +147,14 @@ def parse_user_data(data: bytes) -> UserLinkData:
 
 
 class ContactLinkKeys(NamedTuple):
-    """Keys that follow from the key of a contact's short link."""
+    """Keys derived from the key of a contact's short link."""
 
     link_id: bytes
     data_key: bytes
 
 
 def link_key(fixed: bytes) -> bytes:
-    """The key of a short link, of the encoded fixed part."""
+    """The key of a short link, made of the encoded fixed part."""
     return sha3_256(fixed).digest()
 
 
@@ -171,7 +171,7 @@ def invitation_data_key(key: bytes) -> bytes:
 
 
 class SealedLink(NamedTuple):
-    """Both parts as the router keeps them."""
+    """Both parts as the router stores them."""
 
     fixed: bytes
     user: bytes
@@ -179,7 +179,7 @@ class SealedLink(NamedTuple):
 
 @value
 class OpenedLink:
-    """Both parts, after everything about them was proved."""
+    """Both parts, after all signatures were checked."""
 
     fixed: FixedLinkData
     user: UserLinkData
@@ -190,12 +190,12 @@ def seal_fixed(data_key: bytes, nonce: bytes, fixed: bytes, root: Ed25519Private
 
 
 def seal_user(data_key: bytes, nonce: bytes, user: bytes, by: Ed25519PrivateKey) -> bytes:
-    """Signed by the root key, or by an owner's."""
+    """Seal a user's part, signed by the root key or an owner's."""
     return _seal(data_key, nonce, user, by, USER_PADDED)
 
 
 def open_link(key: bytes, data_key: bytes, sealed: SealedLink) -> OpenedLink:
-    """Open and prove both parts, of a short link with this key."""
+    """Open and check both parts of a short link with this key."""
     fixed_signature, fixed_bytes = _open(data_key, sealed.fixed)
     if not compare_digest(link_key(fixed_bytes), key):
         raise Malformed("the data of the link is not what the link was made of")
@@ -226,7 +226,7 @@ def _seal(
 
 
 def _open(data_key: bytes, sealed: bytes) -> tuple[bytes, bytes]:
-    """The signature, and what it is of."""
+    """The signature of a sealed part, and the signed bytes."""
     reader = FieldReader(sealed)
     nonce = reader.take(NONCE_BYTES)
     signed = FieldReader(unpad(unbox(hsalsa20(data_key), nonce, reader.rest())))

@@ -1,7 +1,7 @@
-"""Links: what one person hands to another so that their agents connect, as text and as bytes.
+"""Links: what one person gives to another so that their agents connect, as text and as bytes.
 
-An invitation is for one, and has the keys with which the ratchet begins. A contact's address is for
-anybody: who uses it sends an invitation of its own there. The bytes are what a short link leads to.
+An invitation is for one person, and has the keys with which the ratchet begins. A contact's address
+is for anybody: a user of it sends an invitation there. A short link leads to the bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headgate.wire.smp.codec.encoding import FieldReader, items, large, maybe
 from headgate.wire.smp.handshake import Versions
 
 TEXT: Final = re.compile(r"(?:simplex:|https://[^/?#]+)/(invitation|contact)/?#/?\?(.*)", re.DOTALL)
-"""A web page of the same path shows the link to people whose agent did not open it."""
+"""A web page with the same path shows the link to people whose agent did not open it."""
 
 QUEUES_MAX: Final = 255
 DATA_BYTES_MAX: Final = 65535
@@ -33,10 +33,10 @@ DATA_BYTES_MAX: Final = 65535
 
 @value
 class InvitationLink:
-    """For whoever uses it first."""
+    """A link for the first person to use it."""
 
     versions: Versions
-    """Of agents' messages that its maker reads."""
+    """Versions of agents' messages that its maker reads."""
     queues: tuple[QueueAddress, ...]
     offer: RatchetOffer
     data: bytes | None = field(default=None, repr=False)
@@ -56,7 +56,7 @@ class InvitationLink:
 
 @value
 class ContactLink:
-    """For anybody, again and again."""
+    """A link for anybody, again and again."""
 
     versions: Versions
     queues: tuple[QueueAddress, ...]
@@ -77,7 +77,7 @@ ConnectionLink: TypeAlias = InvitationLink | ContactLink
 
 
 def parse_link(text: str) -> ConnectionLink:
-    """Read the text: parameters in any order, of which unknown ones are left alone."""
+    """Parse the text: parameters in any order, unknown ones ignored."""
     match = TEXT.fullmatch(text)
     if match is None:
         raise Malformed(
@@ -96,7 +96,7 @@ def parse_link(text: str) -> ConnectionLink:
 
 
 def read_link(reader: FieldReader) -> ConnectionLink:
-    """Take the bytes."""
+    """Read the bytes of a link."""
     kind = reader.char()
     if kind not in (b"I", b"C"):
         raise Malformed("no link to a connection")

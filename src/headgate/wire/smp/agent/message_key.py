@@ -1,7 +1,7 @@
-"""The key of one message that is sent, apart from the ratchet that it came from.
+"""The key of one message to send, independent of the ratchet that it came from.
 
-The ratchet has moved on when it gives a key away. Whoever stores the key with the message can seal
-it again after a restart, and gets the same bytes.
+The ratchet has advanced when it returns a key. If the key is stored with the message, that can be
+sealed again after a restart, with the same bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ASSOCIATED_BYTES: Final = 2 * RAW_BYTES
 
 @value
 class MessageKey:
-    """The key of one message: the ratchet has moved on, and nothing else opens it."""
+    """The key of one message. The ratchet has advanced, and no other key opens the message."""
 
     key: bytes = field(repr=False)
     iv: bytes = field(repr=False)
@@ -30,7 +30,7 @@ class MessageKey:
     associated_data: bytes = field(repr=False)
 
     def seal(self, plaintext: bytes, padded_size: int) -> bytes:
-        """The message. It must not be used for two."""
+        """Seal the message. A key must not be used for two."""
         check_room(plaintext, padded_size)
         beside = self.associated_data + self.header
         tagged = encrypt(self.key, self.iv, pad(plaintext, padded_size), beside)

@@ -8,8 +8,8 @@ from headgate.errors import Malformed
 
 
 class Query:
-    """Parameters by their names, in any order. Unknown ones are left alone, since later versions
-    may add some; of two with one name the first counts."""
+    """Parameters by name, in any order. Unknown ones are ignored, since later versions may add
+    some; of two with one name the first counts."""
 
     __slots__ = ("_values",)
 
@@ -35,5 +35,5 @@ class Query:
 
 
 def escape(text: str | bytes) -> str:
-    """As the value of a parameter."""
+    """Escape a value for a parameter."""
     return quote(text, safe="")

@@ -1,8 +1,8 @@
-"""Queue address: where to send so that one recipient reads it, as text and as bytes.
+"""Queue address: where to send messages for one recipient, as text and as bytes.
 
-The recipient hands it out, alone or inside a link. It has the router, the id that senders use, and
-the recipient's public key for this queue. `QueueInfo` is the same with one version in place of a
-range: what a joiner writes about the queue on which it wants to be answered.
+The recipient publishes it, alone or inside a link. It has the router, the id that senders use, and
+the recipient's public key for this queue. `QueueInfo` has one version in place of a range: a joiner
+sends it for the queue on which it wants to be answered.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PURPOSE_FROM: Final = 4
 """The first client version that names the purpose of a queue."""
 
 UNVERSIONED: Final = Versions(1, 1)
-"""Of the oldest addresses, which name none."""
+"""The version of the oldest addresses, which have none."""
 
 ID_BYTES_MAX: Final = 255
 
@@ -47,27 +47,27 @@ READ_AS: Final = {
     b"C": Purpose.CONTACT,
     b"F": Purpose.CONTACT,
 }
-"""A purpose, or the older answer to whether a sender may secure the queue."""
+"""Values of a purpose, and of the older flag that a sender may secure the queue."""
 
 TEXTS: Final = {Purpose.MESSAGING: "m", Purpose.CONTACT: "c"}
 
 
 @value
 class QueueAddress:
-    """Where a queue takes messages, and with which key they are sealed."""
+    """Where a queue takes messages, and the key for sealing them."""
 
     versions: Versions
-    """Of envelopes that the recipient reads."""
+    """Versions of envelopes that the recipient reads."""
     router: RouterAddress
     sender_id: bytes
     key: bytes
-    """Of X25519, as SPKI."""
+    """A key of X25519, as SPKI."""
     purpose: Purpose | None
-    """None in an address of an old client, which is taken for a contact's."""
+    """None in an address of an old client, which counts as a contact's."""
 
     @classmethod
     def parse(cls, text: str) -> QueueAddress:
-        """Read the text, in the present form or an older one."""
+        """Parse the text, in the present form or an older one."""
         where, mark, fragment = text.partition("#")
         if not (mark and where.startswith(SCHEME)):
             raise Malformed("no address of a queue")
@@ -113,7 +113,7 @@ class QueueAddress:
         return self.purpose is Purpose.MESSAGING
 
     def at(self, version: int) -> QueueInfo:
-        """The same for a peer with which a version was agreed on."""
+        """The address in the version agreed on with a peer."""
         return QueueInfo(version, self.router, self.sender_id, self.key, self.purpose)
 
     def _encode_purpose(self) -> bytes:
@@ -136,18 +136,18 @@ class QueueInfo:
     router: RouterAddress
     sender_id: bytes
     key: bytes
-    """Of X25519, as SPKI."""
+    """A key of X25519, as SPKI."""
     purpose: Purpose | None
 
     @classmethod
     def read(cls, reader: FieldReader) -> QueueInfo:
-        """Take it. A peer that leaves out the purpose and goes on with one of its letters is
-        misread: the format cannot tell."""
+        """Read the bytes. If a peer leaves out the purpose and the next byte is one of its letters,
+        they are misread: the format is ambiguous."""
         version = reader.word16()
         return cls(version, *_read_place(reader))
 
     def encode(self) -> bytes:
-        """What follows may begin with any letter, so the purpose is always written."""
+        """The bytes. Any letter may follow, so the purpose is always written."""
         assert self.purpose is not None, "a queue of ours has a purpose"
         assert self.version >= SECURABLE_FROM, "a purpose has no place in an older version"
         named = self.version >= PURPOSE_FROM
@@ -194,7 +194,7 @@ def _key_text(key: bytes) -> str:
 
 
 def _with_hosts(router: RouterAddress, more: str) -> RouterAddress:
-    """With the hosts that older clients wrote apart, and without the password, which is not for
-    senders."""
+    """The router with the hosts that older clients wrote separately, and without the password,
+    which is not for senders."""
     hosts = [*router.hosts, *(more.split(",") if more else ())]
     return RouterAddress(check_hosts(hosts), router.written_port, router.key_hash)

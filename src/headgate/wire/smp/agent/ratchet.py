@@ -1,8 +1,8 @@
 """Ratchet: the encryption between two connected agents, in which every message has its own key.
 
-It is the double ratchet with encrypted headers, over X448, with a KEM beside it if both want one.
-A `Ratchet` is a value: to encrypt or decrypt gives a new one and leaves the old, so whoever stores
-the new one before it uses the result can never use a key twice, and after an error nothing has
+It is the double ratchet with encrypted headers, over X448, with a KEM beside it if both want one. A
+`Ratchet` is a value: encrypting or decrypting returns a new one and leaves the old. If the new one
+is stored before the result is used, no key is ever used twice, and after an error nothing has
 changed. Fresh private keys come as arguments.
 
 Names of the papers: `root_key` is RK; `sending` has DHr, CKs and HKs; `receiving` CKr and HKr;
@@ -53,19 +53,19 @@ BLOB_VERSION: Final = 1
 
 
 class RatchetVersion(NamedTuple):
-    """The version in which we write, and the highest that we speak."""
+    """The version that is written, and the highest that is supported."""
 
     current: int
     highest: int
 
     def raised_to(self, peer: int) -> RatchetVersion:
-        """Once the peer has named the highest that it speaks. It never becomes lower."""
+        """The version after the peer has named its highest. It never becomes lower."""
         return RatchetVersion(max(self.current, min(peer, self.highest)), self.highest)
 
 
 @value
 class OwnKem:
-    """Our key pair of a KEM that the peer may answer, and what we answered to the peer's."""
+    """The own key pair of a KEM, for the peer to answer, and the own answer to the peer's."""
 
     pair: KemKeyPair
     ciphertext: bytes | None
@@ -88,16 +88,16 @@ class OwnKem:
 
 @value
 class Decrypted:
-    """A message that was opened, and what is to be kept in place of what was."""
+    """An opened message, and the state to store in place of the old one."""
 
     plaintext: bytes = field(repr=False)
     ratchet: Ratchet
     skipped: SkippedKeys = field(repr=False)
-    """All that are kept now."""
+    """All skipped keys that are kept now."""
     added: tuple[SkippedKey, ...] = ()
     used: SkippedKey | None = None
     dropped: tuple[SkippedKey, ...] = ()
-    """What changed in them; `dropped` were too many."""
+    """Changes of the skipped keys; `dropped` were too many."""
 
 
 @value
@@ -108,7 +108,8 @@ class Ratchet:
     associated_data: bytes = field(repr=False)
     private: bytes = field(repr=False)
     public: bytes
-    """Of `private`: it is in every header, and takes longer to make than all the rest."""
+    """Public half of `private`: every header has it, and deriving it takes longer than all the
+    rest."""
     root_key: bytes = field(repr=False)
     next_sending_header_key: bytes = field(repr=False)
     next_receiving_header_key: bytes = field(repr=False)
@@ -118,13 +119,13 @@ class Ratchet:
     received: int = 0
     previous_sent: int = 0
     has_kem_room: bool = False
-    """Whether headers have room for a KEM: this fixes sizes, so once on it stays on."""
+    """Whether headers have room for a KEM: this fixes sizes, so it is never switched off."""
     is_kem_wanted: bool = False
-    """Whether we propose a KEM and answer a proposal."""
+    """Whether this side proposes a KEM and answers a proposal."""
     kem: OwnKem | None = None
     is_sending_kem: bool = False
     is_receiving_kem: bool = False
-    """Whether the secret of a KEM is in the chain."""
+    """Whether the secret of a KEM is in the receiving chain."""
 
     @classmethod
     def of_joiner(
@@ -138,8 +139,8 @@ class Ratchet:
         kem: OwnKem | None = None,
         kem_secret: bytes = b"",
     ) -> Ratchet:
-        """The ratchet of whoever used the link: it can send at once. `peer` is the initiator's
-        second public key, `fresh` a new private key."""
+        """The ratchet of the link's user, which can send at once. `peer` is the initiator's second
+        public key, `fresh` a new private key."""
         root = step_root(agreed.root_key, fresh, peer, kem_secret)
         return cls(
             version,
@@ -166,7 +167,7 @@ class Ratchet:
         has_kem_room: bool = False,
         kem: OwnKem | None = None,
     ) -> Ratchet:
-        """The ratchet of whoever made the link: it can send once it has decrypted. `private` is the
+        """The ratchet of the link's maker, which can send once it has decrypted. `private` is the
         second of its keys in the link."""
         return cls(
             version,
@@ -187,18 +188,19 @@ class Ratchet:
 
     @property
     def is_post_quantum(self) -> bool:
-        """Whether what is sent and what is received both have the secret of a KEM in them."""
+        """Whether both chains have the secret of a KEM in them."""
         return self.is_sending_kem and self.is_receiving_kem
 
     def with_kem_wanted(self, is_wanted: bool) -> Ratchet:
-        """From the next turn on. Room for it is made when it is needed first, and kept."""
+        """The ratchet with or without a KEM, from the next turn on. Once made, room for it is
+        kept."""
         has_room = self.has_kem_room or is_wanted
         return replace(self, is_kem_wanted=is_wanted, has_kem_room=has_room)
 
     # Sending.
 
     def advance(self) -> tuple[Ratchet, MessageKey]:
-        """The ratchet behind the next message, and the key of that message."""
+        """The ratchet after the next message, and the key of that message."""
         assert self.sending is not None, "the initiator sends nothing before the joiner has"
         step = step_chain(self.sending.chain_key)
         header = EncryptedHeader.seal(
@@ -220,7 +222,7 @@ class Ratchet:
         return replace(self, sending=sending, sent=self.sent + 1), key
 
     def encrypt(self, plaintext: bytes, padded_size: int) -> tuple[Ratchet, bytes]:
-        """The ratchet behind the message, and the message. Store the first, then send."""
+        """The ratchet after the message, and the encrypted message. Store the first, then send."""
         check_room(plaintext, padded_size)
         ratchet, key = self.advance()
         return ratchet, key.seal(plaintext, padded_size)
@@ -235,10 +237,10 @@ class Ratchet:
     def decrypt(
         self, skipped: SkippedKeys, data: bytes, fresh: bytes, kem: Kem | None = None
     ) -> Decrypted:
-        """Open a message, or raise `Malformed` and leave everything as it was.
+        """Open a message, or raise `Malformed`.
 
-        `fresh` is a new private key; it is used if the peer has turned to a new one. Without a
-        `kem` what the peer proposes is declined.
+        `fresh` is a new private key; it is used if the peer has changed its key. Without a `kem` a
+        proposal of the peer is declined.
         """
         message = RatchetMessage.parse(data)
         header = EncryptedHeader.parse(message.header)
@@ -287,10 +289,9 @@ class Ratchet:
         fresh: bytes,
         kem: Kem | None,
     ) -> Decrypted:
-        """The peer has a new key: what it sends now begins a chain, and what we send another.
+        """Open a message with a new key of the peer, which begins a new chain in both directions.
 
-        The message is opened before anything is made for our own chain, so that one that does not
-        open costs little.
+        The message is opened before the sending chain is made, so that a false one costs little.
         """
         version = self.version.raised_to(header.version_max)
         added: Sequence[SkippedKey] = ()
@@ -324,7 +325,7 @@ class Ratchet:
         return _decrypted(plaintext, ratchet, skipped, (*added, *more))
 
     def _decapsulate(self, offered: KemParameters | None, kem: Kem | None) -> bytes:
-        """The secret in the peer's chain, if it has put one there."""
+        """The secret of a KEM in the peer's chain, if it has put one there."""
         if not isinstance(offered, KemAcceptance):
             return b""
         if self.kem is None or kem is None:
@@ -334,13 +335,13 @@ class Ratchet:
     def _answer(
         self, offered: KemParameters | None, kem: Kem | None, version: RatchetVersion
     ) -> tuple[OwnKem | None, bytes]:
-        """What our next headers have of a KEM, and the secret in our chain."""
+        """The KEM part of the next headers, and the secret for the sending chain."""
         if kem is None or not self.is_kem_wanted or version.current < KEM_FROM:
             return None, b""
         if offered is not None:
             made = kem.encapsulate(offered.public)
             return OwnKem(kem.generate(), made.ciphertext), made.secret
-        # A proposal that was declined is not made again in the very next turn.
+        # A declined proposal is not repeated in the very next turn.
         return (OwnKem(kem.generate(), None) if self.kem is None else None), b""
 
     def _open(self, message: RatchetMessage, key: bytes, iv: bytes) -> bytes:
@@ -352,7 +353,7 @@ class Ratchet:
     # Storing.
 
     def encode(self) -> bytes:
-        """As a blob for the store. It holds secrets."""
+        """The ratchet as bytes for the store, with its secrets."""
         return b"".join(
             (
                 bytes((BLOB_VERSION,)),

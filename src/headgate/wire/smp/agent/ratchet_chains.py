@@ -1,7 +1,7 @@
-"""Chains of a ratchet: every step gives the key of one message, and does not lead back.
+"""Chains of a ratchet: each step gives the key of one message, and cannot be reversed.
 
-A ratchet has one for what it sends and one for what it receives, each made anew when the other side
-turns to a new key. Like a ratchet they are values: a step gives another one.
+A ratchet has one for sending and one for receiving, each made anew when the other side changes its
+key. Like a ratchet they are values: a step returns another chain.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class ReceivingChain:
         return self.chain_key + self.header_key
 
     def skip(self, received: int, number: int) -> tuple[ReceivingChain, Sequence[SkippedKey]]:
-        """The chain at the message of this number, and the keys of those before it that have not
-        come. `received` is the number of the next one that it is at now."""
+        """The chain at the message of this number, and the keys of the skipped messages before it.
+        `received` is the number that the chain is at now."""
         if number < received:
             raise AlreadyDecrypted("a message of this number has come before")
         if number > received + GAP_MAX:

@@ -1,7 +1,7 @@
 """Ratchet messages: the bytes of a message of the double ratchet and of its encrypted header.
 
-A header is encrypted with a key of its own, so that whoever sees two messages cannot tell whether
-they belong together. It is part of what the message's tag proves.
+A header is encrypted with a key of its own, so that an observer cannot tell whether two messages
+belong together. The tag of the message covers it.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from headgate.wire.smp.codec.encoding import (
 
 HEADER_PADDED: Final = 88
 HEADER_PADDED_KEM: Final = 2310
-"""With room for a key and a ciphertext of a KEM, whether they are there or not."""
+"""Size with room for a key and a ciphertext of a KEM, used or not."""
 
 LARGE_FROM: Final = 3
-"""The first version whose lengths have two bytes. In one byte they are 88 at least."""
+"""The first version with lengths of two bytes. In one byte they are at least 88."""
 
 ONE_BYTE_LEAST: Final = 32
 
 
 @value
 class RatchetHeader:
-    """The header of a message: what it says about its keys."""
+    """The header of a message: the keys it uses."""
 
     version_max: int
-    """The highest that the sender speaks."""
+    """The highest version that the sender supports."""
     public: bytes
     """The sender's present key of X448, raw."""
     kem: KemParameters | None
     previous_count: int
     """Messages in the sender's chain before this one."""
     number: int
-    """Of the message in its chain, from 0."""
+    """Number of the message in its chain, from 0."""
 
     @classmethod
     def parse(cls, plaintext: bytes, version: int) -> RatchetHeader:
-        """`version` is the one that the encrypted header names."""
+        """Parse a header. `version` is the one in the encrypted header."""
         reader = FieldReader(plaintext)
         version_max = reader.word16()
         public = reader.ratchet_key()
@@ -69,7 +69,7 @@ class RatchetHeader:
 
 @value
 class EncryptedHeader:
-    """A header as it travels, with the version in which its sender writes."""
+    """A header on the wire, with the version in which it is written."""
 
     version: int
     iv: bytes
@@ -89,7 +89,7 @@ class EncryptedHeader:
         return cls(version, iv, encrypt(key, iv, padded, associated_data))
 
     def open(self, key: bytes, associated_data: bytes) -> RatchetHeader | None:
-        """The header, or none if it was sealed with another key."""
+        """The header, or None if it was sealed with another key."""
         padded = decrypt(key, self.iv, self.tagged, associated_data)
         return None if padded is None else RatchetHeader.parse(unpad(padded), self.version)
 
@@ -111,10 +111,10 @@ class EncryptedHeader:
 
 @value
 class RatchetMessage:
-    """A message as it travels: its header, and what is encrypted."""
+    """A message on the wire: its header, and its encrypted contents."""
 
     header: bytes
-    """Encoded, as the tag proves it."""
+    """Encoded, as the tag covers it."""
     tagged: Tagged
 
     @classmethod
@@ -129,7 +129,7 @@ class RatchetMessage:
 
 
 def read_sized(reader: FieldReader) -> bytes:
-    """Bytes behind their length, which is of two bytes or one: a first byte below 32 tells."""
+    """Bytes behind a length of one or two bytes: in two, the first is below 32."""
     at = reader.mark()
     is_large = reader.byte() < ONE_BYTE_LEAST
     reader.rewind(at)

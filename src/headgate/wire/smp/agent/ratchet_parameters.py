@@ -1,8 +1,9 @@
-"""Ratchet parameters: the public keys that two exchange before their first encrypted message.
+"""Ratchet parameters: the public keys that two agents exchange before their first encrypted
+message.
 
 The initiator puts an offer into its link, with a range of versions; the joiner answers with
-parameters in one version. Either may have something for a KEM beside its two keys of X448: a public
-key that is proposed, or a ciphertext for the peer's and a new public key of its own.
+parameters in one version. Either may add a KEM to its two keys of X448: a proposed public key, or a
+ciphertext for the peer's and a new public key of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ KEM_FROM: Final = 3
 
 @value
 class KemProposal:
-    """A public key, for whoever wants to answer with a ciphertext."""
+    """A public key that the peer may answer with a ciphertext."""
 
     public: bytes
 
@@ -56,7 +57,7 @@ KemParameters: TypeAlias = KemProposal | KemAcceptance
 
 @value
 class RatchetOffer:
-    """The initiator's, in an invitation."""
+    """The initiator's keys, in an invitation."""
 
     versions: Versions
     keys: PublicPair
@@ -77,7 +78,7 @@ class RatchetOffer:
 
     @classmethod
     def parse(cls, text: str) -> RatchetOffer:
-        """Read what the parameter of a link says."""
+        """Parse the parameter of a link."""
         query = Query(text)
         versions = parse_versions(query.need("v"))
         first, comma, second = query.need("x3dh").partition(",")
@@ -91,7 +92,7 @@ class RatchetOffer:
 
     @property
     def text(self) -> str:
-        """Not escaped: the parameter of the link as a whole is."""
+        """The text, not escaped: that is done for the parameter as a whole."""
         keys = ",".join(_key_text(encode_x448(raw)) for raw in (self.keys.first, self.keys.second))
         kem = "" if self.kem is None else f"&kem_key={_key_text(self.kem.public)}"
         return f"v={format_versions(self.versions)}&x3dh={keys}{kem}"
@@ -99,7 +100,7 @@ class RatchetOffer:
 
 @value
 class RatchetParameters:
-    """The joiner's, in its confirmation."""
+    """The joiner's keys, in its confirmation."""
 
     version: int
     keys: PublicPair

@@ -1,8 +1,8 @@
 """Ratchet start: from an offer and its answer to a ratchet on either side.
 
 The initiator keeps `OfferedKeys` and puts their public halves into its link. The joiner answers
-with parameters and can send at once. The initiator makes its own ratchet of these parameters, and
-can send once it has decrypted the joiner's first message.
+with parameters and can send at once. The initiator makes its own ratchet of them, and can send once
+it has decrypted the joiner's first message.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ BLOB_VERSION: Final = 1
 
 @value
 class OfferedKeys:
-    """Keys that the initiator keeps until somebody answers."""
+    """The private keys of an offer, kept until it is answered."""
 
     keys: PrivatePair
     kem: KemKeyPair | None = None
-    """There if a KEM is offered."""
+    """The private key of a KEM, if one is offered."""
 
     def offer(self, versions: Versions = RATCHET_VERSIONS) -> RatchetOffer:
         kem = None if self.kem is None else KemProposal(self.kem.public)
         return RatchetOffer(versions, self.keys.public, kem)
 
     def encode(self) -> bytes:
-        """As a blob for the store. It holds secrets."""
+        """The keys as bytes for the store: they are secret."""
         kem = None
         if self.kem is not None:
             kem = large(self.kem.public) + large(self.kem.private)
@@ -64,7 +64,7 @@ class OfferedKeys:
 
 @value
 class JoinedRatchet:
-    """A joiner's start: the keys it sends, and the ratchet with which it goes on."""
+    """A joiner's start: its public keys for the peer, and its ratchet."""
 
     parameters: RatchetParameters
     ratchet: Ratchet = field(repr=False)
@@ -78,7 +78,7 @@ def join_ratchet(
     versions: Versions = RATCHET_VERSIONS,
 ) -> JoinedRatchet:
     """Answer an offer with two private keys of X448 and a third for the first chain. With a `kem`
-    one that is offered is accepted, and otherwise one is proposed."""
+    an offered one is accepted, and otherwise one is proposed."""
     current = versions.common(offer.versions)
     if current is None:
         raise Malformed("no version of the ratchet in common")
@@ -110,7 +110,7 @@ def answer_ratchet(
     kem: Kem | None = None,
     versions: Versions = RATCHET_VERSIONS,
 ) -> Ratchet:
-    """The initiator's, of what the joiner sent. With a `kem` the ratchet has room for one."""
+    """The initiator's ratchet, from the joiner's parameters. With a `kem` it has room for one."""
     current = parameters.version
     if not versions.lowest <= current <= versions.highest:
         raise Malformed("a version of the ratchet that was not offered")

@@ -1,8 +1,8 @@
 """Short links: the key to data on a router, in a hundred characters.
 
-The data is a link to a connection and what its owner wants to show; `link_data` has it. A contact's
-short link has only the key, out of which id and encryption of the data follow. That of an
-invitation has the id that the router gave beside it.
+The data is a link to a connection and the owner's own data; see `link_data`. A contact's short link
+has only the key, from which the id and the encryption of the data are derived. An invitation's has
+the id that the router assigned beside it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ContactKind(Enum):
 
 @value
 class ContactShortLink:
-    """Leads to a contact's address."""
+    """A link that leads to a contact's address."""
 
     kind: ContactKind
     router: RouterAddress
@@ -62,7 +62,7 @@ class ContactShortLink:
 
 @value
 class InvitationShortLink:
-    """Leads to an invitation."""
+    """A link that leads to an invitation."""
 
     router: RouterAddress
     id: bytes
@@ -81,7 +81,7 @@ ShortLink: TypeAlias = ContactShortLink | InvitationShortLink
 
 
 def parse_short_link(text: str, known: Iterable[RouterAddress] = ()) -> ShortLink:
-    """Read the text. A link that is a web page of its router may leave out the fingerprint: then
+    """Parse the text. A link that is a web page of its router may leave out the fingerprint: then
     the router must be among the `known`."""
     match = TEXT.fullmatch(text)
     if match is None:

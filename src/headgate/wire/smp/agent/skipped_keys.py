@@ -1,7 +1,7 @@
-"""Skipped keys: those of messages that have not come, while later ones have.
+"""Skipped keys: the keys of messages that have not come, while later ones have.
 
-Each opens one message and then goes. The store keeps a row for each; what a message adds, uses and
-drops is part of the result of decrypting it. Their number is bounded whatever a peer sends.
+Each opens one message and is then removed. The store has a row for each; the result of decrypting a
+message lists the keys added, used and dropped. Their number is bounded whatever a peer sends.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final
 from headgate.core.model.value import value
 
 GAP_MAX: Final = 512
-"""Messages that may be missing before one that comes."""
+"""Messages that may be missing before a received one."""
 
 KEPT_MAX: Final = 2048
-"""Keys of a connection; beyond it the oldest go."""
+"""Keys of a connection; beyond it the oldest are dropped."""
 
 
 @value
@@ -31,12 +31,12 @@ class SkippedKey:
 
 @value
 class SkippedKeys:
-    """All that a connection keeps, the oldest first."""
+    """The skipped keys of a connection, oldest first."""
 
     keys: tuple[SkippedKey, ...] = ()
 
     def by_header_key(self) -> Iterator[tuple[bytes, Mapping[int, SkippedKey]]]:
-        """For each key of headers the messages that are awaited under it, by their numbers."""
+        """For each header key the message numbers that are expected under it."""
         chains: dict[bytes, dict[int, SkippedKey]] = {}
         for key in self.keys:
             chains.setdefault(key.header_key, {})[key.number] = key
@@ -46,7 +46,7 @@ class SkippedKeys:
         return SkippedKeys(tuple(key for key in self.keys if key is not used))
 
     def with_added(self, added: Sequence[SkippedKey]) -> tuple[SkippedKeys, tuple[SkippedKey, ...]]:
-        """All that are kept then, and those that had to go."""
+        """The keys with these added, and those dropped for them."""
         keys = (*self.keys, *added)
         dropped = max(0, len(keys) - KEPT_MAX)
         return SkippedKeys(keys[dropped:]), keys[:dropped]

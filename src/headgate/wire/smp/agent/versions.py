@@ -1,8 +1,8 @@
 """Versions of the three layers between agents, as bytes and as text.
 
-Each layer counts its own: the envelope of a queue ("client"), the messages of agents, and the
-encryption between two of them. Who makes an address or a link writes the range that it speaks; who
-uses it takes the highest that both have.
+Each layer has its own: the envelope of a queue ("client"), the messages of agents, and the
+encryption between two of them. The maker of an address or a link writes its range of versions; the
+user takes the highest that both support.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headgate.wire.smp.handshake import Versions
 AGENT_VERSIONS: Final = Versions(6, 7)
 CLIENT_VERSIONS: Final = Versions(3, 4)
 RATCHET_VERSIONS: Final = Versions(2, 3)
-"""What we publish."""
+"""The versions that this agent publishes."""
 
 TEXT: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 
@@ -31,7 +31,7 @@ def encode_versions(versions: Versions) -> bytes:
 
 
 def parse_versions(text: str) -> Versions:
-    """``2-4``, or ``4`` for one alone."""
+    """Parse ``2-4``, or ``4`` for a single one."""
     match = TEXT.fullmatch(text)
     if match is None:
         raise Malformed("no range of versions")

@@ -1,7 +1,7 @@
-"""Blocks: everything crosses the network in units of one size, and each carries a batch.
+"""Blocks: the units of the network, all of one size, each with a batch of transmissions.
 
-A block is cut out of the stream (`BlockFrames`), unsealed elsewhere, and its payload split into
-transmissions (`unpack`). In the other direction `pack` fills as few payloads as it takes.
+A block is cut out of the stream (`BlockFrames`), opened elsewhere, and its payload split into
+transmissions (`unpack`). In the other direction `pack` fills as few payloads as possible.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from headgate.errors import BadMessage, Malformed
 from headgate.wire.smp.codec.encoding import BYTE
 
 BLOCK: Final = 16384
-"""What is written and read at once, in both directions."""
+"""Bytes written and read at once, in both directions."""
 
 TAG: Final = 16
-"""What sealing a block adds to it."""
+"""Bytes that sealing adds to a block."""
 
 PADDED: Final = BLOCK - TAG
-"""What a sealed block holds, its payload padded to it."""
+"""Bytes in a sealed block, its payload padded to it."""
 
 PAYLOAD: Final = PADDED - 2
-"""The longest payload. One of a block that is not sealed is not longer, so that what fits does
-not depend on the version."""
+"""The longest payload. That of a plain block is no longer, so that the limit does not depend on the
+version."""
 
 BATCH: Final = PAYLOAD - 1
-"""Transmissions with their lengths; one byte of the payload is their number."""
+"""Room for transmissions with their lengths; one byte of the payload is their number."""
 
 BATCH_COUNT: Final = 255
 
@@ -35,7 +35,7 @@ TRANSMISSION: Final = BATCH - 2
 
 
 class LargeMessage(BadMessage):
-    """A transmission fits no block. `position` is its place among those to be packed."""
+    """A transmission that fits no block. `position` is its position in the batch."""
 
     def __init__(self, position: int) -> None:
         super().__init__("larger than a block")
@@ -43,7 +43,7 @@ class LargeMessage(BadMessage):
 
 
 class BlockFrames:
-    """Whole blocks out of a stream that is cut anywhere."""
+    """Whole blocks of a stream that may be cut anywhere."""
 
     __slots__ = ("_held", "_size")
 
@@ -53,11 +53,11 @@ class BlockFrames:
 
     @property
     def held(self) -> int:
-        """Bytes of a block that is not whole yet. A stream that ends here was cut off."""
+        """Bytes of an incomplete block. A stream that ends here was cut off."""
         return len(self._held)
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The blocks that are whole now. A chunk that is a block is returned as it is."""
+        """The blocks that are complete now. A chunk that is a block is returned as it is."""
         held, size = self._held, self._size
         if not held and len(chunk) == size:
             return [chunk]
@@ -78,19 +78,19 @@ class BlockFrames:
 
 
 def pack(transmissions: Sequence[bytes], batch_bytes: int = BATCH) -> list[bytes]:
-    """Payloads for these transmissions, in their order. Nothing is packed if one is too large.
+    """Payloads for these transmissions, in order. Nothing is packed if one is too large.
 
-    `batch_bytes` is what a payload has room for, as `BATCH`.
+    `batch_bytes` is the room in a payload, as `BATCH`.
     """
     payloads = []
     batch: list[bytes] = []
     room = batch_bytes
     for position, transmission in enumerate(transmissions):
         length = len(transmission)
-        # ACC-93: what fits no block is an error of its own.
+        # ACC-93: a transmission that fits no block is an error of its own.
         if length + 2 > batch_bytes:
             raise LargeMessage(position)
-        # ACC-91, ACC-92, ACC-93: a block takes what fits, and the rest starts another.
+        # ACC-91, ACC-92, ACC-93: a block takes as many as fit, and the rest starts another.
         if room < length + 2 or len(batch) == 2 * BATCH_COUNT:
             payloads.append(_payload(batch))
             batch = []
@@ -104,13 +104,13 @@ def pack(transmissions: Sequence[bytes], batch_bytes: int = BATCH) -> list[bytes
 
 
 def _payload(batch: Sequence[bytes]) -> bytes:
-    """The payload of lengths and transmissions in turn."""
-    # WIRE-28..WIRE-31: how many, then each behind its length.
+    """The payload of alternating lengths and transmissions."""
+    # WIRE-28..WIRE-31: their number, then each behind its length.
     return BYTE[len(batch) // 2] + b"".join(batch)
 
 
 def unpack(payload: bytes) -> list[bytes]:
-    """The transmissions of a payload, of which there is at least one."""
+    """The transmissions of a payload, at least one."""
     if not payload or not payload[0]:
         raise Malformed("a block without transmissions")
     transmissions = []

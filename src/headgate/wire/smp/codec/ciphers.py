@@ -1,4 +1,5 @@
-"""How payloads become blocks after the handshake: padded, and sealed with a key for each block."""
+"""Ciphers: payloads become blocks after the handshake, padded and sealed with a key for each
+block."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from headgate.wire.smp.codec.blocks import BLOCK, PADDED
 
 
 class Chain:
-    """The keys of the blocks of one direction: each step forgets how the last was made."""
+    """The block keys of one direction: a step cannot be reversed."""
 
     __slots__ = ("secret",)
 
@@ -24,21 +25,21 @@ class Chain:
 
     def step(self) -> tuple[bytes, bytes]:
         """The secret and the nonce of the next block."""
-        # WIRE-46: the next secret of the chain, then secret and nonce of the block.
+        # WIRE-46: the next secret of the chain, then key and nonce of the block.
         derived = HKDF(SHA512(), 88, salt=b"", info=b"SimpleXSbChain").derive(self.secret)
         self.secret = derived[:32]
         return derived[32:64], derived[64:]
 
 
 def chains(secret: bytes, session_id: bytes) -> tuple[Chain, Chain]:
-    """The chain that the router sends with, and the one that it receives with."""
-    # WIRE-45: the first half is what the router sends with.
+    """The chains of the router for sending and for receiving."""
+    # WIRE-45: the first half is for the router's blocks.
     derived = HKDF(SHA512(), 64, salt=session_id, info=b"SimpleXSbChainInit").derive(secret)
     return Chain(derived[:32]), Chain(derived[32:])
 
 
 class Cipher(Protocol):
-    """How payloads become blocks, and blocks payloads, after the handshake."""
+    """Turns payloads into blocks, and blocks into payloads, after the handshake."""
 
     def seal(self, payload: bytes) -> bytes: ...
 
@@ -72,20 +73,20 @@ class BlockCipher:
         return box(hsalsa20(secret), nonce, pad(payload, PADDED))
 
     def open(self, block: bytes) -> bytes:
-        # The step comes first: after a block that does not open, the next one still may.
+        # The step comes first: after a block that cannot be opened, the next one still can.
         secret, nonce = self._receiving.step()
         _check_size(block)
         return unpad(unbox(hsalsa20(secret), nonce, block))
 
 
 def router_cipher(private: bytes, public: bytes, session_id: bytes) -> BlockCipher:
-    """The router's end, from its own private and the client's public session key."""
+    """The router's cipher, from its own private and the client's public session key."""
     sending, receiving = chains(shared_secret(private, public), session_id)
     return BlockCipher(sending, receiving)
 
 
 def client_cipher(private: bytes, public: bytes, session_id: bytes) -> BlockCipher:
-    """The client's end, from its own private and the router's public session key."""
+    """The client's cipher, from its own private and the router's public session key."""
     receiving, sending = chains(shared_secret(private, public), session_id)
     return BlockCipher(sending, receiving)
 

@@ -1,7 +1,7 @@
 """Commands of clients, and their bytes in every version of the protocol.
 
-Keys stay the bytes they are on the wire; only their kind is looked at. Nothing here knows whether
-a queue exists or who may use it: `check_credentials` says which of them a command must name.
+Keys stay in the bytes of the wire; only their kind is checked. Nothing here knows whether a queue
+exists or who may use it: `check_credentials` checks only what a command must name.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from headgate.wire.smp.codec.new_queue import (
 )
 
 TALLIES_SINCE: Final = 19
-"""The version from which services say how many queues they have, and which."""
+"""The first version in which services send the number and hash of their queues."""
 
 
 class BadCommand(Refused):
-    """The command cannot be read; `kind` is what the client is told."""
+    """A command that cannot be read; `kind` is the client's error."""
 
     def __init__(self, kind: Literal["UNKNOWN", "SYNTAX"]) -> None:
         super().__init__(kind)
@@ -54,7 +54,7 @@ class Sub:
 
 @value
 class Subs:
-    """Subscribe to all queues of a service. Older versions do not say which they expect."""
+    """Subscribe to all queues of a service. Older versions do not send the expected tally."""
 
     tag: ClassVar = b"SUBS"
     expected: Tally | None = None
@@ -240,14 +240,14 @@ BARE: Final[dict[bytes, Bare | Subs | NSubs]] = {
         NSubs(),
     )
 }  # fmt: skip
-"""Commands of one word. There is one value of each, since there is nothing to tell two apart."""
+"""Commands of one word. There is one value of each, since all are equal."""
 
 SINCE: Final[dict[bytes, int]] = {
     Prxy.tag: 8, PFwd.tag: 8, RFwd.tag: 8, SKey.tag: 9,
     RKey.tag: 15, LSet.tag: 15, LKey.tag: 15, LGet.tag: 15, LDel.tag: 15,
     Subs.tag: 16, NSubs.tag: 16, Rslv.tag: 20,
 }  # fmt: skip
-"""The version in which a command came; the others are older than every version we speak."""
+"""The first version of a command; the others are older than all supported versions."""
 
 
 def _expected(reader: FieldReader, version: int) -> Tally:
@@ -270,7 +270,7 @@ def _prxy(reader: FieldReader, version: int) -> Prxy:
 
 def _rslv(reader: FieldReader, version: int) -> Rslv:
     command = Rslv(reader.string())
-    reader.rest()  # of later versions
+    reader.rest()  # fields of later versions
     return command
 
 
@@ -296,12 +296,13 @@ TAG_BYTES: Final = max(map(len, [*BARE, *PARAMETERS]))
 
 
 def parse_command(data: bytes, version: int) -> Command:
-    """Raises `BadCommand`: a word that is no command is told apart from wrong parameters."""
+    """Parse a command; raise `BadCommand`, which distinguishes unknown words from wrong
+    parameters."""
     space = data.find(b" ", 0, TAG_BYTES + 1)
     tag = data if space < 0 else data[:space]
     bare = BARE.get(tag)
     read = PARAMETERS.get(tag)
-    # ACC-86: a word of another version is as unknown as any.
+    # ACC-86: a command of another version is as unknown as any word.
     if (bare is None and read is None) or version < SINCE.get(tag, 0):
         raise BadCommand("UNKNOWN")
     if space < 0:
@@ -315,13 +316,13 @@ def parse_command(data: bytes, version: int) -> Command:
         command = read(reader, version)
         reader.finish()
     except Malformed as error:
-        # ACC-87: a known word with wrong parameters.
+        # ACC-87: a known command with wrong parameters.
         raise BadCommand("SYNTAX") from error
     return command
 
 
 def encode_command(command: Command, version: int) -> bytes:
-    """In the form of this version: what it has no words for is left out."""
+    """The bytes in this version, without fields that it does not have."""
     parameters = _parameters(command, version)
     return command.tag if parameters is None else b"%b %b" % (command.tag, parameters)
 
@@ -334,12 +335,12 @@ def _parameters(command: Command, version: int) -> bytes | None:
             if version < TALLIES_SINCE:
                 return None
             assert expected is not None, "from version 19 on a service says what it expects"
-            # WIRE-23: count and hash of what is expected.
+            # WIRE-23: count and hash of the expected queues.
             return int64(expected.count) + string(expected.hash)
         case Key(key) | SKey(key) | LKey(key):
             return string(key)
         case RKey(keys):
-            # WIRE-33: how many keys, then each.
+            # WIRE-33: the number of keys, then each.
             return items([string(key) for key in keys])
         case LSet(link, fixed, user):
             # WIRE-34: the data of a link may be long.
@@ -350,7 +351,7 @@ def _parameters(command: Command, version: int) -> bytes | None:
             # WIRE-32: the id of the message.
             return string(message_id)
         case SmpSend(notify, body):
-            # WIRE-25: the flag, a blank, and all the rest.
+            # WIRE-25: the flag, a blank, and the rest.
             return boolean(notify) + b" " + body
         case Prxy(hosts, port, key_hash, password):
             address = items([string(host) for host in hosts]) + string(port) + string(key_hash)
@@ -368,8 +369,7 @@ def _parameters(command: Command, version: int) -> bytes | None:
 def check_credentials(
     command: Command, has_entity: bool, has_authorization: bool
 ) -> Literal["NO_AUTH", "HAS_AUTH", "NO_ENTITY"] | None:
-    """What is wrong with what a command names and whether it is authorized, before anything is
-    looked up."""
+    """The error in what a command names, or in whether it is authorized, before any look-up."""
     match command:
         case New():
             if not has_authorization:

@@ -1,7 +1,7 @@
-"""The primitives that everything on this wire is made of, read and written.
+"""The primitive fields of this wire, read and written.
 
-`FieldReader` walks once over the bytes of a command. A field is whatever Python has for it, so
-reading one costs a slice; what does not fit is `Malformed`. The functions beside it write.
+`FieldReader` walks once over the bytes of a command. A field is a plain Python value, so reading
+one costs a slice; wrong bytes raise `Malformed`. The functions beside it write fields.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ T = TypeVar("T")
 PURPOSES: Final = {ord(purpose.value): purpose for purpose in Purpose}
 
 HASH_BYTES: Final = 16
-"""Of the ids of a set of queues."""
+"""Length of the hash over a set of queue ids."""
 
 
 BYTE: Final = tuple(bytes((n,)) for n in range(256))
 
 
 class FieldReader:
-    """A place in some bytes. Every method takes a field and moves behind it, or raises."""
+    """A position in some bytes. Every method reads a field and moves behind it, or raises."""
 
     __slots__ = ("_at", "_data", "_end")
 
@@ -76,7 +76,8 @@ class FieldReader:
         return int.from_bytes(self.take(8), "big", signed=True)
 
     def string(self) -> bytes:
-        """Up to 255 bytes behind their length: the most frequent field, and so without calls."""
+        """Up to 255 bytes behind their length: the most frequent field, so without further
+        calls."""
         at = self._at + 1
         if at > self._end:
             raise Malformed("the bytes end too early")
@@ -122,7 +123,8 @@ class FieldReader:
         return Tally.parse(count, hashed)
 
     def maybe(self, read: Callable[[FieldReader], T]) -> T | None:
-        """What `read` takes, as in ``reader.maybe(Reader.string)``, if there is such a field."""
+        """The field that `read` reads, as in ``reader.maybe(Reader.string)``, or None if it is
+        absent."""
         byte = self.byte()
         if byte == 0x30:  # 0
             return None
@@ -134,25 +136,25 @@ class FieldReader:
         return [read(self) for _ in range(self.byte())]
 
     def some(self, read: Callable[[FieldReader], T]) -> list[T]:
-        """Items, of which there must be one."""
+        """A list of at least one item."""
         items = self.items(read)
         if not items:
             raise Malformed("an empty list")
         return items
 
     def skip_past(self, mark: bytes) -> None:
-        """Ignore everything up to a mark, and the mark."""
+        """Skip everything up to a mark, and the mark."""
         at = self._data.find(mark, self._at)
         if at < 0:
             raise Malformed("the bytes end too early")
         self._at = at + len(mark)
 
     def peek(self) -> bytes:
-        """The next byte, which is not taken; nothing at the end."""
+        """The next byte, which is not consumed; empty at the end."""
         return self._data[self._at : self._at + 1]
 
     def mark(self) -> int:
-        """The place, to which `rewind` goes back."""
+        """The position, for `rewind`."""
         return self._at
 
     def rewind(self, mark: int) -> None:
@@ -163,7 +165,7 @@ class FieldReader:
         return self._at == self._end
 
     def finish(self) -> None:
-        """Nothing may be left."""
+        """Check that nothing is left."""
         if self._at != self._end:
             raise Malformed("bytes are left over")
 
@@ -198,7 +200,7 @@ def ratchet_key(raw: bytes) -> bytes:
 
 
 def maybe(encoded: bytes | None) -> bytes:
-    """A field that may be absent; what is there comes encoded."""
+    """A field that may be absent, encoded beforehand."""
     return b"0" if encoded is None else b"1" + encoded
 
 
@@ -207,6 +209,6 @@ def maybe_string(data: bytes | None) -> bytes:
 
 
 def items(encoded: Sequence[bytes]) -> bytes:
-    """A list, each item of it encoded."""
+    """A list, its items encoded beforehand."""
     assert len(encoded) < 256, "a list has at most 255 items"
     return BYTE[len(encoded)] + b"".join(encoded)

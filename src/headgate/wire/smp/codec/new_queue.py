@@ -1,4 +1,4 @@
-"""NEW, the command that makes a queue, and that nearly every version has changed."""
+"""NEW, the command that makes a queue, in the forms of all versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSWORD: Final = bytes(n for n in range(256) if chr(n).isprintable() and chr(n)
 
 @value
 class NKey:
-    """Let somebody be told of messages."""
+    """Add a notifier to a queue."""
 
     tag: ClassVar = b"NKEY"
     key: bytes
@@ -31,14 +31,14 @@ class NKey:
 
 @value
 class NewLink:
-    """The link that a queue has from its beginning."""
+    """The link that a queue has from the start."""
 
     sender: bytes
-    """The id for the sender, which the client derives from the correlation."""
+    """The id for the sender, which the client derives from the correlation id."""
     fixed: bytes
     user: bytes
     id: bytes | None = None
-    """Chosen by the client where the queue is a contact, by the router otherwise."""
+    """Chosen by the client for a contact's queue, otherwise by the router."""
 
 
 @value
@@ -53,7 +53,7 @@ class New:
     purpose: Purpose | None = None
     link: NewLink | None = None
     notifier: NKey | None = None
-    """The keys that NKEY would bring."""
+    """The keys of an NKEY."""
 
 
 def read_password(reader: FieldReader) -> bytes:
@@ -64,7 +64,7 @@ def read_password(reader: FieldReader) -> bytes:
 
 
 def _old_password(reader: FieldReader) -> bytes | None:
-    """Before version 9 a letter says that there is one, and nothing that there is none."""
+    """Before version 9 a letter announces a password; without one there is nothing."""
     mark = reader.mark()
     if reader.byte() == 0x41:  # A
         return read_password(reader)
@@ -110,7 +110,7 @@ def read_new(reader: FieldReader, version: int) -> New:
 
 
 def new_parameters(new: New, version: int) -> bytes:
-    # WIRE-13, WIRE-14, WIRE-15, WIRE-16: each version has more behind the keys.
+    # WIRE-13, WIRE-14, WIRE-15, WIRE-16: each version has more fields after the keys.
     keys = string(new.key) + string(new.dh)
     mode = b"S" if new.subscribe else b"C"
     if version < 9:

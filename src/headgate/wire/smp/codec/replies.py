@@ -1,7 +1,7 @@
 """Replies and events of a router, and their bytes in every version of the protocol.
 
-What an older version has no word for becomes the nearest that it has. A proxy's replies are not
-here: the router is none.
+A reply that an older version does not have becomes the nearest that it has. A proxy's replies are
+missing: the router is none.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Ids:
     link: bytes | None = None
     service: bytes | None = None
     notifier: Nid | None = None
-    """What NKEY would answer."""
+    """The reply to an NKEY."""
 
 
 @value
@@ -61,7 +61,7 @@ class Sok:
 
 @value
 class Soks:
-    """The queues of a service that are subscribed now. Before version 19 their number only."""
+    """The queues of a service that are subscribed now. Before version 19 only their number."""
 
     tag: ClassVar = b"SOKS"
     tally: Tally
@@ -69,7 +69,7 @@ class Soks:
 
 @value
 class Ok:
-    """It was done."""
+    """Success."""
 
     tag: ClassVar = b"OK"
 
@@ -85,14 +85,14 @@ class Msg:
 
 @value
 class Alls:
-    """All that waited for a service was delivered."""
+    """All messages that waited for a service were delivered."""
 
     tag: ClassVar = b"ALLS"
 
 
 @value
 class NMsg:
-    """A notifier is told of a message."""
+    """A notifier's notice of a message."""
 
     tag: ClassVar = b"NMSG"
     nonce: bytes
@@ -115,7 +115,7 @@ class Deld:
 
 @value
 class Ends:
-    """Another session has the service now, and with it these queues."""
+    """Another session has the service now, with these queues."""
 
     tag: ClassVar = b"ENDS"
     tally: Tally
@@ -133,7 +133,7 @@ class Lnk:
 
 @value
 class Info:
-    """Information on a queue, as JSON."""
+    """Information about a queue, as JSON."""
 
     tag: ClassVar = b"INFO"
     json: bytes
@@ -141,14 +141,14 @@ class Info:
 
 @value
 class Pong:
-    """Answers a PING."""
+    """The reply to a PING."""
 
     tag: ClassVar = b"PONG"
 
 
 @value
 class Err:
-    """An error by its text: ``AUTH``, ``CMD SYNTAX``, ``STORE`` with more."""
+    """An error by its text: ``AUTH``, ``CMD SYNTAX``, ``STORE`` and more."""
 
     tag: ClassVar = b"ERR"
     text: str
@@ -173,7 +173,7 @@ def encode_reply(reply: Reply, version: int) -> bytes:
             # S001-4: SOK is OK to an older client.
             if version < 16:
                 return Ok.tag
-            # WIRE-38: with the service, if it is one's.
+            # WIRE-38: with the service, if it has one.
             return b"SOK " + maybe_string(service)
         case Err(text):
             return b"ERR " + _error(text, version).encode("utf-8", "surrogateescape")
@@ -182,7 +182,7 @@ def encode_reply(reply: Reply, version: int) -> bytes:
         case Ids():
             return b"IDS " + _ids_parameters(reply, version)
         case Soks(tally) | Ends(tally):
-            # S001-5, S001-6, S004-10: the hash is there from version 19 on.
+            # S001-5, S001-6, S004-10: with the hash from version 19 on.
             known = string(tally.hash) if version >= TALLIES_SINCE else b""
             return b"%b %b%b" % (reply.tag, int64(tally.count), known)
         case NMsg(nonce, sealed):
@@ -199,7 +199,7 @@ def encode_reply(reply: Reply, version: int) -> bytes:
 
 
 def _ids_parameters(ids: Ids, version: int) -> bytes:
-    # WIRE-35, WIRE-36, WIRE-37: each version has more behind these.
+    # WIRE-35, WIRE-36, WIRE-37: each version has more fields after these.
     encoded = string(ids.recipient) + string(ids.sender) + string(ids.dh)
     if version < 9:
         return encoded
@@ -220,7 +220,7 @@ def _nid_parameters(nid: Nid) -> bytes:
 
 
 def _error(text: str, version: int) -> str:
-    """A client that knows nothing of blocked queues, or of notices about them, is not told."""
+    """The error, without blocked queues and their notices if the version does not have them."""
     if version >= 18 or not text.startswith("BLOCKED"):
         return text
     return "AUTH" if version < 12 else text.partition(",notice=")[0]
@@ -254,7 +254,7 @@ def _tally(reader: FieldReader, version: int) -> Tally:
 
 def _err(reader: FieldReader, version: int) -> Err:
     text = reader.rest().decode("utf-8", "surrogateescape")
-    return Err("CMD NO_ENTITY" if text == "CMD NO_QUEUE" else text)  # its name of old
+    return Err("CMD NO_ENTITY" if text == "CMD NO_QUEUE" else text)  # its former name
 
 
 PARAMETERS: Final[dict[bytes, Callable[[FieldReader, int], Reply]]] = {
@@ -274,7 +274,7 @@ TAG_BYTES: Final = max(map(len, [*BARE, *PARAMETERS]))
 
 
 def parse_reply_command(data: bytes, version: int) -> Reply:
-    """What a client was told."""
+    """Parse a reply to a client."""
     space = data.find(b" ", 0, TAG_BYTES + 1)
     if space < 0:
         bare = BARE.get(data)
@@ -291,5 +291,5 @@ def parse_reply_command(data: bytes, version: int) -> Reply:
 
 
 def has_right_entity(reply: Reply, entity: bytes) -> bool:
-    """Whether a reply is about something just if it should be: a client trusts no other."""
+    """Whether a reply names an entity exactly if it should: a client trusts no other."""
     return isinstance(reply, ANYWHERE) or bool(entity) != isinstance(reply, NOWHERE)

@@ -1,6 +1,6 @@
-"""Router address: where a router is and which one it is, as text and as bytes.
+"""Router address: the place and the identity of a router, as text and as bytes.
 
-The text is what the router prints and people hand on,
+The router prints the text and people pass it on,
 ``smp://<fingerprint>[:<password>]@<host>[,<host>][:<port>]``. The bytes stand inside links and
 confirmations and never have the password.
 """
@@ -26,15 +26,15 @@ KEY_HASH_BYTES: Final = 32
 HOSTS_MAX: Final = 255
 PORT: Final = re.compile(r"[0-9]{1,5}")
 HOST: Final = re.compile(r"[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,253}\]")
-"""A name, or an address of IPv6 in brackets: what can be read again as text and as bytes."""
+"""A name, or an IPv6 address in brackets: valid as text and as bytes."""
 
 
 @value
 class RouterAddress:
-    """Where a router is, and the fingerprint by which it is known.
+    """Where a router is, and the fingerprint that identifies it.
 
-    A port that is not written is the default; it is written again only if it was. The password
-    allows to create queues; it is never shown.
+    A missing port is the default, and stays missing. The password allows creating queues; it is
+    never shown.
     """
 
     hosts: tuple[str, ...]
@@ -44,7 +44,7 @@ class RouterAddress:
 
     @classmethod
     def parse(cls, text: str) -> RouterAddress:
-        """Read the text, or raise `Malformed` with what is wrong in it."""
+        """Parse the text, or raise `Malformed` naming the error."""
         if not text.startswith(SCHEME):
             raise Malformed(f"the address of a router begins with {SCHEME}")
         who, at, where = text.removeprefix(SCHEME).rstrip("/").partition("@")
@@ -61,7 +61,7 @@ class RouterAddress:
 
     @classmethod
     def read(cls, reader: FieldReader) -> RouterAddress:
-        """Take the bytes of an address."""
+        """Read the bytes of an address."""
         hosts = check_hosts([decode_text(host) for host in reader.some(FieldReader.string)])
         port = decode_text(reader.string())
         key_hash = reader.string()
@@ -81,7 +81,7 @@ class RouterAddress:
 
     @property
     def text(self) -> str:
-        """Without the password: fit to be handed on."""
+        """The text without the password, fit to be published."""
         port = "" if self.written_port is None else f":{self.written_port}"
         return f"{SCHEME}{urlsafe_b64encode(self.key_hash).decode()}@{','.join(self.hosts)}{port}"
 

@@ -1,6 +1,6 @@
-"""Contents of sealed messages and sealed notices, before they are sealed and after.
+"""Contents of sealed messages and notices, before sealing and after opening.
 
-Both are padded to one size whatever they hold, so that their length tells nothing.
+Both are padded to one size, so that their length reveals nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ QUOTA: Final = b"QUOTA "
 
 
 def body_max(version: int) -> int:
-    """The longest body that a client of this version may send: what proxies and sealed blocks
-    need was taken from it when they came."""
+    """The longest body that a client of this version may send: proxies and sealed blocks took room
+    from it."""
     if version >= 11:
         return 16048
     return 16064 if version >= 8 else BODY
@@ -34,7 +34,8 @@ def body_max(version: int) -> int:
 
 @value
 class Body:
-    """A message, when it was taken, and whether its sender wanted the notifier to be told."""
+    """A message, when it was accepted, and whether its sender wanted the notifier to be
+    notified."""
 
     seconds: int
     notify: bool
@@ -43,7 +44,7 @@ class Body:
 
 @value
 class QuotaMarker:
-    """In place of the message that was too many."""
+    """Stands in place of the message that exceeded the quota."""
 
     seconds: int
 
@@ -57,7 +58,7 @@ class SealedNotice:
 
 
 def message_plaintext(seconds: int, notify: bool, body: bytes) -> bytes:
-    # S000-51: the sender's bytes as they are.
+    # S000-51: the sender's bytes unchanged.
     # WIRE-41: when, whether to notify, and the body.
     return b"".join((int64(seconds), boolean(notify), b" ", body))
 
@@ -67,12 +68,12 @@ def quota_plaintext(seconds: int) -> bytes:
 
 
 def notice_plaintext(message_id: bytes, seconds: int) -> bytes:
-    # WIRE-42: which message, and when it came.
+    # WIRE-42: the message's id and time.
     return string(message_id) + int64(seconds)
 
 
 def parse_message(plaintext: bytes) -> Body | QuotaMarker:
-    """What the recipient finds in a message. No time of a message looks like a marker."""
+    """Parse the contents of a message. No time of a message looks like a marker."""
     if plaintext.startswith(QUOTA):
         reader = FieldReader(plaintext, len(QUOTA))
         marker = QuotaMarker(reader.int64())
@@ -86,14 +87,14 @@ def parse_message(plaintext: bytes) -> Body | QuotaMarker:
 
 
 def parse_notice(plaintext: bytes) -> SealedNotice:
-    """A notice. What is behind its time is for later versions."""
+    """Parse a notice. Later versions may add fields after its time."""
     reader = FieldReader(plaintext)
     return SealedNotice(reader.string(), reader.int64())
 
 
 def seal_message(key: bytes, message_id: bytes, plaintext: bytes) -> bytes:
-    """The body of a MSG: of the same size for all, and the same bytes at every delivery."""
-    # S000-49, S000-50, ACC-3: the nonce is of the id, so the same message has the same bytes.
+    """The body of a MSG: of one size, and the same bytes at every delivery."""
+    # S000-49, S000-50, ACC-3: the nonce is the id, so the same message has the same bytes.
     return box(key, nonce_of(message_id), pad(plaintext, MESSAGE_PADDED))
 
 
@@ -102,8 +103,8 @@ def open_message(key: bytes, message_id: bytes, body: bytes) -> bytes:
 
 
 def seal_notice(key: bytes, nonce: bytes, plaintext: bytes) -> bytes:
-    """The metadata of an NMSG, for the recipient's eyes and not the notifier's."""
-    # WIRE-43: of one size, whatever is in it.
+    """The metadata of an NMSG, which the recipient can read and the notifier cannot."""
+    # WIRE-43: of one size, whatever it holds.
     return box(key, nonce, pad(plaintext, NOTICE_PADDED))
 
 

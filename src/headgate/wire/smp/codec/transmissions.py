@@ -1,4 +1,4 @@
-"""Transmissions: a command or a reply, what it is about, and who says so."""
+"""Transmissions: a command or a reply, the entity it concerns, and its authorization."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from headgate.errors import Malformed
 from headgate.wire.smp.codec.encoding import FieldReader, maybe_string, string
 
 SERVICES_SINCE: Final = 16
-"""The version from which a service may sign beside the party of a queue."""
+"""The first version in which a service may sign beside the party of a queue."""
 
 SIGNATURE: Final = 64
-"""Bytes of a signature by Ed25519, as those of services are."""
+"""Length of a signature by Ed25519, which services use."""
 
 AUTHENTICATOR: Final = 80
-"""Bytes of what stands for a signature where the key is one of X25519."""
+"""Length of the authenticator that replaces a signature for an X25519 key."""
 
 LONG_SIGNATURE: Final = 114
 """Bytes of a signature by Ed448."""
@@ -24,8 +24,8 @@ AUTHORIZATIONS: Final = frozenset({0, SIGNATURE, AUTHENTICATOR, LONG_SIGNATURE})
 
 
 class BadAuthorization(Malformed):
-    """The authorization is neither a signature nor an authenticator. The rest could be read, so
-    the answer can say to what it is one."""
+    """An authorization that is neither a signature nor an authenticator. The rest could be read, so
+    the answer can name its request."""
 
     def __init__(self, correlation: bytes) -> None:
         super().__init__("no authorization has this length")
@@ -34,19 +34,20 @@ class BadAuthorization(Malformed):
 
 @value
 class Transmission:
-    """A transmission. The router's have no authorization, and no correlation where nobody asked."""
+    """A transmission. Those of the router have no authorization, and no correlation id if
+    unrequested."""
 
     authorization: bytes
     service_signature: bytes | None
     correlation: bytes
-    """Chosen by whoever asks; the answer repeats it."""
+    """Chosen by the client; the answer repeats it."""
     entity: bytes
-    """The id of a queue, of one of its parties or of a service, or nothing."""
+    """The id of a queue, of one of its parties or of a service; may be empty."""
     command: bytes
 
 
 def parse(data: bytes, version: int) -> Transmission:
-    """What a client sent."""
+    """Parse a transmission of a client."""
     reader = FieldReader(data)
     authorization = reader.string()
     service_signature = None
@@ -63,7 +64,7 @@ def parse(data: bytes, version: int) -> Transmission:
 
 
 def parse_reply(data: bytes) -> Transmission:
-    """What a router sent."""
+    """Parse a transmission of a router."""
     reader = FieldReader(data)
     if reader.byte():
         raise Malformed("a router authorizes nothing")
@@ -71,8 +72,9 @@ def parse_reply(data: bytes) -> Transmission:
 
 
 def encode(transmission: Transmission, version: int) -> bytes:
-    """The bytes of either direction."""
-    # WIRE-18..WIRE-21, WIRE-24, WIRE-27: authorization, the service's if there is one, the rest.
+    """The bytes, for either direction."""
+    # WIRE-18..WIRE-21, WIRE-24, WIRE-27: authorization, the service's if there is one, then the
+    # rest.
     authorization = string(transmission.authorization)
     if transmission.authorization and version >= SERVICES_SINCE:
         authorization += maybe_string(transmission.service_signature)
@@ -80,15 +82,16 @@ def encode(transmission: Transmission, version: int) -> bytes:
 
 
 def encode_unsigned(correlation: bytes, entity: bytes, command: bytes) -> bytes:
-    """The same for what nobody signs: all that a router sends, and the least of its work."""
+    """The same without an authorization, as the router sends all of its own, with the least
+    work."""
     return b"".join((b"\0", string(correlation), string(entity), command))
 
 
 def signed(session_id: bytes, transmission: Transmission) -> bytes:
-    """What an authorization is made over. The session is not sent, but belongs to it: what was
-    signed for one session is worth nothing in another."""
-    # S001-18: what was signed in one session is worth nothing in another.
-    # WIRE-17: the session is signed though it is not sent.
+    """The bytes that an authorization covers. The session id is not sent, but is one of them: what
+    was signed for one session is invalid in another."""
+    # S001-18: invalid in another session.
+    # WIRE-17: the session id is signed though it is not sent.
     return string(session_id) + _rest(transmission)
 
 
