@@ -1,20 +1,20 @@
-"""Headgate: a message router that people subscribe to in four ways.
+"""Headgate: a message router with four ways to subscribe.
 
-What is offered here is the public surface; docs/reference/api.md lists it, and everything else is
-internal. A name is imported when it is first used, so `import headgate` costs nothing.
+The names here are the public API; docs/reference/api.md lists it, and everything else is internal.
+A name is imported when it is first used, so `import headgate` costs nothing.
 
-The packages, from above to below; an import goes downwards only, which contracts in
-`pyproject.toml` hold:
+The packages, from top to bottom; imports go downwards only, which contracts in `pyproject.toml`
+enforce:
 
-- `cli`: the `headgate` command; `demo`: what `make run` shows.
+- `cli`: the `headgate` command; `demo`: the scene of `make run`.
 - `embedded`: a router in your process; `ntf_server`: the notification server as a process.
 - `server`: the router as a process; `pipeline`: its facts on Spark.
 - `testing`: the simulator, and tools for tests.
 - `agent`: a client of SMP routers that reconnects and subscribes again.
-- `notify`: what a notification server decides and pushes, and how a push is opened.
-- `store`: where queues are kept; `journal`: where facts go; `wire`: protocols; `client`: clients.
+- `notify`: the decisions and pushes of a notification server, and opening a push.
+- `store`: stored queues; `journal`: facts in files; `wire`: protocols; `client`: clients.
 - `crypto`: keys, boxes and proofs.
-- `core`: what decides, without I/O; `expr`: the language of predicates; `errors`.
+- `core`: all decisions, without I/O; `expr`: the language of predicates; `errors`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compiled parts of Headgate, chosen once, when they are imported.
 
-A compiled part is a module in C beside the one in Python whose twin it is. It is there if a
-compiler was when Headgate was installed, and used unless `HEADGATE_PURE` is set. What was built of
-another source than the one beside it is not used: it might do what the source no longer says.
+A compiled part is a module in C beside its twin in Python. It exists if Headgate was installed with
+a compiler, and is used unless `HEADGATE_PURE` is set. A part built from another source than the one
+beside it is not used: it might behave differently.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 VARIABLE = "HEADGATE_PURE"
-"""Set to anything, everything is pure Python."""
+"""If it is set, everything is pure Python."""
 PARTS = (
     "headgate.core.channels._passes",
     "headgate.server.net._pump",
@@ -30,7 +30,7 @@ _why_not: dict[str, str] = {}
 
 
 def part(module: str, name: str, pure: T) -> T:
-    """The compiled twin of something, or the thing itself."""
+    """The compiled twin of an object, or the object itself."""
     found = _loaded(module)
     return pure if found is None else cast("T", getattr(found, name))
 
@@ -49,7 +49,7 @@ def is_pure() -> bool:
 
 
 def digest_of(source: bytes) -> str:
-    """What a compiled part says of its source."""
+    """The digest of a source, as a compiled part has it."""
     return hashlib.sha256(source).hexdigest()[:16]
 
 

@@ -9,7 +9,7 @@
         delivery = await bob.receive()
         await delivery.confirm()
 
-It is the router that `headgate serve` runs, without its wires: what is accepted is in the store,
+It is the router that `headgate serve` runs, without its wires: accepted messages are in the store,
 and an exclusive queue has one subscriber at a time.
 """
 
@@ -59,8 +59,8 @@ class Router:
     ) -> AsyncIterator[Self]:
         """Open a store by its URL (`memory:`, `sqlite:FILE`, `postgresql://...`) and route with it.
 
-        A relative file is below the directory, which is the current one unless it is given. At the
-        end everything that was asked for is done, and the store is closed.
+        A relative file is below the directory, by default the current one. At the end all requests
+        are finished, and the store is closed.
         """
         router = ServedRouter(
             store=open_store(store, directory or Path()),
@@ -74,7 +74,7 @@ class Router:
             await router.stop()
 
     def session(self, name: str = "") -> Session:
-        """A session of its own: what it subscribes to is its alone, until it is closed."""
+        """A session of its own: its subscriptions are its own until it is closed."""
         return Session(self._router, name)
 
 
@@ -82,7 +82,7 @@ class Session:
     """A client of an embedded router: it sends, subscribes, receives and confirms.
 
     Names of exclusive queues are texts or bytes; shared queues are named by their address,
-    ``bmq://DOMAIN/QUEUE``. Everything that is refused raises a `HeadgateError` that says why.
+    ``bmq://DOMAIN/QUEUE``. A refused request raises a `HeadgateError` with the reason.
     """
 
     def __init__(self, router: ServedRouter, name: str) -> None:
@@ -96,11 +96,11 @@ class Session:
         await self._session.ask(commands.Create, _id(queue), domain, subscribe=subscribe)
 
     async def subscribe(self, queue: str | bytes) -> None:
-        """Be the subscriber of an exclusive queue; who was it until now is no longer."""
+        """Become the subscriber of an exclusive queue, in place of the present one."""
         self._keep(await self._session.ask(commands.Subscribe, _id(queue)))
 
     async def delete(self, queue: str | bytes) -> None:
-        """Delete an exclusive queue with all that is in it."""
+        """Delete an exclusive queue with its messages."""
         await self._session.ask(commands.Delete, _id(queue))
 
     # Shared queues.
@@ -115,7 +115,7 @@ class Session:
         subscriptions: Iterable[Subscription] = (),
     ) -> None:
         """Open a shared queue, for an app of a fanout domain if it is named. Without subscriptions
-        a reader wants everything."""
+        a reader gets all messages."""
         wanted = tuple(_interest(each) for each in subscriptions) or (commands.Interest(),)
         await self._session.ask(
             commands.Open,
@@ -128,7 +128,7 @@ class Session:
         )
 
     async def close_queue(self, queue: str, *, app: str = "") -> None:
-        """Close a shared queue: what is not confirmed is given to somebody else."""
+        """Close a shared queue: other consumers get its unconfirmed messages."""
         await self._session.ask(commands.Close, _id(queue), app)
 
     # Messages.
@@ -141,8 +141,8 @@ class Session:
         *,
         id: bytes | None = None,
     ) -> bytes:
-        """Send a message and return its id when it is stored. One that is sent to a shared queue
-        with an id that the queue remembers is not stored again."""
+        """Send a message and return its id when it is stored. A message to a shared queue with an
+        id that the queue remembers is not stored again."""
         name = MessageId(id or secrets.token_bytes(ID_BYTES))
         message = Message(name, body, self._router.clock(), dict(properties or EMPTY))
         await self._session.ask(commands.Send, _id(queue), message)
@@ -164,14 +164,14 @@ class Session:
         )
 
     def _keep(self, answer: effects.Effect) -> None:
-        """A request may be answered with the next message itself."""
+        """Keep an answer that is itself the next message."""
         if isinstance(answer, effects.Deliver):
             self._session.events.put_nowait(answer)
 
     # The end.
 
     def close(self) -> None:
-        """Leave: what is not confirmed is given to somebody else, or to whoever subscribes next."""
+        """Leave: unconfirmed messages go to other consumers, or to the next subscriber."""
         self._session.close()
 
     async def __aenter__(self) -> Self:
@@ -188,7 +188,7 @@ class Session:
 
 
 class Delivery:
-    """A message that was given to a session, until it is confirmed."""
+    """A message that a session got, until it is confirmed."""
 
     __slots__ = ("_given", "_session")
 
@@ -214,16 +214,16 @@ class Delivery:
 
     @property
     def attempts(self) -> int:
-        """How often a consumer was lost with this message."""
+        """How many consumers were lost with this message."""
         return self._given.attempts
 
     async def confirm(self) -> None:
-        """The message is done with, and the next may come."""
+        """Confirm the message, so that the next one may come."""
         await self._session._confirm(self._given)
 
 
 def _id(queue: str | bytes) -> QueueId:
-    """How the core calls a queue: a shared one by its address without an app."""
+    """The core's name of a queue: a shared one by its address without an app."""
     if isinstance(queue, str) and queue.startswith(SCHEME):
         queue = parse_uri(queue).canonical
     return QueueId(queue.encode() if isinstance(queue, str) else queue)

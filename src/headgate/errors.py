@@ -6,49 +6,50 @@
             * NotDecrypted       a message that the ratchet does not open
                 * AlreadyDecrypted
                 * TooManySkipped
-        * NotThisRouter          who answers did not prove to be the router that was meant
+        * NotThisRouter          the answering router did not prove to be the expected one
         * NoCommonVersion        a router that does not speak the versions of its client
-        * UnexpectedReply        an answer that does not belong to what was asked
+        * UnexpectedReply        an answer that does not fit its request
     * Refused                    the peer asked for something it may not have
         * NoSuchQueue
         * QueueExists
         * NoSuchApp              the queue is not read by an app of this name
-        * NoMessage              nothing is in flight that this would confirm
+        * NoMessage              there is no unconfirmed message to confirm
         * Prohibited             not on this session, or not in this mode
-        * NoRight                the rights of the client do not go so far
-        * Unauthorised           the wrong key, or no such queue: nobody is told which
+        * NoRight                the client does not have the right
+        * Unauthorised           the wrong key, or no such queue: the reply does not say which
         * BadService             the session's identity, or its signature, is not right
-        * BadMessage             a message that no queue could take
+        * BadMessage             a message that no queue could accept
         * BadSubscription        a subscription of the request has a wrong expression
-        * RequestRefused         a router refused what a client asked; carries its error
-        * LinkUsed               somebody else used the address or the link first
+        * RequestRefused         a router refused a client's request; carries its error
+        * LinkUsed               the address or the link was used before
     * Overloaded                 a limit was reached; later it may work
         * QuotaReached           a queue or a domain is full
         * LimitReached           a named bound of the router
-    * TooLong                    what was to be sent has no room in a message
-        * TooFrequent            something was asked for more often than it is done
+    * TooLong                the data does not fit into a message
+        * TooFrequent            a request was repeated too often
     * ExpressionError            an expression is wrong; carries a code and the byte offset
     * ConfigError                the configuration is wrong; says where and what is near
     * StoreError                 the store failed; the turn did not happen
     * PipelineError              the pipeline cannot go on; says what to do
-    * RouterError                a router that was asked did not do it
-        * NoRouter               none answers
+    * RouterError            a router did not carry out a request
+        * NoRouter               no router answers
             * NotConnected       a client has no connection, or lost it
-                * HostNotFound   nobody knows the name of the router's host
-        * NotAllowed             it wants a token or a password, or does not talk to whoever asks
-        * NotARouter             something else answers there
-    * Closed                     it was closed before; nothing was done
-    * TimedOut                   a `TimeoutError`, too; what was asked may have happened or not
+                * HostNotFound   the name of the router's host is not known
+        * NotAllowed             it requires a token or a password, or refuses this address
+        * NotARouter             another program answers there
+    * Closed                     it is closed; nothing was done
+    * TimedOut                   a `TimeoutError`, too; the request may have been carried out or not
 
-What a peer may cause is an exception of this tree. What only we may cause is an
-``assert``, written as the sentence it checks.
+Errors that a peer may cause are exceptions of this tree. Errors of our own are an ``assert``,
+written as the sentence it checks.
 """
 
 from __future__ import annotations
 
 
 class HeadgateError(Exception):
-    """The root: ``except HeadgateError`` catches what Headgate raises, and nothing else."""
+    """The root: ``except HeadgateError`` catches all exceptions that Headgate raises, and no
+    others."""
 
 
 class ProtocolError(HeadgateError):
@@ -60,7 +61,7 @@ class Malformed(ProtocolError):
 
 
 class NotDecrypted(Malformed):
-    """A message that the ratchet does not open. The ratchet is what it was."""
+    """A message that the ratchet cannot open. The ratchet is unchanged."""
 
 
 class AlreadyDecrypted(NotDecrypted):
@@ -72,15 +73,16 @@ class TooManySkipped(NotDecrypted):
 
 
 class NotThisRouter(ProtocolError):
-    """Who answers did not prove to be the router that was meant. Nothing was sent to it."""
+    """The answering router did not prove to be the expected one. Nothing was sent to it."""
 
 
 class NoCommonVersion(ProtocolError):
-    """The router speaks none of the versions that its client speaks. Nothing was sent to it."""
+    """The router and its client have no version of the protocol in common. Nothing was sent to
+    it."""
 
 
 class UnexpectedReply(ProtocolError):
-    """An answer that does not belong to what was asked, or that nobody can read."""
+    """An answer that does not fit its request, or that cannot be read."""
 
 
 class Refused(HeadgateError):
@@ -113,11 +115,11 @@ class NoSuchApp(Refused):
 
 
 class AppGone(NoSuchApp):
-    """The app was there, and somebody waited for messages of it."""
+    """The app was removed while a session waited for its messages."""
 
 
 class KeepsNothing(Refused):
-    """A domain has no history to look at."""
+    """A domain keeps no history."""
 
     def __init__(self, domain: str) -> None:
         super().__init__(
@@ -139,7 +141,7 @@ class Prohibited(Refused):
 
 
 class NoRight(Refused):
-    """The domain does not have the client on its list."""
+    """The client is not on the domain's list for this."""
 
     def __init__(self, client: str, verb: str, domain: str) -> None:
         who = f"client {client}" if client else "a client that has not proved its name"
@@ -153,18 +155,19 @@ class NoRight(Refused):
 
 
 class Unauthorised(Refused):
-    """The wrong key, or a queue that is not in a state for it. Whoever asks is not told more."""
+    """The wrong key, or a queue that is not in a state for it. The reply does not say more."""
 
     def __init__(self) -> None:
         super().__init__("not authorised")
 
 
 class BadService(Refused):
-    """The session's identity as a service, or its signature, is not what the command needs."""
+    """The session's identity as a service, or its signature, is not the one that the command
+    needs."""
 
 
 class BadMessage(Refused):
-    """A message that no queue could take, whatever its state."""
+    """A message that no queue could accept, whatever its state."""
 
 
 class BadSubscription(Refused):
@@ -176,7 +179,7 @@ class BadSubscription(Refused):
 
 
 class RequestRefused(Refused):
-    """A router refused what a client asked. `error` is the router's, as it came."""
+    """A router refused a client's request. `error` is the router's, unchanged."""
 
     def __init__(self, error: str) -> None:
         super().__init__(error)
@@ -184,7 +187,7 @@ class RequestRefused(Refused):
 
 
 class LinkUsed(Refused):
-    """Somebody else used the address or the link first. Only a new one helps."""
+    """The address or the link was used before. Only a new one helps."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -207,7 +210,7 @@ class QuotaReached(Overloaded):
 
 
 class LimitReached(Overloaded):
-    """A bound of `headgate.core.model.limits` was reached."""
+    """A limit of `headgate.core.model.limits` was reached."""
 
     def __init__(self, name: str, limit: int) -> None:
         super().__init__(f"limit {name} of {limit} reached")
@@ -216,7 +219,7 @@ class LimitReached(Overloaded):
 
 
 class TooLong(HeadgateError):
-    """What was to be sent has no room in a message: nothing was changed."""
+    """The data does not fit into a message: nothing was changed."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"{size} bytes, and a message has room for {limit}")
@@ -225,7 +228,7 @@ class TooLong(HeadgateError):
 
 
 class TooFrequent(Overloaded):
-    """Something was asked for more often than it is done."""
+    """A request was repeated too often."""
 
 
 class ExpressionError(HeadgateError):
@@ -240,7 +243,7 @@ class ExpressionError(HeadgateError):
 
 
 class ConfigError(HeadgateError):
-    """The configuration is wrong; the text says where and, for a name, what is near it."""
+    """The configuration is wrong; the text gives the place and, for a name, similar ones."""
 
 
 class StoreError(HeadgateError):
@@ -248,12 +251,12 @@ class StoreError(HeadgateError):
 
 
 class PipelineError(HeadgateError):
-    """The pipeline cannot go on, and what to do about it."""
+    """The pipeline cannot go on; the text says what to do."""
 
 
 class RouterError(HeadgateError):
-    """A router that was asked, over its admin port or a wire, did not do it. `status` and `why`
-    are those of the admin port's answer, if there was one."""
+    """A router did not carry out a request over its admin port or a wire. `status` and `why` are
+    those of the admin port's answer, if there was one."""
 
     def __init__(self, text: str, status: int | None = None, why: str = "") -> None:
         super().__init__(text)
@@ -270,19 +273,19 @@ class NotConnected(NoRouter):
 
 
 class HostNotFound(NotConnected):
-    """Nobody knows the name of the router's host."""
+    """The name of the router's host is not known."""
 
 
 class NotAllowed(RouterError):
-    """The router wants its token, or does not talk to whoever asks."""
+    """The router requires its token, or refuses this address."""
 
 
 class NotARouter(RouterError):
-    """What answers is not a router."""
+    """The answering program is not a router."""
 
 
 class TimedOut(HeadgateError, TimeoutError):
-    """A client waited in vain for so many seconds. What it asked may have happened or not."""
+    """A client waited in vain for so many seconds. The request may have been carried out or not."""
 
     def __init__(self, what: str, seconds: float) -> None:
         super().__init__(f"{what} took longer than {seconds:g} seconds")
@@ -290,4 +293,4 @@ class TimedOut(HeadgateError, TimeoutError):
 
 
 class Closed(HeadgateError):
-    """What was asked was closed before, by its owner. Nothing was done."""
+    """The object is closed, by its owner. Nothing was done."""

@@ -1,19 +1,20 @@
 """The agent: a client of SMP routers that remembers, reconnects and subscribes again.
 
-What is offered here is what an application needs; a name is imported when it is first used, so
-that who needs one part does not load the others.
+The names here are the API for applications; a name is imported when it is first used, so that
+unused parts are not loaded.
 
-- `agent`: what an application opens; `agent_options`: with what; `event_sorting`, `event_stream`,
-  `event_queue`: how it is given `events`.
-- `shell`: does what the engine decides; `engine_driver`, `engine_requests`, `session_events`: what
-  it calls it with; `slot_sessions`, `router_session`: sessions with routers.
-- `engine`: what decides, without I/O; `model`: the identifiers that all parts share.
-- `records`: what it remembers, in one file; `record_line`: in which order.
+- `agent`: the object of an application; `agent_options`: its options; `event_sorting`,
+  `event_stream`, `event_queue`: its `events`.
+- `shell`: carries out the engine's decisions; `engine_driver`, `engine_requests`,
+  `session_events`: its calls to the engine; `slot_sessions`, `router_session`: sessions with
+  routers.
+- `engine`: decides, without I/O; `model`: the identifiers that all parts share.
+- `records`: its memory, in one file; `record_line`: the order of changes to it.
 - `receiving`, `fetching`, `sending`, `queues`, `deleting`: messages, on top of the `ports`;
-  `upkeep`: what is done now and then.
+  `upkeep`: regular work.
 - `connections`: two agents that write to each other.
-- `notifying`: having queues watched by a notification server, for a program that sleeps;
-  `web_push_receiver`: how such a program is pushed to.
+- `notifying`: queues watched by a notification server, for a program that sleeps;
+  `web_push_receiver`: how such a program receives pushes.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ PLACES = {
     "SubscribeState": "subscribe_calls",
     "WebPushReceiver": "web_push_receiver",
 }
-"""All others are events."""
+"""The modules of the names; all others are events."""
 
 
 def __getattr__(name: str) -> object:

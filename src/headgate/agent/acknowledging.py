@@ -1,7 +1,7 @@
 """Acknowledging at routers, in the background.
 
-The mark in the records comes first and is not made here. An ACK that is lost needs no care: the
-message comes again, is recognised, and is acknowledged again.
+The mark in the records comes first and is not made here. A lost ACK does no harm: the message comes
+again, is recognised, and is acknowledged again.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from headgate.client.smp.requests import acknowledge
 from headgate.errors import StoreError
 
 BATCH: Final = 100
-"""Acknowledgements that are asked together; they fit in one block."""
+"""Acknowledgements requested together; they fit in one block."""
 
 
 class Acknowledger:
-    """A sender of ACKs: those of one session go together and in order.
+    """Sends ACKs: those of one session together and in order.
 
-    An error that may pass is tried again while the session lasts: the router gives nothing more
-    of the queue before. Every other answer is an end: OK, the next message, which the session
-    hands over like any other, or that there is nothing to acknowledge.
+    After a temporary error it tries again while the session lasts: until then the router delivers
+    nothing more of the queue. Every other answer is final: OK, the next message, which the session
+    handles like any other, or that there is nothing to acknowledge.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class Acknowledger:
         self._clock = clock
         self._tasks = tasks
         self._waiting: dict[Source, dict[Place, None]] = {}
-        """Of each session whose worker runs."""
+        """The waiting ACKs of each session with a running worker."""
 
     def add(self, source: Source, place: Place) -> None:
         if source.is_over:
-            return  # ACC-99: it comes again, and is recognised.
+            return  # ACC-99: the message comes again, and is recognised.
         if source in self._waiting:
             self._waiting[source][place] = None
             return
@@ -59,7 +59,7 @@ class Acknowledger:
         self._tasks.run(self._work(source), "acknowledging")
 
     def forget(self, source: Source) -> None:
-        """The session is over."""
+        """Drop the ACKs of a session that is over."""
         if source in self._waiting:
             self._waiting[source].clear()
 
@@ -82,7 +82,7 @@ class Acknowledger:
             del self._waiting[source]
 
     async def _ask(self, source: Source, batch: list[Place]) -> set[Place]:
-        """Acknowledge these; those that have to be asked again are returned."""
+        """Send these ACKs; return those to send again."""
         try:
             found = await self._records.read(receive_queues.get_many, [key for key, _ in batch])
         except StoreError:

@@ -1,4 +1,4 @@
-"""The agent: what an application holds."""
+"""The agent as an application uses it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ log = logging.getLogger("headgate.agent")
 
 
 class Opening:
-    """An agent that is being opened: await it, or enter it as a context."""
+    """An agent that is being opened: await it, or use it as a context manager."""
 
     def __init__(self, open_records: Callable[[], Awaitable[Records]], options: AgentOptions):
         self._open_records = open_records
@@ -85,14 +85,14 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
     """A client of SMP routers that remembers, reconnects and subscribes again.
 
     Open it with a file, or in memory; it belongs to one event loop, and the file to one agent at a
-    time. What the file has is subscribed from the beginning, unless it is opened without, and
-    `events()` tells how that goes: no router is waited for. Every coroutine may be cancelled.
-    `close` waits for what is stored, not for the network.
+    time. The connections in the file are subscribed at once, unless the agent is opened without
+    that, and `events()` reports the progress: no call waits for a router. Every coroutine may be
+    cancelled. `close` waits for the file, not for the network.
     """
 
     def __init__(self, records: Records, options: AgentOptions) -> None:
         self.user: UserId = 0
-        """The user that everything belongs to unless another is named."""
+        """The user of all calls that name none."""
         self._options = options
         self._records = records
         self._on_error = options.on_error
@@ -178,17 +178,17 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
     ) -> Opening:
         """Open the agent of a file, or make one.
 
-        `routers` are where new queues are made unless a router is named. `services`: subscribe all
-        queues of a router with one request. `session`: one session for each router, or one for
-        each connection there. `subscribe`: subscribe what the file has, and queues that are made; a
-        program that only sends or fetches goes without, since what it is given and does not
-        acknowledge counts as shown. `repair`: after a drift, subscribe the queues of a service once
-        more. `timeout`: seconds that an answer may take. `on_error` is called with what goes wrong
-        inside and is tried again; it is logged as well. `settings` have all numbers, and replace
-        `repair` and `timeout`.
+        `routers` have new queues, unless a call names a router. `services`: subscribe all queues of
+        a router with one request. `session`: one session for each router, or one for each
+        connection there. `subscribe`: subscribe the connections in the file, and new ones; a
+        program that only sends or fetches does without, since messages that it gets and does not
+        acknowledge count as shown. `repair`: after a drift, subscribe the queues of a service once
+        more. `timeout`: seconds that an answer may take. `on_error` is called with internal errors,
+        which are logged and tried again. `settings` have all numbers, and replace `repair` and
+        `timeout`.
 
-        Raises `StoreError` if another agent has the file, and `ConfigError` if services and a
-        session for each connection are both asked for.
+        Raises `StoreError` if another agent has the file, and `ConfigError` if services are
+        combined with a session for each connection.
         """
         options = options_of(routers, services, session, repair, timeout, on_error, settings)
         options = replace(options, subscribe=subscribe)
@@ -222,7 +222,7 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
         await self.close()
 
     async def _start(self) -> None:
-        """Take in what the records have, and begin to subscribe it."""
+        """Load the records, and begin to subscribe."""
         options = self._options
         known, known_users, self.user = await self._records.write(
             _prepare, options.routers, services=options.services
@@ -230,7 +230,7 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
         for router in known:
             self._add_router(router.id, router.address)
         for user in known_users:
-            # Services and sessions are those of this run, for the user that it is about.
+            # Services and sessions are settings of this run, for its user.
             if user.id == self.user:
                 on, mode = options.services, options.mode
             else:
@@ -238,7 +238,7 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
             self._shell.add_user(user.id, services=on, mode=mode)
         for user in known_users:
             await self._shell.load_services(user.id)
-        # What was not read comes before what the routers give again.
+        # Unread events come before those that the routers send again.
         await self._connections.resume()
         if options.subscribe:
             await self.subscribe_all()
@@ -249,25 +249,25 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
     # Events.
 
     def events(self) -> AsyncIterator[AgentEvent]:
-        """Everything that happens, in order, but for messages that somebody reads by
-        `Connection.messages`. It may be left and taken up again: each event is given once, and
-        none is lost. It ends when the agent is closed."""
+        """All events, in order, except messages that are read by `Connection.messages`. The
+        iteration may be left and resumed: each event is given once, and none is lost. It ends when
+        the agent is closed."""
         return self._events.events
 
     # Users.
 
     async def add_user(self, *, services: bool = False) -> UserId:
-        """Another user, which has sessions and services of its own; calls that name no user are for
-        the first. It is there when the file is opened again."""
+        """Add a user with sessions and services of its own; calls that name no user are for the
+        first. It is still there when the file is opened again."""
         self._check_open()
         adding = self._records.write(users.add, services=services)
         adding.add_done_callback(lambda done: self._user_added(done, services))
-        # Whoever is cancelled here has added one all the same.
+        # Even if the caller is cancelled here, the user is added.
         return await asyncio.shield(adding)
 
     def _user_added(self, done: asyncio.Future[UserId], services: bool) -> None:
         if not done.cancelled() and done.exception() is None:
-            # S004-22: with services from the beginning, if so wished.
+            # S004-22: with services from the beginning, if requested.
             self._shell.add_user(done.result(), services=services)
 
     # Subscribing.
@@ -275,17 +275,17 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
     async def subscribe(
         self, connections: Iterable[ConnectionId]
     ) -> dict[ConnectionId, SubscribeResult]:
-        """Subscribe connections, and keep them subscribed. What became of each; one that is
-        pending is tried again without being asked for."""
+        """Subscribe connections, and keep them subscribed; return the result for each. A pending
+        one is tried again automatically."""
         self._check_open()
         wanted = list(connections)
-        # S000-54: what waits to be sent or done goes on, too.
+        # S000-54: waiting messages and commands go on, too.
         await self._sending.wake(wanted)
         return await self._shell.subscribe(wanted)
 
     async def subscribe_all(self, first: UserId | None = None) -> None:
-        """Subscribe everything that the records have, the queues of this user first. Returns
-        when it has begun."""
+        """Subscribe all connections in the records, those of this user first. Returns when it has
+        begun."""
         self._check_open()
         everyone = [user.id for user in await self._records.read(users.everyone)]
         everyone.sort(key=lambda user: user != (self.user if first is None else first))
@@ -293,25 +293,25 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
             for router in await self._records.read(routers.of_user, user):
                 self._shell.subscribe_all(user, router)
 
-    # The application's wishes.
+    # Settings of the application.
 
     def set_online(self, online: bool) -> None:
-        """Whether there is a network. Turning on tries everything at once."""
+        """Set whether there is a network. Turning it on tries everything at once."""
         self._shell.set_online(online)
 
     def set_services(self, on: bool, user: UserId | None = None) -> None:
-        """Switch services on or off. No message is lost; queues are subscribed anew."""
+        """Switch services on or off. No message is lost; queues are subscribed again."""
         self._shell.set_services(self.user if user is None else user, on)
 
     def set_session(self, session: SessionWord, user: UserId | None = None) -> None:
-        """One session for each router, or for each connection. Queues are subscribed anew."""
+        """Use one session for each router, or for each connection. Queues are subscribed again."""
         self._shell.set_mode(self.user if user is None else user, session_mode(session))
 
     async def suspend(self, timeout: float = 30.0) -> None:  # noqa: ASYNC109
-        """Let what is under way finish, for so many seconds at most. From now on nothing is shown,
-        acknowledged or begun; the last event is `Suspended`."""
+        """Let operations under way finish, for at most so many seconds. From now on nothing is
+        shown, acknowledged or begun; the last event is `Suspended`."""
         self._check_open()
-        # S000-71: what was not shown stays until the agent is resumed.
+        # S000-71: events not shown yet stay until the agent is resumed.
         self._events.hold()
         until = asyncio.get_running_loop().time() + timeout
         try:
@@ -327,19 +327,19 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
             self._events.suspended()
 
     def resume(self) -> None:
-        """Go on where `suspend` stopped."""
+        """Go on after `suspend`."""
         self._shell.resume()
         self._operations.resume()
         self._events.release()
 
-    # Looking.
+    # State.
 
     @property
     def path(self) -> Path:
         return self._records.path
 
     def status(self) -> list[RouterStatus]:
-        """What the agent has with each router, now."""
+        """The state of each router for the agent, now."""
         return [
             RouterStatus(
                 slot.slot.user,
@@ -358,10 +358,10 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
     # The end.
 
     async def close(self) -> None:
-        """Leave all routers and let go of the file. What was called before is stored."""
+        """Close all sessions and the file. Earlier calls are stored."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name="agent: end")
-        # Whoever waits may leave; the agent closes all the same.
+        # Even if the caller is cancelled, the agent closes.
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
@@ -387,7 +387,7 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
         self._shell.add_router(router, address)
 
     async def _router(self, address: str | RouterAddress) -> RouterId:
-        """The number of a router, which is kept if it is new."""
+        """The number of a router, which is stored if it is new."""
         parsed = parsed_router(address)
         if parsed not in self._router_ids:
             self._add_router(await self._records.write(routers.keep, parsed), parsed)
@@ -403,7 +403,7 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
         return parsed
 
     def _failed(self, error: Exception) -> None:
-        """Something failed inside; it is tried again."""
+        """Report an internal error, which is tried again."""
         log.error("the agent goes on after a failure", exc_info=error)
         if self._on_error is not None:
             try:
@@ -415,7 +415,8 @@ class Agent(QueueCalls, ConnectionCalls, NotifyCalls):
 def _prepare(
     tables: Database, addresses: Sequence[RouterAddress], *, services: bool
 ) -> tuple[list[routers.Router], list[users.User], UserId]:
-    """Keep routers, and make the first user. All routers, all users, and the first of them."""
+    """Store routers, and make the first user. Returns all routers, all users, and the first of
+    them."""
     for address in addresses:
         routers.keep(tables, address)
     everyone = users.everyone(tables)

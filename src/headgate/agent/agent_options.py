@@ -1,4 +1,4 @@
-"""Options that an agent is opened with."""
+"""Options for opening an agent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AgentOptions:
     clock: AgentClock = SystemClock()
     connect: ConnectLink = Link.connect
     draw: Callable[[int], bytes] = secrets.token_bytes
-    """A simulated world has its own time, links and chance."""
+    """A simulated world replaces time, links and randomness."""
 
 
 def options_of(
@@ -47,7 +47,7 @@ def options_of(
     on_error: Callable[[Exception], None] | None,
     settings: ShellSettings | None,
 ) -> AgentOptions:
-    """What the arguments of `Agent.open` mean. Raises `ConfigError` and `Malformed`."""
+    """The options that the arguments of `Agent.open` mean. Raises `ConfigError` and `Malformed`."""
     parsed = [parsed_router(each) for each in addresses]
     mode = session_mode(session)
     if services and mode is SessionMode.ENTITY:
@@ -61,12 +61,12 @@ def options_of(
 
 
 def parsed_router(address: str | RouterAddress) -> RouterAddress:
-    """The address of a router, which may be its text. Raises `Malformed`."""
+    """The address of a router, given as such or as text. Raises `Malformed`."""
     return RouterAddress.parse(address) if isinstance(address, str) else address
 
 
 def session_mode(session: SessionWord) -> SessionMode:
-    """The mode of this name. Raises `ConfigError`."""
+    """The session mode of this name. Raises `ConfigError`."""
     try:
         return SessionMode(session)
     except ValueError:

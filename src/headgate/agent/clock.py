@@ -1,4 +1,4 @@
-"""Time, as what waits and counts days sees it. Tests have a clock of their own."""
+"""Time for waiting and for counting days. Tests have a clock of their own."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class AgentClock(Protocol):
     """The clock of an agent: the time, and waiting."""
 
     def now(self) -> float:
-        """Seconds of the wall clock: messages are as old as the world says."""
+        """Seconds of the wall clock, for the age of messages."""
         ...
 
     async def wait(self, seconds: float, until: asyncio.Event) -> None:
-        """Wait so long, or until the event is set. Jumps of the wall clock do not matter."""
+        """Wait so long, or until the event is set. Independent of jumps of the wall clock."""
         ...
 
     def jitter(self) -> float:
-        """A number from -1 to 1, so that many agents do not come back at the same moment."""
+        """A number from -1 to 1, so that many agents do not reconnect at the same moment."""
         ...
 
 

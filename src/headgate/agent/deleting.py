@@ -1,6 +1,6 @@
-"""Deleting queues at their routers: marked in the records at once, then asked for until it is done.
+"""Deleting queues at their routers: marked in the records at once, then requested until it is done.
 
-What is still to be done is a command in the records, so it is taken up again after a restart.
+The remaining work is a command in the records, so it is continued after a restart.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Deletion:
 class Deleting:
     """The deletion of connections that only receive, with their queues.
 
-    What must hold: what is marked is subscribed and shown no more, and its name is free; its
-    router is asked until it has deleted the queue, or does not have it; after that nothing of the
-    connection is left in the records. Each router has one worker, and waits for no other.
+    What must hold: a marked connection is neither subscribed nor shown, and its name is free; its
+    router gets requests until it has deleted the queue, or does not have it; after that nothing of
+    the connection is left in the records. Each router has a worker of its own.
     """
 
     def __init__(
@@ -63,23 +63,23 @@ class Deleting:
         self._clock = clock
         self._tasks = Tasks()
         self._workers: dict[RouterId, bool] = {}
-        """Whether something came since the worker of this router looked."""
+        """Whether work came since the worker of this router looked."""
 
     async def delete(self, connection: ConnectionId) -> None:
-        """Delete a connection. When this returns it is on the disk, and routers are asked in the
-        background. Raises `StoreError`; then nothing was done."""
+        """Delete a connection. When this returns it is on the disk, and the routers get their
+        requests in the background. Raises `StoreError`; then nothing was done."""
         marked = self._records.write(_mark, connection)
         marked.add_done_callback(self._marked)
-        # Whoever is cancelled here has deleted all the same.
+        # Even if the caller is cancelled here, it is deleted.
         await asyncio.shield(marked)
 
     async def wake_all(self) -> None:
-        """Take up what was left undone."""
+        """Continue the work that was left."""
         for router in await self._records.read(routers.everything):
             self._start(router.id)
 
     async def close(self) -> None:
-        """Stop. What is marked is deleted when there is an agent again."""
+        """Stop. Marked connections are deleted when the agent is opened again."""
         await self._tasks.close()
 
     def _marked(self, done: asyncio.Future[list[ReceiveQueue]]) -> None:
@@ -100,7 +100,8 @@ class Deleting:
     async def _work(self, router: RouterId) -> None:
         pauses = Pauses(self._clock, FAST)
         try:
-            # Nothing comes between looking and leaving: what is marked now finds no worker.
+            # There is no await between the check and the return: what is marked now finds no
+            # worker.
             while self._workers[router]:
                 self._workers[router] = False
                 async with self._operations.operation():
@@ -114,7 +115,7 @@ class Deleting:
             del self._workers[router]
 
     async def _try_all(self, router: RouterId) -> bool:
-        """Ask for each queue once; whether none has to be asked again."""
+        """Request each deletion once; return whether none has to be repeated."""
         is_done, after = True, 0
         try:
             while found := await self._records.read(_deletions, router, after):
@@ -130,14 +131,14 @@ class Deleting:
         try:
             key = unpack_key(queue.key_kind, queue.private_key)
         except StoreError:
-            pass  # the key is damaged: nobody can delete it, and the router forgets it in time
+            pass  # the key is damaged: the router removes the queue in time
         else:
             _, (outcome,) = await self._routers.ask(
                 queue.user, queue.router, queue.connection, [delete(queue.recipient_id, key)]
             )
             if may_pass(outcome):
                 return False
-        # Deleted, or the router does not have it: AUTH.
+        # Deleted, or AUTH: the router does not have it.
         while not await self._records.write(_forget, deletion.command):
             pass
         return True
@@ -147,7 +148,7 @@ class Deleting:
 
 
 def _mark(tables: Database, connection: ConnectionId) -> list[ReceiveQueue]:
-    """Mark a connection, and keep what is to be done; its queues as they were."""
+    """Mark a connection, and store the work to do, with its queues as they were."""
     record = connections.get(tables, connection)
     if record is None or record.deleted:
         return []
@@ -159,7 +160,7 @@ def _mark(tables: Database, connection: ConnectionId) -> list[ReceiveQueue]:
 
 
 def _deletions(tables: Database, router: RouterId, after: int) -> list[Deletion]:
-    """What is to be deleted at a router, in order."""
+    """The deletions at a router, in order."""
     found = []
     while page := commands.of_router(tables, router, after, BATCH):
         after = page[-1].id
@@ -175,8 +176,8 @@ def _deletions(tables: Database, router: RouterId, after: int) -> list[Deletion]
 
 
 def _forget(tables: Database, command: CommandRecord) -> bool:
-    """The router does not have the queue any more. False if there is more to remove; the command
-    is there until nothing is."""
+    """Remove a queue that the router does not have any more. False if there is more to remove; the
+    command stays until nothing is left."""
     left = commands.of_connections(tables, [command.connection])[command.connection]
     if any(each.kind == DEL and each.id != command.id for each in left):
         receive_queues.remove(tables, (command.router, command.arguments))

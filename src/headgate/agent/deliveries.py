@@ -1,4 +1,4 @@
-"""Deliveries: messages that routers wait for an acknowledgement of, and in which session."""
+"""Deliveries: unacknowledged messages of routers, and their sessions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Place: TypeAlias = tuple[QueueKey, bytes]
 
 
 class Source:
-    """A session that brings messages. When it is over, what it brought comes again in another,
-    and an acknowledgement of it would reach nobody."""
+    """A session that delivers messages. When it is over, they come again in another, and their
+    acknowledgement would be lost."""
 
     __slots__ = ("is_over", "key")
 
@@ -22,9 +22,9 @@ class Source:
 
 
 class Held:
-    """Messages that were received and not acknowledged, with the sessions that brought them.
+    """Received messages that are not acknowledged, with the sessions that delivered them.
 
-    The same message may be at several places: sent twice, or through two queues.
+    The same message may be in several places: sent twice, or through two queues.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Held:
         return len(self._rows)
 
     def find(self, place: Place) -> tuple[int, Source] | None:
-        """The row of the message, and who brought it last."""
+        """The row of the message, and the last session that delivered it."""
         return self._rows.get(place)
 
     def put(self, place: Place, id: int, source: Source) -> None:
@@ -43,11 +43,11 @@ class Held:
         self._places.setdefault(id, set()).add(place)
 
     def take(self, id: int) -> list[tuple[Place, Source]]:
-        """Let go of a message: where it has to be acknowledged."""
+        """Remove a message; return the places at which to acknowledge it."""
         return [(place, self._rows.pop(place)[1]) for place in self._places.pop(id, ())]
 
     def forget(self, source: Source, unless: set[int] | frozenset[int] = frozenset()) -> None:
-        """Let go of what a session brought, except these rows, which will be shown."""
+        """Remove the messages of a session, except those of these rows, which will be shown."""
         for place, (id, by) in list(self._rows.items()):
             if by is source and id not in unless:
                 del self._rows[place]

@@ -1,4 +1,5 @@
-"""The driver of an agent's engine: it calls it and has its effects carried out, in their order."""
+"""The driver of an agent's engine: it calls the engine and has its effects carried out, in
+order."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from headgate.agent.engine.settings import EngineSettings
 class EngineDriver:
     """An engine, its clock, and the effects that were not carried out yet. Owned by a shell.
 
-    Whoever calls the engine passes what it returns to `do`, without awaiting between the two. All
-    calls are made in one event loop, so there is no lock. `carry_out` returns at once; what it
-    raises goes to `failed`, and the effects after it are carried out all the same.
+    Callers of the engine pass its result to `do`, without awaiting in between. All calls are made
+    in one event loop, so there is no lock. `carry_out` returns at once; its exceptions go to
+    `failed`, and later effects are carried out all the same.
     """
 
     def __init__(
@@ -26,7 +27,8 @@ class EngineDriver:
         carry_out: Callable[[Effect], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        # The seed differs from run to run, so that agents that lost one router come back apart.
+        # The seed differs from run to run, so that agents that lost one router reconnect at
+        # different times.
         self.engine = Engine(settings, seed)
         self._carry_out = carry_out
         self._failed = failed
@@ -36,15 +38,15 @@ class EngineDriver:
         self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
         self._watchers: list[asyncio.Future[None]] = []
-        """Who waits for a change."""
+        """Callers that wait for a change."""
 
     def now(self) -> float:
-        """The time that the engine goes by, which never goes back."""
+        """The engine's time, which never goes back."""
         return self._loop.time()
 
     def do(self, effects: Iterable[Effect]) -> None:
-        """Carry effects out, after those that came before. One that leads to others, because it
-        ends a session, has them carried out after itself."""
+        """Carry effects out, after earlier ones. If one leads to others, because it ends a session,
+        those follow after itself."""
         self._effects.extend(effects)
         if self._is_doing:
             return
@@ -64,20 +66,20 @@ class EngineDriver:
         self.stir()
 
     async def change(self) -> None:
-        """Wait until something was done."""
+        """Wait until effects were carried out."""
         waiting = self._loop.create_future()
         self._watchers.append(waiting)
         await waiting
 
     def stir(self) -> None:
-        """Something has changed."""
+        """Wake the callers that wait for a change."""
         watchers, self._watchers = self._watchers, []
         for waiting in watchers:
             if not waiting.done():
                 waiting.set_result(None)
 
     def close(self) -> None:
-        """Carry nothing out any more."""
+        """Carry out no more effects."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -91,5 +93,5 @@ class EngineDriver:
 
     def _tick(self, when: float) -> None:
         self._timer = None
-        # A loop may be early by what its clock cannot tell apart.
+        # A loop may wake early by the resolution of its clock.
         self.do(self.engine.tick(max(when, self.now())))

@@ -1,4 +1,4 @@
-"""Requests of an engine that take time: rows of the records, and subscribes."""
+"""Effects of an engine that take time: reading rows of the records, and subscribing."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NO_SUCH_QUEUE: Final = Failure(FailureKind.PERMANENT, "the records have no such 
 
 
 class EngineRequests:
-    """The carrying out of such effects: the engine is told what came of each, also if it fails.
-    Each method is run as a task by the shell that owns this."""
+    """Carries out such effects and reports their outcome to the engine, failures too. The owning
+    shell runs each method as a task."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class EngineRequests:
                     asked.append(requests.subscribe(queue.recipient_id, key_of_queue))
             session = self._sessions.get(key.number)
             if session is None:
-                return  # its end was reported, and all is pending again
+                return  # the end was reported, and all is pending again
             if missing:
                 self._driver.do(self._engine.answered(key, missing, self._driver.now()))
             if asked:
@@ -110,6 +110,6 @@ class EngineRequests:
             self._step_failed(effect.session, error)
 
     def _step_failed(self, key: SessionKey, error: Exception) -> None:
-        """A step failed by itself, not by its router: the engine tries it again."""
+        """Report an internal failure, which is not its router's: the engine tries again."""
         self._failed(error)
         self._driver.do(self._engine.step_failed(key, str(error), self._driver.now()))

@@ -1,10 +1,10 @@
-"""Events on their way to the application: one queue, which whoever fills it never waits for.
+"""Events on their way to the application: one queue, which never blocks its writers.
 
 An application that does not read must not fill the memory. Up to `EXACT_MAX` events are kept as
-they were. Beyond that those of subscriptions are put together: of what a connection went through
-only the difference is left, of a service its last state, of problems and of what became of messages
-the last of each kind. What is left is bounded by the number of connections and routers, however
-long nobody reads. Messages that were received stay as they are: receiving bounds them.
+they were. Beyond that those of subscriptions are merged: a connection's changes to their net
+effect, a service's to its last state, problems and outcomes of messages to the last of each kind.
+The rest is bounded by the number of connections and routers, however long the application does not
+read. Received messages are not merged: receiving bounds them.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ T = TypeVar("T")
 
 
 class EventQueue(Generic[T]):
-    """Events that the application has not read yet, in order. Owned by an agent; it is both ends of
-    its `events()`, so reading may stop and begin again at any event.
+    """Unread events, in order. Owned by an agent; it is both ends of its `events()`, so reading may
+    stop and begin again at any event.
 
-    While it is held, nothing is given but what was put first. A closed queue gives what it has,
-    and then ends.
+    While it is held, only events put first are given. A closed queue gives its events, and then
+    ends.
     """
 
     def __init__(self, exact_max: int = EXACT_MAX) -> None:
@@ -57,7 +57,7 @@ class EventQueue(Generic[T]):
         self._events: deque[T | Skipped] = deque()
         self._first: deque[T | Skipped] = deque()
         self._folded = 0
-        """Of the events, those that can be put together."""
+        """Number of events that can be merged."""
         self.is_held = False
         self.is_closed = False
         self._readers: deque[asyncio.Future[None]] = deque()
@@ -66,7 +66,7 @@ class EventQueue(Generic[T]):
         return len(self._first) + len(self._events)
 
     def put(self, event: T) -> None:
-        """Give the application an event, when it reads."""
+        """Add an event behind the others."""
         if self.is_closed:
             return
         self._events.append(event)
@@ -77,13 +77,13 @@ class EventQueue(Generic[T]):
         self._wake()
 
     def put_first(self, event: T) -> None:
-        """The same, before all others, and also while the queue is held."""
+        """Add an event before all others, which is given even while the queue is held."""
         if not self.is_closed:
             self._first.append(event)
             self._wake()
 
     def pull(self, match: Callable[[T | Skipped], bool]) -> list[T]:
-        """Remove the events that match, and that cannot be put together with others."""
+        """Remove the events that match, of those that cannot be merged."""
         pulled = [e for e in self._events if not isinstance(e, FOLDED) and match(e)]
         if pulled:
             left = set(map(id, pulled))
@@ -91,16 +91,16 @@ class EventQueue(Generic[T]):
         return pulled
 
     def hold(self) -> None:
-        """Give nothing any more."""
+        """Give no more events."""
         self.is_held = True
 
     def release(self) -> None:
-        """Go on."""
+        """Give events again."""
         self.is_held = False
         self._wake()
 
     def close(self) -> None:
-        """No more events come."""
+        """Accept no more events."""
         self.is_closed = True
         self.is_held = False
         self._wake(everybody=True)
@@ -109,7 +109,7 @@ class EventQueue(Generic[T]):
         return self
 
     async def __anext__(self) -> T | Skipped:
-        """The next event. Each is given once; a reader that is cancelled leaves it for the next."""
+        """The next event. Each is given once; if a reader is cancelled, the next one gets it."""
         event = await self.head()
         self.take(event)
         return event
@@ -131,12 +131,12 @@ class EventQueue(Generic[T]):
                 if waiting in self._readers:
                     self._readers.remove(waiting)
                 else:
-                    # It was woken and leaves: the event is for somebody else.
+                    # It was woken and leaves: the event is for another reader.
                     self._wake()
                 raise
 
     def take(self, event: T | Skipped) -> None:
-        """Remove an event that was at the head. Others may be before it by now."""
+        """Remove an event that was at the head. Others may be before it now."""
         if self._first and self._first[0] is event:
             self._first.popleft()
         else:
@@ -144,7 +144,7 @@ class EventQueue(Generic[T]):
             self._folded -= isinstance(event, FOLDED)
             if not self._events:
                 self._fold_at = self._exact_max
-        # Another reader may have been passed over while the queue was held.
+        # Another reader may have been skipped while the queue was held.
         self._wake()
 
     def _wake(self, *, everybody: bool = False) -> None:
@@ -157,8 +157,8 @@ class EventQueue(Generic[T]):
                     return
 
     def _fold(self) -> None:
-        """Put events together. The next time is when there are twice as many, so that this costs
-        each event little."""
+        """Merge events. The next time is when there are twice as many, so that the cost per event
+        is small."""
         folded = fold(event for event in self._events if isinstance(event, FOLDED))
         rest = [event for event in self._events if not isinstance(event, FOLDED)]
         self._events = deque([*folded, *rest])  # type: ignore[list-item]  # all of them are events
@@ -183,7 +183,7 @@ Folded: TypeAlias = (
     | Failed
     | StoreFailed
 )
-"""Events of subscriptions and of sending, which can be put together."""
+"""Events of subscriptions and of sending, which can be merged."""
 
 FOLDED: Final = (
     Up, Down, End, Deleted, ServiceUp, ServiceDown, ServiceAll, ServiceEnd, Problem, Skipped,
@@ -191,13 +191,13 @@ FOLDED: Final = (
 )  # fmt: skip
 
 FAILED_IDS_MAX: Final = 1000
-"""Of messages of one connection that were given up, as many are named."""
+"""Messages of one connection that were given up and are named."""
 
 Place: TypeAlias = tuple[UserId, RouterAddress]
 
 
 class _Difference:
-    """The difference that a run of events makes."""
+    """The net effect of a run of events."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -226,7 +226,7 @@ class _Difference:
             case Up(connections=connections) | Down(connections=connections):
                 self._move(self.moves.setdefault(place, {}), connections, isinstance(event, Up))
             case End(connection=connection) | Deleted(connection=connection):
-                # It speaks for the connection, which comes up from here if it does.
+                # It covers the connection, which comes up from here if it does.
                 self.moves.get(place, {}).pop(connection, None)
                 self.gone[event] = None
             case ServiceUp() | ServiceDown() | ServiceEnd():
@@ -240,7 +240,7 @@ class _Difference:
         self, moves: dict[ConnectionId, bool], connections: Iterable[ConnectionId], is_up: bool
     ) -> None:
         for connection in connections:
-            # One way and back, and nobody has seen either.
+            # Up and down again, unread.
             if moves.get(connection, is_up) is not is_up:
                 del moves[connection]
             else:
@@ -280,7 +280,7 @@ class _Difference:
 
 
 def fold(events: Iterable[Folded]) -> list[Folded]:
-    """Fewer events that lead to the same, and how many were left out."""
+    """Fewer events with the same effect, and how many were left out."""
     difference = _Difference()
     for event in events:
         difference.add(event)

@@ -1,4 +1,5 @@
-"""Sorting events: all go one way, but for the messages of connections that are read apart."""
+"""Sorting events: all into one queue, except the messages of connections that are read
+separately."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from headgate.agent.openers import RECEIPT
 from headgate.agent.tickets import Ticket
 
 Waiting: TypeAlias = SubscriptionEvent | DeliveryEvent | Kept
-"""What waits for the application."""
+"""An event that waits for the application."""
 
 
 class MessageStream:
-    """The messages of one connection. It may be left and taken up again, as `events()`."""
+    """The messages of one connection. The iteration may be left and resumed, as `events()`."""
 
     def __init__(self, stream: EventStream) -> None:
         self._stream = stream
@@ -32,10 +33,10 @@ class MessageStream:
 
 
 class EventSorting:
-    """Events that the application has not read yet, sorted. Owned by an agent.
+    """Unread events, sorted. Owned by an agent.
 
-    What must hold: each event is in one place; the messages of a connection keep their order; what
-    is held and what is closed is so in all places.
+    What must hold: each event is in one queue; the messages of a connection keep their order; all
+    queues are held, released and closed together.
     """
 
     def __init__(self, retry_seconds: float, failed: Callable[[Exception], None]) -> None:
@@ -50,11 +51,11 @@ class EventSorting:
         return sum(map(len, self._queues()))
 
     def put(self, event: Waiting) -> None:
-        """Give the application an event, when it reads."""
+        """Add an event for the application."""
         self._place_of(event).put(event)
 
     def messages(self, connection: ConnectionId) -> MessageStream:
-        """The messages of a connection, which from now on come here alone. One that `events` is
+        """The messages of a connection, which from now on come here only. One that `events` is
         about to give stays there."""
         known = self._streams.get(connection)
         if known is not None:
@@ -72,21 +73,21 @@ class EventSorting:
         return made
 
     def hold(self) -> None:
-        """Give nothing any more."""
+        """Give no more events."""
         for queue in self._queues():
             queue.hold()
 
     def suspended(self) -> None:
-        """Say so to whoever reads `events`, before all else."""
+        """Give readers of `events` a `Suspended` before all others."""
         self._all.put_first(Suspended())
 
     def release(self) -> None:
-        """Go on."""
+        """Give events again."""
         for queue in self._queues():
             queue.release()
 
     def close(self) -> None:
-        """No more events come."""
+        """Accept no more events."""
         for queue in self._queues():
             queue.close()
 

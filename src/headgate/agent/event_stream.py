@@ -1,4 +1,4 @@
-"""The stream of `events()`: events in their order, and messages with their bodies."""
+"""The stream of `events()`: events in order, and messages with their bodies."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from headgate.agent.tickets import Ticket
 from headgate.errors import StoreError
 
 AgentEvent: TypeAlias = SubscriptionEvent | DeliveryEvent | ConnectionEvent | Skipped
-"""Everything that an application is given."""
+"""All events of an agent for an application."""
 
 Kept: TypeAlias = Ticket | Announcement
-"""Stands among the events for one that is in the records until the application comes to it."""
+"""Stands for an event in the records until the application reaches it."""
 
 
 class EventStream:
-    """The reading end of the events of one agent. It may be left and taken up again, by whomever:
-    an event is gone from the queue only when it is given."""
+    """The reading end of an agent's events. The iteration may be left and resumed by any reader: an
+    event leaves the queue only when it is given."""
 
     def __init__(
         self,
@@ -38,9 +38,9 @@ class EventStream:
         self._retry_seconds = retry_seconds
         self._failed = failed
         self._turn = asyncio.Lock()
-        """What is in the records is loaded one at a time."""
+        """Events in the records are loaded one at a time."""
         self.loading: Kept | None = None
-        """What is about to be given."""
+        """The event about to be given."""
 
     def __aiter__(self) -> EventStream:
         return self

@@ -1,6 +1,6 @@
-"""Events for an application: who is up and who is down, messages, and what went wrong.
+"""Events for an application: connections up and down, messages, and problems.
 
-Events are values that never change. They name routers by address and connections by id.
+Events are immutable. They name routers by address and connections by id.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """Connections that receive messages now, and did not before."""
+    """Connections that receive messages from now on."""
 
     user: UserId
     router: RouterAddress
@@ -30,7 +30,7 @@ class Up:
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """Connections that were up, and receive nothing until they are up again."""
+    """Connections that receive no messages until they are up again."""
 
     user: UserId
     router: RouterAddress
@@ -39,8 +39,8 @@ class Down:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Another client subscribed to a queue of the connection. It is not subscribed again until
-    somebody asks for it."""
+    """Another client subscribed to a queue of the connection. It is not subscribed again until that
+    is requested."""
 
     user: UserId
     router: RouterAddress
@@ -57,7 +57,7 @@ class Deleted:
 
 
 class Mismatch(Enum):
-    """The difference between what a router has of a service and what the records have."""
+    """The difference between a router's queues of a service and those in the records."""
 
     SERVICE = "service"
     """The router answered for another service."""
@@ -75,13 +75,13 @@ class ServiceUp:
     user: UserId
     router: RouterAddress
     tally: Tally
-    """What the router has."""
+    """The router's tally."""
     drift: Mismatch | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceDown:
-    """The queues of the service receive nothing until the service is up again."""
+    """The queues of the service receive no messages until the service is up again."""
 
     user: UserId
     router: RouterAddress
@@ -90,7 +90,8 @@ class ServiceDown:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAll:
-    """The router has sent what waited for the service. It may come before `ServiceUp`."""
+    """The router has sent all messages that waited for the service. It may come before
+    `ServiceUp`."""
 
     user: UserId
     router: RouterAddress
@@ -98,7 +99,7 @@ class ServiceAll:
 
 @dataclass(frozen=True, slots=True)
 class ServiceEnd:
-    """Another client subscribed to the service. It is not asked for again for some minutes."""
+    """Another client subscribed to the service. It is left alone for some minutes."""
 
     user: UserId
     router: RouterAddress
@@ -106,29 +107,29 @@ class ServiceEnd:
 
 
 class ProblemKind(Enum):
-    """The kind of a `Problem`: what it is about."""
+    """The kind of a `Problem`."""
 
     REFUSED = "refused"
-    """The router refused queues for good; they are not subscribed until somebody asks."""
+    """The router refused queues for good; they are not subscribed until that is requested."""
     BLOCKED = "blocked"
     """The router's operator blocked queues."""
     SERVICE = "service"
     """The service cannot be used; its queues are subscribed one by one."""
     ROUTER = "router"
-    """The router cannot be reached in a way that time alone will not mend."""
+    """The router cannot be reached, which hardly passes by itself."""
     STEP = "step"
-    """Something of the agent itself failed, and is tried again."""
+    """An internal error of the agent, which is tried again."""
     CRITICAL = "critical"
-    """It failed so often that the agent now waits long before it tries again."""
+    """Internal errors so frequent that the agent now waits long before it tries again."""
     UNREADABLE = "unreadable"
-    """A message could not be opened. It was acknowledged, so that others can come."""
+    """A message could not be opened. It was acknowledged, so that later ones can come."""
     DROPPED = "dropped"
     """A message was shown many times and never acknowledged. It is not shown again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A connection, and why a queue of it was refused."""
+    """A connection, and the reason why one of its queues was refused."""
 
     connection: ConnectionId
     reason: str
@@ -144,21 +145,20 @@ class Problem:
     text: str = ""
     refusals: tuple[Refusal, ...] = ()
     connection: ConnectionId | None = None
-    """Of the message that it is about."""
+    """The connection of the message concerned."""
     broker_id: bytes | None = None
     """The router's id of that message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """The agent is suspended: nothing is under way any more, and nothing begins until it is
-    resumed."""
+    """The agent is suspended: nothing is under way, and nothing begins until it is resumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The application did not read for so long that this many events were left out. Those that
-    follow lead to what is true now all the same."""
+    """The application did not read for so long that this many events were left out. The following
+    events are consistent all the same."""
 
     count: int
 
@@ -175,7 +175,7 @@ SubscriptionEvent: TypeAlias = (
     | Problem
     | Suspended
 )
-"""Every event that the engine makes."""
+"""All events of the engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,26 +190,26 @@ class NamedQueue:
 class Message:
     """A message. It is shown again until it is acknowledged: after a reconnect, after a restart.
 
-    Whoever lets go of it without `ack` has not acknowledged it.
+    Dropping the object does not acknowledge it.
     """
 
     connection: ConnectionId
     queue: NamedQueue | None
-    """The plain queue that it came through, if it was one."""
+    """The plain queue that it came through, if it did."""
     id: int
     body: bytes = field(repr=False)
     attempts: int
     """How often it was shown; 1 for the first time."""
     seconds: int
-    """When the router took it."""
+    """When the router accepted it."""
     acknowledge: Callable[[int, bool], Awaitable[None]] = field(repr=False, compare=False)
     integrity: Finding | None = None
-    """What its number and hash show, if it is of a connection."""
+    """The integrity by its number and hash, if it is of a connection."""
 
     async def ack(self, *, receipt: bool = False) -> None:
-        """The application has done what it wanted with it: it is not shown again, and the next
-        message of its queue comes. When this returns, that is on the disk. With `receipt` the peer
-        gets to know; only messages of connections have one."""
+        """Acknowledge the message: it is not shown again, and the next message of its queue comes.
+        When this returns, that is on the disk. With `receipt` the peer is notified; only messages
+        of connections can have one."""
         await self.acknowledge(self.id, receipt)
 
 
@@ -225,7 +225,7 @@ class QueueFull:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The router has the message that `send` returned this id for."""
+    """The router has the message with the id that `send` returned."""
 
     connection: ConnectionId
     id: int
@@ -233,7 +233,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """The message waits, perhaps for hours: the queue of its recipient is full."""
+    """The message waits, perhaps for hours: its recipient's queue is full."""
 
     connection: ConnectionId
     id: int
@@ -242,8 +242,8 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Messages that were given up. The others of the connection go on. Without ids: the connection
-    could not be made, and no messages go through it."""
+    """Messages that were given up. Others of the connection go on. Without ids: the connection
+    could not be made, and no messages can be sent."""
 
     connection: ConnectionId
     ids: tuple[int, ...]
@@ -252,8 +252,8 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class StoreFailed:
-    """The records cannot be written: the disk is full, or somebody has locked the file. Nothing is
-    lost; receiving and sending go on when they can be."""
+    """The records cannot be written: the disk is full, or another program has locked the file.
+    Nothing is lost; receiving and sending go on when they can be."""
 
     reason: str
 
@@ -268,25 +268,24 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """A confirmation: somebody used our invitation and wants to be connected. It is shown again
-    after a restart until it is answered."""
+    """A confirmation: another agent used our invitation and wants to be connected. It is shown
+    again after a restart until it is answered."""
 
     connection: ConnectionId
     info: bytes = field(repr=False)
-    """What it writes of itself, as its application understands it."""
+    """The peer's information about itself."""
     answer: Callable[[ConnectionId, bytes], Awaitable[None]] = field(repr=False, compare=False)
 
     async def accept(self, info: bytes = b"") -> None:
-        """Connect with it; `info` is for its application. `Connected` follows when the router has
-        our answer. When this returns, that is on the disk. Who does not want to be connected
-        deletes the connection."""
+        """Accept it; `info` is for its application. `Connected` follows when the router has our
+        answer. When this returns, that is on the disk. To refuse, delete the connection."""
         await self.answer(self.connection, info)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request: somebody wants to be connected with us, and used our address for it. It is shown
-    again after a restart until it is answered."""
+    """A request: another agent used our address and wants to be connected. It is shown again after
+    a restart until it is answered."""
 
     address: ConnectionId
     """The connection of the address."""
@@ -300,20 +299,19 @@ class Request:
     async def accept(
         self, info: bytes = b"", name: str | None = None, *, pq: bool = False
     ) -> Connection:
-        """Connect with it, as a new connection of this name, which is returned; `info` is for its
-        application. `pq`: with a KEM, if it offers or takes one. `Info` and `Connected` follow.
-        Raises `LinkUsed` if it has gone meanwhile."""
+        """Accept it as a new connection of this name, which is returned; `info` is for its
+        application. `pq`: with a KEM, if it offers or accepts one. `Info` and `Connected` follow.
+        Raises `LinkUsed` if it is gone meanwhile."""
         return await self.answer(self.id, info, name, pq)
 
     async def reject(self) -> None:
-        """Forget it. Who asked does not get to know."""
+        """Drop the request. Its sender is not notified."""
         await self.forget(self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """Information that the peer of a connection writes of itself, if it was not asked about before.
-    `Connected` follows."""
+    """The peer's information about itself, if no question had it before. `Connected` follows."""
 
     connection: ConnectionId
     info: bytes = field(repr=False)
@@ -321,15 +319,15 @@ class Info:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """Messages go both ways from now on. After a crash it may be shown again."""
+    """Messages can be sent in both directions from now on. After a crash it may be shown again."""
 
     connection: ConnectionId
 
 
 ConnectionEvent: TypeAlias = Confirmation | Request | Info | Connected
-"""Every event of handshakes."""
+"""All events of handshakes."""
 
 DeliveryEvent: TypeAlias = (
     Message | Receipt | QueueFull | Sent | Warned | Failed | Problem | StoreFailed
 )
-"""Every event that receiving and sending make."""
+"""All events of receiving and sending."""

@@ -36,7 +36,7 @@ PLAIN_ONLY: Final[Openers] = {ConnectionKind.RECEIVE: PlainOpener()}
 class Fetching:
     """The fetching of messages, each over a link of its own. Owned by an agent.
 
-    What must hold: a queue that is fetched from is not subscribed, and locked until its message is
+    What must hold: a queue under a fetch is not subscribed, and locked until its message is
     acknowledged, or there is none, or the link is over; a message is shown only when it is stored.
     """
 
@@ -58,8 +58,8 @@ class Fetching:
         self.under_way: set[_Fetch] = set()
 
     async def fetch(self, key: QueueKey) -> Message | None:
-        """The first message of a queue, or none. Raises `Prohibited` if the queue is subscribed or
-        a message of it is not acknowledged yet, what connecting may raise, and `StoreError`."""
+        """The first message of a queue, or None. Raises `Prohibited` if the queue is subscribed or
+        a message of it is not acknowledged yet, errors of connecting, and `StoreError`."""
         queue = await self.records.read(receive_queues.get, key)
         if queue is None or queue.deleted:
             raise StoreError("there is no such queue any more; make it again")
@@ -75,19 +75,19 @@ class Fetching:
             await fetch.open()
             message = await fetch.next()
         finally:
-            # S004-26: whoever is cancelled leaves no lock.
+            # S004-26: a cancelled caller leaves no lock.
             if message is None:
                 fetch.end()
         return message
 
     async def _finished(self, key: QueueKey) -> None:
-        """Whoever has acknowledged one message may fetch the next at once."""
+        """Wait for the end of an acknowledged fetch, so that the next can begin at once."""
         for before in [each for each in self.under_way if each.key == key]:
             if before.finishing is not None:
                 await asyncio.wait([before.finishing])
 
     async def close(self) -> None:
-        """Stop. What was not acknowledged comes again."""
+        """Stop. Unacknowledged messages come again."""
         for fetch in list(self.under_way):
             fetch.end()
         await self.tasks.close()
@@ -100,7 +100,7 @@ class _Fetch:
         self.key = queue.key
         self.row = QueueRow(queue.recipient_id, queue.connection, queue.assoc)
         self.finishing: asyncio.Task[None] | None = None
-        """Acknowledges at the router what the application has acknowledged here."""
+        """The task that acknowledges at the router what the application has acknowledged."""
         self._owner = owner
         self._queue = queue
         self._private = unpack_key(queue.key_kind, queue.private_key)
@@ -136,7 +136,7 @@ class _Fetch:
                         owner.show(_unreadable(origin, reply, reason))
                     case None:
                         return None
-                # Acknowledged before, or nothing for the application.
+                # Acknowledged before, or not for the application.
                 await self._acknowledge(reply.message_id)
 
     def _message(
@@ -153,10 +153,10 @@ class _Fetch:
         )
 
     async def acknowledge(self, id: int, receipt: bool = False) -> None:
-        """The application has done with the message. Senders of plain queues get no receipts."""
+        """Acknowledge the message. Senders of plain queues get no receipts."""
         marked = self._owner.records.write(steps.before_ack, id)
         marked.add_done_callback(self._marked)
-        # Whoever is cancelled here has acknowledged all the same: the mark is on its way.
+        # Even if the caller is cancelled here, it is acknowledged: the mark is being stored.
         await asyncio.shield(marked)
 
     def _marked(self, done: asyncio.Future[ReceivedMessage]) -> None:
@@ -181,7 +181,7 @@ class _Fetch:
         return await self._link.ask(request)
 
     def end(self) -> None:
-        """Close the link, and let go of the queue."""
+        """Close the link, and release the queue."""
         if self._is_over:
             return
         self._is_over = True
@@ -193,16 +193,16 @@ class _Fetch:
             self._link.close()
             owner.tasks.run(self._link.wait_closed(), "closing a link", to_end=True)
 
-    # The handler of the link.
+    # Calls of the link.
 
     def received(self, link: Link, entity: bytes, event: r.Reply) -> None:
         """Nothing is pushed to a session that has no subscription."""
 
     def answered_late(self, link: Link, request: Request, reply: r.Reply) -> None:
-        """Whoever asked has left, and so has the link."""
+        """Ignore it: the caller has left, and so has the link."""
 
     def unexpected(self, link: Link, report: Unexpected) -> None:
-        """The link is short; the next one starts anew."""
+        """Ignore it: the link is short; the next one starts anew."""
 
     def lost(self, link: Link, reason: str) -> None:
         self.end()

@@ -1,4 +1,4 @@
-"""Messages that had no place in memory: they stay at their routers until there is room again."""
+"""Messages without room in memory: they stay at their routers until there is room again."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from headgate.errors import StoreError
 
 
 class LeftMessages:
-    """Queues whose message was left at the router, by session. Owned by receiving, which lets it
-    look whenever there may be room: it asks when nothing else comes."""
+    """Queues whose message was left at the router, by session. Owned by receiving, which calls it
+    whenever there may be room: it requests them when no other message comes."""
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class LeftMessages:
         self._left.setdefault(source, {})[queue] = None
 
     def forget(self, source: Source) -> None:
-        """The session is over: what it left comes again in another."""
+        """Forget a session that is over: its messages come again in another."""
         self._left.pop(source, None)
 
     def look(self) -> None:
-        """When nothing comes any more, ask for what stayed at the routers."""
+        """When no more messages come, request those that stayed at the routers."""
         if self._left and not self._bodies.coming and not self._is_asking:
             self._is_asking = True
             self._tasks.run(self._ask_again(), "asking for messages")
@@ -67,7 +67,7 @@ class LeftMessages:
             again = await self._subscribe(source, batch)
             if source.is_over:
                 continue
-            # What had no room this time either is there by now.
+            # Messages that had no room this time either are noted by now.
             left = self._left.pop(source, {}) | rest | dict.fromkeys(again)
             if left:
                 self._left[source] = left
@@ -76,8 +76,8 @@ class LeftMessages:
         self._is_asking = False
 
     async def _subscribe(self, source: Source, queues: list[RecipientId]) -> list[RecipientId]:
-        """Subscribe queues that are subscribed already: the router gives their messages again.
-        Returns those that have to be asked again."""
+        """Subscribe queues that are subscribed already: the router delivers their messages again.
+        Returns those to be repeated."""
         slot = source.key.slot
         try:
             found = await self._records.read(

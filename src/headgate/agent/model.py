@@ -1,4 +1,4 @@
-"""Identifiers and small values that the engine, the records and the shell of an agent share."""
+"""Identifiers and small values that the engine, the records and the shell share."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ RouterId: TypeAlias = int
 """A router, by the number of its row in the records."""
 
 ConnectionId: TypeAlias = bytes
-"""A connection as the application knows it; 12 bytes."""
+"""A connection, as the application knows it; 12 bytes."""
 
 RecipientId: TypeAlias = bytes
 """A receive queue, as its router knows it."""
 
 QueueKey: TypeAlias = tuple[RouterId, RecipientId]
-"""A receive queue among those of all routers."""
+"""A receive queue, unique over all routers."""
 
 
 class SessionMode(Enum):
-    """The way in which the queues of a user share sessions."""
+    """How the queues of a user share sessions."""
 
     SHARED = "shared"
     """One session for each router."""
@@ -44,9 +44,9 @@ class SlotKey:
 
 @value
 class SessionKey:
-    """One session of a slot. The number is drawn from one counter of the engine for each attempt
-    to connect, the session id is that of TLS. Whatever a session reports carries both, so that
-    reports of a session that was replaced can be known."""
+    """One session of a slot. The number is the engine's for each attempt to connect, the session id
+    is that of TLS. All reports of a session have both, so that those of a replaced session are
+    recognised."""
 
     slot: SlotKey
     number: int
@@ -55,7 +55,7 @@ class SessionKey:
 
 @value
 class QueueRow:
-    """A receive queue as the records have it, without its keys."""
+    """A receive queue in the records, without its keys."""
 
     id: RecipientId
     connection: ConnectionId
@@ -64,9 +64,9 @@ class QueueRow:
 
 
 class Which(Enum):
-    """The choice of a user's receive queues at a router that are read."""
+    """The selection of a user's receive queues at a router."""
 
     ALL = "all"
     SINGLE = "single"
-    """Those that do not belong to the service."""
+    """Those outside of the service."""
     ASSOCIATED = "associated"

@@ -1,4 +1,4 @@
-"""Calls of an application about being woken by pushes."""
+"""Calls of an application for being woken by pushes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from headgate.wire.ntf.replies import TokenState
 
 class NotifyCalls(ABC):
     """The part of `Agent` that has its queues watched by a notification server, for a program that
-    does not stay connected. Each raises `NotConnected`, `TimedOut` and, with the server's error,
-    `RequestRefused`; each may be cancelled, and called again."""
+    does not stay connected. Each call raises `NotConnected`, `TimedOut` and, with the server's
+    error, `RequestRefused`; each may be cancelled, and repeated."""
 
     user: UserId
     _notifying: Notifying
@@ -26,36 +26,35 @@ class NotifyCalls(ABC):
         """Raises `Closed` if the agent is closed."""
 
     async def push_token(self, server: str | NtfAddress, device: Device) -> PushToken:
-        """The token of a device at a notification server: made once, and found again later. Unless
-        it is verified, the server pushes a code to the device, which is for `verify`. Raises
+        """The token of a device at a notification server: made once, and returned again later.
+        Until it is verified, the server pushes a code to the device, which is for `verify`. Raises
         `LargeMessage` for an endpoint that is too long."""
         self._check_open()
         parsed = NtfAddress.parse(server) if isinstance(server, str) else server
         return await self._notifying.register(parsed, device)
 
     async def verify(self, token: PushToken, push: bytes) -> PushToken:
-        """Show the server that the device is ours, with the push that it sent there, as the push
-        service brought it. The token as it is then. Raises `Malformed` for another push."""
+        """Prove to the server that the device is ours, with the push that it sent there, as the
+        push service brought it; return the token. Raises `Malformed` for another push."""
         self._check_open()
         return await self._notifying.verify(token, push)
 
     async def notify(
         self, token: PushToken, *, user: UserId | None = None
     ) -> dict[ConnectionId, HeadgateError | None]:
-        """Have all queues that there are now watched for a token that is verified. What went wrong
-        with each connection, or none. To be called again when there are more."""
+        """Have all present queues watched for a verified token; return the error of each
+        connection, or None. Call it again when there are more queues."""
         self._check_open()
         return await self._notifying.notify(token, self.user if user is None else user)
 
     async def open_push(self, token: PushToken, push: bytes) -> list[PushedNotice]:
-        """Which queues have messages, the newest last, by a push to the device; none if it only
-        wakes. Raises `Malformed` for what is no such push, or not for this token."""
+        """The queues that have messages, the newest last, by a push to the device; None if it only
+        wakes. Raises `Malformed` for anything else, and for a push to another token."""
         self._check_open()
         return await self._notifying.open(token, push)
 
     async def push_status(self, token: PushToken) -> TokenState:
-        """What the server thinks of a token. One that it takes for dead is registered again by
-        `push_token`."""
+        """The status of a token at the server. A dead one is registered again by `push_token`."""
         self._check_open()
         return await self._notifying.status(token)
 

@@ -1,8 +1,8 @@
 """Being woken: an agent that sleeps has its queues watched by a notification server.
 
 The agent registers a device there, shows the code that comes to the device, and hands over the
-notifier of each of its queues. From then on a push says which queue has a message. The server
-learns neither who writes nor what; what it is given may subscribe to notices and do nothing else.
+notifier of each of its queues. From then on a push names the queue that has a message. The server
+learns neither senders nor messages; with the notifiers it can only subscribe to notices.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class WatchedQueue:
 
 class Notifying:
     """The registration of devices, and the watching of queues. Owned by an agent; tokens and
-    notifiers are in the records. Each call has a connection of its own with the server: there is
-    little to ask."""
+    notifiers are in the records. Each call has a connection of its own with the server, since calls
+    are rare."""
 
     def __init__(
         self,
@@ -85,13 +85,13 @@ class Notifying:
         self._operations = operations or Operations()
         self._draw = draw
         self._handing_over = asyncio.Lock()
-        """A router has one notifier of a queue, so two must not be made at once."""
+        """A queue has one notifier at its router, so two must not be made at once."""
 
     # Devices.
 
     async def register(self, server: NtfAddress, device: Device) -> PushToken:
-        """The token of a device. Unless it is verified the server is asked to push its code, which
-        it does as often as it is asked to."""
+        """The token of a device. Until it is verified each call has the server push its code
+        again."""
         private = self._draw(PRIVATE_BYTES), self._draw(PRIVATE_BYTES)
         fresh = PushTokenRecord(server.text, device.encode(), *private)
         record = await self._records.write(push_tokens.keep, fresh)
@@ -110,7 +110,8 @@ class Notifying:
         return _token(server, device, await self._record(server, device))
 
     async def verify(self, token: PushToken, push: bytes) -> PushToken:
-        """Show the server the code that it pushed. The token is verified from then on."""
+        """Prove the device to the server with the code that it pushed. The token is verified from
+        then on."""
         code = parse_push(push)
         if not isinstance(code, CodePush):
             raise Malformed("a push without a code")
@@ -122,7 +123,7 @@ class Notifying:
         return await self._found(token)
 
     async def status(self, token: PushToken) -> TokenState:
-        """What the server knows. A token that is not active there has to be registered again."""
+        """The server's view of a token. One that is not active there has to be registered again."""
         reply = await self._ask(token, c.TChk())
         if not isinstance(reply, TokenState):
             raise UnexpectedReply(f"{reply.tag.decode()} is no answer to TCHK")
@@ -142,8 +143,8 @@ class Notifying:
     async def notify(
         self, token: PushToken, user: UserId
     ) -> dict[ConnectionId, HeadgateError | None]:
-        """Have all queues of a user watched. What went wrong with each connection, if anything did;
-        to ask again is harmless, and does what was not done."""
+        """Have all queues of a user watched; return the error of each connection, if any. Repeating
+        it is harmless, and does what is left."""
         record = await self._record(token.server, token.device)
         found: dict[ConnectionId, HeadgateError | None] = {}
         async with (
@@ -168,7 +169,7 @@ class Notifying:
         page: Sequence[ReceiveQueue],
         found: dict[ConnectionId, HeadgateError | None],
     ) -> None:
-        """Give each queue of a page its notifier, then the server those notifiers."""
+        """Make the notifiers of a page of queues, then hand them to the server."""
         watched: list[WatchedQueue] = []
         made = await asyncio.gather(*map(self._watched, page))
         for queue, each in zip(page, made, strict=True):
@@ -186,7 +187,7 @@ class Notifying:
                 found[each.queue.connection] = outcome
 
     async def _watched(self, queue: ReceiveQueue) -> WatchedQueue | HeadgateError:
-        """The queue with its notifier: the one that it has, or one that its router makes now."""
+        """The queue with its notifier: the existing one, or one that its router makes now."""
         if queue.notifier_id is not None and queue.notifier_key is not None:
             return WatchedQueue(queue, queue.notifier_id, queue.notifier_key)
         private, dh = self._draw(PRIVATE_BYTES), self._draw(PRIVATE_BYTES)
@@ -204,7 +205,7 @@ class Notifying:
             return outcome
         assert isinstance(outcome, Nid), "what answers NKEY"
         secret = shared_key(dh, raw_key(outcome.dh))
-        # An answer that is lost costs a notifier: the next NKEY takes its place at the router.
+        # A lost answer costs a notifier: the next NKEY replaces it at the router.
         await self._records.write(
             receive_queues.put_notifier, queue.key, outcome.notifier, private, secret
         )
@@ -213,7 +214,7 @@ class Notifying:
     # Pushes.
 
     async def open(self, token: PushToken, push: bytes) -> list[PushedNotice]:
-        """Which queues have messages, the newest last. None, if the push only wakes."""
+        """The queues that have messages, the newest last; None if the push only wakes."""
         content = parse_push(push)
         if isinstance(content, CheckPush):
             return []
@@ -260,7 +261,7 @@ def _subscribing(
     record: PushTokenRecord, router: RouterAddress, watched: WatchedQueue
 ) -> AppRequest:
     assert record.token is not None, "a token that was registered"
-    # The password is for who makes queues.
+    # The password is for making queues.
     bare = RouterAddress(router.hosts, router.written_port, router.key_hash)
     private = encode_private(KeyKind.ED25519, watched.private)
     return AppRequest(c.SNew(record.token, bare, watched.notifier, private), _sign_key(record))
@@ -270,8 +271,8 @@ def _subscribing(
 
 
 def _notices(tables: Database, entries: Sequence[NoticeEntry]) -> list[PushedNotice]:
-    """What entries are about. Those of queues that are gone, or that nobody here can open, are left
-    out: the server keeps what it was given."""
+    """The queues of entries. Entries for queues that are gone, or that cannot be opened, are left
+    out: the server keeps the notifiers it was given."""
     found = []
     for entry in entries:
         queue = _of_notifier(tables, entry)

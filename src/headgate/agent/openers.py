@@ -1,8 +1,8 @@
-"""Opening what a queue brought, for each kind of connection in its own way.
+"""Opening the messages of queues, for each kind of connection in its own way.
 
-The router's layer is the same for all and is off already. What is inside is a client envelope; what
-is in that depends on the connection. Nothing here changes tables: an opener only says what is to be
-changed when its message is stored, so that a message that does not open leaves nothing.
+The router's layer is the same for all and already removed. Inside is a client envelope, whose
+contents depend on the connection. Nothing here changes tables: an opener only returns the changes
+to store with its message, so that a message that cannot be opened leaves no trace.
 """
 
 from __future__ import annotations
@@ -29,37 +29,36 @@ MESSAGE: Final = "message"
 RECEIPT: Final = "receipt"
 HANDSHAKE: Final = "handshake"
 """Kinds of received messages in the records: of a plain queue; of a connection; receipts of the
-peer; and what is for the agent alone."""
+peer; and messages for the agent alone."""
 
 INT64_BYTES: Final = 8
 
 
 @value
 class Sealed:
-    """An envelope as a sender sent it to a queue, and the hash by which a repetition is
-    recognised."""
+    """An envelope as a sender sent it to a queue, and the hash that identifies a repetition."""
 
     content: bytes = field(repr=False)
     hash: bytes
-    """SHA-256 of what the sender keeps the same when it sends again."""
+    """SHA-256 of the bytes that stay the same when it is sent again."""
     secret: bytes | None = field(default=None, repr=False)
-    """What it was sealed with, if that was found out already."""
+    """The key that sealed it, if it is known already."""
 
 
 @value
 class FollowUp:
-    """The work for a connection that follows when a message of it was stored."""
+    """Work for a connection after a message of it was stored."""
 
     connection: ConnectionId
     continue_with: QueueKey | None = None
-    """The peer has room again in this queue."""
+    """The queue in which the peer has room again."""
     was_full: QueueKey | None = None
-    """Our queue had no room, and its sender waits."""
+    """Whether our queue was full, and its sender waits."""
 
 
 @value
 class Opened:
-    """The contents of an envelope, and what has to be stored with it."""
+    """The contents of an envelope, and the changes to store with it."""
 
     kind: str
     body: bytes = field(repr=False)
@@ -69,19 +68,20 @@ class Opened:
     changes: Callable[[Database], None] | None = field(default=None, repr=False)
     """In the transaction that stores the message: keys, the state of a ratchet."""
     flags: int = 0
-    """Kept with the message, beside whether to notify."""
+    """Stored with the message, beside whether to notify."""
     is_shown: bool = True
     """Whether the application acknowledges it. Otherwise it is acknowledged when it is stored."""
     follow_up: FollowUp | None = None
 
 
 class Opener(Protocol):
-    """The opener of what one kind of connection receives. Both steps run inside of the transaction
-    that stores the message, one message of a connection at a time; they read tables and change
-    none. What cannot be opened raises `Malformed`, whose text is shown and has no secrets in it."""
+    """Opens the messages of one kind of connection. Both steps run inside of the transaction that
+    stores the message, one message of a connection at a time; they read tables and change none. A
+    message that cannot be opened raises `Malformed`, whose text is shown and has no secrets in
+    it."""
 
     def unwrap(self, queue: ReceiveQueue, body: bytes) -> Sealed:
-        """Find what a repetition is recognised by. This may happen several times for one
+        """Find the bytes that identify a repetition. This may happen several times for one
         message."""
         ...
 
@@ -112,7 +112,7 @@ class PlainOpener:
 
 
 def secret_of(queue: ReceiveQueue, envelope: ClientEnvelope) -> bytes:
-    """What the sender sealed with."""
+    """The secret that the sender sealed with."""
     if envelope.exchange_key is None:
         if queue.e2e_key is None:
             raise Malformed("a message came before the one with the sender's key")
@@ -128,11 +128,11 @@ def _keep_secret(tables: Database, queue: ReceiveQueue, secret: bytes) -> None:
 
 
 def pack_receipts(ids: Iterable[int]) -> bytes:
-    """The numbers of messages, as the body of their receipts in the records."""
+    """The numbers of messages, as the stored body of their receipts."""
     return b"".join(int64(id) for id in ids)
 
 
 def receipt_ids(body: bytes) -> tuple[int, ...]:
-    """Those numbers again. A peer may have written any."""
+    """The numbers in such a body. A peer may have sent any."""
     reader = FieldReader(body)
     return tuple(reader.int64() for _ in range(0, len(body), INT64_BYTES))

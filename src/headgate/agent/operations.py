@@ -8,10 +8,9 @@ from contextlib import asynccontextmanager
 
 
 class Operations:
-    """A count of the operations that are under way. While suspended nothing begins; what has begun
-    finishes.
+    """The number of operations under way. While suspended none begins, and those begun finish.
 
-    Receiving and sending share one; the agent that made them suspends and resumes it.
+    Receiving and sending share one; their agent suspends and resumes it.
     """
 
     def __init__(self) -> None:
@@ -27,7 +26,7 @@ class Operations:
 
     @asynccontextmanager
     async def operation(self) -> AsyncIterator[None]:
-        """One operation. It waits here while the agent is suspended."""
+        """A context for one operation. It waits here while the agent is suspended."""
         await self.allowed()
         self._count += 1
         self._is_idle.clear()
@@ -44,9 +43,9 @@ class Operations:
             await self._is_allowed.wait()
 
     async def suspend(self) -> None:
-        """Let nothing begin, and wait for what is under way. Cancelling the waiting leaves it
+        """Let no operation begin, and wait for those under way. If the wait is cancelled it stays
         suspended."""
-        # S000-71: what is under way finishes, and nothing else is received.
+        # S000-71: operations under way finish, and no message is received.
         self._is_allowed.clear()
         await self._is_idle.wait()
 

@@ -1,4 +1,4 @@
-"""Waiting before something is tried again, with pauses that grow until it works."""
+"""Waiting before another attempt, with pauses that grow until one succeeds."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from headgate.agent.clock import AgentClock
 from headgate.agent.engine.backoff import Backoff, Delays, spread
 
 FAST: Final = Delays(first=2.0, constant_for=0.0, longest=120.0)
-"""After an error that may pass."""
+"""After a temporary error."""
 SLOW: Final = Delays(first=300.0, constant_for=0.0, longest=6 * 3600.0)
-"""After QUOTA: somebody has to read first."""
+"""After QUOTA: the recipient has to read first."""
 
 
 class Pauses:
-    """A place in a sequence of pauses, and the clock that they are waited by."""
+    """A position in a sequence of pauses, and the clock for waiting."""
 
     def __init__(self, clock: AgentClock, delays: Delays) -> None:
         self._clock = clock
@@ -24,7 +24,7 @@ class Pauses:
         self.reset()
 
     def reset(self) -> None:
-        """It worked: begin with the first pause again."""
+        """Begin with the first pause again, after a success."""
         self._backoff = Backoff(self._delays)
 
     async def wait(self) -> None:

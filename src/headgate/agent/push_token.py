@@ -1,4 +1,5 @@
-"""A device at a notification server, as an application holds it, and what a push to it brings."""
+"""A device at a notification server, as an application knows it, and the notices in pushes to
+it."""
 
 from __future__ import annotations
 
@@ -12,23 +13,22 @@ from headgate.wire.ntf.devices import Device
 
 @value
 class PushToken:
-    """A device that an agent registered. What pushes are signed and opened with is in the agent's
-    file."""
+    """A device that an agent registered. The keys for it are in the agent's file."""
 
     server: NtfAddress
     device: Device
     id: bytes
     is_verified: bool
-    """Whether the server has taken the code that it pushed to the device."""
+    """Whether the server has accepted the code that it pushed to the device."""
     push_key: bytes = field(repr=False)
 
 
 @value
 class PushedNotice:
-    """The notice that a queue has a message, as a push brought it."""
+    """The notice in a push that a queue has a message."""
 
     queue: NamedQueue
     message_id: bytes
     """The router's."""
     seconds: int
-    """When the router took it."""
+    """When the router accepted it."""

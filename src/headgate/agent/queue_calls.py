@@ -15,9 +15,8 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 
 
 class QueueCalls(ABC):
-    """The part of `Agent` that has queues without a connection around them: one program sends,
-    another receives, and what is sent is what comes. Every coroutine may be cancelled: what was
-    written goes on."""
+    """The part of `Agent` for queues without a connection around them: one program sends, another
+    receives the same bytes. Every coroutine may be cancelled: stored steps go on."""
 
     user: UserId
     _queues: Queues
@@ -26,11 +25,11 @@ class QueueCalls(ABC):
 
     @abstractmethod
     async def _router(self, address: str | RouterAddress) -> RouterId:
-        """The number of a router, which is kept if it is new."""
+        """The number of a router, which is stored if it is new."""
 
     @abstractmethod
     async def _router_for(self, router: str | RouterAddress | None, what: str) -> RouterAddress:
-        """The router to make something at."""
+        """The router for a new queue."""
 
     @abstractmethod
     def _check_open(self) -> None:
@@ -40,8 +39,8 @@ class QueueCalls(ABC):
         self, name: str, *, router: str | RouterAddress | None = None, user: UserId | None = None
     ) -> OwnQueue:
         """The queue of this name: made once, at this router or at the first that the agent was
-        opened with, and found again later. Its `address` is for the one program that sends to it.
-        Raises what the router refuses it with, `NotConnected` and `TimedOut`."""
+        opened with, and returned again later. Its `address` is for the one program that sends to
+        it. Raises the router's refusal, `NotConnected` and `TimedOut`."""
         self._check_open()
         owner = self.user if user is None else user
         known = await self._queues.find(owner, name)
@@ -51,7 +50,7 @@ class QueueCalls(ABC):
         return await self._queues.make(owner, place, name)
 
     async def fetch(self, queue: OwnQueue) -> Message | None:
-        """The first message of a queue that is not subscribed, or none: for an agent that was
+        """The first message of a queue that is not subscribed, or None: for an agent that was
         opened without subscribing. The queue is locked until the message is acknowledged. Raises
         `Prohibited` if it is subscribed or locked, `NotConnected` and `TimedOut`."""
         self._check_open()
@@ -60,8 +59,8 @@ class QueueCalls(ABC):
     async def open_queue(
         self, address: str | QueueAddress, *, user: UserId | None = None
     ) -> SenderQueue:
-        """Be the sender of a queue whose address somebody handed out. Raises `LinkUsed` if another
-        is. Without a connection with its router it is secured as soon as there is one."""
+        """Become the sender of a queue by its address. Raises `LinkUsed` if there is another.
+        Without a connection with its router it is secured as soon as there is one."""
         self._check_open()
         if isinstance(address, str):
             address = QueueAddress.parse(address)

@@ -1,7 +1,7 @@
 """Plain queues: one way, encrypted from end to end, between two programs that share an address.
 
-The recipient makes a queue and hands out its address; one sender opens it. Whoever secures it first
-is its sender, and nobody else can send to it. SimpleX apps do not read these.
+The recipient makes a queue and passes on its address; one sender opens it. The first to secure it
+is its only sender. SimpleX apps do not read these.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class OwnQueue:
     router: RouterId
     recipient_id: RecipientId
     address: QueueAddress
-    """What its sender needs."""
+    """The address for its sender."""
     delete_connection: Callable[[ConnectionId], Awaitable[None]] = field(repr=False, compare=False)
 
     async def delete(self) -> None:
-        """Delete the queue, with what was not acknowledged, and free its name. When this returns it
-        is on the disk; the router is asked in the background, until it has answered."""
+        """Delete the queue, with unacknowledged messages, and free its name. When this returns it
+        is on the disk; the router gets the request in the background, until it has answered."""
         await self.delete_connection(self.connection)
 
 
@@ -85,10 +85,10 @@ class OpenedQueue:
 
 
 class Queues:
-    """The plain queues of an agent: it makes them, opens those of others, and deletes. It owns what
-    is being deleted; queues are in the records. `drop` is called with a connection whose messages
-    are not to be shown any more. New queues are subscribed from the beginning, or left for who
-    fetches from them; those of a service are always subscribed."""
+    """The plain queues of an agent: makes, opens and deletes them. It owns the deletions; queues
+    are in the records. `drop` is called with a connection whose messages are not to be shown any
+    more. New queues are subscribed from the beginning, or left for fetching; those of a service are
+    always subscribed."""
 
     def __init__(
         self,
@@ -111,24 +111,24 @@ class Queues:
             records, routers, drop, operations or Operations(), clock or SystemClock()
         )
         self._making = asyncio.Lock()
-        """Two who want the same name get the same queue."""
+        """Two callers that want the same name get the same queue."""
 
     async def find(self, user: UserId, name: str) -> OwnQueue | None:
-        """The queue that was made under this name."""
+        """The existing queue of this name."""
         return await self._records.read(find_named, user, name, self._deleting.delete)
 
     async def wake_all(self) -> None:
-        """Take up what was left undone."""
+        """Continue the work that was left."""
         await self._deleting.wake_all()
 
     async def close(self) -> None:
-        """Stop. What is to be deleted is deleted when there is an agent again."""
+        """Stop. Deletions go on when the agent is opened again."""
         await self._deleting.close()
 
     async def make(self, user: UserId, router: RouterAddress, name: str) -> OwnQueue:
-        """The queue of this name: the one that there is, or a new one at this router. Raises what
-        asking the router may raise; a NEW whose answer is lost leaves a queue that nobody knows,
-        and that the router forgets after a while."""
+        """The queue of this name: the existing one, or a new one at this router. Raises the errors
+        of the request; a NEW whose answer is lost leaves an unknown queue, which the router removes
+        after a while."""
         async with self._making:
             known = await self.find(user, name)
             if known is not None:
@@ -136,7 +136,7 @@ class Queues:
             place = await self._records.write(routers.keep, router)
             connection = self._draw(CONNECTION_BYTES)
             password = None if router.password is None else router.password.encode()
-            # Routers let a service make no queue that it does not subscribe.
+            # Routers let a service make only queues that it subscribes.
             subscribe = self._subscribe or await self._records.read(_has_services, user)
             wanted = new_queue(subscribe=subscribe, password=password)
             session, (outcome,) = await self._routers.ask(user, place, connection, [wanted.request])
@@ -152,7 +152,7 @@ class Queues:
             keeping = asyncio.ensure_future(
                 self._keep(session, record, queue, service, subscribe=subscribe)
             )
-            # A caller that is cancelled from here on has a queue all the same.
+            # If the caller is cancelled from here on, there is a queue all the same.
             await result_of(keeping)
             address = _address(router, queue)
             return OwnQueue(
@@ -179,9 +179,9 @@ class Queues:
             self._routers.created(session, queue.recipient_id, record.id, service)
 
     async def open(self, user: UserId, address: QueueAddress | str) -> OpenedQueue:
-        """Be the sender of a queue. Raises `LinkUsed` if somebody else is. Without a connection
-        with the router this returns, and the queue is secured when there is one; a message that
-        was sent meanwhile fails if it is another's by then."""
+        """Become the sender of a queue. Raises `LinkUsed` if there is another. Without a connection
+        with the router this returns, and the queue is secured when there is one; if it has another
+        sender by then, the messages sent meanwhile fail."""
         if isinstance(address, str):
             address = QueueAddress.parse(address)
         if not address.sender_can_secure:
@@ -236,7 +236,7 @@ def _receive_queue(
 
 def _address(router: RouterAddress, queue: ReceiveQueue) -> QueueAddress:
     public = encode_key(KeyKind.X25519, public_of(queue.e2e_private))
-    # The password is for who makes queues, and not for senders.
+    # The password is for making queues, and not for senders.
     bare = RouterAddress(router.hosts, router.written_port, router.key_hash)
     return QueueAddress(CLIENT_VERSIONS, bare, queue.sender_id, public, Purpose.MESSAGING)
 
@@ -245,7 +245,7 @@ def _address(router: RouterAddress, queue: ReceiveQueue) -> QueueAddress:
 
 
 async def cannot_delete(connection: ConnectionId) -> None:
-    """What a queue does that was found in a file which no agent has open here."""
+    """The error of deleting a queue from a file that no agent has open."""
     raise StoreError("to delete a queue, open the agent of its file")
 
 
@@ -268,8 +268,8 @@ def find_named(
 def queue_named(
     tables: Database, user: UserId, name: str, kind: ConnectionKind, refusal: str
 ) -> tuple[ReceiveQueue, RouterAddress] | None:
-    """The queue of what has a name, and where it is; none if nothing has it. Raises `StoreError`
-    with the refusal if something of another kind has the name."""
+    """The queue with a name, and its router; None if there is none. Raises `StoreError` with the
+    refusal if something of another kind has the name."""
     record = connections.named(tables, user, name)
     if record is None:
         return None
@@ -292,7 +292,7 @@ def _keep(tables: Database, record: ConnectionRecord, queue: ReceiveQueue) -> No
 
 
 def _open(tables: Database, user: UserId, wanted: SendQueue) -> SendQueue:
-    """Keep a queue with its keys before SKEY; one that is known keeps those that it has."""
+    """Store a queue with its keys before SKEY; a known one keeps its keys."""
     known = send_queues.get(tables, wanted.key)
     if known is not None:
         owner = connections.get(tables, known.connection)

@@ -1,7 +1,7 @@
 """Receiving: each message is opened, stored and then shown, in order for each connection.
 
-`Receiving` is the `MessagePort` of an agent: sessions hand their messages to it and never wait.
-What it shows goes among the events as a `Ticket`. See docs/design/agent-delivery.md.
+`Receiving` is the `MessagePort` of an agent: sessions pass their messages to it and never wait. A
+message to show is a `Ticket` among the events. See docs/design/agent-delivery.md.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ INBOX_MAX: Final = 1000
 """Bodies in memory."""
 ATTEMPTS_MAX: Final = 8
 DROP_SECONDS: Final = 24 * 3600.0
-"""A message is shown so often, and at least for so long, before it is dropped."""
+"""A message is shown so often, and for at least so long, before it is dropped."""
 BATCH: Final = 256
 """Messages whose connections are looked up together."""
 
 PLAIN_ONLY: Final[Openers] = {ConnectionKind.RECEIVE: PlainOpener()}
 
 Show: TypeAlias = Callable[[DeliveryEvent | Ticket], None]
-"""Puts an event behind those that are there. It returns at once."""
+"""Adds an event. It returns at once."""
 
 StoreReceipt: TypeAlias = Callable[[Database, ReceivedMessage, float], None]
 
 
 @value
 class Arrival:
-    """A message as a session brought it."""
+    """A message as its session delivered it."""
 
     source: Source
     key: QueueKey
@@ -89,7 +89,7 @@ class Receiving:
     is not shown; messages of a connection are shown in the order in which they came, and no
     connection waits for another; no more than `inbox_max` bodies are in memory.
 
-    A message that has no place in memory stays at its router, which is asked for it again when
+    A message without room in memory stays at its router, from which it is requested again when
     there is room.
     """
 
@@ -121,25 +121,25 @@ class Receiving:
         self._sources: dict[SessionKey, Source] = {}
         self._held = Held()
         self._unshown: dict[int, Ticket] = {}
-        """Tickets that the application did not come to yet, by the id of the message."""
+        """Tickets that the application did not reach yet, by the id of the message."""
         self._arrived: deque[Arrival] = deque()
         """Messages whose connection is not known yet."""
         self._is_sorting = False
         self._lanes: dict[ConnectionId, deque[Arrival]] = {}
-        """Of each connection whose worker runs, in order."""
+        """The messages of each connection with a running worker, in order."""
         self._is_refused = False
-        """Whether the disk refused the last message: that is shown once."""
+        """Whether the disk refused the last message: that is reported once."""
         self._kept_back: dict[ConnectionId, dict[int, Ticket]] = {}
         """Messages of connections that are not made yet, by id."""
         self.follow: Callable[[FollowUp], None] | None = None
-        """Called when a message is stored that means something to the agent."""
+        """Called when a stored message means work for the agent."""
         self.store_receipt: StoreReceipt | None = None
         """Stores a receipt for a message, in the transaction that marks it."""
 
-    # What sessions hand over.
+    # Calls of sessions.
 
     def take(self, session: SessionKey, queue: RecipientId, message: Msg) -> None:
-        """A message of a queue, whether it was pushed or is an answer."""
+        """Take a message of a queue, pushed or as an answer."""
         # S000-62: both are the same from here on.
         if self._tasks.is_closed:
             return
@@ -155,7 +155,7 @@ class Receiving:
             self._tasks.run(self._sort(), "sorting messages")
 
     def forget(self, session: SessionKey) -> None:
-        """The session is over: what it gave comes again."""
+        """Forget a session that is over: its messages come again."""
         source = self._sources.pop(session, None)
         if source is None:
             return
@@ -174,19 +174,19 @@ class Receiving:
         self._left.look()
 
     def drop(self, connection: ConnectionId) -> None:
-        """The connection is deleted: show nothing of it any more."""
+        """Show no more messages of a deleted connection."""
         self._kept_back.pop(connection, None)
         for ticket in list(self._unshown.values()):
             if ticket.origin.connection == connection:
                 del self._unshown[ticket.id]
                 self.bodies.give(ticket)
 
-    # What the application does.
+    # Calls of the application.
 
     async def acknowledge(self, id: int, receipt: bool = False) -> None:
-        """The application has done with a message. Raises `StoreError` if that cannot be kept;
-        then it was not acknowledged."""
-        # Whoever is cancelled here has acknowledged all the same: the mark is on its way.
+        """Acknowledge a message. Raises `StoreError` if that cannot be stored; then it was not
+        acknowledged."""
+        # Even if the caller is cancelled here, it is acknowledged: the mark is being stored.
         await asyncio.shield(self._mark(id, receipt))
 
     def _mark(self, id: int, receipt: bool = False) -> asyncio.Future[ReceivedMessage]:
@@ -196,13 +196,13 @@ class Receiving:
         return marked
 
     def show_kept(self, connection: ConnectionId) -> None:
-        """The connection is made: show what came for it before."""
+        """Show the messages that came before the connection was made."""
         for ticket in self._kept_back.pop(connection, {}).values():
             self._unshown[ticket.id] = ticket
             self._show(ticket)
 
     async def close(self) -> None:
-        """Stop. What was not shown is not counted as an attempt."""
+        """Stop. Messages that were not shown do not count as attempts."""
         await self._tasks.close()
         tickets, self._unshown = list(self._unshown.values()), {}
         unshown = [each.id for each in tickets if not each.is_again or each.counted is not None]
@@ -210,7 +210,7 @@ class Receiving:
             with suppress(StoreError):
                 await self._records.write(received.uncount, unshown)
 
-    # Sorting: which connection a message is for.
+    # Sorting: the connection of each message.
 
     async def _sort(self) -> None:
         pauses = Pauses(self._clock, FAST)
@@ -264,7 +264,7 @@ class Receiving:
         if held is not None:
             id, source = held
             if source is arrival.source or id in self._unshown:
-                # The same again, and the application has it or will come to it.
+                # A repetition, and the application has it or will get it.
                 self._held.put(arrival.place, id, arrival.source)
                 self._done_with(arrival)
                 return True
@@ -273,7 +273,7 @@ class Receiving:
                 take_in, arrival.key, arrival.message, self._openers, self._clock.now()
             )
         except StoreError as error:
-            # Nothing is acknowledged that is not stored. It goes on when the disk has room.
+            # Only stored messages are acknowledged. It goes on when the disk has room.
             if arrival.source.is_over:
                 self._done_with(arrival)
                 return True
@@ -306,7 +306,7 @@ class Receiving:
                 self._follow(follow_up)
                 self._acknowledger.add(arrival.source, arrival.place)
             case Unreadable(origin, reason):
-                # It must not keep others from coming.
+                # It must not block later messages.
                 self._report(ProblemKind.UNREADABLE, origin, arrival, reason)
                 self._acknowledger.add(arrival.source, arrival.place)
             case None:
@@ -315,8 +315,8 @@ class Receiving:
         return True
 
     async def _take_again(self, arrival: Arrival, origin: Origin, message: ReceivedMessage) -> None:
-        """A message that came before."""
-        # ACC-99: acknowledged by the application: only the router has not heard of it.
+        """Handle a message that came before."""
+        # ACC-99: acknowledged by the application: only the router does not know yet.
         if message.acked:
             self._acknowledger.add(arrival.source, arrival.place)
             return
@@ -340,7 +340,7 @@ class Receiving:
     def _keep_back(self, origin: Origin, message: ReceivedMessage) -> None:
         ticket = Ticket(origin, message, self._load)
         self._kept_back.setdefault(origin.connection, {})[message.id] = ticket
-        # `Connected` is shown now if it was not, and what was kept back behind it.
+        # `Connected` is shown now if it was not, and then the messages kept back.
         self._follow(FollowUp(origin.connection))
 
     def _follow(self, follow_up: FollowUp | None) -> None:
@@ -354,7 +354,8 @@ class Receiving:
     def _marked(
         self, id: int, done: asyncio.Future[ReceivedMessage], receipt: bool = False
     ) -> None:
-        """The application's mark is on the disk: acknowledge wherever the message is held."""
+        """Acknowledge a message at all of its places, after the application's mark is on the
+        disk."""
         if done.cancelled() or done.exception() is not None:
             return
         ticket = self._unshown.pop(id, None)
@@ -368,7 +369,7 @@ class Receiving:
     # Showing.
 
     async def _load(self, ticket: Ticket) -> Message | Receipt | None:
-        # S000-71: nothing is handed over while suspended.
+        # S000-71: nothing is shown while suspended.
         await self._operations.allowed()
         if self._unshown.get(ticket.id) is not ticket:
             return None
@@ -384,7 +385,7 @@ class Receiving:
             return None
         origin, message = ticket.origin, ticket.message
         if message.kind == RECEIPT:
-            # Nobody acknowledges it; one whose mark is lost comes again.
+            # The application does not acknowledge it; if its mark is lost it comes again.
             self._mark(message.id)
             return Receipt(origin.connection, receipt_ids(body))
         finding = None if message.peer_id is None else finding_of(message.flags, message.peer_id)
@@ -400,8 +401,8 @@ class Receiving:
         )
 
     async def _count(self, ticket: Ticket) -> int:
-        """Have on the disk that a message is shown again. What is only received, by an application
-        that is started again and again and does not come to it, is no attempt."""
+        """Store that a message is shown again. One that is only received, by an application that
+        restarts again and again before it, does not count as an attempt."""
         if ticket.counted is None:
             ticket.counted = self._records.write(received.count, ticket.id)
         try:
@@ -433,7 +434,7 @@ class Receiving:
 def _acknowledge(
     tables: Database, id: int, store_receipt: StoreReceipt | None, now: float
 ) -> ReceivedMessage:
-    """Mark a message, and store a receipt for it if one is wanted; a job of the records."""
+    """Mark a message, and store a receipt for it if one is wanted: a job of the records."""
     before = received.get(tables, id)
     if store_receipt is not None and before is not None and not before.acked:
         store_receipt(tables, before, now)

@@ -1,9 +1,9 @@
-"""The line of jobs that the shell has the records do, one after another.
+"""The line of the shell's jobs for the records, one after another.
 
-The engine's effects have an order: what changes the records comes before what reads them. Records
-keep the order of calls, but a write that fails and is tried again would come after reads that
-needed it. So everything of the shell goes through one line, and a write that fails holds it up
-until it is done: a full disk or a locked file passes, and nothing was lost.
+The engine's effects have an order: changes of the records come before reads of them. Records keep
+the order of calls, but a failed write that is tried again would come after reads that need it. So
+all jobs of the shell go through one line, and a failed write holds it up until it succeeds: a full
+disk or a locked file passes, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class _Step(Generic[D]):
     do: Callable[[D], Any] = field(repr=False)
     is_writing: bool
     is_needed: bool
-    """Tried again until it is done."""
+    """Whether it is tried again until it succeeds."""
     waiting: asyncio.Future[Any] | None = field(repr=False)
 
 
 class RecordLine(Generic[D]):
-    """The steps of one shell, in their order. Owned by it, over records that it does not own.
+    """The steps of one shell, in order. Owned by it, over records that it does not own.
 
-    `failed` is called with each error that is not anybody's answer. After `close` every step was
-    tried at least once.
+    `failed` is called with each error that has no caller. After `close` every step was tried at
+    least once.
     """
 
     def __init__(
@@ -58,29 +58,29 @@ class RecordLine(Generic[D]):
     def write(
         self, job: Callable[Concatenate[D, P], object], *args: P.args, **named: P.kwargs
     ) -> None:
-        """Change the records. It is tried until it is done; nobody waits for it."""
+        """Change the records. It is tried until it succeeds, without a waiting caller."""
         self._add(_Step(lambda tables: job(tables, *args, **named), True, True, None))
 
     def change(
         self, job: Callable[Concatenate[D, P], T], *args: P.args, **named: P.kwargs
     ) -> asyncio.Future[T]:
-        """Change the records for somebody who waits, and who gets the error if it fails."""
+        """Change the records for a caller, which gets the error if it fails."""
         return self._ask(lambda tables: job(tables, *args, **named), is_writing=True)
 
     def read(
         self, job: Callable[Concatenate[D, P], T], *args: P.args, **named: P.kwargs
     ) -> asyncio.Future[T]:
-        """Read, after all steps before it, and get the error if it fails."""
+        """Read after all steps before it; the caller gets the error if it fails."""
         return self._ask(lambda tables: job(tables, *args, **named))
 
     def read_surely(
         self, job: Callable[Concatenate[D, P], T], *args: P.args, **named: P.kwargs
     ) -> asyncio.Future[T]:
-        """Read, and try again until it works."""
+        """Read, and try again until it succeeds."""
         return self._ask(lambda tables: job(tables, *args, **named), is_needed=True)
 
     async def close(self) -> None:
-        """Try what is left. Records stay open."""
+        """Try the rest. Records stay open."""
         self._is_closing.set()
         if self._worker is not None:
             await asyncio.wait([self._worker])
@@ -117,7 +117,7 @@ class RecordLine(Generic[D]):
                 if step.waiting is not None and not step.waiting.done():
                     step.waiting.set_result(result)
             self._steps.popleft()
-        # Nothing is awaited between the last look and this, so no step is left behind.
+        # There is no await between the last check and this, so no step is left behind.
         self._worker = None
 
     def _refuse(self, step: _Step[D], error: Exception) -> None:

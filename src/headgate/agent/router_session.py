@@ -1,5 +1,4 @@
-"""One session with a router, as the shell has it: a link, its number, and the answers that wait to
-be reported together."""
+"""One session with a router: a link, its number, and the answers to be reported together."""
 
 from __future__ import annotations
 
@@ -20,34 +19,34 @@ from headgate.wire.smp.codec import replies as r
 
 
 class SessionReports(Protocol):
-    """The shell, as a session reports to it. Its methods return at once."""
+    """The shell, to which a session reports. Its methods return at once."""
 
     def took(self, session: RouterSession, queue: RecipientId, message: r.Msg) -> None:
-        """A message, in whichever answer or event."""
+        """Take a message, in any answer or event."""
 
     def answered(self, session: RouterSession, answers: Sequence[Answer]) -> None:
-        """Answers to subscribes that came together."""
+        """Take answers to subscribes that came together."""
 
     def service_answered(
         self, session: RouterSession, service: ServiceId, outcome: Outcome
     ) -> None:
-        """The answer to the subscribe of a service."""
+        """Take the answer to the subscribe of a service."""
 
     def event_came(self, session: RouterSession, entity: bytes, event: r.Reply) -> None:
-        """An event that is no message."""
+        """Take an event that is not a message."""
 
     def strayed(self, session: RouterSession, text: str) -> None:
-        """Something that belongs to nothing; the session goes on."""
+        """Take a report that belongs to no request; the session goes on."""
 
     def ended(self, session: RouterSession, reason: str) -> None:
-        """The session is over; called once."""
+        """Note that the session is over; called once."""
 
 
 class RouterSession:
     """The handler of one link. Owned by the shell that opened it, until it is over.
 
-    Answers to subscribes that the link reads in one go are reported in one call, before any event
-    that came after them and before the end.
+    Answers to subscribes that the link reads in one go are reported in one call, before any later
+    event and before the end.
     """
 
     def __init__(self, reports: SessionReports, slot: SlotKey, number: int) -> None:
@@ -59,7 +58,7 @@ class RouterSession:
         self._key: SessionKey | None = None
 
     def open(self, link: Link) -> None:
-        """The link that this is the handler of."""
+        """Set the link of this handler."""
         self._link = link
         self._key = SessionKey(self.slot, self.number, link.session_id)
 
@@ -73,10 +72,10 @@ class RouterSession:
         assert self._key is not None, "a session that was opened"
         return self._key
 
-    # Asking.
+    # Requests.
 
     async def ask(self, requests: Sequence[Request]) -> list[Outcome]:
-        """What came of each request. A message in an answer is taken in its place."""
+        """The outcome of each request. A message in an answer is taken in its place."""
 
         def each(place: int, outcome: Outcome) -> None:
             if isinstance(outcome, r.Msg):
@@ -86,7 +85,7 @@ class RouterSession:
         return await self.link.ask_all(requests, each=each)
 
     async def subscribe(self, requests: Sequence[Request]) -> None:
-        """Ask for queues; their answers are reported as they come."""
+        """Subscribe queues; their answers are reported as they come."""
 
         def each(place: int, outcome: Outcome) -> None:
             self._take_answer(requests[place].entity, outcome)
@@ -94,7 +93,7 @@ class RouterSession:
         await self.link.ask_all(requests, each=each)
 
     async def subscribe_service(self, request: Request) -> None:
-        """Ask for a service; its answer is reported in its place."""
+        """Subscribe a service; its answer is reported in its place."""
 
         def each(place: int, outcome: Outcome) -> None:
             self._take_service_answer(request.entity, outcome)
@@ -102,10 +101,10 @@ class RouterSession:
         await self.link.ask_all([request], each=each)
 
     def flush(self) -> None:
-        """Report the answers that wait."""
+        """Report the collected answers."""
         answers, self._answers = self._answers, []
         if answers:
-            # S000-63, S000-73: what came together is announced together.
+            # S000-63, S000-73: answers that came together are announced together.
             self._reports.answered(self, answers)
 
     def _take_answer(self, queue: RecipientId, outcome: Outcome) -> None:
@@ -125,10 +124,10 @@ class RouterSession:
             self._reports.service_answered(self, ServiceId(service), outcome)
 
     def _is_loss(self, outcome: Outcome) -> bool:
-        """What was asked of a session that is over is none of its answers: the end is reported."""
+        """Whether a request failed because its session is over, which is reported as the end."""
         return isinstance(outcome, NotConnected) and not self.link.is_open
 
-    # Called by the link.
+    # Calls of the link.
 
     def received(self, link: Link, entity: bytes, event: r.Reply) -> None:
         self.flush()
@@ -149,13 +148,13 @@ class RouterSession:
                 self.flush()
                 self._reports.took(self, request.entity, reply)
             case _:
-                pass  # nobody waits for it, and it changes nothing
+                pass  # its caller has left, and it changes nothing
 
     def unexpected(self, link: Link, report: Unexpected) -> None:
         self._reports.strayed(self, report.why)
         if isinstance(report.reply, r.Msg):
-            # It answers what was asked so long ago that it is forgotten. The router has given it
-            # to this session, and gives nothing else of the queue before it is acknowledged.
+            # It answers a request so old that it is forgotten. The router has delivered it in this
+            # session, and delivers no more of the queue before it is acknowledged.
             self.flush()
             self._reports.took(self, report.entity, report.reply)
 
@@ -165,7 +164,7 @@ class RouterSession:
 
 
 def answer_of(queue: RecipientId, outcome: Outcome) -> Answer:
-    """What an answer to SUB is to the engine."""
+    """The engine's form of an answer to SUB."""
     match outcome:
         case HeadgateError():
             return NotSubscribed(queue, failure_of(outcome))

@@ -1,4 +1,4 @@
-"""The status of a router, as an agent sees it at one moment."""
+"""The status of a router for an agent at one moment."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class RouterStatus:
     connection: ConnectionId | None
     phase: Phase
     pending: int
-    """Queues that wait for an answer, as far as they were read."""
+    """Queues that wait for an answer, of those read so far."""
     active: int
     is_reading: bool
     service: ServiceState
     tally: Tally
-    """Queues that the router confirmed for the service."""
+    """The tally of the service, as the router confirmed it."""

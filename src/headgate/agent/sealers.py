@@ -1,4 +1,4 @@
-"""Sealing what is sent, for each kind of connection in its own way."""
+"""Sealing messages to send, for each kind of connection in its own way."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NEW: Final = "new"
 SECURED: Final = "secured"
 READY: Final = "ready"
 REFUSED: Final = "refused"
-"""How far a send queue is: its key is kept; the router has the key; the router has taken a message
-with our key of X25519; somebody else secured it."""
+"""The progress of a send queue: its key is stored; the router has the key; the router has accepted
+a message with our key of X25519; another agent secured it."""
 
 FRESH_BYTES: Final = NONCE_BYTES
 
@@ -44,22 +44,22 @@ class Outgoing:
     notify: bool
     now: float
     fresh: bytes
-    """Drawn for this message: `FRESH_BYTES`."""
+    """Random bytes for this message: `FRESH_BYTES`."""
     control: AgentMessage | None = None
-    """What the agent itself writes to the peer's, in place of a body."""
+    """A message of the agent itself to the peer's, in place of a body."""
 
     def __repr__(self) -> str:
         return f"Outgoing({self.id})"
 
 
 class Sealer(Protocol):
-    """The sealer of what one kind of connection sends."""
+    """Seals the messages of one kind of connection."""
 
     def seal(
         self, tables: Database, queue: SendQueue, message: Outgoing
     ) -> tuple[OutgoingMessage, bytes | None]:
-        """What is stored of a message, and the state of the ratchet after it. This is inside of the
-        transaction that stores both, and changes nothing. Raises `TooLong`."""
+        """The stored form of a message, and the state of the ratchet after it. Runs inside of the
+        transaction that stores both, and changes nothing itself. Raises `TooLong`."""
         ...
 
     def encode(self, queue: SendQueue, message: OutgoingMessage) -> bytes:
@@ -67,24 +67,24 @@ class Sealer(Protocol):
         ...
 
     def sent(self, tables: Database, message: OutgoingMessage) -> bool:
-        """The router has a message: this is inside of the transaction that removes it. Returns
-        whether the application gets to know."""
+        """Note that the router has a message, inside of the transaction that removes it. Returns
+        whether the application is notified."""
         ...
 
     def gave_up(
         self, tables: Database, connection: ConnectionId, ids: Sequence[int]
     ) -> tuple[int, ...]:
-        """Messages were given up: this is inside of the transaction that removes them. Returns
-        those that the application gets to know of."""
+        """Note that messages were given up, inside of the transaction that removes them. Returns
+        those that are reported to the application."""
         ...
 
 
 class PlainSealer:
-    """The sealer of messages for plain queues: the bytes of the application in a client envelope.
+    """Seals messages for plain queues: the bytes of the application in a client envelope.
 
-    The envelope shows our key until the router has taken one that does. Nothing but the message at
-    the head of the queue is sent, and only its success changes that; so a message that is sent
-    again is the same bytes.
+    The envelope has our key until the router has accepted one with it. Only the first message of
+    the queue is sent, and only its success changes that; so a message that is sent again is the
+    same bytes.
     """
 
     def seal(
@@ -111,7 +111,7 @@ class PlainSealer:
 
     def encode(self, queue: SendQueue, message: OutgoingMessage) -> bytes:
         assert message.sealing is not None, "sealed when it was stored"
-        # A queue that took a message knows our key; one that did not has to be shown it.
+        # After one accepted message the recipient knows our key; before, it has to be sent.
         exchange_key = None if queue.status == READY else queue.e2e_public
         contents = EnvelopeContents(None, message.body)
         return ClientEnvelope.seal(

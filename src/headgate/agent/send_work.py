@@ -1,4 +1,4 @@
-"""Work at a send queue, and what it means that it was done: for sending."""
+"""Work at a send queue, and the effects of its results."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ SKEY: Final = "SKEY"
 """The kind of the command that secures a queue; its argument is the sender's id of the queue."""
 
 SENDER_KIND: Final = "ed25519"
-"""Of the keys that we secure queues of others with."""
+"""The kind of the keys with which we secure queues of others."""
 
 AUTH: Final = "AUTH"
 ADDRESS: Final = "this address"
 LINK: Final = "this link"
-"""What somebody else may have used first."""
+"""Names of what another agent may have used first."""
 
 
 @value
 class Work:
-    """The next work at a send queue: to secure it, or a message."""
+    """The next work at a send queue: securing it, or a message."""
 
     user: UserId
     kind: ConnectionKind
@@ -43,7 +43,8 @@ class Work:
 
 
 def described(failure: HeadgateError, what: str) -> HeadgateError:
-    """An answer of a router to who used an address or a link: AUTH means that it is another's."""
+    """The error of an address or a link by a router's answer: AUTH means that another agent uses
+    it."""
     is_used = isinstance(failure, RequestRefused) and failure.error == AUTH
     return LinkUsed(what) if is_used else failure
 
@@ -52,7 +53,7 @@ def described(failure: HeadgateError, what: str) -> HeadgateError:
 
 
 def next_work(tables: Database, key: QueueKey) -> Work | None:
-    """What is next at a queue."""
+    """The next work at a queue."""
     queue = send_queues.get(tables, key)
     found = outgoing.waiting(tables, key, limit=1)
     delivery = found[0] if found else None
@@ -66,7 +67,7 @@ def next_work(tables: Database, key: QueueKey) -> Work | None:
 
 
 def queues_with_work(tables: Database, wanted: list[ConnectionId]) -> list[QueueKey]:
-    """The queues of these connections that wait to be secured, or have messages."""
+    """The queues of these connections that are to be secured, or have messages."""
     found = dict.fromkeys(outgoing.queues_waiting(tables, wanted))
     for waiting in commands.of_connections(tables, wanted).values():
         for command in waiting:
@@ -76,7 +77,7 @@ def queues_with_work(tables: Database, wanted: list[ConnectionId]) -> list[Queue
 
 
 def secured(tables: Database, queue: SendQueue, status: str) -> None:
-    """The router has answered SKEY."""
+    """Note the router's answer to SKEY."""
     send_queues.put_status(tables, queue.key, status)
     for command in commands.of_connections(tables, [queue.connection])[queue.connection]:
         if command.kind == SKEY and command.arguments == queue.sender_id:
@@ -86,8 +87,8 @@ def secured(tables: Database, queue: SendQueue, status: str) -> None:
 def sent(
     tables: Database, queue: SendQueue, number: int, message: OutgoingMessage, sealer: Sealer
 ) -> bool:
-    """The router has a message, and with it our key. Returns whether the application gets to
-    know."""
+    """Note that the router has a message, and with it our key. Returns whether the application is
+    notified."""
     if queue.status == SECURED:
         send_queues.put_status(tables, queue.key, READY)
     is_gone = outgoing.sent(tables, number) is not None

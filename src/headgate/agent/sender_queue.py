@@ -17,7 +17,7 @@ class SenderQueue:
     async def send(self, body: bytes, *, notify: bool = False) -> int:
         """Send a message: when this returns it is stored, and `Sent` or `Failed` with this id
         follow. Messages are sent in the order of calls. Raises `TooLong`, `LinkUsed` if the queue
-        is another's, and `StoreError`; then nothing is sent."""
+        has another sender, and `StoreError`; then nothing is sent."""
         return await self._sending.send(self.connection, body, notify=notify)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Sending: a message is stored, and then tried until its router has it or it is given up.
+"""Sending: a message is stored, and then sent until its router has it or it is given up.
 
 Each send queue has one worker, so messages of a queue keep their order. See
 docs/design/agent-delivery.md.
@@ -59,12 +59,12 @@ from headgate.wire.smp.agent.agent_messages import AgentMessage
 
 QUOTA: Final = "QUOTA"
 GROUP: Final = 1000
-"""Messages that are given up in one transaction."""
+"""Messages given up in one transaction."""
 
 Sealers: TypeAlias = Mapping[ConnectionKind, Sealer]
 
 GivenUp: TypeAlias = dict[ConnectionId, tuple[int, ...]]
-"""Messages that were given up, of each connection, as far as the application sent them."""
+"""Messages given up by connection, of those that the application sent."""
 
 PLAIN_ONLY: Final[Sealers] = {ConnectionKind.SEND: PlainSealer()}
 
@@ -74,7 +74,7 @@ class Sending:
 
     What must hold: a message is stored when `send` has returned, and is then sent or given up,
     which an event reports; messages of a queue are sent in the order of `send`; a message that is
-    sent again is the same bytes; one that fails does not keep others from being sent.
+    sent again is the same bytes; one that fails does not stop later ones.
     """
 
     def __init__(
@@ -101,27 +101,26 @@ class Sending:
         """Called after a message was sent or given up; with whether the application sent it."""
 
     async def send(self, connection: ConnectionId, body: bytes, *, notify: bool = False) -> int:
-        """Store a message for a connection; return the id that the events about it have. Raises
-        `TooLong`, or `LinkUsed` if the queue is another's, and `StoreError`; then nothing is
-        stored."""
+        """Store a message for a connection; return the id in its events. Raises `TooLong`, or
+        `LinkUsed` if the queue has another sender, and `StoreError`; then nothing is stored."""
         taken = own_bytes(body, "a message")
         now, fresh = self._clock.now(), self._draw(FRESH_BYTES)
         stored = self._records.write(self.store, connection, taken, notify, now, fresh)
         stored.add_done_callback(self._stored)
-        # Whoever is cancelled here has sent all the same.
+        # Even if the caller is cancelled here, the message is sent.
         id, _ = await asyncio.shield(stored)
         return id
 
     async def send_control(self, connection: ConnectionId, message: AgentMessage) -> None:
-        """The same, for what the agent itself writes to the peer's."""
+        """Store a message of the agent itself to the peer's."""
         now, fresh = self._clock.now(), self._draw(FRESH_BYTES)
         stored = self._records.write(self.store, connection, b"", False, now, fresh, message)
         stored.add_done_callback(self._stored)
         await asyncio.shield(stored)
 
     async def secure(self, queue: QueueKey) -> None:
-        """Secure a queue that was opened, now. Raises `LinkUsed` if somebody else did; what may
-        pass is tried again in the background."""
+        """Secure an opened queue now. Raises `LinkUsed` if another agent did; after a temporary
+        error it goes on in the background."""
         known = await self._records.read(send_queues.get, queue)
         if known is not None and known.status == REFUSED:
             raise LinkUsed(ADDRESS)
@@ -138,7 +137,7 @@ class Sending:
         raise described(failure, ADDRESS) from failure
 
     def start(self, queue: QueueKey) -> None:
-        """Have what waits for a queue sent."""
+        """Have the waiting messages of a queue sent."""
         worker = self._workers.get(queue)
         if worker is not None:
             worker.has_more = True
@@ -147,13 +146,13 @@ class Sending:
         self._tasks.run(self._work(queue, worker), "sending")
 
     async def wake(self, wanted: Iterable[ConnectionId]) -> None:
-        """Take up what was left undone for these connections."""
-        # S000-54: messages and commands that wait go on when their connection is subscribed.
+        """Continue the unfinished work of these connections."""
+        # S000-54: waiting messages and commands go on when their connection is subscribed.
         for queue in await self._records.read(queues_with_work, list(wanted)):
             self.start(queue)
 
     async def wake_all(self) -> None:
-        """Take up everything that was left undone."""
+        """Continue all unfinished work."""
         after: QueueKey = (0, b"")
         while page := await self._records.read(outgoing.queues_page, after):
             for queue in page:
@@ -161,13 +160,13 @@ class Sending:
             after = page[-1]
 
     def continue_with(self, queue: QueueKey) -> None:
-        """The recipient has room again: do not wait any longer for it."""
+        """Go on at once: the recipient has room again."""
         worker = self._workers.get(queue)
         if worker is not None:
             worker.may_continue.set()
 
     async def close(self) -> None:
-        """Stop. What is stored is sent when there is an agent again."""
+        """Stop. Stored messages are sent when the agent is opened again."""
         await self._tasks.close()
 
     # Storing.
@@ -182,7 +181,8 @@ class Sending:
         fresh: bytes,
         control: AgentMessage | None = None,
     ) -> tuple[int, list[QueueKey]]:
-        """Store a message: a job of the records. Then its queues have to be started."""
+        """Store a message: a job of the records. Then the workers of its queues have to be
+        started."""
         record = connections.get(tables, connection)
         queues = send_queues.of_connection(tables, connection)
         sealer = None if record is None else self._sealers.get(record.kind)
@@ -215,7 +215,8 @@ class Sending:
                     async with self._operations.operation():
                         work = await self._records.read(next_work, queue)
                         delay = None if work is None else await self._do(work)
-                    # Nothing comes between looking and leaving: what is stored now finds no worker.
+                    # There is no await between the check and the return: a message stored now finds
+                    # no worker.
                     if work is None and not worker.has_more:
                         return
                 except StoreError as error:
@@ -241,7 +242,7 @@ class Sending:
         await self._clock.wait(spread(delay.seconds, self._clock.jitter()), until)
 
     async def _do(self, work: Work) -> _Delay | None:
-        """Do one thing; returns how long to wait before the next."""
+        """Do the next work; return how long to wait before the next."""
         if work.is_securing:
             failure = await self._secure(work)
         else:
@@ -258,7 +259,7 @@ class Sending:
         return await self._put_off(work.delivery, failure, is_quota)
 
     async def _secure(self, work: Work) -> HeadgateError | None:
-        """Secure a queue. If somebody else has, all that waits for it is given up."""
+        """Secure a queue. If another agent has, all its messages are given up."""
         queue = work.queue
         assert queue.private_key is not None, "kept before the queue is secured"
         key = unpack_key(SENDER_KIND, queue.private_key)
@@ -302,7 +303,7 @@ class Sending:
         )
         return outcome if isinstance(outcome, HeadgateError) else None
 
-    # What did not work.
+    # Failures.
 
     async def _put_off(
         self, delivery: DeliveryRecord, failure: HeadgateError, is_quota: bool
@@ -327,7 +328,7 @@ class Sending:
         return _Delay(delay, is_quota)
 
     async def _give_up_one(self, work: Work, failure: HeadgateError) -> None:
-        """This message can never be sent; others may."""
+        """Give up a message that can never be sent; others may be."""
         assert work.delivery is not None, "it is a message that failed"
         gone = await self._records.write(self._give_up_delivery, work.delivery.number)
         if work.message is None:
@@ -345,7 +346,7 @@ class Sending:
         return self._gone(tables, [] if gone is None else [gone])
 
     def _gone(self, tables: Database, messages: list[MessageKey]) -> GivenUp:
-        """Messages were removed: what that means to their connections."""
+        """Apply the effects of removed messages to their connections."""
         by_connection: dict[ConnectionId, list[int]] = {}
         for connection, id in messages:
             by_connection.setdefault(connection, []).append(id)
@@ -370,12 +371,12 @@ class Sending:
 
 @value
 class _Delay:
-    """A delay: how long a worker waits."""
+    """A delay of a worker."""
 
     seconds: float | None = None
-    """None if there is no message yet that it is kept with: then the pauses of the worker grow."""
+    """None if there is no message yet to store it with: then the pauses of the worker grow."""
     is_quota: bool = False
-    """Then it may be shortened by the recipient."""
+    """Whether the recipient may end it early."""
 
 
 class _Worker:
@@ -385,7 +386,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.has_more = False
-        """Something was stored since it looked."""
+        """Whether messages were stored since it looked."""
         self.is_refused = False
-        """The disk refused; that was shown."""
+        """Whether the disk refused, which was reported."""
         self.may_continue = asyncio.Event()

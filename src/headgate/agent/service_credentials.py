@@ -1,4 +1,4 @@
-"""The certificate that a user shows to a router: made once, kept, and shown again."""
+"""The certificate of a user for a router: made once, stored, and used again."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from headgate.errors import StoreError
 async def credentials_of(
     line: RecordLine[Database], user: UserId, router: RouterId, now: float
 ) -> Service:
-    """The service of a user at a router. One that is made is in the records before it is shown:
-    otherwise a crash would leave queues at the router that belong to a lost certificate."""
+    """The service of a user at a router. A new one is in the records before it is used: otherwise a
+    crash would leave queues at the router that belong to a lost certificate."""
     # S001-7, S004-16: one for each user and router.
     kept = await line.read(services.get, user, router)
     if kept is None:
@@ -35,7 +35,7 @@ async def credentials_of(
 def keep_first(
     tables: Database, user: UserId, router: RouterId, made: Credentials
 ) -> services.Service:
-    """Keep these credentials, unless there are some."""
+    """Store these credentials, unless there are some."""
     if services.get(tables, user, router) is None:
         services.put_credentials(tables, user, router, made)
     kept = services.get(tables, user, router)

@@ -1,4 +1,4 @@
-"""Events of sessions, on their way to the engine and to whoever takes messages."""
+"""Events of sessions, on their way to the engine and to the receiver of messages."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ log = logging.getLogger("headgate.agent")
 
 
 class SessionEvents:
-    """The reports of all sessions of a shell, which owns it; implements `SessionReports`. What a
-    session brings is passed on in its order, before the method returns; only queues that ended are
-    read from the records first, since the engine does not have those of a service."""
+    """The reports of all sessions of a shell, which owns it; implements `SessionReports`. Reports
+    are passed on in order, before the method returns; only ended queues are read from the records
+    first, since the engine does not have those of a service."""
 
     def __init__(
         self,
@@ -37,9 +37,9 @@ class SessionEvents:
         calls: SubscribeCalls,
     ) -> None:
         self.messages: MessagePort | None = None
-        """Who takes messages; set before anything is wanted."""
+        """The receiver of messages; set before anything is wanted."""
         self.sessions: SlotSessions | None = None
-        """Those that report here; set before there are any."""
+        """The reporting sessions; set before there are any."""
         self._driver = driver
         self._engine = driver.engine
         self._line = line
@@ -83,7 +83,7 @@ class SessionEvents:
                 self.strayed(session, f"{event.tag.decode()} that nobody asked for")
 
     async def _take_ended(self, key: SessionKey) -> None:
-        """Report queues that ended, with what the records have of them."""
+        """Report ended queues, with their records."""
         driver, engine = self._driver, self._engine
         ended = self._ended[key.number]
         user, router = key.slot.user, key.slot.router

@@ -1,8 +1,8 @@
-"""The shell of an agent: does what its engine decides.
+"""The shell of an agent: carries out the decisions of its engine.
 
-It owns an engine with its driver, its place in the records, and one session for each slot. Whatever
-happens goes to the engine as a call, and the effects that come back are carried out in their
-order. See docs/design/agent.md.
+It owns an engine with its driver, its place in the records, and one session for each slot. Every
+event becomes a call of the engine, and the returned effects are carried out in order. See
+docs/design/agent.md.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ NOT_WANTED: Final = Failure(FailureKind.PERMANENT, "the queue is gone")
 class Shell:
     """Sessions with routers, for the users of one agent; implements `RouterPort` and `FetchPort`.
 
-    Its owner adds routers and users, then says what is wanted. `announce` is called with every
-    event, and `failed` with every error that is a fault of the agent's own or of its disk; both
-    return at once. All calls are made in one event loop. Every coroutine may be cancelled: what it
-    began goes on, and nothing else changes (S004-26).
+    Its owner adds routers and users, then subscribes. `announce` is called with every event, and
+    `failed` with every internal error and every error of the disk; both return at once. All calls
+    are made in one event loop. Every coroutine may be cancelled: what it began goes on, and nothing
+    else changes (S004-26).
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Shell:
         clock: AgentClock | None = None,
         connect: ConnectLink = Link.connect,
     ) -> None:
-        """Tests have a clock of their own, and links of their own."""
+        """Tests pass a clock and links of their own."""
         self.settings = settings or ShellSettings()
         self._clock = clock or SystemClock()
         self._announce = announce
@@ -112,13 +112,13 @@ class Shell:
         self._resumed = asyncio.Event()
         self._resumed.set()
         self._asking = 0
-        """Requests under way for others."""
+        """Number of callers' requests under way."""
         self._is_closed = False
         self._closing: asyncio.Task[None] | None = None
 
     @property
     def messages(self) -> MessagePort | None:
-        """Who takes messages; set before anything is wanted."""
+        """Set the receiver of messages, before anything is wanted."""
         return self._events.messages
 
     @messages.setter
@@ -128,7 +128,7 @@ class Shell:
     # Users and routers.
 
     def add_router(self, router: RouterId, address: RouterAddress) -> None:
-        """A router, before anything else names it; or another address of one that is known."""
+        """Add a router, before any other call names it; or another address of a known one."""
         self._sessions.routers[router] = address
         self._engine.add_router(router, address)
 
@@ -138,13 +138,13 @@ class Shell:
     def add_user(
         self, user: UserId, *, services: bool = False, mode: SessionMode = SessionMode.SHARED
     ) -> None:
-        """A user, before anything else names it. Raises `ConfigError` if the two do not go
+        """Add a user, before any other call names it. Raises `ConfigError` if the two do not go
         together."""
         self._engine.add_user(user, services=services, mode=mode)
         self._modes[user] = mode
 
     async def load_services(self, user: UserId) -> None:
-        """Take in the services that the records have of a user. Called once, at the start."""
+        """Load the services of a user from the records. Called once, at the start."""
         for router in await self._line.read(services.of_user, user):
             kept = await self._line.read(services.get, user, router)
             if kept is not None:
@@ -166,22 +166,23 @@ class Shell:
         self._modes[user] = mode
         self._driver.do(effects)
 
-    # What is wanted.
+    # Wanted queues.
 
     async def subscribe(
         self, connections: Iterable[ConnectionId]
     ) -> dict[ConnectionId, SubscribeResult]:
-        """Subscribe connections and keep them subscribed. What became of each, once its router has
-        answered or cannot be reached now; no router is waited for by the queues of another."""
+        """Subscribe connections and keep them subscribed. Return the result for each, once its
+        router has answered or cannot be reached now; queues of one router do not wait for
+        another's."""
         self._check_open()
-        # What is cleared while the rows are read is known by these.
+        # These show what is cleared while the rows are read.
         stamps = {
             (user, router): self._engine.stamp(user, router)
             for user in self._modes
             for router in self._sessions.routers
         }
         wanted = list(dict.fromkeys(connections))
-        # S000-52: what the records have, and nothing else.
+        # S000-52: exactly the queues in the records.
         known, found = await self._line.read(of_connections, wanted)
         self._check_open()
         call = SubscribeCall([queue for queues in found.values() for queue in queues])
@@ -219,7 +220,7 @@ class Shell:
         return self._engine.lock(user, router, row)
 
     def unlock(self, user: UserId, router: RouterId, row: QueueRow) -> None:
-        """The message is acknowledged, or there was none."""
+        """End a fetch: the message is acknowledged, or there was none."""
         self._engine.unlock(user, router, row)
 
     async def connect_alone(self, router: RouterId, handler: LinkHandler) -> Link:
@@ -236,7 +237,7 @@ class Shell:
         *,
         subscribed: bool = True,
     ) -> None:
-        """A queue was made in this session, for the service that IDS names, and is in the records
+        """Note a queue made in this session, for the service that IDS names. It is in the records
         with its keys, not associated."""
         named = None if service is None else ServiceId(service)
         self._driver.do(
@@ -246,11 +247,11 @@ class Shell:
         )
 
     def removed(self, user: UserId, router: RouterId, row: QueueRow) -> None:
-        """A queue was deleted by us, or is about to be."""
+        """Note a queue that we deleted, or are about to."""
         self._driver.do(self._engine.remove(user, router, row, self._driver.now()))
         self._calls.settle((router, row.id), NOT_WANTED)
 
-    # Asking.
+    # Requests.
 
     async def ask(
         self,
@@ -259,9 +260,9 @@ class Shell:
         connection: ConnectionId | None,
         requests: Sequence[Request],
     ) -> tuple[SessionKey | None, list[Outcome]]:
-        """What came of each request, and the session in which it was asked; see `RouterPort`.
-        While the agent is suspended it waits."""
-        # S000-71: nothing new begins.
+        """The outcome of each request, and its session; see `RouterPort`. While the agent is
+        suspended it waits."""
+        # S000-71: no request begins.
         while not self._resumed.is_set():
             await self._resumed.wait()
         self._check_open()
@@ -280,19 +281,19 @@ class Shell:
             self._driver.stir()
 
     def _slot(self, user: UserId, router: RouterId, connection: ConnectionId | None) -> SlotKey:
-        # S000-56, S000-57: whatever is asked goes where the queues are subscribed.
+        # S000-56, S000-57: requests go to the session in which the queues are subscribed.
         is_shared = self._modes.get(user, SessionMode.SHARED) is SessionMode.SHARED
         return SlotKey(user, router, None if is_shared else connection)
 
-    # The application's wishes.
+    # Settings of the application.
 
     def set_online(self, online: bool) -> None:
-        """Whether there is a network; without one nothing is tried."""
+        """Set whether there is a network; without one nothing is tried."""
         self._check_open()
         self._driver.do(self._engine.set_online(online, self._driver.now()))
 
     async def suspend(self, seconds: float) -> None:
-        """Let what is under way finish, but not for longer than this, and begin nothing more."""
+        """Let requests under way finish, for at most so long, and begin no more."""
         self._check_open()
         self._resumed.clear()
         self._driver.do(self._engine.suspend())
@@ -315,7 +316,7 @@ class Shell:
     def status(self) -> list[SlotStatus]:
         return self._engine.status()
 
-    # Carrying out.
+    # Effects.
 
     def _carry_out(self, effect: e.Effect) -> None:
         match effect:
@@ -365,16 +366,17 @@ class Shell:
     def _connect_failed(self, slot: SlotKey, number: int, error: HeadgateError) -> None:
         failure = failure_of(error)
         if isinstance(error, StoreError):
-            # The disk is no fault of the router, and it passes.
+            # The disk's error is not the router's, and it passes.
             self._failed(error)
             failure = Failure(FailureKind.TEMPORARY, str(error))
         self._driver.do(self._engine.connect_failed(slot, number, failure, self._driver.now()))
         self._calls.settle_slot(slot, failure)
 
-    # Who waits for a subscribe.
+    # Callers of `subscribe`.
 
     def _settle_absent(self, call: SubscribeCall) -> None:
-        """Queues whose slot is not connecting and not open are not answered soon."""
+        """Settle the queues whose slot is neither connecting nor open: they will not be answered
+        soon."""
         phases = {status.slot: status.phase for status in self._engine.status()}
         for key, queue in call.queues.items():
             slot = self._slot(queue.user, queue.router, queue.connection)
@@ -389,7 +391,7 @@ class Shell:
             raise Closed("the agent is closed; open it again")
 
     async def close(self) -> None:
-        """End sessions and tasks, and have stored what was to be stored. The records stay open."""
+        """End sessions and tasks, and finish the jobs of the records, which stay open."""
         if self._closing is None:
             self._is_closed = True
             self._driver.close()

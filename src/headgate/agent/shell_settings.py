@@ -12,14 +12,14 @@ from headgate.wire.smp.handshake import VERSIONS, Versions
 
 @value
 class ShellSettings:
-    """Settings of the shell: the engine's, how long links wait, when the records are tried
-    again."""
+    """Settings of the shell: the engine's, the timeouts of links, and the pauses before the records
+    are tried again."""
 
     engine: EngineSettings = MESSAGING
     timing: Timing = BACKGROUND
     versions: Versions = field(default=VERSIONS)
     connecting_max: int = 20
     """Attempts to connect with one router at a time: with a session for each connection there may
-    be thousands to make, and a router that is slow holds up nobody else."""
+    be thousands to make, and a slow router must not delay the others."""
     retry_seconds: float = 2.0
-    """After which a step that the records refused is tried again."""
+    """Seconds after which a failed step of the records is tried again."""

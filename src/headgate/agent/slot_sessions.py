@@ -1,4 +1,4 @@
-"""The sessions that a shell has, the attempts to have them, and who waits for one."""
+"""The sessions of a shell, the attempts to open them, and the callers that wait for one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLOSED: Final = "the session was closed on this side; ask again"
 
 
 class ConnectLink(Protocol):
-    """The function that makes a link, as `Link.connect` does."""
+    """Makes a link, as `Link.connect` does."""
 
     async def __call__(
         self,
@@ -40,9 +40,9 @@ class ConnectLink(Protocol):
 
 
 class SlotSessions:
-    """The sessions of a shell: at most one session or one attempt for each slot, by their numbers.
-    Owned by a shell, which is handed what they bring (`reports`) and how attempts end (`connected`,
-    `refused`), and has the `credentials` of the services that are shown."""
+    """The sessions of a shell: at most one session or one attempt for each slot, by number. Owned
+    by a shell, which gets their `reports` and the ends of attempts (`connected`, `refused`), and
+    provides the `credentials` of services."""
 
     def __init__(
         self,
@@ -64,24 +64,25 @@ class SlotSessions:
         self._connect_link = connect
         self._attempts: dict[int, asyncio.Task[None]] = {}
         self._turns: dict[RouterId, asyncio.Semaphore] = {}
-        """Who may connect with a router now."""
+        """The attempts that may connect with a router now."""
         self._sessions: dict[int, RouterSession] = {}
         self._open: dict[SlotKey, RouterSession] = {}
         self._needed: dict[SlotKey, list[asyncio.Future[RouterSession]]] = {}
         self._errors: dict[SlotKey, HeadgateError] = {}
-        """Why the last attempt of a slot failed."""
+        """The error of the last attempt of a slot."""
 
     def get(self, number: int) -> RouterSession | None:
         """The session of this number, if it is there."""
         return self._sessions.get(number)
 
     def error_of(self, slot: SlotKey) -> HeadgateError | None:
-        """Why the last attempt failed, unless a session came after it."""
+        """The error of the last attempt, unless there was a session after it."""
         return self._errors.get(slot)
 
     async def need(self, slot: SlotKey, ask_for: Callable[[], None]) -> RouterSession:
-        """The session of a slot. If there is none, `ask_for` it and wait; raises why there is none.
-        The attempt goes on if the caller is cancelled, and serves whoever comes next."""
+        """The session of a slot. If there is none, call `ask_for` and wait; raise the reason if
+        there will be none. The attempt goes on if the caller is cancelled, and serves the next
+        one."""
         session = self._open.get(slot)
         if session is not None:
             return session
@@ -98,7 +99,7 @@ class SlotSessions:
                     del self._needed[slot]
 
     def refuse(self, slot: SlotKey, error: HeadgateError) -> None:
-        """Whoever waits for a session of this slot gets this."""
+        """Raise this error for all callers that wait for a session of this slot."""
         for waiting in self._needed.pop(slot, []):
             if not waiting.done():
                 waiting.set_exception(error)
@@ -111,7 +112,7 @@ class SlotSessions:
         task.add_done_callback(lambda _: self._attempts.pop(number, None))
 
     def close_one(self, slot: SlotKey, number: int) -> None:
-        """End a session or an attempt. The end of a session is reported, but not as one of ours."""
+        """End a session or an attempt. The end of a session is reported, but not as ours."""
         attempt = self._attempts.pop(number, None)
         session = self.forget(number)
         if session is not None:
@@ -121,14 +122,14 @@ class SlotSessions:
             self.refuse(slot, NotConnected(CLOSED))
 
     def forget(self, number: int) -> RouterSession | None:
-        """The session of this number, which is not here any more."""
+        """Forget the session of this number, which has ended."""
         session = self._sessions.pop(number, None)
         if session is not None and self._open.get(session.slot) is session:
             del self._open[session.slot]
         return session
 
     def close(self) -> None:
-        """End all sessions and attempts; whoever waits for one gets `NotConnected`."""
+        """End all sessions and attempts; waiting callers get `NotConnected`."""
         for attempt in self._attempts.values():
             attempt.cancel()
         for slot in list(self._needed):
@@ -151,7 +152,7 @@ class SlotSessions:
             self._succeed(session)
 
     async def connect_alone(self, router: RouterId, handler: LinkHandler) -> Link:
-        """A link that is none of the sessions, and is in nobody's way."""
+        """A link outside of the sessions, which does not affect them."""
         return await self._connect_link(
             self.routers[router],
             handler,
@@ -163,7 +164,7 @@ class SlotSessions:
         )
 
     async def _link(self, effect: Connect, session: RouterSession) -> Link | None:
-        """The link of a session; none if it cannot be had, which is reported."""
+        """The link of a session; None if it cannot be made, which is reported."""
         slot, number = effect.slot, effect.number
         try:
             service = None
@@ -182,13 +183,13 @@ class SlotSessions:
             self._fail(slot, number, error)
             return None
         except Exception as error:
-            # A fault of our own must not leave the slot waiting for ever.
+            # An internal error must not leave the slot waiting for ever.
             self._fail(slot, number, NotConnected(f"connecting failed: {error!r}"))
             raise
 
     def _fail(self, slot: SlotKey, number: int, error: HeadgateError) -> None:
-        # Whoever waits has asked nothing yet. A disk that fails, or a service that the router does
-        # not take, is no answer to a message that was to be sent.
+        # A waiting caller has requested nothing yet. An error of the disk, or a service that the
+        # router refuses, is no answer to a message that was to be sent.
         shown = error if may_pass(error) else NotConnected(f"there is no session: {error}")
         self._errors[slot] = shown
         self._refused(slot, number, error)
@@ -199,7 +200,7 @@ class SlotSessions:
         self._sessions[session.number] = session
         self._open[slot] = session
         self._errors.pop(slot, None)
-        # The engine is first; nobody else sends before it knows the session.
+        # The engine is called first; no command is sent before it knows the session.
         self._connected(session)
         if self._open.get(slot) is session:
             for waiting in self._needed.pop(slot, []):

@@ -10,7 +10,7 @@ from headgate.core.model.ids import ServiceId
 
 
 def store(line: RecordLine[Database], effect: e.Effect) -> bool:
-    """Have an effect stored, in its place; whether it is one that changes the records."""
+    """Store the change of an effect, in its place; return whether it has one."""
     match effect:
         case e.SetAssociated(user, router, queues, associated):
             line.write(services.associate, user, router, queues, on=associated)
@@ -24,7 +24,7 @@ def store(line: RecordLine[Database], effect: e.Effect) -> bool:
         case e.RemoveQueue(router, queue):
             line.write(receive_queues.delete, (router, queue))
         case e.StoreNewQueue(user, router, queue, _, associated):
-            # Whoever made it has kept it, with its keys.
+            # Its maker has stored it, with its keys.
             if associated:
                 line.write(services.associate, user, router, (queue,))
         case e.StoreNotice(router, queue, text):
@@ -37,8 +37,8 @@ def store(line: RecordLine[Database], effect: e.Effect) -> bool:
 def store_service_id(
     tables: Database, user: UserId, router: RouterId, service: ServiceId, clear: bool
 ) -> None:
-    """Keep the id that a router gave."""
+    """Store the id that a router gave."""
     services.put_service_id(tables, user, router, service)
     if clear:
-        # S001-78: the flags of the old one go in the same transaction.
+        # S001-78: the flags of the old one are cleared in the same transaction.
         services.clear(tables, user, router)

@@ -1,4 +1,4 @@
-"""Private keys of queues, as the records keep them: the name of their kind, and the raw key."""
+"""Private keys of queues in the records: the name of their kind, and the raw key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pack_key(key: Key) -> tuple[str, bytes]:
 
 
 def unpack_key(kind: str, raw: bytes) -> Key:
-    """The key again. Raises `StoreError` if these are not what `pack_key` made."""
+    """The key in the records. Raises `StoreError` for anything that `pack_key` did not make."""
     try:
         match kind:
             case "x25519" if len(raw) == 32:

@@ -1,4 +1,4 @@
-"""Calls of `subscribe` that wait, and what they come to for each connection."""
+"""Waiting calls of `subscribe`, and their result for each connection."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from headgate.core.model.value import value
 
 
 class SubscribeState(Enum):
-    """The state of a connection that was to be subscribed."""
+    """The result of subscribing a connection."""
 
     SUBSCRIBED = "subscribed"
     NOT_NEEDED = "not needed"
     """It is new, or it only sends: there is nothing to receive."""
     PENDING = "pending"
-    """It failed in a way that passes; the agent goes on trying."""
+    """A temporary failure; the agent tries again."""
     PROHIBITED = "prohibited"
     """A message of its queue is being fetched; subscribe after that."""
     REFUSED = "refused"
@@ -32,7 +32,7 @@ class SubscribeState(Enum):
 
 @value
 class SubscribeResult:
-    """The result for one connection, and why."""
+    """The result for one connection, with its reason."""
 
     state: SubscribeState
     text: str = ""
@@ -61,8 +61,8 @@ def result_of(failure: Failure | None) -> SubscribeResult:
 def best_of(
     queues: Sequence[ReceiveQueue], results: Mapping[QueueKey, SubscribeResult]
 ) -> SubscribeResult:
-    """Of a connection with several queues: a success, else the error of the queue that is in use,
-    else any."""
+    """The result of a connection with several queues: a success, else the error of the queue in
+    use, else any."""
     ranked = sorted(
         queues, key=lambda queue: (not results[queue.key].is_ok, queue.status != "active")
     )
@@ -70,7 +70,7 @@ def best_of(
 
 
 class SubscribeCall:
-    """One caller who waits for some queues. It may leave at any time."""
+    """One caller that waits for some queues. It may leave at any time."""
 
     def __init__(self, queues: Sequence[ReceiveQueue]) -> None:
         self.queues = {queue.key: queue for queue in queues}
@@ -90,8 +90,8 @@ class SubscribeCall:
 
 
 class SubscribeCalls:
-    """All callers that wait. What the engine settles goes to each of them; what it will not settle
-    soon, because there is no session, is settled as pending."""
+    """All waiting callers. The engine's outcomes go to each of them; queues that will not be
+    settled soon, because there is no session, are settled as pending."""
 
     def __init__(self) -> None:
         self._calls: set[SubscribeCall] = set()
@@ -107,11 +107,11 @@ class SubscribeCalls:
             call.settle(key, failure)
 
     def settle_slot(self, slot: SlotKey, failure: Failure) -> None:
-        """The slot has no session now."""
+        """Settle the queues of a slot without a session."""
         self._settle_where(lambda queue: is_of_slot(queue, slot), failure)
 
     def settle_connection(self, connection: ConnectionId, failure: Failure) -> None:
-        """The connection is not wanted any more."""
+        """Settle a connection that is not wanted any more."""
         self._settle_where(lambda queue: queue.connection == connection, failure)
 
     def _settle_where(self, holds: Callable[[ReceiveQueue], bool], failure: Failure) -> None:
@@ -128,7 +128,7 @@ def is_of_slot(queue: ReceiveQueue, slot: SlotKey) -> bool:
 def of_connections(
     tables: Database, wanted: Sequence[ConnectionId]
 ) -> tuple[set[ConnectionId], dict[ConnectionId, list[ReceiveQueue]]]:
-    """Those of the connections that there are, and the receive queues of each; a job of the
+    """The existing ones of these connections, and the receive queues of each; a job of the
     records."""
     known = connections.get_many(tables, wanted)
     is_there = {id for id, connection in known.items() if not connection.deleted}

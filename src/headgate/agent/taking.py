@@ -1,4 +1,4 @@
-"""The one transaction of a received message: recognise it, or open it and store it."""
+"""The one transaction of a received message: recognise it, or open and store it."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Origin:
     connection: ConnectionId
     queue: NamedQueue | None
     is_held: bool = False
-    """Whether nothing of the connection is shown yet: it is not made."""
+    """Whether messages of the connection are not shown yet, because it is not ready."""
 
 
 @value
 class Stored:
-    """A message that is new and stored, and can be shown."""
+    """A new message that is stored and can be shown."""
 
     origin: Origin
     message: ReceivedMessage
@@ -77,11 +77,11 @@ class Handled:
 
 @value
 class Full:
-    """The marker of a queue that had no room."""
+    """The marker of a full queue."""
 
     origin: Origin
     follow_up: FollowUp | None = None
-    """If it is for the agent to let the sender know."""
+    """The work of letting the sender know, if that is up to the agent."""
 
 
 @value
@@ -98,14 +98,14 @@ Taken: TypeAlias = Stored | Repeated | Handled | Full | Unreadable
 def take_in(
     tables: Database, key: QueueKey, message: Msg, openers: Openers, now: float
 ) -> Taken | None:
-    """Store a message, or find out what else it is; none if its queue was deleted meanwhile."""
+    """Store a message, or return what else it is; None if its queue was deleted meanwhile."""
     queue = receive_queues.get(tables, key)
     connection = None if queue is None else connections.get(tables, queue.connection)
     router = routers.get(tables, key[0])
     if queue is None or connection is None or router is None or queue.deleted:
         return None
-    # What a peer writes right after its confirmation is shown after `Connected`, which may be on
-    # its way although the connection is ready.
+    # Messages that a peer sends right after its confirmation are shown after `Connected`, which may
+    # be on its way although the connection is ready.
     is_held = connection.status is ConnectionStatus.CONFIRMED or (
         connection.kind is ConnectionKind.DUPLEX
         and commands.has(tables, connection.id, commands.CONNECTED)
@@ -134,7 +134,7 @@ def _open(
     now: float,
 ) -> Taken:
     sealed = opener.unwrap(queue, content.body)
-    # ACC-99: a message that came before is not opened again: a ratchet could not.
+    # ACC-99: a repeated message is not opened again: a ratchet could not.
     known = received.recognise(tables, origin.connection, queue.key, broker_id, sealed.hash)
     if known is not None:
         return Repeated(origin, known)

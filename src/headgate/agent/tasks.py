@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 async def result_of(work: asyncio.Future[T]) -> T:
-    """What comes of something that goes on if the caller is cancelled. A failure is then nobody's:
-    it is not left for the loop to complain of."""
+    """The result of work that goes on if the caller is cancelled. Its failure is then dropped, and
+    the loop does not complain."""
     work.add_done_callback(_look_at)
-    # S004-26: only the waiting ends.
+    # S004-26: only the wait ends.
     return await asyncio.shield(work)
 
 
@@ -23,8 +23,8 @@ def _look_at(done: asyncio.Future[T]) -> None:
 
 
 class Tasks:
-    """Tasks that their owner has under way. An exception that leaves a task goes to `failed`, or to
-    the loop, as a mistake of ours. What is begun after the end does not run."""
+    """The running tasks of an owner. An exception of a task goes to `failed`, or to the loop, as an
+    internal error. Tasks begun after the end do not run."""
 
     def __init__(self, failed: Callable[[Exception], None] | None = None) -> None:
         self.is_closed = False
@@ -35,7 +35,7 @@ class Tasks:
     def run(
         self, work: Coroutine[Any, Any, None], name: str, *, to_end: bool = False
     ) -> asyncio.Task[None]:
-        """Begin something. What runs `to_end` is waited for when all else is cancelled."""
+        """Begin a task. If it runs `to_end` it is waited for when all others are cancelled."""
         task = asyncio.get_running_loop().create_task(work, name=f"agent: {name}")
         (self._kept if to_end else self._tasks).add(task)
         task.add_done_callback(self._finished)
@@ -44,7 +44,7 @@ class Tasks:
         return task
 
     async def close(self) -> None:
-        """Cancel what may be cancelled, and wait for all of it."""
+        """Cancel the tasks that may be cancelled, and wait for all."""
         self.is_closed = True
         while self._tasks or self._kept:
             for task in self._tasks:

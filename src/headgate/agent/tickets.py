@@ -1,4 +1,4 @@
-"""Messages that wait for the application, and how many of their bodies are in memory."""
+"""Messages that wait for the application, and the number of their bodies in memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headgate.agent.taking import Origin
 
 
 class Ticket:
-    """A message that is stored and waits to be shown. It stands among the events until the
-    application comes to it; then `load` makes the message of it.
+    """A stored message that waits to be shown. It stands among the events until the application
+    reaches it; then `load` makes the message.
 
-    A ticket holds a body only as long as there is room for it: it is read back otherwise.
+    A ticket holds a body only while there is room for it; otherwise it is read again.
     """
 
     __slots__ = ("_load", "body", "counted", "is_again", "message", "origin")
@@ -32,7 +32,7 @@ class Ticket:
         self.is_again = is_again
         """Whether it came before, and so is counted when it is shown."""
         self.counted: asyncio.Future[int] | None = None
-        """How often it was shown, if that is on its way to the disk."""
+        """How often it was shown, while that is being stored."""
         self.body: bytes | None = None
         """Owned by `Bodies`."""
         self._load = load
@@ -42,10 +42,10 @@ class Ticket:
         return self.message.id
 
     async def load(self) -> Message | Receipt | None:
-        """The message, for the application now; none if it was acknowledged meanwhile. Tickets are
-        loaded in the order of the events, one at a time, and let go of when this has returned: who
-        is cancelled calls it again. It waits while the agent is suspended, and raises `StoreError`
-        if the body cannot be read."""
+        """The message for the application; None if it was acknowledged meanwhile. Tickets are
+        loaded in the order of the events, one at a time, and dropped when this has returned: a
+        cancelled caller calls it again. It waits while the agent is suspended, and raises
+        `StoreError` if the body cannot be read."""
         return await self._load(self)
 
     def __repr__(self) -> str:
@@ -53,18 +53,17 @@ class Ticket:
 
 
 class Bodies:
-    """A count of the bodies in memory: of messages that are being stored, and of tickets.
+    """The bodies in memory: of messages being stored, and of tickets.
 
-    What must hold: there are never more than `limit`. What is being stored goes first: a ticket
-    gives its body up for it, the one that was made last before the others, since the
-    application comes to it last.
+    What must hold: there are never more than `limit`. Messages being stored take precedence:
+    tickets drop their bodies for them, the newest first, since the application reaches it last.
     """
 
     def __init__(self, limit: int) -> None:
         assert limit > 0, "a message that is being stored needs a place"
         self.limit = limit
         self.coming = 0
-        """Messages that are not stored yet."""
+        """Number of messages that are not stored yet."""
         self._kept: dict[int, Ticket] = {}
         """By id, in the order in which they are shown."""
 
@@ -73,7 +72,7 @@ class Bodies:
         return self.coming + len(self._kept)
 
     def admit(self) -> bool:
-        """Make a place for a message that comes; false if all are taken by others that come."""
+        """Take a place for a new message; False if others that are being stored take all."""
         if self.count >= self.limit:
             if not self._kept:
                 return False
@@ -83,17 +82,17 @@ class Bodies:
         return True
 
     def release(self) -> None:
-        """A message that came needs its place no more."""
+        """Free the place of a message."""
         self.coming -= 1
 
     def keep(self, ticket: Ticket, body: bytes) -> None:
-        """A message that came is stored, and its body stays for the ticket."""
+        """Give a stored message's body to its ticket."""
         self.coming -= 1
         ticket.body = body
         self._kept[ticket.id] = ticket
 
     def give(self, ticket: Ticket) -> bytes | None:
-        """Let go of the body of a ticket, if it is there."""
+        """Drop the body of a ticket, if it is there."""
         body, ticket.body = ticket.body, None
         if body is not None:
             del self._kept[ticket.id]

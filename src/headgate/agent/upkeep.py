@@ -1,4 +1,4 @@
-"""Upkeep of an agent's records now and then: traces of old messages go."""
+"""Upkeep of an agent's records: traces of old messages are removed now and then."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ PERIOD_SECONDS: Final = 3600.0
 
 
 class Upkeep:
-    """The upkeep of the records: it forgets messages that were acknowledged so long ago that no
-    router can give them again. Owned by an agent, which starts it once; the first time is at
-    once."""
+    """Removes messages acknowledged so long ago that no router can deliver them again. Owned by an
+    agent, which starts it once; the first time is at once."""
 
     def __init__(
         self,
@@ -40,12 +39,12 @@ class Upkeep:
     async def _work(self) -> None:
         while True:
             try:
-                # A page for each transaction, so that nobody waits long for the writer.
+                # A page for each transaction, so that other jobs do not wait long for the writer.
                 while await self._prune() == received.PAGE:
                     pass
             except StoreError:
                 pass  # the disk is full or locked: the next time is soon enough
-            # By the loop's clock: who waits for nothing in particular must not make time pass.
+            # By the loop's clock: this wait must not advance a simulated time.
             await asyncio.sleep(PERIOD_SECONDS)
 
     async def _prune(self) -> int:

@@ -1,4 +1,4 @@
-"""A program as a receiver of Web Push: the keys by which it is pushed to, in a file of its own."""
+"""A program as a receiver of Web Push: its keys, in a file of its own."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FILE_BYTES: Final = SCALAR_BYTES + AUTH_BYTES
 
 
 class WebPushReceiver:
-    """A receiver of Web Push, as browsers have it for pages, for a program that takes a POST over
-    https."""
+    """A receiver of Web Push, as browsers provide it for pages, for a program that accepts a POST
+    over https."""
 
     def __init__(self, private: EllipticCurvePrivateKey, auth: bytes) -> None:
         self._private = private
@@ -36,7 +36,7 @@ class WebPushReceiver:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """The receiver of a file, which is made for its owner alone if it is not there. Raises
+        """The receiver of a file, which is made for its owner alone if it does not exist. Raises
         `StoreError`."""
         file = Path(path)
         try:
@@ -54,8 +54,8 @@ class WebPushReceiver:
             ) from None
 
     def device(self, endpoint: str) -> WebPushDevice:
-        """What a notification server is given, for the URL at which this program takes pushes.
-        Raises `Malformed` for what is no https URL."""
+        """The device for a notification server, given the URL at which this program accepts pushes.
+        Raises `Malformed` for anything but an https URL."""
         return WebPushDevice.of(endpoint, self._auth, point_of(self._private))
 
     def decrypt(self, body: bytes) -> bytes:

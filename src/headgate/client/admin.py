@@ -1,8 +1,7 @@
-"""The admin port of a router, asked by programs: the command line, the source and the sink.
+"""The admin port of a router, for programs: the command line, the source and the sink.
 
-Everything that is asked here may be repeated without harm, so a router that is not there, or has
-no room, is asked again for a while. It is asked directly: a proxy for the rest of the world has no
-way to an admin port.
+All requests may be repeated without harm, so when a router is away or has no room, they are
+repeated for a while. They bypass proxies, which usually do not reach an admin port.
 """
 
 from __future__ import annotations
@@ -24,41 +23,42 @@ T = TypeVar("T")
 
 JSON = "application/json"
 ROWS = "application/vnd.headgate.rows"
-"""Rows that a sink stages; `server/admin/staging.py` says what is in them."""
+"""Rows that a sink stages; `server/admin/staging.py` describes them."""
 
 PATIENCE_SECONDS = 30.0
-"""How long a router that is not there, or has no room, is asked again: it may be restarting."""
+"""Seconds of repeated requests to a router that is away or has no room: it may be restarting."""
 
 ANSWER_SECONDS = 120.0
-"""How long one answer may take. A commit waits for its turn, and for slow sessions of channels."""
+"""Seconds that one answer may take. A commit waits for its turn, and for slow sessions of
+channels."""
 
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6)
-"""Between one try and the next; the last is repeated."""
+"""Seconds between two attempts; the last is repeated."""
 
 AGAIN = (429, 503)
-"""Answers that may be another later: a full queue, a router that starts or whose store fails."""
+"""Answers that may change: a full queue, a router that starts or whose store fails."""
 
 SILENCE_SECONDS = 30.0
-"""A stream of events without a line for this long is broken."""
+"""Seconds without a line after which a stream of events is broken."""
 
 LINE_BYTES = 1024 * 1024
-"""A longer line is no event of a router."""
+"""Longest line of an event."""
 
 TOKEN_BYTES = 64 * 1024
-"""A larger file is not a token."""
+"""Largest file with a token."""
 
 TOKEN, TOKEN_FILE = "HEADGATE_ADMIN__TOKEN", "HEADGATE_TOKEN_FILE"
-"""Variables with the token, and with the path of a file that has it."""
+"""Environment variables with the token, and with the path of a file that has it."""
 
 
 class Tls(NamedTuple):
-    """Files for TLS, where the system's authorities will not do, or a client shows who it is."""
+    """Files for TLS, if the system's authorities are not enough, or the client authenticates."""
 
     ca: str = ""
-    """Of the authorities that the router's certificate must be of; empty for the system's."""
+    """The authorities of the router's certificate; empty for the system's."""
     certificate: str = ""
     key: str = ""
-    """Of the client; the key may be in the file of the certificate."""
+    """The client's key, which may also be in the file of the certificate."""
 
     def context(self) -> ssl.SSLContext:
         try:
@@ -73,15 +73,15 @@ class Tls(NamedTuple):
 
 
 class Event(NamedTuple):
-    """An event of a stream of the admin port: its kind, and what its JSON says."""
+    """An event of a stream of the admin port: its kind, and its JSON."""
 
     kind: str
     content: Any
 
 
 class AdminPort:
-    """The admin port of a router, asked until it answers or patience is at its end. With TLS it has
-    to be who the URL says, by the authorities of the machine or by those of the files."""
+    """The admin port of a router, tried until it answers or patience runs out. With TLS its
+    certificate must fit the URL, by the authorities of the machine or of the files."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class AdminPort:
         kind: str = JSON,
         patience: float = PATIENCE_SECONDS,
     ) -> dict[str, Any]:
-        """What the JSON of the answer says."""
+        """The JSON of the answer."""
         return self.take(method, path, _decode, body, kind=kind, patience=patience)
 
     def take(
@@ -126,8 +126,8 @@ class AdminPort:
         kind: str = JSON,
         patience: float = PATIENCE_SECONDS,
     ) -> T:
-        """What `take` makes of the answer. It raises ValueError, or one of its kind, for what is
-        no answer of a router."""
+        """The result of `take` for the answer. It raises ValueError, or a subclass, for an answer
+        that is not a router's."""
         end = time.monotonic() + patience
         tries = 0
         while True:
@@ -146,7 +146,7 @@ class AdminPort:
             time.sleep(pause)
 
     def events(self, path: str) -> Iterator[Event]:
-        """What comes on a stream, for as long as it does; NoRouter says why it ended."""
+        """The events of a stream, for as long as it lasts; NoRouter has the reason of its end."""
         with closing(self._connection(SILENCE_SECONDS)) as connection:
             try:
                 headers = {**self._headers, "accept": "text/event-stream"}
@@ -182,7 +182,7 @@ class AdminPort:
         kind: str,
     ) -> T:
         with closing(self._connection(self._answer_seconds)) as connection:
-            # It may answer before it has read everything, and then not go on reading.
+            # It may answer before it has read everything, and then not read on.
             with suppress(BrokenPipeError, ConnectionResetError):
                 headers = dict(self._headers)
                 if method != "GET":
@@ -197,7 +197,7 @@ class AdminPort:
                 raise self._not_a_router() from None
 
     def _refused(self, response: http.client.HTTPResponse) -> RouterError:
-        """The error that an answer stands for."""
+        """The error for an answer."""
         try:
             problem = _decode(response)
             hint = problem.get("hint")
@@ -205,7 +205,7 @@ class AdminPort:
         except (ValueError, KeyError, TypeError, AttributeError):
             if response.status not in AGAIN:
                 return self._not_a_router()
-            why = response.reason  # of somebody in between
+            why = response.reason  # from a proxy in between
         return _refusal(self.url, response.status, why, bool(self._headers))
 
     def _not_a_router(self) -> NotARouter:
@@ -215,7 +215,7 @@ class AdminPort:
 
 
 def _events(lines: http.client.HTTPResponse) -> Iterator[Event]:
-    """The events of a stream: of each its kind and its lines of data. Others are comments."""
+    """The events of a stream: the kind and the lines of data of each. Other lines are comments."""
     kind, data = "message", b""
     while line := lines.readline(LINE_BYTES):
         name, _, text = line.rstrip(b"\r\n").partition(b":")
@@ -233,7 +233,7 @@ def _events(lines: http.client.HTTPResponse) -> Iterator[Event]:
 
 
 def tls_of(options: Mapping[str, str]) -> Tls | None:
-    """What the options `tlsCa`, `tlsCertificate` and `tlsKey` say."""
+    """The files in the options `tlsCa`, `tlsCertificate` and `tlsKey`."""
     given = {name.lower(): text for name, text in options.items()}
     tls = Tls(*(given.get(name, "") for name in ("tlsca", "tlscertificate", "tlskey")))
     return tls if any(tls) else None
@@ -265,7 +265,7 @@ def _refusal(url: str, status: int, why: str, has_token: bool) -> RouterError:
 
 
 def _length(body: bytes | IO[bytes]) -> int:
-    """The bytes of a body, which is then read from its beginning."""
+    """The number of bytes of a body, which is rewound."""
     if isinstance(body, bytes):
         return len(body)
     length = body.seek(0, os.SEEK_END)
@@ -288,7 +288,7 @@ def read_token(path: Path) -> str:
 
 
 def token_of(options: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
-    """The token that the options `token` and `tokenFile` give, or else the environment."""
+    """The token in the options `token` and `tokenFile`, or else in the environment."""
     given = {name.lower(): text for name, text in options.items()}
     text, path = given.get("token", ""), given.get("tokenfile", "")
     if not text and not path:

@@ -1,7 +1,6 @@
-"""Channels from the outside: publish and subscribe over the Redis wire, for programs that wait.
+"""Channels from the outside: publish and subscribe over the Redis wire.
 
-Any Redis client does the same. This one is what `headgate pub` and `headgate sub` need, and no
-more.
+Any Redis client does the same. This one has only what `headgate pub` and `headgate sub` need.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from headgate.errors import ConfigError, HeadgateError, NoRouter, NotAllowed
 READ_BYTES = 64 * 1024
 
 DENIALS = ("NOAUTH", "WRONGPASS", "NOPERM")
-"""How an answer begins that says who may not."""
+"""Beginnings of errors for missing rights."""
 
 
 @value
@@ -48,8 +47,8 @@ class RespClient:
         certificate: Path | None = None,
         timeout: float = 10.0,
     ) -> None:
-        """With a certificate, TLS with whoever has it, whatever the name in it. With `tls` alone,
-        with whom the machine trusts."""
+        """With a certificate, TLS with exactly that one, whatever its name. With `tls` alone, the
+        machine's authorities decide."""
         self._where = f"{host}:{port}"
         self._has_tls = tls or certificate is not None
         try:
@@ -96,7 +95,7 @@ class RespClient:
             self._socket.sendall(data)
 
     def answer(self) -> Any:  # noqa: ANN401
-        """The next frame, whatever it is."""
+        """The next frame, of any kind."""
         with self._explained():
             while True:
                 frame = self._reader.gets()
@@ -120,7 +119,7 @@ class RespClient:
                 raise _refusal("the subscription", answer)
 
     def messages(self) -> Iterator[Published]:
-        """What comes by the subscriptions, for as long as the router is there."""
+        """The messages of the subscriptions, for as long as the connection lasts."""
         self._socket.settimeout(None)
         while True:
             match self.answer():
@@ -134,7 +133,7 @@ class RespClient:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """What goes wrong with the connection, as an error that says what to do."""
+        """A context in which errors of the connection become errors with advice."""
         try:
             yield
         except OSError as error:

@@ -1,1 +1,1 @@
-"""Keys, boxes and proofs of SMP: who signs, who can read, who may command."""
+"""Keys, boxes and proofs of SMP: signing, encryption, authorization of commands."""

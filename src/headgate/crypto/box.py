@@ -1,9 +1,8 @@
-"""Encryption with a key that two have agreed on.
+"""Encryption with a key that two parties have agreed on.
 
 Everything is NaCl's box: HSalsa20 of a secret, then XSalsa20-Poly1305. The protocol applies
-HSalsa20 to symmetric secrets too, so a plain secretbox would not be understood. Here `box` and
-`unbox` take the key *after* HSalsa20: the key of a queue is hashed once and used for every
-message.
+HSalsa20 to symmetric secrets too, so a plain secretbox would not be compatible. Here `box` and
+`unbox` take the key *after* HSalsa20: the key of a queue is hashed once and used for every message.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def public_of(private: bytes) -> bytes:
 
 
 def shared_secret(private: bytes, public: bytes) -> bytes:
-    """X25519 of two raw keys. A public key that gives everybody the same secret is refused."""
+    """X25519 of two raw keys. A public key for which every secret is the same is refused."""
     try:
         # WIRE-40, WIRE-44: X25519, of a queue and of a session alike.
         return crypto_scalarmult(private, public)
@@ -45,7 +44,7 @@ def shared_key(private: bytes, public: bytes) -> bytes:
 
 
 def nonce_of(name: bytes) -> bytes:
-    """A nonce made of an id of any length: cut, or filled with zeros."""
+    """A nonce made of an id of any length: cut, or padded with zeros."""
     return name[:NONCE_BYTES].ljust(NONCE_BYTES, b"\0")
 
 

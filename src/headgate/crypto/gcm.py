@@ -1,4 +1,4 @@
-"""AES-256-GCM as the ratchet has it: an initialisation vector of 16 bytes, and the tag apart."""
+"""AES-256-GCM in the ratchet's form: an initialisation vector of 16 bytes, and the tag separate."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ TAG_BYTES: Final = 16
 
 
 class Tagged(NamedTuple):
-    """Encrypted bytes, and the tag that proves them and the data beside them."""
+    """Encrypted bytes, and the tag that authenticates them and the data beside them."""
 
     tag: bytes
     body: bytes
 
 
 def encrypt(key: bytes, iv: bytes, plaintext: bytes, beside: bytes) -> Tagged:
-    """`beside` is proved by the tag and not encrypted."""
+    """Encrypt. `beside` is authenticated by the tag and not encrypted."""
     sealed = AESGCM(key).encrypt(iv, plaintext, beside)
     return Tagged(sealed[-TAG_BYTES:], sealed[:-TAG_BYTES])
 
 
 def decrypt(key: bytes, iv: bytes, tagged: Tagged, beside: bytes) -> bytes | None:
-    """The plaintext, or none if anything is not as it was. The library compares the tags."""
+    """The plaintext, or None if any part was changed. The library compares the tags."""
     try:
         return AESGCM(key).decrypt(iv, tagged.body + tagged.tag, beside)
     except InvalidTag:

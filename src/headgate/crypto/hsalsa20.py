@@ -1,7 +1,7 @@
-"""HSalsa20 of zeros: what NaCl's box does to a secret before it is a key.
+"""HSalsa20 of zeros, which NaCl's box applies to a secret to make a key.
 
 libsodium has it, and PyNaCl brings libsodium without offering it. So the function is looked up in
-PyNaCl's own library; a PyNaCl whose library does not show it is answered by Salsa20.
+PyNaCl's own library; if that does not export it, Salsa20 takes its place.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Hash: TypeAlias = Callable[[bytes], bytes]
 
 
 def by_salsa20(secret: bytes) -> bytes:
-    """HSalsa20 of zeros is Salsa20's first block without the final addition: where constants and
-    zeros were added, taking them away again gives it. It takes 8 us."""
+    """HSalsa20 of zeros by Salsa20's first block, which adds constants and zeros at the end;
+    subtracting them gives it. It takes 8 us."""
     words = WORDS.unpack(Salsa20.new(secret, nonce=bytes(8)).encrypt(bytes(64)))
     corners = zip((words[0], words[5], words[10], words[15]), SIGMA, strict=True)
     return KEY.pack(*((word - sigma) & 0xFFFFFFFF for word, sigma in corners), *words[6:10])
@@ -41,7 +41,7 @@ def by_libsodium(library: str) -> Hash:
     def hsalsa20(secret: bytes) -> bytes:
         if len(secret) != KEY_BYTES:  # C would read on
             raise ValueError(f"a secret has {KEY_BYTES} bytes")
-        # Of its own for each call, so that no key lies in a buffer that is kept.
+        # A new buffer for each call, so that no key stays in one that is kept.
         key = ctypes.create_string_buffer(KEY_BYTES)
         core(key, ZEROS, secret, None)
         return key.raw
@@ -50,7 +50,7 @@ def by_libsodium(library: str) -> Hash:
 
 
 def fastest() -> Hash:
-    """The one of PyNaCl's library, if it is there to be found."""
+    """libsodium's function, if PyNaCl's library exports it; otherwise Salsa20's."""
     extension = find_spec("nacl._sodium")
     if extension is None or extension.origin is None:
         return by_salsa20

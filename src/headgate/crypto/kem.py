@@ -1,7 +1,7 @@
-"""Key encapsulation, as the double ratchet asks for it: a port.
+"""Key encapsulation for the double ratchet: a port.
 
-The wire works without it. Who has the extra `pq` hands over `headgate.crypto.sntrup761.Sntrup761`;
-tests hand over one that draws nothing.
+The wire works without it. With the extra `pq` it is `headgate.crypto.sntrup761.Sntrup761`; tests
+pass one without randomness.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from headgate.core.model.value import value
 
 KEM_PUBLIC_BYTES: Final = 1158
 KEM_CIPHERTEXT_BYTES: Final = 1039
-"""Of sntrup761, the one kind that there is on this wire."""
+"""Size of a ciphertext of sntrup761, the only kind on this wire."""
 
 
 @value
 class KemKeyPair:
-    """A public key that goes to the peer, and the private one that opens what it sends back."""
+    """A public key for the peer, and the private one that opens its answer."""
 
     public: bytes
     private: bytes = field(repr=False)
@@ -26,22 +26,23 @@ class KemKeyPair:
 
 @value
 class Encapsulation:
-    """A secret, and the ciphertext out of which the owner of the public key gets it."""
+    """A secret, and the ciphertext from which the owner of the public key gets it."""
 
     ciphertext: bytes
     secret: bytes = field(repr=False)
 
 
 class Kem(Protocol):
-    """Makes key pairs and secrets. It draws random numbers, so it always comes as an argument."""
+    """Makes key pairs and secrets. It uses random numbers, so it is always passed as an
+    argument."""
 
     def generate(self) -> KemKeyPair: ...
 
     def encapsulate(self, public: bytes) -> Encapsulation:
-        """A secret for the owner of this key, or `Malformed` if it is none."""
+        """A secret for the owner of this key, or `Malformed` if it is not a key."""
         ...
 
     def decapsulate(self, pair: KemKeyPair, ciphertext: bytes) -> bytes:
-        """The secret inside. One that was not made for this key gives a secret that fits
-        nothing, or `Malformed`."""
+        """The secret in a ciphertext. One that was made for another key gives a useless secret, or
+        `Malformed`."""
         ...

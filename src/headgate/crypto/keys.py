@@ -1,7 +1,7 @@
-"""Public keys as the wire writes them, what is signed with them, and certificates.
+"""Public keys in the form of the wire, signatures by them, and certificates.
 
-A public key travels as the DER of its SubjectPublicKeyInfo. For the three kinds in use this is
-a fixed prefix and the raw key, so no DER parser is needed to tell them apart.
+A public key travels as the DER of its SubjectPublicKeyInfo. For the three kinds in use this is a
+fixed prefix and the raw key, so no DER parser is needed to tell them apart.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from headgate.errors import Malformed
 ED25519: Final = bytes.fromhex("302a300506032b6570032100")
 X25519: Final = bytes.fromhex("302a300506032b656e032100")
 ED448: Final = bytes.fromhex("3043300506032b6571033a00")
-"""How the DER of a public key begins; the key itself follows, and nothing else."""
+"""The beginning of a public key's DER; the raw key follows, and nothing else."""
 
 KEY_BYTES: Final = {ED25519: 44, X25519: 44, ED448: 69}
-"""The kinds of keys that a party of a queue may have, and how long their DER is."""
+"""The kinds of keys that a party of a queue may have, by the length of their DER."""
 
 PREFIX: Final = 12
 """The length of each of these beginnings."""
 
 SigningKey: TypeAlias = Ed25519PrivateKey | Ed448PrivateKey
-"""A private key that can sign: of a certificate, of a queue, of a service's session."""
+"""A private key that can sign: a certificate's, a queue's, or that of a service's session."""
 
 CHAIN_MAX = 4
 """Certificates in a chain: leaf, identity, and up to two above it."""
 
 
 class KeyKind(Enum):
-    """The use of a key. The value is what stands before the raw key in its DER."""
+    """The use of a key. The value is the beginning of its DER."""
 
     ED25519 = ED25519
     ED448 = ED448
@@ -60,7 +60,7 @@ ALGORITHMS = {
     KeyKind.ED25519: bytes.fromhex("300506032b6570"),
     KeyKind.ED448: bytes.fromhex("300506032b6571"),
 }
-"""The AlgorithmIdentifier in a signed key: that of its signer."""
+"""The AlgorithmIdentifier in a signed key, by the signer's kind."""
 
 
 def kind_of(spki: bytes) -> KeyKind | None:
@@ -72,26 +72,26 @@ def raw_key(spki: bytes) -> bytes:
 
 
 def encode_key(kind: KeyKind, raw: bytes) -> bytes:
-    # WIRE-1..WIRE-5: the DER of a kind has one beginning, and the raw key behind it.
+    # WIRE-1..WIRE-5: the DER of a kind is one fixed beginning and the raw key.
     spki = kind.value + raw
     assert kind_of(spki) is kind, "a raw key has the length of its kind"
     return spki
 
 
 def public_key(private: SigningKey) -> bytes:
-    """The public half of a signing key, as it travels."""
+    """The public half of a signing key, in the form of the wire."""
     return private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 
 def verify(spki: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether this Ed25519 or Ed448 key made the signature; a signature of a wrong length is not
-    looked at."""
+    """Whether this Ed25519 or Ed448 key made the signature; one of a wrong length is not
+    checked."""
     kind = kind_of(spki)
     if kind is None or SIGNATURE_BYTES.get(kind) != len(signature):
         return False
     try:
         if kind is KeyKind.ED25519:
-            crypto_sign_open(signature + message, raw_key(spki))  # half the time of OpenSSL's
+            crypto_sign_open(signature + message, raw_key(spki))  # half the time that OpenSSL takes
         else:
             Ed448PublicKey.from_public_bytes(raw_key(spki)).verify(signature, message)
     except (CryptoError, InvalidSignature, ValueError):
@@ -100,7 +100,7 @@ def verify(spki: bytes, message: bytes, signature: bytes) -> bool:
 
 
 def sign_key(private: SigningKey, spki: bytes) -> bytes:
-    """A key with the signature of another: how a certificate vouches for a session's key."""
+    """A key signed by another, as a certificate signs a session's key."""
     kind = kind_of(public_key(private))
     assert kind is not None, "every signing key has a known kind"
     # WIRE-7: the key, the algorithm of its signer, and the signature.
@@ -108,12 +108,13 @@ def sign_key(private: SigningKey, spki: bytes) -> bytes:
 
 
 def open_signed_key(der: bytes, signer: bytes) -> bytes:
-    """The key inside, once the signer's signature of it was verified."""
+    """The key inside, after checking the signer's signature."""
     kind = kind_of(signer)
     if kind not in SIGNATURE_BYTES:
         raise Malformed("a key is signed by an Ed25519 or Ed448 key")
     size = SIGNATURE_BYTES[kind]
-    # SEQUENCE { SPKI, AlgorithmIdentifier, BIT STRING }: the signer says how long the last two are.
+    # SEQUENCE { SPKI, AlgorithmIdentifier, BIT STRING }: the signer determines the lengths of the
+    # last two.
     head = 2 if len(der) < 2 + 0x80 else 3
     tail = len(der) - size - len(_before_signature(kind))
     spki, signature = der[head : max(head, tail)], der[-size:]
@@ -125,7 +126,7 @@ def open_signed_key(der: bytes, signer: bytes) -> bytes:
 
 
 def fingerprint(chain: Sequence[bytes]) -> bytes:
-    """The SHA-256 of the identity certificate: the second, or the only one."""
+    """The SHA-256 of the identity certificate: the second one, or the only one."""
     _check_length(chain)
     # WIRE-22: of the identity, not of the leaf.
     return sha256(chain[1] if len(chain) > 1 else chain[0]).digest()
@@ -134,15 +135,15 @@ def fingerprint(chain: Sequence[bytes]) -> bytes:
 def check_chain(chain: Sequence[bytes], now: float) -> None:
     """Raises if a chain, leaf first, is too long, not of one piece, or not valid at this time.
 
-    A lone certificate is signed by itself. What the last one of a longer chain is signed by is
-    not asked: it is the anchor, and known by its fingerprint if at all.
+    A lone certificate is signed by itself. The signature of the last one in a longer chain is not
+    checked: it is the anchor, known by its fingerprint if at all.
     """
     _check_length(chain)
     with _judging():
         certificates = [x509.load_der_x509_certificate(der) for der in chain]
         for der, certificate in zip(chain, certificates, strict=True):
-            # The count of unused bits is not signed and not looked at by the library; an
-            # identity is a hash, so there must be one way to write it.
+            # The count of unused bits is neither signed nor checked by the library; an identity is
+            # a hash, so only one encoding may be valid.
             if not der.endswith(b"\0" + certificate.signature):
                 raise Malformed("a certificate with unused bits in its signature")
             opens = certificate.not_valid_before_utc.timestamp()
@@ -165,7 +166,8 @@ def leaf_key(chain: Sequence[bytes]) -> bytes:
 
 @contextmanager
 def _judging() -> Iterator[None]:
-    """Whatever the library says about a certificate, warnings included, is the peer's fault."""
+    """A context in which all errors of the library about a certificate, warnings included, are the
+    peer's."""
     try:
         with catch_warnings(action="error", category=CryptographyDeprecationWarning):
             yield
@@ -175,7 +177,7 @@ def _judging() -> Iterator[None]:
         raise Malformed("a certificate is not signed by the next in its chain") from error
     except Malformed:
         raise
-    except Exception as error:  # the library's have no root in common
+    except Exception as error:  # the library's exceptions have no common base
         raise Malformed(f"a certificate cannot be used: {error}") from error
 
 
@@ -196,7 +198,7 @@ def _check_length(chain: Sequence[bytes]) -> None:
 
 
 def _check_issued(certificate: x509.Certificate, issuer: x509.Certificate) -> None:
-    _key(issuer)  # other algorithms would let a peer choose how long a check takes
+    _key(issuer)  # with other algorithms a peer could choose how long a check takes
     certificate.verify_directly_issued_by(issuer)
 
 

@@ -1,8 +1,7 @@
-"""P-256 as push services want it: points of 65 bytes, agreed secrets, signatures of 64 bytes.
+"""P-256 in the form of push services: points of 65 bytes, agreed secrets, signatures of 64 bytes.
 
-Signing draws nothing: the number that each signature needs is derived from key and message, as RFC
-6979 says. So the same input has the same signature, and a bad source of randomness cannot give a
-key away.
+Signing uses no randomness: the nonce of each signature is derived from key and message, as in RFC
+6979. So the same input has the same signature, and bad randomness cannot reveal a key.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from headgate.errors import Malformed
 
 POINT_BYTES: Final = 65
 UNCOMPRESSED: Final = 0x04
-"""How a point begins that has both of its coordinates."""
+"""The first byte of a point with both of its coordinates."""
 
 SCALAR_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 2 * SCALAR_BYTES
@@ -46,13 +45,12 @@ def private_key(raw: bytes) -> EllipticCurvePrivateKey:
 
 
 def point_of(private: EllipticCurvePrivateKey) -> bytes:
-    """The public key, as it travels."""
+    """The public key, in the form of the wire."""
     return private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
 
 
 def decode_point(point: bytes) -> EllipticCurvePublicKey:
-    """The public key of these bytes, or `Malformed`: it must be written in full and be on the
-    curve."""
+    """The public key in these bytes, or `Malformed`: it must be uncompressed and on the curve."""
     try:
         if len(point) == POINT_BYTES and point[0] == UNCOMPRESSED:
             return EllipticCurvePublicKey.from_encoded_point(SECP256R1(), point)
@@ -62,12 +60,12 @@ def decode_point(point: bytes) -> EllipticCurvePublicKey:
 
 
 def agree(private: EllipticCurvePrivateKey, point: bytes) -> bytes:
-    """What both owners get: the first coordinate."""
+    """The shared secret: the first coordinate."""
     return private.exchange(ECDH(), decode_point(point))
 
 
 def sign(private: EllipticCurvePrivateKey, message: bytes) -> bytes:
-    """ES256: both numbers of the signature in full, not their DER."""
+    """An ES256 signature: both numbers at full length, not as DER."""
     r, s = decode_dss_signature(private.sign(message, ECDSA(SHA256(), deterministic_signing=True)))
     return r.to_bytes(SCALAR_BYTES, "big") + s.to_bytes(SCALAR_BYTES, "big")
 

@@ -1,6 +1,6 @@
-"""Private keys as the wire writes them: the DER of PKCS#8, a fixed beginning and the raw key.
+"""Private keys in the form of the wire: the DER of PKCS#8, a fixed beginning and the raw key.
 
-A client hands one over only to let a notification server subscribe in its place.
+A client sends one only to let a notification server subscribe in its place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PRIVATE_PREFIXES: Final = {
     KeyKind.X25519: bytes.fromhex("302e020100300506032b656e04220420"),
     KeyKind.ED448: bytes.fromhex("3047020100300506032b6571043b0439"),
 }
-"""How the DER of each kind begins."""
+"""The beginning of the DER of each kind."""
 
 PRIVATE_PREFIX: Final = 16
 """The length of each of these beginnings."""

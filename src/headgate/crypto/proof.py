@@ -1,12 +1,11 @@
-"""Whether a transmission was authorized by whom it says.
+"""Checks of the authorization of a transmission.
 
-What is authorized is `transmissions.signed`: the transmission behind the session id, so that it is
-worth nothing on another connection. In a service's session the commands that associate a queue
-are authorized behind the fingerprint of the service as well.
+`transmissions.signed` has the authorized bytes: the transmission behind the session id, so that it
+is worthless on another connection. In a service's session the commands that associate a queue are
+authorized behind the fingerprint of the service as well.
 
-An answer must not tell by its delay whether a queue exists. So a check is made in any case: where
-there is no key, or none of the kind that the authorization was made with, a key of nobody takes
-its place.
+The delay of an answer must not reveal whether a queue exists. So a check is made in any case: if
+there is no key, or none of the right kind, a key without an owner takes its place.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from headgate.errors import Malformed
 
 # ACC-16: three kinds of keys.
 KIND_BY_LENGTH = {64: KeyKind.ED25519, 114: KeyKind.ED448, 80: KeyKind.X25519}
-"""With which kind of key an authorization was made."""
+"""The kind of key of an authorization, by its length."""
 
 NOBODY = {
     KeyKind.ED25519: b64decode("MCowBQYDK2VwAyEA139Oqs4QgpqbAmB0o7rZf6T19ryl7E65k4AYe0kE3Qs="),
@@ -32,18 +31,18 @@ NOBODY = {
     ),
     KeyKind.X25519: b64decode("MCowBQYDK2VuAyEA4JGSMYht18H4mas/jHeBwfcM7jLwNYJNOAhi2/g4RXg="),
 }
-"""Keys to check with where there is none. No check with them succeeds."""
+"""Keys for checks without a key. No check with them succeeds."""
 
 LINK_SENDER_BYTES = 24
 
 SHARED_MAX = 64
-"""Keys of senders whose agreed secret a session remembers. Agreeing takes half as long as all the
-rest of a SEND's authorisation."""
+"""Senders' keys whose shared secret a session remembers. Agreeing on one takes half as long as all
+the rest of authorizing a SEND."""
 
 
 @value
 class ServiceProof:
-    """Proof of a service, as its handshake showed it."""
+    """The proof of a service, from its handshake."""
 
     fingerprint: bytes
     session_key: bytes
@@ -51,15 +50,15 @@ class ServiceProof:
 
 
 def authenticator(key: bytes, correlation: bytes, signed: bytes) -> bytes:
-    """The authorization by an X25519 key. Either side could have made it, so it proves nothing
-    to others. `key` is `shared_key` of the queue's key and the router's session key."""
+    """The authorization by an X25519 key. Either side could have made it, so it proves nothing to
+    others. `key` is `shared_key` of the queue's key and the router's session key."""
     # WIRE-26: a sealed digest in place of a signature.
     return box(key, nonce_of(correlation), sha512(signed).digest())
 
 
 def link_sender(correlation: bytes) -> bytes:
     """The sender id of a queue made with link data: its creator cannot choose it freely."""
-    # WIRE-47: it follows from the correlation.
+    # WIRE-47: derived from the correlation id.
     return sha3_384(correlation).digest()[:LINK_SENDER_BYTES]
 
 
@@ -73,12 +72,12 @@ class Verifier:
         self._private = private
         self._service = service
         self._shared: dict[bytes, bytes] = {}
-        """What was agreed on with keys that have authorized something here. Only those: to find
-        one here must not tell anybody else that it exists."""
+        """Shared secrets of keys that have authorized a command here. Only those: a faster check
+        must not reveal to other clients that a key exists."""
 
     @property
     def secrets(self) -> tuple[bytes, ServiceProof | None]:
-        """What another one needs to check the same."""
+        """The data for another verifier to make the same checks."""
         return self._private, self._service
 
     def entity(
@@ -92,18 +91,18 @@ class Verifier:
     ) -> bool:
         """Whether one of these keys authorized the transmission.
 
-        All keys of the right kind are tried, also behind the one that fits. `is_associating` is
-        true of the commands that tie a queue to the service of the session, if it has one.
+        All keys of the right kind are tried, also after one that succeeds. `is_associating` is true
+        of the commands that tie a queue to the service of the session, if it has one.
         """
         kind = KIND_BY_LENGTH.get(len(authorization))
         if kind is None:
             return False
         if is_associating and self._service is not None:
-            # S001-20: the key of the queue signs for this service and no other.
+            # S001-20: the key of the queue signs for this service only.
             signed = self._service.fingerprint + signed
         check = self._is_authenticator if kind is KeyKind.X25519 else _is_signature
         of_kind = [key for key in keys if kind_of(key) is kind]
-        # ACC-72: without a key one that fits nothing is tried, which takes as long.
+        # ACC-72: without a key one that cannot succeed is tried, which takes as long.
         fits = [check(key, signed, authorization, correlation) for key in of_kind or [NOBODY[kind]]]
         return any(fits) and bool(of_kind)
 
@@ -123,7 +122,7 @@ class Verifier:
                 shared = shared_key(self._private, raw_key(key))
             except Malformed:
                 return False
-        # To make it again and compare takes as long for a wrong one as for the right one.
+        # Making it again and comparing takes as long for a wrong one as for the right one.
         fits = compare_digest(authenticator(shared, correlation, signed), authorization)
         if fits:
             if len(self._shared) >= SHARED_MAX:

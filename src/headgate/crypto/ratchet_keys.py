@@ -1,8 +1,7 @@
-"""Keys of the double ratchet: how two agree on the first, and how each follows from the one before.
+"""Keys of the double ratchet: the agreement on the first ones, and the derivation of the others.
 
-All of it is HKDF-SHA512 of X448 exchanges, with the secret of a KEM behind them where there is
-one. The initiator made the link, the joiner used it. Everything here is a function: what a step
-makes is its result, and nothing is kept.
+All of it is HKDF-SHA512 of X448 exchanges, with the secret of a KEM behind them if there is one.
+The initiator made the link, the joiner used it. Everything here is a pure function.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ KEY_BYTES: Final = 32
 AGREEMENT: Final = b"SimpleXX3DH"
 ROOT: Final = b"SimpleXRootRatchet"
 CHAIN: Final = b"SimpleXChainRatchet"
-"""What a derivation is for."""
+"""Purposes of key derivations."""
 
 NO_SALT: Final = bytes(64)
 
 
 @value
 class PrivatePair:
-    """The two private X448 keys, raw, with which a party enters the agreement."""
+    """The two private X448 keys, raw, that a party brings to the agreement."""
 
     first: bytes = field(repr=False)
     second: bytes = field(repr=False)
@@ -49,20 +48,21 @@ class PublicPair:
 
 @value
 class AgreedKeys:
-    """Keys that both have after the agreement."""
+    """The keys that both parties have after the agreement."""
 
     header_key: bytes = field(repr=False)
-    """Of the joiner's first headers."""
+    """The key of the joiner's first headers."""
     next_header_key: bytes = field(repr=False)
-    """Of the initiator's first headers."""
+    """The key of the initiator's first headers."""
     root_key: bytes = field(repr=False)
     associated_data: bytes
-    """What every header and message is bound to: one public key of each, the joiner's first."""
+    """Authenticated with every header and message: one public key of each party, the joiner's
+    first."""
 
 
 @value
 class RootStep:
-    """A step of the root by a new pair of keys."""
+    """A step of the root key by a new key pair."""
 
     root_key: bytes = field(repr=False)
     chain_key: bytes = field(repr=False)
@@ -71,7 +71,7 @@ class RootStep:
 
 @value
 class ChainStep:
-    """A step of a chain by one more message."""
+    """A step of a chain for one more message."""
 
     chain_key: bytes = field(repr=False)
     message_key: bytes = field(repr=False)
@@ -98,7 +98,7 @@ def agree_as_initiator(own: PrivatePair, peer: PublicPair, kem_secret: bytes = b
 
 
 def step_root(root_key: bytes, own: bytes, peer: bytes, kem_secret: bytes = b"") -> RootStep:
-    """`own` is a raw private key, `peer` a raw public one."""
+    """Advance the root key. `own` is a raw private key, `peer` a raw public one."""
     return RootStep(*_three(root_key, exchange(own, peer) + kem_secret, ROOT))
 
 

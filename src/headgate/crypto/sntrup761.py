@@ -1,7 +1,7 @@
 """sntrup761 of the package pqcrypto, which the extra `pq` installs.
 
-The one module here that draws random numbers: the library has no way to be given them. Nothing
-here imports it; whoever owns the agent's randomness does, and passes it on as a `Kem`.
+The only module here that uses random numbers: the library does not take them as arguments. No
+module here imports it; the owner of the agent's randomness does, and passes it on as a `Kem`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""X448: the exchange that the double ratchet is made of.
+"""X448: the key exchange of the double ratchet.
 
-Its keys never authorise anything on a queue, so `headgate.crypto.keys` does not know them. Raw
-keys have 56 bytes; a public key travels as DER, as others do.
+Its keys never authorise commands, so `headgate.crypto.keys` does not have them. Raw keys have 56
+bytes; on the wire a public key is DER, like others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x448 import X448PrivateKey, X448P
 from headgate.errors import Malformed
 
 X448: Final = bytes.fromhex("3042300506032b656f033900")
-"""How the DER of a public key begins; the raw key follows."""
+"""The beginning of a public key's DER; the raw key follows."""
 
 RAW_BYTES: Final = 56
 
@@ -24,7 +24,7 @@ def public_of(private: bytes) -> bytes:
 
 
 def exchange(private: bytes, public: bytes) -> bytes:
-    """The secret of two raw keys. A public key that gives everybody the same one is refused."""
+    """The secret of two raw keys. A public key for which every secret is the same is refused."""
     try:
         peer = X448PublicKey.from_public_bytes(public)
         return X448PrivateKey.from_private_bytes(private).exchange(peer)

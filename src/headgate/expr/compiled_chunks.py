@@ -1,12 +1,11 @@
-"""Expressions compiled together, for those that an index cannot tell apart.
+"""Expressions compiled together, where an index cannot distinguish them.
 
-A pile holds entries in their order and cuts them into chunks. A chunk that was asked often
-enough since it last changed becomes one generated function, in which the properties are read
-and their types looked at once for all its expressions; each then costs a quarter of what
-it costs alone. Until then a chunk selects everything it has. Either way it selects, and the
-predicates decide.
+A pile holds entries in their order and cuts them into chunks. A chunk that was used often enough
+since its last change becomes one generated function, which reads the properties and checks their
+types once for all its expressions; each then costs a quarter of what it costs alone. Until then a
+chunk selects all of its entries. In both cases the predicates decide about the selected ones.
 
-What the writer makes of ``x % 7 == 3`` and ``x < y``::
+The generated code for ``x % 7 == 3`` and ``x < y``::
 
     p0 = get(k0)
     p1 = get(k1)
@@ -38,34 +37,34 @@ from headgate.expr.types import Kind, Properties
 T = TypeVar("T")
 
 Entry: TypeAlias = tuple[int, Matches, T, Tree | None]
-"""Its rank, which no other has and by which entries are ordered; the predicate that decides;
-what is found by it; the tree of the predicate, None if it is true for every message."""
+"""Its rank, which is unique and orders the entries; its predicate; the indexed item; the tree of
+the predicate, None if it is true for every message."""
 
 Select: TypeAlias = Callable[[Properties], list[Entry[T]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Where the index changes its ways. The results do not depend on it."""
+    """Where the index switches between methods. The results do not depend on it."""
 
     scanned: int = 16
-    """Up to so many entries are looked at one by one, without any key."""
+    """Up to so many entries are tried one by one, without any key."""
     bucket: int = 16
-    """Entries under one key; if there are more, they are a pile."""
+    """Entries under one key; more of them are a pile."""
     chunk: int = 64
     """Entries of a chunk."""
     heat: int = 200
-    """Messages after which a chunk is compiled. By then, looking at its entries one by one has
-    cost about what compiling them costs."""
+    """Messages after which a chunk is compiled. By then, trying its entries one by one has cost
+    about as much as compiling them."""
     bounds: int = 64
-    """Different bounds of half-open ranges that are looked at one by one."""
+    """Different bounds of half-open ranges that are tried one by one."""
 
 
 DEFAULT_TUNING = Tuning()
 
 
 class Chunk(Generic[T]):
-    """Some expressions of a pile, compiled into one function that says which of them are true."""
+    """Some expressions of a pile, compiled into one function that selects those that are true."""
 
     __slots__ = ("_heat", "_select", "entries")
 
@@ -74,7 +73,7 @@ class Chunk(Generic[T]):
         self.cool()
 
     def cool(self) -> None:
-        """The entries have changed."""
+        """Drop the compiled function: the entries have changed."""
         self._heat = 0
         self._select: Select[T] | None = None
 
@@ -112,7 +111,7 @@ class Pile(Generic[T]):
         chunk = self.chunks[place]
         full = len(chunk.entries) >= self._tuning.chunk
         if full and entry > chunk.entries[-1] and place == len(self.chunks) - 1:
-            self.chunks.append(Chunk([entry]))  # what comes last leaves full chunks behind
+            self.chunks.append(Chunk([entry]))  # entries added last leave full chunks behind
             return
         insort(chunk.entries, entry)
         chunk.cool()
@@ -136,14 +135,14 @@ def first(chunk: Chunk[T]) -> Entry[T]:
 
 
 def take(entries: list[Entry[T]], entry: Entry[T]) -> None:
-    """Remove an entry from others in order."""
+    """Remove an entry from an ordered list."""
     place = bisect_left(entries, entry)
     assert entries[place] is entry, "an entry is where its rank says"
     del entries[place]
 
 
 def compiled_together(entries: Sequence[Entry[T]]) -> Select[T]:
-    """A function that selects, of these entries, those that match."""
+    """A function that selects the matching ones of these entries."""
     writer = _JointWriter()
     for number, (_, _, _, tree) in enumerate(entries):
         writer.entry(f"e{number}", tree)
@@ -168,15 +167,15 @@ FLAGS = {
 
 
 class _JointWriter(Writer):
-    """Writes one expression after the other. Each is a loop that ends in its first round, so
-    that one that fails can be left without leaving the others."""
+    """Writes one expression after the other. Each is a loop that ends in its first round, so that a
+    failing one can be left without leaving the others."""
 
     def __init__(self) -> None:
         super().__init__(explicit=False)
         self.head: list[str] = []
-        """What is found out about properties before the first expression."""
+        """Code before the first expression, which reads and checks properties."""
         self.shared: dict[str, str] = {}
-        """The variables of the head, by the names of properties."""
+        """The variables of that code, by the names of properties."""
         self.flags: set[str] = set()
         self.texts: dict[str, str] = {}
         self.found = ""

@@ -1,4 +1,5 @@
-"""Explanation of an expression, for people: its tree, its keys, warnings, and where it is wrong."""
+"""Explanation of an expression for people: its tree, its keys, warnings, and the place of an
+error."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ WORD = re.compile(rb"[a-zA-Z][a-zA-Z0-9_.]*")
 LAST_WORD = re.compile(rb"([a-zA-Z][a-zA-Z0-9_.]*)[ \t\n]*\Z")
 BOOLEANS = ("true", "false")
 HINT_BYTES = 16
-"""Looked at before the place of an error; a longer text would make the search quadratic."""
+"""Bytes searched before the place of an error; a longer search would be quadratic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Explanation:
 
 
 def explain(text: str | bytes, limits: ExpressionLimits = DEFAULT_LIMITS) -> Explanation:
-    """Explain an expression; raises `ExpressionError` if there is none."""
+    """Explain an expression; raise `ExpressionError` if it is not one."""
     reading = read(text, limits)
     keys = keys_of(reading.tree)
     warnings = list(_warnings(reading))
@@ -56,18 +57,18 @@ def explain(text: str | bytes, limits: ExpressionLimits = DEFAULT_LIMITS) -> Exp
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A part of an expression, and what it came to for a message."""
+    """A part of an expression, and its value for a message."""
 
     tree: Tree
     is_reached: bool
-    """Whether the evaluation came to it."""
+    """Whether the evaluation reached it."""
     value: object
     """A boolean, a number, a text, or the `Failure` that ended the evaluation here."""
     parts: tuple[Traced, ...]
 
 
 def traced(tree: Tree, properties: Properties) -> Traced:
-    """What every part of an expression comes to. The root is what the predicate evaluates to."""
+    """The values of all parts of an expression. The root has the value of the predicate."""
     writer = _TracingWriter()
     writer.result(tree)
     reached: list[int] = []
@@ -76,7 +77,7 @@ def traced(tree: Tree, properties: Properties) -> Traced:
     seen = set(reached)
 
     def follow(part: Tree, number: int) -> tuple[Traced, int]:
-        """The part with this number, in the order in which trees are walked, and the next one."""
+        """The part with this number, in the order of walking a tree, and the next number."""
         found, following = [], number + 1
         for inner in _parts(part):
             each, following = follow(inner, following)
@@ -98,9 +99,9 @@ def _parts(tree: Tree) -> tuple[Tree, ...]:
 
 
 class _TracingWriter(Writer):
-    """Writes the Python that evaluates, and between its lines that each part was come to and what
-    it came to. Parts are numbered in the order in which they are written down: from the left, an
-    operator before its operands."""
+    """Writes the Python of an evaluation that also records which parts it reached, and their
+    values. Parts are numbered in the order of writing: from the left, an operator before its
+    operands."""
 
     def __init__(self) -> None:
         super().__init__(explicit=True)
@@ -119,7 +120,7 @@ class _TracingWriter(Writer):
 
 
 def literal(value: object) -> str:
-    """A value as an expression would have it; bytes in hex, and a failure by its name."""
+    """A value as it is written in expressions; bytes in hex, and a failure by its name."""
     match value:
         case bool():
             return str(value).lower()
@@ -136,7 +137,7 @@ def drawn(tree: Tree) -> str:
 
 
 def drawn_values(root: Traced) -> str:
-    """The tree, one line per node, and beside each node what it came to."""
+    """The tree, one line per node, each with its value."""
     lines = list(_lines(root.tree, "", ""))
     width = max(map(len, lines))
     values = (literal(each.value) if each.is_reached else "not reached" for each in _walk(root))
@@ -195,7 +196,7 @@ def _chain(chain: Binary) -> str:
 
 
 def _wrong_types(part: Unary | Binary) -> Iterator[str]:
-    """Operands whose type is known to be wrong before any message is seen."""
+    """Operands whose type is known to be wrong before any message."""
     match part:
         case Binary(op, left, right) if op in EQUALITY | ORDER:
             kinds = kind_of(left), kind_of(right)
@@ -224,7 +225,7 @@ def _a(kind: Kind | None) -> str:
 
 
 def caret(error: ExpressionError) -> str:
-    """The expression on one line, a caret under the place, and what is wrong there."""
+    """The expression on one line, a caret under the place, and the error."""
     shown = "".join(char if char.isprintable() else " " for char in error.text)
     column = len(_source(error)[: error.offset].decode("utf-8", "ignore"))
     lines = [shown, " " * column + "^", str(error)]
@@ -233,7 +234,7 @@ def caret(error: ExpressionError) -> str:
 
 
 def hint(error: ExpressionError) -> str | None:
-    """What was probably meant, for the habits of other languages."""
+    """The probable intention, for the habits of other languages."""
     if error.code != "SYNTAX":
         return None
     source = _source(error)
@@ -254,5 +255,5 @@ def hint(error: ExpressionError) -> str | None:
 
 
 def _source(error: ExpressionError) -> bytes:
-    """The bytes that the offset counts: a surrogate, which stands for a byte, is one."""
+    """The bytes that the offset counts: a surrogate that stands for a byte is one."""
     return error.text.encode("utf-8", "replace")

@@ -1,9 +1,9 @@
-"""The predicate index: finds those of many predicates that match a message, without trying all.
+"""The predicate index: finds the predicates that match a message, without trying all.
 
-Each predicate is filed under keys of which a matching message must hold one (`index_keys.py`); a
-message asks only the predicates it finds under the keys it holds. The predicate decides, so
-the result is that of asking everybody, in the same order: the highest priority first, then
-the order in which they were added, or were said to be in.
+Each predicate is filed under keys of which a matching message must hold one (`index_keys.py`); for
+a message only the predicates under the keys it holds are evaluated. The predicate decides, so the
+result is the same as from evaluating all, in the same order: the highest priority first, then the
+given order, then the order in which they were added.
 
 Every key leads to a bucket:
 
@@ -11,16 +11,16 @@ Every key leads to a bucket:
 * *range*: cells of 2**n, where n is the least that makes the range touch at most two of them.
   A message looks into one cell of each n that is in use. Texts become numbers of the same
   order by their first bytes;
-* *half-open range*: the bounds in order. A message looks at those that its value passes; if
-  they are too many it goes through all half-open ranges of the property instead;
-* *presence*, and no key at all: everybody, with presence only if the property is there.
+* *half-open range*: the bounds in order. A message tries those that its value passes; if
+  they are too many it tries all half-open ranges of the property instead;
+* *presence*, and no key at all: all entries, with presence only if the property is there.
 
 A bucket with many entries is a pile, whose expressions are compiled together
 (`compiled_chunks.py`).
 
-If an expression leaves the choice (``a == 1 && b == 2``), it is filed where the fewest
-messages are expected: under the keys that the smallest share of the filed expressions has.
-An expression that cannot match is not filed at all.
+If there is a choice (``a == 1 && b == 2``), an expression is filed where the fewest messages are
+expected: under the keys that the smallest share of the filed expressions has. An expression that
+cannot match is not filed at all.
 """
 
 from __future__ import annotations
@@ -39,26 +39,27 @@ T = TypeVar("T", bound=Hashable)
 K = TypeVar("K", bound=Hashable)
 
 Bucket: TypeAlias = Entry[T] | list[Entry[T]] | Pile[T]
-"""What is found under a key: mostly one, sometimes a few, rarely many."""
+"""The entries under a key: mostly one, sometimes a few, rarely many."""
 
 Filed: TypeAlias = tuple[Entry[T], tuple[Key, ...] | None]
-"""An entry and the keys under which it is filed; None if it has none."""
+"""An entry and the keys under which it is filed; None without keys."""
 
 RANK_BITS = 64
-"""Of each part of a rank below the first: the priority, the order, and when it was added. One
-number to compare, and no two are equal: what comes after it in an entry has no order."""
+"""Bits for each part of a rank below the first: the priority, the order, and a serial number. Ranks
+are single numbers and unique, since the rest of an entry has no order."""
 
 TEXT_BYTES = 64
-"""Of a text, for its place among ranges. An expression has hardly room for longer ones."""
+"""Bytes of a text that determine its place among ranges. Longer texts hardly fit into an
+expression."""
 
 UNSEEN = 16
-"""Expressions assumed with other keys while few are known: the first ones say little."""
+"""Number of expressions with other keys assumed while few are known: the first ones say little."""
 
 SHARE_HALF = 0.5
-"""Of the messages that hold a boolean, or a half-open range. Nothing is known about them."""
+"""Assumed share of messages that hold a boolean, or a half-open range."""
 SHARE_PRESENT = 0.9
 SPARSE = 16
-"""Bounds are looked at one by one also if they are only one of so many."""
+"""Bounds are tried one by one also if they are less than one of so many."""
 
 
 class PredicateIndex(Generic[T]):
@@ -81,12 +82,12 @@ class PredicateIndex(Generic[T]):
         self._shelves: dict[type, dict[str, _Shelf[T]]] = {int: {}, str: {}, bool: {}}
         """By the type of a value and the name of its property."""
         self._present: dict[str | None, Bucket[T]] = {}
-        """By the name of a property; under None those without keys."""
+        """By the name of a property; under None the entries without keys."""
         self._scanned: list[Entry[T]] | None = None
-        """All, in order, while they are few; None if not known."""
+        """All entries in order, while they are few; None if not known."""
         self.candidates = 0
-        """How many the last message found under its keys; none is counted while they are few. Who
-        asked all that match has had them all tested."""
+        """Number of entries under the keys of the last message; not counted while they are few. A
+        caller that took all matches has had all of them tested."""
 
     def __len__(self) -> int:
         return len(self._filed)
@@ -101,8 +102,8 @@ class PredicateIndex(Generic[T]):
         priority: int = 0,
         order: int | None = None,
     ) -> None:
-        """Add an item; without a predicate it matches everything. Of one priority and order, and
-        where no order is given, an item comes after those that were added before."""
+        """Add an item; without a predicate it matches everything. Among equals, and without an
+        order, an item comes after those added before."""
         assert item not in self._filed, "an item is added once"
         self._added += 1
         place = (-priority << RANK_BITS) + (self._added if order is None else order)
@@ -115,7 +116,7 @@ class PredicateIndex(Generic[T]):
             self._put(entry, self._cheapest(choices_of(predicate.tree)))
 
     def remove(self, item: T) -> Filed[T]:
-        """Remove an item. `restore` takes the result and undoes it."""
+        """Remove an item. `restore` undoes it, given the result."""
         self._scanned = None
         entry, keys = filed = self._filed.pop(item)
         if keys is None:
@@ -125,12 +126,12 @@ class PredicateIndex(Generic[T]):
         return filed
 
     def restore(self, filed: Filed[T]) -> None:
-        """Put an item back where it was removed, also in the order."""
+        """Restore a removed item, in its former order."""
         self._put(*filed)
 
     def matching(self, properties: Properties) -> Iterator[T]:
-        """The items that match, in order. What comes after the last that is asked for is not
-        evaluated, and no predicate twice. The index must not change meanwhile."""
+        """The items that match, in order. Items after the last one taken are not evaluated, and no
+        predicate is evaluated twice. The index must not change meanwhile."""
         if len(self._filed) <= self._tuning.scanned:
             for _, matches, item, _ in self._all():
                 if matches(properties):
@@ -155,7 +156,7 @@ class PredicateIndex(Generic[T]):
                 line += selected
                 line.sort()
         for entry in line:
-            # An entry that was found under two keys comes twice, one after the other.
+            # An entry that was found under two keys comes twice in a row.
             if entry is not previous and entry[1](properties):
                 yield entry[2]
             previous = entry
@@ -166,12 +167,12 @@ class PredicateIndex(Generic[T]):
         return self._scanned
 
     def _collect(self, properties: Properties, line: list[Entry[T]], piles: list[Pile[T]]) -> None:
-        """Everything under the keys that a message holds."""
+        """Collect all entries under the keys that a message holds."""
         shelves, present = self._shelves, self._present
         for name, value in properties.items():
             by_name = shelves.get(value.__class__)
             if by_name is None:
-                continue  # bytes, which no expression can read
+                continue  # bytes, which expressions cannot read
             shelf = by_name.get(name)
             if shelf is not None:
                 if value in shelf.equal:
@@ -184,7 +185,7 @@ class PredicateIndex(Generic[T]):
             _collect(present[None], line, piles)
 
     def _put(self, entry: Entry[T], keys: tuple[Key, ...] | None) -> None:
-        """File an entry. Nothing here can fail: its keys are known, and its rank is its own."""
+        """File an entry. This cannot fail: its keys are known, and its rank is unique."""
         self._scanned = None
         self._filed[entry[2]] = entry, keys
         if keys is None:
@@ -218,7 +219,7 @@ class PredicateIndex(Generic[T]):
         return choices[0] if choices != UNKNOWN else None
 
     def _cost(self, keys: tuple[Key, ...]) -> float:
-        """The share of the messages that is expected to hold one of the keys."""
+        """The expected share of messages that hold one of the keys."""
         return sum(map(self._share, keys))
 
     def _share(self, key: Key) -> float:
@@ -257,10 +258,10 @@ class _Shelf(Generic[T]):
         """Entries under `_cells`."""
         self.has_ranges = False
         self._cells: dict[int, dict[int, Bucket[T]]] = {}
-        """By n, and the number of the cell of 2**n."""
+        """By n, and the number of the cell of size 2**n."""
         self._at_least: _Bounds[T] = _Bounds(tuning)
         self._at_most: _Bounds[T] = _Bounds(tuning)
-        """Their signs turned, so that a bound below the value is passed here too."""
+        """With reversed signs, so that a bound is passed by larger values here too."""
 
     def add(self, key: Equal | Range, entry: Entry[T]) -> None:
         self.size += 1
@@ -301,7 +302,7 @@ class _Shelf(Generic[T]):
         self.has_ranges = self.size > self.equals
 
     def share(self, key: Equal | Range) -> float:
-        """The share of those filed like this key that is where it would be."""
+        """The share of filed entries with this kind of key that would be in its bucket."""
         if isinstance(key, Equal):
             return (_size(self.equal.get(key.value)) + 1) / (self.equals + UNSEEN)
         level, cells = _cells(key)
@@ -409,7 +410,7 @@ def _class(key: Equal | Range) -> type:
 
 
 def _cells(key: Range) -> tuple[int, tuple[int, ...]]:
-    """The n, and the one or two cells of 2**n, of a bounded range."""
+    """The n, and the one or two cells of size 2**n, of a bounded range."""
     low, high = _point(key.low), _point(key.high)
     level = (high - low).bit_length()
     one, other = low >> level, high >> level
@@ -417,8 +418,7 @@ def _cells(key: Range) -> tuple[int, tuple[int, ...]]:
 
 
 def _point(value: int | str | None) -> int:
-    """A number for a text, such that the order of texts is that of their numbers; but two
-    texts may have one number."""
+    """A number for a text that keeps the order of texts; but two texts may have the same one."""
     if isinstance(value, int):
         return value
     assert value is not None, "a range has a bound"

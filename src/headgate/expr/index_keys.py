@@ -1,12 +1,11 @@
-"""Keys: what a message must have for an expression to match it.
+"""Keys: conditions that a message must meet for an expression to match it.
 
-A message can match only if at least one of the keys of the expression holds; so an index
-on keys finds every expression that may match, and the predicate decides. Keys may promise
-too much, never too little.
+A message can match only if at least one of the keys of the expression holds; so an index on keys
+finds every expression that may match, and the predicate decides. Keys may hold for too many
+messages, never for too few.
 
-The keys of a tree are asked for an outcome, true or false, because ``!`` turns one into the
-other. An error is neither: whatever is evaluated in any case must be readable, also
-under a ``!``.
+The keys of a tree are computed for an outcome, true or false, because ``!`` swaps the two. An error
+is neither: an operand that is evaluated in any case must be readable, also under a ``!``.
 """
 
 from __future__ import annotations
@@ -63,8 +62,8 @@ class Equal:
 class Range:
     """The property is an integer, or a text, from low to high, both included.
 
-    None is no bound; one of the two is given. For texts the bounds may not belong to the
-    expression's own range, which has no name for the text before ``"m"``.
+    None is no bound; at least one is given. For texts a bound may lie outside of the expression's
+    range, since the text before ``"m"`` cannot be written.
     """
 
     name: str
@@ -105,10 +104,10 @@ class Present:
 
 Key: TypeAlias = Equal | Range | Present
 Keys: TypeAlias = tuple[Key, ...] | None
-"""None if nothing is known; empty if no message can match."""
+"""None if no keys are known; empty if no message can match."""
 
 Choices: TypeAlias = tuple[tuple[Key, ...], ...]
-"""Sets of keys, each of which would do; none if nothing is known."""
+"""Alternative sets of keys; none if no keys are known."""
 
 UNKNOWN: Choices = ()
 NEVER: Choices = ((),)
@@ -125,22 +124,22 @@ def keys_of(tree: Tree) -> Keys:
 
 
 def choices_of(tree: Tree) -> Choices:
-    """All sets of keys of which one must hold: an index may take the set that suits it."""
+    """All sets of keys of which one must hold: an index may take the best."""
     return _choices(tree, True)
 
 
 def _choices(tree: Tree, outcome: bool) -> Choices:
-    if isinstance(tree, Binary):  # not a case: this runs for every subscription that comes
+    if isinstance(tree, Binary):  # no `match` here: this runs for every new subscription
         op, left, right = tree.op, tree.left, tree.right
         if op in JUNCTION:
             both = (op == "&&") is outcome  # !(a || b) needs both, as a && b does
             join = _both if both else _either
             found = join(_choices(left, outcome), _choices(right, outcome))
-            # The left side is evaluated whatever the outcome.
+            # The left side is evaluated in any case.
             return found if _is_strong(found) else _both(found, _read(left))
         if op in COMPARISON:
             return _comparison(op if outcome else NEGATED[op], left, right)
-        return NEVER  # an integer is no outcome
+        return NEVER  # an integer is neither true nor false
     match tree:
         case Property(name):
             return ((Equal(name, outcome),),)
@@ -203,7 +202,7 @@ def _bounds(op: str, value: int) -> tuple[int, int]:
 
 def _solve(tree: Tree, low: int, high: int) -> Choices:
     """The keys for which an integer tree is from low to high."""
-    low, high = max(low, INT64_MIN), min(high, INT64_MAX)  # beyond is ARITHMETIC
+    low, high = max(low, INT64_MIN), min(high, INT64_MAX)  # beyond it is ARITHMETIC
     if low > high:
         return NEVER
     match tree:
@@ -244,7 +243,7 @@ def _solve(tree: Tree, low: int, high: int) -> Choices:
 
 
 def _read(tree: Tree) -> Choices:
-    """The choices for which the tree has a value, of whatever kind."""
+    """The choices for which the tree has a value, of any type."""
     match tree:
         case Property(name):
             return ((Present(name),),)
@@ -259,7 +258,7 @@ def _read(tree: Tree) -> Choices:
 
 
 def _either(one: Choices, other: Choices) -> Choices:
-    """One of two sides must be so."""
+    """The choices for one of two sides to hold."""
     if not one or not other:
         return UNKNOWN
     if () in one or () in other:
@@ -272,8 +271,8 @@ def _either(one: Choices, other: Choices) -> Choices:
 
 
 def _both(one: Choices, other: Choices) -> Choices:
-    """Both sides must be so: a choice for one is a choice. But where something better is
-    known, presence is none; so either all choices are strong or none is."""
+    """The choices for both sides to hold: those of either. If there are better ones, presence is
+    dropped; so either all choices are strong or none is."""
     if not one or not other:
         return one or other
     if () in one or () in other:
@@ -285,7 +284,7 @@ def _both(one: Choices, other: Choices) -> Choices:
 
 
 def _joined(choices: Choices) -> Choices:
-    """The same with ranges of one property as one."""
+    """The same choices with ranges of one property merged."""
     found: list[tuple[Key, ...]] = []
     ranges: dict[str, int] = {}
     for choice in choices:
@@ -307,7 +306,7 @@ def _joined(choices: Choices) -> Choices:
 
 
 def _is_strong(choices: Choices) -> bool:
-    """Whether something better than presence is known."""
+    """Whether there are better choices than presence."""
     return bool(choices) and Present not in map(type, choices[0])
 
 
@@ -331,7 +330,7 @@ def _tighter(one: int | str | None, other: int | str | None, highest: bool) -> i
 
 
 def _cost(keys: tuple[Key, ...]) -> tuple[int, int]:
-    """A set of keys is as good as its worst; then fewer are better."""
+    """The cost of a set of keys: its worst key, then their number."""
     return max(map(_width, keys), default=0), len(keys)
 
 

@@ -1,9 +1,9 @@
 """The syntax tree of an expression, and its way back to text.
 
-Three classes of literals instead of one, because Python holds ``True == 1`` and two trees
-are equal only if they mean the same.
+Three classes of literals instead of one, because Python holds ``True == 1`` and two trees are equal
+only if they mean the same.
 
-The parser keeps trees at most `DEPTH_MAX` deep, so everything that walks them may recurse.
+The parser keeps trees at most `DEPTH_MAX` deep, so functions on trees may recurse.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ PRECEDENCE = {
     "/": 6,
     "%": 6,
 }
-"""Of the binary operators; the higher binds tighter. All associate to the left."""
+"""Precedence of the binary operators; the higher binds tighter. All associate to the left."""
 
 PREFIX = 7
 """The precedence of ``!`` and unary ``-``: above every binary operator."""
@@ -102,7 +102,7 @@ JUNCTION = frozenset({"&&", "||"})
 
 
 def kind_of(tree: Tree) -> Kind | None:
-    """The type the tree has if it has a value at all; None for a property, which has any."""
+    """The type of the tree if it has a value; None for a property, which may have any."""
     match tree:
         case Property():
             return None
@@ -119,7 +119,7 @@ def kind_of(tree: Tree) -> Kind | None:
 
 
 def walk(tree: Tree) -> Iterator[Tree]:
-    """The tree and all its parts, in the order in which they are written."""
+    """The tree and all its parts, in the order of writing."""
     match tree:
         case Unary(_, operand):
             yield tree
@@ -133,14 +133,14 @@ def walk(tree: Tree) -> Iterator[Tree]:
 
 
 def names_of(tree: Tree) -> tuple[str, ...]:
-    """The properties a tree refers to, each once, in the order in which they are written."""
+    """The properties in a tree, each once, in the order of writing."""
     return tuple(
         dict.fromkeys(part.name for part in walk(tree) if isinstance(part, Property | Exists))
     )
 
 
 def text_of(tree: Tree) -> str:
-    """The expression with as few parentheses as possible; parsed, it gives the same tree."""
+    """The expression with as few parentheses as possible; parsing it gives the same tree."""
     match tree:
         case Property(name):
             return name

@@ -1,8 +1,8 @@
 """Text to tree: operator precedence with two stacks.
 
-The stacks are lists, not the interpreter's: an expression may be as long as its limit
-allows, and 64 KiB of ``(`` or ``!`` must end in an error, not in a crash. The limits on
-operators and depth are looked at after the last token, since a syntax error goes before them.
+The stacks are lists, not the interpreter's: an expression may be as long as its limit allows, and
+64 KiB of ``(`` or ``!`` must end in an error, not in a crash. The limits on operators and depth are
+checked after the last token, since a syntax error takes precedence.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DEFAULT_LIMITS = ExpressionLimits()
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text as it was read: its tree, and what that no longer shows."""
+    """The result of parsing: the tree, and what it does not show."""
 
     text: str
     tree: Tree
@@ -62,7 +62,7 @@ def read(text: str | bytes, limits: ExpressionLimits = DEFAULT_LIMITS) -> Readin
 
     The first of these that applies: TOO_LONG, SYNTAX, TOO_COMPLEX, NO_PROPERTIES.
     """
-    # Every character is at least a byte, so what need not be encoded is not.
+    # A character takes at least a byte, so texts with too many are not encoded.
     source = b"" if len(text) > limits.bytes else scanner.encode(text)
     size = max(len(text), len(source))
     # S003-50, BMQ-16: 128 bytes are accepted, 129 are not.
@@ -74,16 +74,16 @@ def read(text: str | bytes, limits: ExpressionLimits = DEFAULT_LIMITS) -> Readin
 
 
 class _Operand(NamedTuple):
-    """A part of an expression with its place in the text."""
+    """A part of an expression and its place in the text."""
 
     tree: Tree
     depth: int
     bare: bool
-    """Not in parentheses."""
+    """Without parentheses."""
 
 
 class _Operator(NamedTuple):
-    """An operator that waits for what is right of it."""
+    """An operator whose right operand is still to come."""
 
     symbol: str
     level: int
@@ -122,8 +122,8 @@ class _Parser:
         return Reading(scanner.decode(self.source), tree, tuple(self.chains))
 
     def operand(self) -> None:
-        """Read prefixes and open parentheses up to and with a primary."""
-        # S003-46: operands, operators and parentheses are all there is.
+        """Read prefixes and open parentheses, and the primary after them."""
+        # S003-46: there are only operands, operators and parentheses.
         while self.token.kind in ("!", "-", "("):
             token = self.advance()
             if token.kind == "(":
@@ -146,7 +146,7 @@ class _Parser:
                 raise self.unexpected()
 
     def exists(self) -> None:
-        """``exists`` is a function before a parenthesis, and a property anywhere else."""
+        """Parse ``exists``: a function before a parenthesis, a property elsewhere."""
         self.advance()
         if self.token.kind != "(":
             self.primary(Property("exists"))
@@ -169,7 +169,7 @@ class _Parser:
         if not self.pending:
             raise self.unexpected()
         self.pending.pop()
-        # S003-82: what is in parentheses is one operand from here on.
+        # S003-82: a pair of parentheses is one operand from here on.
         inside = self.operands.pop()
         self.operands.append(_Operand(inside.tree, inside.depth, bare=False))
         self.advance()
@@ -179,7 +179,7 @@ class _Parser:
         # S003-79: after an operand comes an operator, or the end.
         if level is None:
             raise self.unexpected()
-        # S003-80, S003-81, S003-83, BMQ-21: what binds as tightly on the left goes first.
+        # S003-80, S003-81, S003-83, BMQ-21: of equal precedence the left one is first.
         self.reduce(level)
         self.push(self.advance(), level)
 
@@ -191,7 +191,7 @@ class _Parser:
         self.pending.append(_Operator(token.kind, level, token.offset))
 
     def reduce(self, level: int) -> None:
-        """Apply the pending operators that bind at least as tight as the level."""
+        """Apply the pending operators that bind at least as tightly as the level."""
         while self.pending and self.pending[-1].symbol != "(" and self.pending[-1].level >= level:
             operator = self.pending.pop()
             right = self.operands.pop()
@@ -203,7 +203,7 @@ class _Parser:
                 left = self.operands.pop()
                 depth = max(depth, left.depth + 1)
                 tree = Binary(operator.symbol, left.tree, right.tree)
-                # BMQ-20: a chain of comparisons compiles, and is warned of.
+                # BMQ-20: a chain of comparisons compiles, with a warning.
                 if left.bare and _is_chain(tree):
                     self.chains.append(tree)
             if depth > DEPTH_MAX and self.depth_over is None:
@@ -221,7 +221,7 @@ class _Parser:
         if self.depth_over is not None:
             message = f"operators are nested too deep, the limit is {DEPTH_MAX} levels"
             raise self.error("TOO_COMPLEX", message, self.depth_over)
-        # S003-51, BMQ-18: what asks for no property is a mistake.
+        # S003-51, BMQ-18: an expression without properties is an error.
         if not self.has_property:
             raise self.error("NO_PROPERTIES", "expression does not use any property", 0)
 

@@ -1,15 +1,15 @@
 """Tree to a Python function.
 
-An expression is compiled once and evaluated for every message, so the tree becomes the
-source of a Python function. The source is written from the tree alone: names and literals
-are bound as variables, and no text of the user is ever part of it.
+An expression is compiled once and evaluated for every message, so the tree becomes the source of a
+Python function. The source is written from the tree alone: names and literals are bound as
+variables, and no text of the user is ever part of it.
 
-One writer makes two functions. `matches` answers every run-time error with False, so it
-need not tell errors apart and may leave out checks whose failure would be False anyway.
-`evaluate` names the error. In both, the left operand is evaluated first, and operands are
-evaluated before their types are compared.
+One writer makes two functions. `matches` returns False for every run-time error, so it need not
+distinguish errors and may leave out checks whose failure would be False anyway. `evaluate` returns
+the error. In both, the left operand is evaluated first, and operands are evaluated before their
+types are compared.
 
-What the writer makes of ``x >= 0 || s == "a"``, for `matches`::
+The generated `matches` for ``x >= 0 || s == "a"``::
 
     v1 = properties.get(k0)
     if v1.__class__ is not int or not MIN <= v1 <= MAX: return False
@@ -44,7 +44,7 @@ from headgate.expr.types import INT64_MAX, INT64_MIN, Kind, Properties, is_reada
 
 
 class Failure(StrEnum):
-    """Why an evaluation has no value. A message for which it has none does not match."""
+    """The reason why an evaluation has no value. Such a message does not match."""
 
     NAME = "NAME"
     """The message lacks the property."""
@@ -75,7 +75,7 @@ class Predicate:
         return self.matches(properties)
 
     def evaluate(self, properties: Properties) -> bool | Failure:
-        """The value of the expression, or why it has none."""
+        """The value of the expression, or the reason why it has none."""
         if self._evaluate is None:
             self._evaluate = _compiled(self.tree, explicit=True)
         return self._evaluate(properties)
@@ -115,13 +115,13 @@ def _compiled(tree: Tree, *, explicit: bool) -> Evaluate:
 
 
 def run(writer: Writer, more: Mapping[str, object] = EMPTY) -> Evaluate:
-    """The function that a writer wrote; `more` are names that it uses besides ours."""
+    """The function that a writer wrote; `more` are additional names that it uses."""
     arguments = ", ".join(writer.constants)
     body = "\n".join(writer.lines)
     source = f"def make({arguments}):\n def predicate(properties):\n{body}\n return predicate\n"
     namespace = {**GLOBALS, **more}
     exec(compile(source, "<expression>", "exec"), namespace)
-    # Taken out of its own names: what holds itself is gone only when somebody looks for cycles.
+    # Removed from its own globals: as part of a cycle it would be freed only by the collector.
     make = cast(Callable[..., Evaluate], namespace.pop("make"))
     return make(*writer.constants.values())
 
@@ -138,14 +138,14 @@ class Writer:
         self.lines: list[str] = []
         self.indent = "  "
         self.constants: dict[str, int | str] = {}
-        """Names of properties and literals, by the variables they are bound to."""
+        """Names of properties and literals, by their variables."""
         self.variables = 0
         self.loaded: dict[str, str] = {}
-        """Properties that were read on the way here, and the variables that hold them."""
+        """Properties already read at this point, with the variables that hold them."""
         self.checked: dict[str, Kind | None] = {}
-        """Variables that were found readable on the way here, and their type if it is known."""
+        """Variables already found readable at this point, with their type if it is known."""
 
-    # The result of the function: here False and an error are the same to `matches`.
+    # The result of the function: for `matches`, False and an error are the same here.
 
     def result(self, tree: Tree) -> None:
         match tree:
@@ -155,7 +155,8 @@ class Writer:
             case Binary("||", Boolean(False), right):
                 self.result(right)
             case Binary("||", left, right):
-                # S003-76, S003-77, BMQ-8, BMQ-9: if the left side decides, the right is not read.
+                # S003-76, S003-77, BMQ-8, BMQ-9: if the left side decides, the right is not
+                # evaluated.
                 self.emit(f"if {self.boolean(left)}: return True")
                 self.result(right)
             case _:
@@ -173,7 +174,7 @@ class Writer:
                 self.emit(f"if not ({self.shortcut(tree) or self.boolean(tree)}): return False")
 
     def shortcut(self, tree: Tree) -> str | None:
-        """An equality that is false, instead of an error, for a value of another type."""
+        """An equality that is false, not an error, for a value of another type."""
         if self.explicit:
             return None
         match tree:
@@ -190,10 +191,10 @@ class Writer:
                         return f"{value} == {self.constant(number)}"
         return None
 
-    # Anywhere else an error stops everything, and False does not.
+    # Elsewhere an error ends the evaluation, and False does not.
 
     def boolean(self, tree: Tree) -> str:
-        # S003-49, S003-75, BMQ-5: what is not boolean is an error, and matches nothing.
+        # S003-49, S003-75, BMQ-5: a value that is not boolean is an error, and matches nothing.
         return self.require(self.operand(tree), Kind.BOOLEAN)
 
     def operand(self, tree: Tree) -> Operand:
@@ -201,7 +202,7 @@ class Writer:
             case Property(name):
                 return self.property(name)
             case Exists(name):
-                # BMQ-15, BMQ-35: a property that cannot be read does not exist.
+                # BMQ-15, BMQ-35: a property that cannot be read counts as missing.
                 return f"is_readable({self.load(name)})", Kind.BOOLEAN
             case Integer(number):
                 return self.constant(number), Kind.INTEGER
@@ -233,7 +234,7 @@ class Writer:
     def load(self, name: str) -> str:
         if name not in self.loaded:
             variable = self.variable()
-            # S003-45, S003-56, S003-57, BMQ-7: read where needed; a missing one is of no type.
+            # S003-45, S003-56, S003-57, BMQ-7: read when needed; a missing one has no type.
             self.emit(f"{variable} = properties.get({self.constant(name)})")
             self.loaded[name] = variable
         return self.loaded[name]
@@ -244,7 +245,7 @@ class Writer:
         if known is None:
             # S003-67, S003-72, BMQ-10: an error, never a conversion.
             wrong = f"{text}.__class__ is not {CLASSES[kind]}"
-            if kind is Kind.INTEGER and not self.explicit:  # is_readable() was not asked
+            if kind is Kind.INTEGER and not self.explicit:  # without a call of is_readable()
                 wrong = f"{wrong} or {OUT_OF_RANGE.format(text)}"
             self.fail(Failure.TYPE, wrong)
             self.checked[text] = kind
@@ -267,7 +268,7 @@ class Writer:
 
     def arithmetic(self, op: str, a: str, b: str, divisor: Tree) -> Operand:
         result = self.variable()
-        # S003-66: both operands are integers by now.
+        # S003-66: both operands are integers here.
         if op in "+-*":
             self.emit(f"{result} = {a} {op} {b}")
             self.fail(Failure.ARITHMETIC, OUT_OF_RANGE.format(result))
@@ -320,7 +321,7 @@ class Writer:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """What is read or checked in a block is not known after it."""
+        """A block: properties read or checked in it are not known after it."""
         self.emit(head)
         outside = self.indent, self.loaded, self.checked
         self.indent += " "

@@ -20,7 +20,7 @@ END = "end of expression"
 INVALID = "invalid character"
 
 INTEGER_DIGITS_MAX = 19
-"""Digits of the largest 64-bit integer. Python takes quadratic time for the digits of an int."""
+"""Digits of the largest 64-bit integer. Python takes quadratic time to parse an int."""
 
 OPERANDS = frozenset({PROPERTY, INTEGER, STRING, "true", "false", "exists", ")"})
 """After one of these a minus is the binary operator, even if digits follow: ``x-2``."""
@@ -29,12 +29,12 @@ OPERANDS = frozenset({PROPERTY, INTEGER, STRING, "true", "false", "exists", ")"}
 WORDS = {b"true": "true", b"false": "false", b"exists": "exists"}
 
 TOKEN = re.compile(
-    # S003-47: blanks, tabs and line feeds part tokens and are nothing else.
+    # S003-47: blanks, tabs and line feeds only separate tokens.
     rb"(?P<blank>[ \t\n]+)"
     # S003-52, S003-53, S003-55, S003-58: a letter first, then also digits, underscores and dots.
     rb"|(?P<word>[a-zA-Z][a-zA-Z0-9_.]*)"
     rb"|(?P<digits>[0-9]+)"
-    # S003-70, BMQ-19: a single =, & or | is no operator.
+    # S003-70, BMQ-19: a single =, & or | is not an operator.
     rb"|(?P<operator>\|\||&&|[=!<>]=|[-+*/%<>!~()])"
     # S003-61: everything between the quotes, blanks too.
     rb'|(?P<string>"[^"\\]*(?:\\["\\][^"\\]*)*)'
@@ -44,7 +44,7 @@ ESCAPE = re.compile(rb'\\(["\\])')
 
 
 class Token(NamedTuple):
-    """`kind` is what error texts call it: the operator itself, or one of the names above."""
+    """`kind` is its name in error texts: the operator itself, or one of the names above."""
 
     kind: str
     offset: int
@@ -52,7 +52,7 @@ class Token(NamedTuple):
 
 
 def encode(text: str | bytes) -> bytes:
-    """The bytes of an expression, or an error if it holds a surrogate that is no byte."""
+    """The bytes of an expression, or an error if it has a surrogate that is not a byte."""
     if isinstance(text, bytes):
         return text
     try:
@@ -67,7 +67,7 @@ def decode(source: bytes) -> str:
 
 
 def scan(source: bytes) -> Iterator[Token]:
-    """The tokens, the last of which is END; raises where a literal is wrong."""
+    """The tokens, the last of which is END; raise where a literal is wrong."""
     position = 0
     previous = Token(END, 0)
     while position < len(source):
@@ -85,7 +85,7 @@ def scan(source: bytes) -> Iterator[Token]:
                 previous = Token(WORDS.get(word, PROPERTY), start, word.decode())
             case "digits":
                 previous = _integer(source, start, found[0])
-            # S003-59: a minus belongs to the digits unless it stands behind an operand.
+            # S003-59: a minus belongs to the digits unless it follows an operand.
             case "operator" if found[0] == b"-" and previous.kind not in OPERANDS:
                 digits = DIGITS.match(source, position)
                 if digits is None:
@@ -105,7 +105,7 @@ def scan(source: bytes) -> Iterator[Token]:
                 text = ESCAPE.sub(rb"\1", source[start + 1 : position - 1])
                 previous = Token(STRING, start, decode(text))
         yield previous
-    # There is nothing to point at after the last token, so the end points at that token.
+    # There is nothing after the last token, so the end points at that token.
     yield Token(END, previous.offset)
 
 

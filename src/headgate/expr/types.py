@@ -1,9 +1,8 @@
 """The values an expression works on, and the order of text.
 
-A property is a boolean, a signed 64-bit integer or text; bytes (a binary property) can be
-carried by a message but not read by an expression. Text is compared by its UTF-8 bytes.
-Text that arrived with bytes which are not UTF-8 is expected as Python decodes it with
-``errors="surrogateescape"``.
+A property is a boolean, a signed 64-bit integer or text; bytes (a binary property) can be carried
+by a message but not read by an expression. Text is compared by its UTF-8 bytes. Text with bytes
+that are not UTF-8 is expected as Python decodes it with ``errors="surrogateescape"``.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ KIND_OF_CLASS = {int: Kind.INTEGER, str: Kind.STRING, bool: Kind.BOOLEAN}
 
 
 def is_readable(value: object) -> bool:
-    """Whether an expression can use the value; not bytes, and no integer of over 64 bits."""
+    """Whether an expression can use the value: not bytes, and no integer of over 64 bits."""
     cls = value.__class__
     if cls is int:
         return INT64_MIN <= value <= INT64_MAX  # type: ignore[operator]
@@ -42,12 +41,12 @@ def is_readable(value: object) -> bool:
 
 def precedes(left: int | str, right: int | str) -> bool:
     """Whether left < right, both integers or both text."""
-    # The order of code points is that of UTF-8 bytes, but for the surrogates that stand for
-    # broken bytes. They can only go wrong where both texts leave ASCII at the same place.
+    # The order of code points is that of UTF-8 bytes, except for the surrogates that stand for
+    # invalid bytes. They matter only if both texts leave ASCII at the same place.
     if left.__class__ is str and not (left.isascii() or right.isascii()):  # type: ignore[union-attr]
         # S003-74: strings are ordered by their bytes.
         return octets(left) < octets(right)  # type: ignore[arg-type]
-    # BMQ-12: dates as in ISO 8601 are in the order of their text.
+    # BMQ-12: ISO 8601 dates are ordered as texts.
     return left < right  # type: ignore[operator]
 
 
@@ -55,5 +54,5 @@ def octets(text: str) -> bytes:
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        # A surrogate that stands for no byte. No wire can bring it; it still has an order.
+        # A surrogate that stands for no byte. No wire can bring one; it has an order all the same.
         return text.encode("utf-8", "surrogatepass")

@@ -1,5 +1,5 @@
-"""Why an expression has no value for a message, in the words that everybody is told: `explain`,
-the page, and whoever asks the API."""
+"""Why an expression has no value for a message, in the same words for `explain`, the page and the
+API."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ REASONS = {
 
 
 def missing_property(predicate: Predicate, properties: Properties) -> str:
-    """The property whose absence ends an evaluation with NAME. A value that cannot be read, in
-    its place and no other, ends it at the same point, with TYPE."""
+    """The missing property that ends an evaluation with NAME: a value that cannot be read, in its
+    place and no other, ends it at the same point, with TYPE."""
     return next(
         name
         for name in predicate.properties
@@ -28,7 +28,7 @@ def missing_property(predicate: Predicate, properties: Properties) -> str:
 
 
 def missing_of(predicate: Predicate, properties: Properties, failure: Failure) -> str | None:
-    """The property that is missing, if that is the failure."""
+    """The missing property, if that is the failure."""
     return missing_property(predicate, properties) if failure is Failure.NAME else None
 
 
@@ -38,6 +38,6 @@ def undecided_reason(failure: Failure, missing: str | None) -> str:
 
 
 def failure_reason(predicate: Predicate, properties: Properties, failure: Failure) -> str:
-    """The same without the name of the failure, of an evaluation that ended with it."""
+    """The same without the name of the failure, for an evaluation that ended with it."""
     missing = missing_of(predicate, properties, failure)
     return REASONS[failure].format(missing=missing)

@@ -1,4 +1,4 @@
-"""Facts as bytes: what the rows of the outbox hold."""
+"""Facts as bytes, for the rows of the outbox."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import msgspec
 from headgate.core.turn.outbox import FactTuple
 
 encode_facts = msgspec.msgpack.Encoder().encode
-"""A row's facts. One call for all of them: about a tenth of a microsecond each."""
+"""The bytes of a row's facts. One call for all of them: about a tenth of a microsecond each."""
 
 _decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
 
 
 def decode_facts(blob: bytes) -> Sequence[Sequence[Any]]:
-    """The facts of a row, each a list: the name of the kind, then the fields in order. A row
-    that an older version wrote has fewer fields where some were added since."""
+    """The facts of a row, each a list: the name of the kind, then the fields in order. A row of an
+    older version lacks fields that were added since."""
     return _decode(blob)
 
 
 def decode_tuples(blob: bytes) -> list[FactTuple]:
-    """The facts of a row as they were told, to be put into another store."""
+    """The facts of a row as tuples, to be put into another store."""
     return [tuple(fact) for fact in _decode(blob)]
 
 

@@ -1,4 +1,4 @@
-"""The columns of a segment: one for each field that any fact has, null where a fact has none."""
+"""The columns of a segment: one for each field of any fact, null where a fact does not have it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from headgate.core.facts import KINDS
 from headgate.core.ntf_facts import NTF_KINDS
 
 VERSION = 1
-"""Of the journal. A reader refuses a newer one: it could mean something else."""
+"""Version of the journal. A reader refuses a newer one: its meaning may differ."""
 
 VERSION_KEY = b"headgate.journal"
 
 PROPERTY = pa.struct([("i", pa.int64()), ("s", pa.string()), ("b", pa.bool_())])
-"""Exactly one is not null; a property of bytes is not told."""
+"""Exactly one is not null; a property of bytes is left out."""
 
 FIELD_NAMES: dict[str, list[str]] = {
     kind.__name__: [field.name for field in fields(kind)] for kind in (*KINDS, *NTF_KINDS)
@@ -24,7 +24,7 @@ FIELD_NAMES: dict[str, list[str]] = {
 
 
 def _columns() -> dict[str, pa.DataType]:
-    """A column for each field that any fact has."""
+    """A column for each field of any fact."""
     types: dict[str, pa.DataType] = {}
     for kind in (*KINDS, *NTF_KINDS):
         for name, hint in get_type_hints(kind).items():

@@ -1,7 +1,7 @@
-"""The identity of a journal: numbers of facts mean something within one journal only.
+"""The identity of a journal: numbers of facts are unique within one journal only.
 
 A journal gets its identity when its first sealer starts, and keeps it: in a file of its folder, for
-whoever lists it, and in every segment, which may be copied elsewhere.
+readers that list it, and in every segment, which may be copied elsewhere.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from headgate.journal.segments import IDENTITY, Segment, all_files, identity_fil
 from headgate.store.private import make_file
 
 KEY = b"headgate.journal.id"
-"""Where the metadata of a segment has it."""
+"""The key in the metadata of a segment."""
 
 
 def identity_of(directory: Path, files: list[Segment]) -> str:
-    """The identity of a journal, of which these are the files; empty if it is older than that."""
+    """The identity of the journal with these files; empty if it is older than identities."""
     return identity_file(directory) or (_in_footer(files[-1]) if files else "")
 
 
 def identified(directory: Path) -> str:
-    """The identity of a journal, which gets one if it has none."""
+    """The identity of a journal, which is made if there is none."""
     known = identity_of(directory, all_files(directory)) or uuid.uuid4().hex
     if identity_file(directory) != known:
         with open(make_file(directory / IDENTITY), "w") as file:

@@ -1,4 +1,4 @@
-"""Reading a journal: facts as dictionaries, and whether the files are what they should be."""
+"""Reading a journal: facts as dictionaries, and a check of its files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headgate.journal.segments import Segment, segments
 
 @value
 class Finding:
-    """A finding of `verify` about a segment."""
+    """An error that `verify` found in a segment."""
 
     segment: Segment
     facts: int
@@ -34,7 +34,7 @@ def facts(directory: Path, after: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def verify(directory: Path) -> Iterator[Finding]:
-    """Look into every segment: readable, and numbered as its name says."""
+    """Check every segment: readable, and numbered as its name says."""
     before = 0
     for segment in segments(directory):
         count, problem = 0, None

@@ -2,15 +2,14 @@
 
     python -m headgate.journal.sealer SOURCE DIRECTORY [--segment-bytes N] [--keep SECONDS] ...
 
-SOURCE is the URL of the store, or ``-`` for the one in the environment (`URL_VARIABLE`): the
-arguments of a process can be read by everybody on the machine, and a URL may have a password in
-it.
+SOURCE is the URL of the store, or ``-`` for the one in the environment (`URL_VARIABLE`): all users
+of the machine can read the arguments of a process, and a URL may have a password in it.
 
-It is told on standard input up to which number it may seal, what time it is and which time is
-beyond doubt, a line each: ``seal 4096 1794802757.3 1794802757.3``. Files have the router's time,
-and what is too old is too old by it: the machine's clock may be wrong for a while. It says on
-standard output what it did: ``sealed LAST``, ``expired LAST BYTES``, and ``done``. It ends when
-its input does. pyarrow is imported here and nowhere in the router.
+On standard input it reads lines with the number up to which it may seal, the time, and a time that
+has certainly passed: ``seal 4096 1794802757.3 1794802757.3``. Files have the router's time, which
+also decides about their age: the machine's clock may be wrong for a while. On standard output it
+writes its results: ``sealed LAST``, ``expired LAST BYTES``, and ``done``. It ends when its input
+does. pyarrow is imported here and nowhere in the router.
 """
 
 from __future__ import annotations
@@ -41,35 +40,35 @@ from headgate.store.backends import ROUTER_SCHEMA, open_outbox
 from headgate.store.private import make_file, make_folder
 
 ROWS_TOGETHER = 1 << 17
-"""A group of rows is what one task of a reader reads at least."""
+"""Rows of a group, the least that one task of a reader reads."""
 
 BYTES_TOGETHER = 32 * MiB
-"""So many bytes in memory are a group of rows, however few they are: what equal bodies take in a
-file says nothing of what they take here."""
+"""Bytes in memory that end a group of rows, however few rows they are: equal bodies are small in a
+file, but not in memory."""
 
 LOCK_PAUSE = 0.05
 LOCK = "sealer.lock"
-"""Held by the sealer of a folder, and free again when its process ends, however it ends. A killed
+"""Held by the sealer of a folder, and released when its process ends, however it ends. A killed
 router leaves its sealer at work for a moment, while the next router starts another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds of the journal: how many bytes it may take, and for how long it keeps facts."""
+    """Limits of the journal: how many bytes it may take, and how long it keeps facts."""
 
     segment_bytes: int = 64 * MiB
-    """A batch of rows that is sealed at once, and the size up to which segments are merged."""
+    """Bytes of rows that are sealed at once, and the size up to which segments are merged."""
     keep_seconds: float = 7 * 86_400.0
     keep_bytes: int = 10 * 1024 * MiB
     merge_files: int = 60
-    """So many small segments become one."""
+    """Small segments that are merged into one."""
     grace_seconds: float = 3600.0
-    """How long replaced files stay, for queries that were planned with them."""
+    """Seconds that replaced files are kept, for queries that were planned with them."""
 
 
 class Sealer:
-    """Everything the sealer does, without its pipes. `at_step` is called between the steps of
-    a seal, so that tests can stop exactly there."""
+    """The work of the sealer, without its pipes. `at_step` is called between the steps of a seal,
+    so that tests can stop exactly there."""
 
     def __init__(
         self,
@@ -84,9 +83,9 @@ class Sealer:
         self._bounds = bounds
         self._at_step = at_step
         self.now = time.time()
-        """The router's time, which files have."""
+        """The router's time, for files."""
         self.sure = -math.inf
-        """Of that, what is beyond doubt: by it segments are too old."""
+        """A time that has certainly passed, by which segments are too old."""
         make_folder(directory)
         self._lock = _locked(directory / LOCK, patience)
         clean(directory)
@@ -105,7 +104,8 @@ class Sealer:
         os.close(self._lock)
 
     def seal(self, watermark: int) -> bool:
-        """Seal one segment of what is not sealed, up to the watermark. Whether there was any."""
+        """Seal one segment of unsealed facts, up to the watermark; return whether there were
+        any."""
         rows = self._outbox.rows(self.last, watermark, self._bounds.segment_bytes)
         if not rows:
             return False
@@ -115,8 +115,8 @@ class Sealer:
         return True
 
     def merge(self) -> bool:
-        """Make one segment of the oldest run of small ones, or find out that one of them cannot
-        be read. Whether there is more to do."""
+        """Merge the oldest run of small segments, or find that one of them cannot be read; return
+        whether there is more to do."""
         run: list[Segment] = []
         for segment in current(all_files(self._directory)):
             small = segment.bytes < self._bounds.segment_bytes // 4
@@ -141,8 +141,8 @@ class Sealer:
         self._broken.add(segment.path)
 
     def expire(self) -> tuple[int, int] | None:
-        """Remove what is too old or too much, oldest first, and replaced files after their
-        grace. Return the last number and the bytes of what went for good."""
+        """Remove segments that are too old or too many, oldest first, and replaced files after
+        their grace period. Return the last number removed for good, and the bytes."""
         files = all_files(self._directory)
         kept = current(files)
         for replaced in [segment for segment in files if segment not in kept]:
@@ -150,7 +150,7 @@ class Sealer:
                 replaced.path.unlink(missing_ok=True)
         size = sum(segment.bytes for segment in kept)
         last, removed = 0, 0
-        for segment in kept[:-1]:  # the newest names the last number, and stays
+        for segment in kept[:-1]:  # the newest has the last number, and stays
             is_old = self.sure - segment.path.stat().st_mtime > self._bounds.keep_seconds
             if not is_old and size <= self._bounds.keep_bytes:
                 break
@@ -162,8 +162,8 @@ class Sealer:
         return (last, removed) if last else None
 
     def _write(self, tables: Iterable[pa.Table], first: int, last: int) -> None:
-        """Write under a temporary name, sync, rename, sync the folder: it is there whole, or
-        not at all. One group of rows is in memory at a time."""
+        """Write under a temporary name, sync, rename, sync the folder: the file exists as a whole,
+        or not at all. One group of rows is in memory at a time."""
         path = self._directory / name_of(first, last)
         part = path.with_name(path.name + PART)
         os.close(make_file(part))
@@ -189,7 +189,7 @@ class Sealer:
 
 
 class Unreadable(Exception):
-    """A segment that was to be merged cannot be read."""
+    """A segment for a merge cannot be read."""
 
     def __init__(self, segment: Segment, error: Exception) -> None:
         super().__init__(str(error))
@@ -208,7 +208,8 @@ def _merged(run: Iterable[Segment]) -> Iterator[pa.Table]:
 
 
 def _as_now(table: pa.Table) -> pa.Table:
-    """With the columns of this version; those that an older one did not have are null."""
+    """The table with the columns of this version; those of newer versions are null in older
+    segments."""
     columns = [
         table[field.name] if field.name in table.column_names else pa.nulls(len(table), field.type)
         for field in SCHEMA
@@ -234,7 +235,7 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _parts(table: pa.Table) -> Iterator[pa.Table]:
-    """Halves of a table, and halves of them, until each is within the bound."""
+    """The table cut into halves, and those into halves, until each is within the limit."""
     if len(table) > 1 and (table.nbytes > BYTES_TOGETHER or len(table) > ROWS_TOGETHER):
         middle = len(table) // 2
         yield from _parts(table.slice(0, middle))
@@ -244,7 +245,7 @@ def _parts(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def _table(rows: Iterable[tuple[int, int, bytes]]) -> pa.Table:
-    """Facts to columns. A kind that this version does not know keeps its number and its name."""
+    """A table of facts. A kind that this version does not know keeps its number and its name."""
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
     for number, fact in _numbered(rows):
         columns["number"].append(number)
@@ -279,7 +280,7 @@ def _properties(found: dict[str, Any] | None) -> list[tuple[str, dict[str, Any]]
 
 
 def _locked(path: Path, patience: float) -> int:
-    """The descriptor that holds the lock, after so many seconds of patience at most."""
+    """The descriptor that holds the lock, after at most so many seconds of waiting."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     end = time.monotonic() + patience
     while True:
@@ -315,8 +316,8 @@ def main() -> None:
     except StoreError as error:
         sys.exit(str(error))
     except BrokenPipeError:
-        # The router is gone. What is sealed is safe, the next sealer finds it; and what is still
-        # in the buffer must not be written at exit.
+        # The router is gone. Sealed facts are safe, the next sealer finds them; and the rest of the
+        # buffer must not be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, pa.ArrowException) as error:
         sys.exit(
@@ -326,7 +327,7 @@ def main() -> None:
 
 
 def _serve(sealer: Sealer) -> None:
-    """Seal what the lines of standard input allow, and tell."""
+    """Seal as the lines of standard input allow, and report."""
     print(f"sealed {sealer.last}", flush=True)
     for line in sys.stdin:
         _, watermark, now, sure = line.split()

@@ -1,9 +1,9 @@
-"""The journal from the router's side: a sealer process that is told how far it may go.
+"""The router's side of the journal: a sealer process that is given the watermark.
 
-The router writes facts into the outbox with its turns and knows nothing of files. Once a second
-the sealer is told the watermark; what it says it sealed leaves the outbox in a later turn. It
-may die or lag: it is started again, the outbox grows meanwhile up to its bound, and nothing else
-notices.
+The router writes facts into the outbox with its turns and knows nothing of files. Once a second the
+sealer gets the watermark; facts that it reports as sealed are removed from the outbox in a later
+turn. It may die or lag: it is started again, the outbox grows meanwhile up to its limit, and
+nothing else is affected.
 """
 
 from __future__ import annotations
@@ -27,43 +27,42 @@ from headgate.store.backends import ROUTER_SCHEMA
 log = logging.getLogger(__name__)
 
 URL_VARIABLE = "HEADGATE_SEALER_URL"
-"""Where in its environment the sealer finds the URL of the store."""
+"""The environment variable with the URL of the store for the sealer."""
 
 SEAL_SECONDS = 1.0
 STOP_SECONDS = 10.0
-"""How long a sealer may take to finish when the router stops. It loses nothing if it does not."""
+"""Seconds for a sealer to finish when the router stops. Nothing is lost if it does not."""
 RESTART_SECONDS = (0.1, 0.5, 1.0, 5.0)
-"""Pauses before a sealer that died is started again."""
+"""Seconds before a sealer that died is started again, longer each time."""
 
 
 FAILURES = 2
-"""So many sealers that ended in a row are a problem."""
+"""Sealers in a row that died, which are reported as a problem."""
 SILENCE_SECONDS = 60.0
-"""So is one that takes longer for a round: the largest segment is written in less."""
+"""Seconds of one round that are reported as a problem: the largest segment is written in less."""
 OUTPUT_BYTES = 4096
 OUTPUT_CHARS = 500
 OUTPUT_SECONDS = 0.2
-"""What comes within so little time belongs together."""
+"""Seconds within which lines of output belong together."""
 OUTPUT_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class JournalSettings:
-    """Where the journal is, and how its segments are cut and kept."""
+    """The place of the journal, and how its segments are cut and kept."""
 
     directory: Path
     segment_bytes: int
     keep_seconds: float | None
     keep_bytes: int | None
     schema: str = ROUTER_SCHEMA
-    """Of the outbox, if it is in a database."""
+    """The schema of the outbox, if it is in a database."""
 
 
 class Journal:
-    """The sealer's process: started, asked every second, started again when it ends.
+    """The sealer's process: started, sent a request every second, started again when it ends.
 
-    The router owns it. What the sealer says it has sealed goes back to the shard, which frees the
-    outbox.
+    The router owns it. Facts reported as sealed are passed to the shard, which frees the outbox.
     """
 
     def __init__(
@@ -96,13 +95,13 @@ class Journal:
             ) from error
         """The largest number in a segment."""
         self.starts = 0
-        """How often a sealer was started."""
+        """Number of times that a sealer was started."""
         self._failures = 0
-        """Sealers that ended, one after the other, before they had done a round."""
+        """Sealers in a row that ended before they had completed a round."""
         self._asked: float | None = None
-        """When the sealer was asked for the round that it is at."""
+        """When the present round was requested."""
         self._output = ""
-        """The last line of what the last sealer that ended complained about."""
+        """The last line of error output of the last sealer that ended."""
         self.process: asyncio.subprocess.Process | None = None
         """The sealer, while one runs."""
 
@@ -110,7 +109,7 @@ class Journal:
         self._task = asyncio.create_task(self._run(), name="journal")
 
     async def stop(self) -> None:
-        """Have everything sealed that is committed, and end the sealer."""
+        """Have all committed facts sealed, and end the sealer."""
         self._stopping.set()
         if self._task is not None:
             try:
@@ -120,14 +119,14 @@ class Journal:
                 log.error("the sealer did not end; the next one seals what is left")
 
     def kill(self) -> None:
-        """End the sealer at once. What it has not sealed, the next one does."""
+        """End the sealer at once. The next one seals what is left."""
         if self.process is not None and self.process.returncode is None:
             self.process.kill()
 
     @property
     def problem(self) -> str | None:
-        """Why facts stay in the outbox, if they do. One sealer that died is none: the next does
-        its work."""
+        """Why facts stay in the outbox, if they do. One dead sealer is not a reason: the next one
+        does its work."""
         if self._failures >= FAILURES:
             why = self._output or "without a word"
             return f"the sealer ended {self._failures} times in a row: {why}"
@@ -157,9 +156,9 @@ class Journal:
                 await self._rest(pause)
 
     async def _serve_once(self) -> None:
-        """The life of one sealer process."""
+        """Run one sealer process until it ends."""
         settings = self._settings
-        # Everybody can read arguments, and a URL may have a password in it.
+        # All users can read arguments, and a URL may have a password in it.
         environment = {**os.environ, URL_VARIABLE: self._source}
         arguments = ["-", str(settings.directory)]
         arguments += ["--segment-bytes", str(settings.segment_bytes)]
@@ -208,7 +207,7 @@ class Journal:
             hearing.cancel()
 
     def _request(self) -> str:
-        """The sealer has no clock: it is told the time, and up to when it is beyond doubt."""
+        """A request with the time and a time that has certainly passed: the sealer has no clock."""
         return f"seal {self._watermark()} {self._clock():.3f} {self._sure():.3f}\n"
 
     async def _read(self, output: asyncio.StreamReader) -> None:
@@ -223,9 +222,9 @@ class Journal:
                     self._asked, self._failures = None, 0
 
     async def _hear(self, errors: asyncio.StreamReader) -> None:
-        """What it complains about becomes lines of the log: what comes together is one, cut, and
-        there are only so many of a sealer's life. The last one explains its end, until the next
-        sealer has ended too."""
+        """Log the error output of a sealer: lines that come together are one line, cut, and their
+        number is limited for each process. The last one is kept as the reason of its end, until the
+        next sealer has ended too."""
         last = ""
         for number in itertools.count():
             data = await errors.read(OUTPUT_BYTES)

@@ -2,8 +2,8 @@
 
     00000000000000000001-00000000000000004096.parquet
 
-A file under a temporary name does not exist yet. Where names overlap, a merge was under way or
-its sources are still kept for somebody who planned with them: the widest counts.
+A file under a temporary name does not count. Where names overlap, a merge was interrupted or its
+sources are still kept for queries planned with them: the widest one counts.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from headgate.core.model.value import value
 
 NAME = re.compile(r"(\d{20})-(\d{20})\.parquet")
 PART = ".part"
-"""How a temporary name ends."""
+"""The suffix of temporary names."""
 IDENTITY = "_journal.id"
-"""The file that says which journal it is; who reads the folder as Parquet passes over the line."""
+"""The file with the identity of the journal; programs that read the folder as Parquet ignore it."""
 IDENTITY_HEADER = "headgate-journal"
-"""Where the admin port says it, beside the list of segments."""
+"""The header in which the admin port sends it, beside the list of segments."""
 
 
 @value
 class Segment:
-    """A file of the journal, and which facts are in it."""
+    """A file of the journal, and the numbers of its facts."""
 
     first: int
     last: int
@@ -40,7 +40,7 @@ def name_of(first: int, last: int) -> str:
 
 
 def all_files(directory: Path) -> list[Segment]:
-    """Every segment that is there, replaced ones included, in the order of their numbers."""
+    """All segments, replaced ones included, in the order of their numbers."""
     found = []
     try:
         entries = list(os.scandir(directory))
@@ -74,7 +74,7 @@ def last_number(directory: Path) -> int:
 
 
 def identity_file(directory: Path) -> str:
-    """Which journal it is, by its file; empty if there is none."""
+    """The identity of a journal, by its file; empty if there is none."""
     try:
         return (directory / IDENTITY).read_text().strip()
     except (OSError, UnicodeDecodeError):
@@ -82,7 +82,7 @@ def identity_file(directory: Path) -> str:
 
 
 def clean(directory: Path) -> int:
-    """Remove temporary files, which a sealer that died left behind; say how many."""
+    """Remove the temporary files of a sealer that died; return how many."""
     parts = list(directory.glob(f"*{PART}"))
     for part in parts:
         part.unlink(missing_ok=True)

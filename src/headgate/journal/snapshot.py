@@ -7,9 +7,9 @@
                                 yet; the last row is only the number that the moment is good for
 
 All of it is read in one transaction, so the three agree with each other. While it lasts, the
-router's log of writes cannot be shortened; so nothing is done meanwhile but reading, hashing and
-writing, and the messages are not touched. Ids do not leave the store: a queue or a notifier is
-named by the digest that tallies and facts have of it.
+router's write-ahead log cannot be shortened; so it only reads, hashes and writes, and skips the
+messages. Ids do not leave the store: a queue or a notifier is named by its digest, as in tallies
+and facts.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ UNSEALED = pa.schema(
 )
 
 PAGE_ROWS = 65_536
-"""Rows that are in memory at a time, and a row group of the files."""
+"""Rows in memory at a time, and in a row group of the files."""
 PART_ROWS = 64 * PAGE_ROWS
 """Rows of one file of queues: 70 MB."""
 
 ASSOCIATED = Associated.__name__
 QUEUE, SERVICE = (1 + FIELD_NAMES[ASSOCIATED].index(name) for name in ("queue", "service"))
-"""Where a told fact has them; its kind comes first."""
+"""Their positions in an encoded fact; its kind comes first."""
 
 
 @value
@@ -67,10 +67,10 @@ class Snapshot:
 
     folder: Path
     number: int | None
-    """The last fact that had happened. Unknown where nothing waits to be sealed and nobody said
-    where the segments are."""
+    """The last fact before the snapshot. Unknown if no facts wait to be sealed and the folder of
+    segments was not given."""
     queues: int
-    """Queues that are a service's, and notifiers that are one's."""
+    """Queues and notifiers that belong to services."""
 
 
 def take(
@@ -80,8 +80,8 @@ def take(
     journal: Path | None = None,
     progress: Callable[[int], None] = lambda rows: None,
 ) -> Snapshot:
-    """Copy what an audit needs of a store, running or not, to a new folder. `progress` is called
-    with the number of queues so far. The folder is there whole or not at all."""
+    """Copy the data for an audit from a store, running or not, to a new folder. `progress` is
+    called with the number of queues so far. The folder is made as a whole or not at all."""
     if folder.exists():
         raise StoreError(f"{folder}: it exists already; name a folder that does not")
     try:
@@ -104,7 +104,7 @@ def take(
 
 @contextmanager
 def _whole(folder: Path) -> Iterator[Path]:
-    """A folder under a temporary name, which gets its own when it is done."""
+    """A folder under a temporary name, which gets its own when it is complete."""
     folder.parent.mkdir(mode=FOLDER, parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", suffix=PART, dir=folder.parent))
     try:
@@ -116,7 +116,7 @@ def _whole(folder: Path) -> Iterator[Path]:
 
 
 def _connected(database: Path) -> sqlite3.Connection:
-    """A connection that cannot write, to a store that this version can read."""
+    """A read-only connection to a store of this version's schema."""
     if not database.is_file():
         raise StoreError(f"{database}: there is no such store; check the path")
     db = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
@@ -138,10 +138,10 @@ def _connected(database: Path) -> sqlite3.Connection:
 
 
 def _begin(db: sqlite3.Connection, journal: Path | None) -> int | None:
-    """Begin the transaction, and find out the number of the last fact before it.
+    """Begin the transaction, and find the number of the last fact before it.
 
-    It is in the outbox, unless all of that is sealed: then it is in the name of a segment, and
-    the moment is only sure if no segment came while the transaction began.
+    It is in the outbox, unless all facts are sealed: then it is in the name of a segment, and only
+    certain if no segment came while the transaction began.
     """
     while True:
         sealed = last_number(journal) if journal is not None else None
@@ -164,8 +164,8 @@ def _unsealed(db: sqlite3.Connection, number: int | None) -> Iterator[Row]:
 
 
 def _queues(db: sqlite3.Connection) -> Iterator[Row]:
-    """From the indexes of services alone. What is a service's comes together, so that its id is
-    written once for all of it."""
+    """The queues by service, from the indexes of services alone. Those of a service come together,
+    so that its id is written once for all of them."""
     queues = db.execute(
         "SELECT service, id FROM queues WHERE service IS NOT NULL ORDER BY service, id"
     )
@@ -177,7 +177,7 @@ def _queues(db: sqlite3.Connection) -> Iterator[Row]:
 
 
 def _write_queues(folder: Path, rows: Iterator[Row], progress: Callable[[int], None]) -> int:
-    """One file after the other; at least one, if only to say that there is nothing."""
+    """Write one file after the other; at least one, even if it is empty."""
     folder.mkdir(mode=FOLDER)
     done = part = 0
     while True:
@@ -198,8 +198,8 @@ def _write(path: Path, schema: pa.Schema, rows: Iterable[Row]) -> None:
 
 
 def _written(path: Path, schema: pa.Schema, rows: Iterator[Row], done: int = 0) -> Iterator[int]:
-    """Write the rows page by page; say after each how many there are so far."""
-    # A digest is random: neither a dictionary nor a compressor finds anything in it.
+    """Write the rows page by page; yield the number of rows so far after each."""
+    # A digest is random: neither a dictionary nor a compressor helps.
     plain = [field.name for field in schema if field.type == DIGEST]
     others = [name for name in schema.names if name not in plain]
     compression = {name: "NONE" if name in plain else "ZSTD" for name in schema.names}

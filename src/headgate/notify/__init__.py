@@ -1,6 +1,6 @@
-"""The notification server: it subscribes to notifiers in place of apps that sleep, and pushes to
-their devices that there is something to fetch. It never sees what.
+"""The notification server: it subscribes to notifiers in place of sleeping apps, and pushes to
+their devices that there are messages. It never sees the messages.
 
-What decides here does no I/O, asks no clock and draws nothing: fresh keys, nonces and times are
-arguments.
+The deciding code does no I/O and uses no clock and no random numbers: fresh keys, nonces and times
+are arguments.
 """

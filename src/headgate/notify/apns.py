@@ -1,4 +1,4 @@
-"""Apple's push service: what is posted, and what its answer means."""
+"""Apple's push service: its requests, and the meaning of its answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from headgate.wire.ntf.statuses import InvalidReason
 BODY_BYTES_MAX: Final = 4096
 
 TOKEN_SECONDS: Final = 30 * 60
-"""How long a token is used. Apple takes one for an hour, and wants no new one within 20 minutes."""
+"""Seconds that a token is used. Apple accepts one for an hour, and wants no new one within 20
+minutes."""
 
 DEAD: Final = {
     (400, "BadDeviceToken"): InvalidReason.BAD,
@@ -31,8 +32,8 @@ REASON_MAX: Final = 64
 
 
 class ProviderTokens:
-    """Tokens that show Apple who we are: one at a time, renewed after half an hour, and once when
-    Apple refuses it."""
+    """Tokens that authenticate us to Apple: one at a time, renewed after half an hour, and once
+    when Apple refuses it."""
 
     __slots__ = ("_bearer", "_issued", "_key_id", "_private", "_renewed", "_team")
 
@@ -43,7 +44,7 @@ class ProviderTokens:
         self._bearer: str | None = None
         self._issued = 0
         self._renewed = False
-        """Whether a refusal has led to a new token since Apple last took one."""
+        """Whether a refusal has led to a new token since Apple last accepted one."""
 
     def authorization(self, now: int) -> str:
         """The header of a push."""
@@ -54,8 +55,8 @@ class ProviderTokens:
         return self._bearer
 
     def answered(self, status: int) -> None:
-        """Apple answered a push. After 403 the next one has a new token; if that is refused too,
-        the key is wrong, and more tokens would only be too many."""
+        """Note an answer of Apple. After 403 the next push has a new token; if that is refused too,
+        the key is wrong, and more tokens would not help."""
         if status == 200:
             self._renewed = False
         elif status == 403 and not self._renewed:
@@ -68,12 +69,12 @@ def provider_token(private: EllipticCurvePrivateKey, key_id: str, team: str, now
 
 
 def path(device: ApnsDevice) -> str:
-    """Where a push is posted to. A device may hold any bytes; none of them ends the path."""
+    """The path of a push. A device may hold any bytes; all are escaped."""
     return f"/3/device/{quote(device.token, safe='')}"
 
 
 def headers(push: Push, topic: str, authorization: str) -> dict[str, str]:
-    """All headers that are ours."""
+    """The headers that we set."""
     common = {"apns-topic": topic, "authorization": authorization}
     if isinstance(push, MessagesPush):
         return common | {"apns-push-type": "alert"}
@@ -81,7 +82,7 @@ def headers(push: Push, topic: str, authorization: str) -> dict[str, str]:
 
 
 def outcome(status: int, body: bytes, retry_after: str | None, now: float) -> PushOutcome:
-    """What Apple's answer means."""
+    """The meaning of Apple's answer."""
     if status == 200:
         return Delivered()
     reason = reason_in(body)
@@ -93,7 +94,7 @@ def outcome(status: int, body: bytes, retry_after: str | None, now: float) -> Pu
 
 
 def reason_in(body: bytes) -> str:
-    """The reason that Apple gives in JSON; nothing if there is none."""
+    """The reason in Apple's JSON; empty if there is none."""
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError):

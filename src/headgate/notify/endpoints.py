@@ -1,7 +1,7 @@
-"""Endpoints that may be asked. They come from strangers, who could name our own network.
+"""Endpoints that may be contacted. They come from strangers, who could name our own network.
 
-A name says nothing: what counts are the addresses that it has at the moment of the push. Whoever
-connects must connect to one of the addresses that were looked at here, not look the name up again.
+A name proves nothing: its addresses at the moment of the push count. The connection must go to one
+of the addresses that were checked here, without resolving the name again.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ IPAddress: TypeAlias = IPv4Address | IPv6Address
 
 ANSWER_BYTES_MAX: Final = 64 * 1024
 ANSWER_SECONDS_MAX: Final = 10
-"""Of what an endpoint answers. Redirects are not followed."""
+"""Limits of an endpoint's answer: its bytes, and the seconds until it is complete. Redirects are
+not followed."""
 
 UNICAST: Final = IPv6Network("2000::/3")
-"""Where public addresses of IPv6 are."""
+"""The public addresses of IPv6."""
 
 TRANSLATED: Final = IPv6Network("64:ff9b::/96")
-"""An address of IPv4 in the last four bytes, as networks without IPv4 write it (RFC 6052)."""
+"""An IPv4 address in the last four bytes, as networks without IPv4 write it (RFC 6052)."""
 
 TUNNELS: Final = (IPv6Network("2001::/32"), IPv6Network("2002::/16"))
-"""Teredo and 6to4 hide an address of IPv4, too. No push service is reached by them."""
+"""Teredo and 6to4 contain an IPv4 address, too. No push service is reached through them."""
 
 
 def addresses_to_ask(resolved: Sequence[str], allow_private: bool = False) -> list[IPAddress]:
     """The addresses of an endpoint, in their order, or `Prohibited`.
 
-    One address that is not public is enough to refuse the name: no push service has one. Those who
-    run their own on their own network set `allow_private`.
+    One address that is not public is enough to refuse the name: no push service has one. Operators
+    with a push service on their own network set `allow_private`.
     """
     if not resolved:
         raise Prohibited("an endpoint without an address")
@@ -46,8 +47,8 @@ def addresses_to_ask(resolved: Sequence[str], allow_private: bool = False) -> li
 
 
 def is_public(address: IPAddress) -> bool:
-    """Whether the address is one of the public Internet. One of IPv6 that stands for one of IPv4 is
-    as public as that."""
+    """Whether the address is public. An IPv6 address that contains one of IPv4 is as public as
+    that."""
     if isinstance(address, IPv4Address):
         return address.is_global and not (address.is_multicast or address.is_reserved)
     if address.ipv4_mapped is not None:

@@ -1,4 +1,4 @@
-"""JSON Web Tokens with ES256, by which push services know who sends."""
+"""JSON Web Tokens with ES256, which identify the sender to push services."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headgate.crypto.p256 import sign
 
 
 def signing_input(header: Mapping[str, object], claims: Mapping[str, object]) -> str:
-    """What is signed: both parts, in the order of their fields."""
+    """The signed text: both parts, with their fields in order."""
     return f"{_encoded(header)}.{_encoded(claims)}"
 
 

@@ -1,8 +1,8 @@
-"""Notices of routers: to whom they go, which are kept, and when a push of them is due.
+"""Notices of routers: their tokens, which ones are kept, and when a push is due.
 
 A notice only says that a notifier has a message. So the last one of each subscription is kept, and
-a push has the newest of a token, made when it is sent: a thousand notices that come while one push
-waits are that one push.
+a push, made when it is sent, has the newest ones of a token: a thousand notices that come while one
+push waits are that one push.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headgate.notify.subscriptions import NotifierSubscription
 from headgate.notify.tokens import Token
 
 PAUSE_SECONDS: Final = 1.0
-"""Between two pushes to one token."""
+"""Seconds between two pushes to one token."""
 
 
 class NoticeFate(Enum):
@@ -26,15 +26,14 @@ class NoticeFate(Enum):
 
     PUSHED = "pushed"
     NO_TOKEN = "no_token"
-    """Nobody wants it: the subscription or its token was removed. Routers cannot be asked to
-    stop."""
+    """The subscription or its token was removed. Routers cannot be asked to stop."""
     INACTIVE = "inactive"
     """The token is not verified, or its device is dead."""
 
 
 def fate_of(subscription: NotifierSubscription | None, token: Token | None) -> NoticeFate:
-    """By the subscription of the router and the notifier that the notice names, if there is one,
-    and its token. All but `PUSHED` are counted and dropped."""
+    """The fate of a notice, by the subscription of its router and notifier, if there is one, and
+    its token. All but `PUSHED` are counted and dropped."""
     if subscription is None or token is None:
         return NoticeFate.NO_TOKEN
     assert subscription.token == token.id, "a subscription is pushed to its own token"
@@ -53,17 +52,17 @@ class KeptNotice:
 
 
 def keep(kept: Sequence[KeptNotice], notice: KeptNotice) -> list[KeptNotice]:
-    """What is kept for a token after one more notice, in the order in which they came: one for
-    each subscription, and no more than a push can have."""
+    """The notices kept for a token after one more, in order of arrival: one for each subscription,
+    and no more than fit into a push."""
     others = [each for each in kept if each.subscription != notice.subscription]
     return [*others, notice][-ENTRIES_MAX:]
 
 
 class WaitingPushes:
-    """Tokens whose notices are to be pushed, each once and in order. A provider owns one.
+    """Tokens that wait for their pushes, each once and in order. A provider owns one.
 
-    What is in a push is made when it is taken out here, so a token that waits already has nothing
-    to add. The time is given by whoever asks, and runs forward.
+    The content of a push is made when it is taken out here, so a token that waits already has
+    nothing to add. The caller passes the time, which runs forward.
     """
 
     __slots__ = ("_due", "_number", "_sent", "_waiting", "size_max")
@@ -71,7 +70,7 @@ class WaitingPushes:
     def __init__(self, size_max: int) -> None:
         self.size_max = size_max
         self._due: list[tuple[float, int, bytes]] = []
-        """A heap: from when on a token may be taken, and its turn among those of one time."""
+        """A heap: when a token may be taken, and its order among those of one time."""
         self._waiting: set[bytes] = set()
         self._sent: dict[bytes, float] = {}
         """When tokens were taken within the last pause, the earliest first."""
@@ -81,8 +80,8 @@ class WaitingPushes:
         return len(self._waiting)
 
     def add(self, token: bytes, now: float) -> bool:
-        """Let the token wait for its push. False if there is no room: the next notice tries again,
-        and brings this one with it."""
+        """Add a token to wait for its push. False if there is no room: the next notice tries again,
+        and includes this one."""
         if token in self._waiting:
             return True
         if len(self._waiting) >= self.size_max:
@@ -96,7 +95,7 @@ class WaitingPushes:
         return True
 
     def take(self, now: float) -> bytes | None:
-        """The token whose push is to be sent now, if there is one. It does not wait any longer."""
+        """Take the token whose push is to be sent now, if there is one."""
         if not self._due or self._due[0][0] > now:
             return None
         self._forget(now)
@@ -108,7 +107,7 @@ class WaitingPushes:
 
     @property
     def next_at(self) -> float | None:
-        """When to call `take` next; never, if nobody waits."""
+        """When to call `take` next; never, if no token waits."""
         return self._due[0][0] if self._due else None
 
     def _forget(self, now: float) -> None:

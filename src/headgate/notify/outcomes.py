@@ -1,4 +1,4 @@
-"""Outcomes of a push, whichever provider it went through."""
+"""Outcomes of a push, the same for all providers."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from headgate.core.model.value import value
 from headgate.wire.ntf.statuses import InvalidReason
 
 LATER_SECONDS: Final = 60
-"""Where the provider does not say when to try again."""
+"""Seconds to wait if the provider does not say when to try again."""
 
 LATER_SECONDS_MAX: Final = 3600
-"""No provider can make us wait for longer."""
+"""Seconds, at most, that a provider can make us wait."""
 
 
 @value
 class Delivered:
-    """The provider took it."""
+    """The provider accepted the push."""
 
 
 @value
 class Later:
-    """The provider takes it some other time."""
+    """The provider wants the push again later."""
 
     seconds: int
 
 
 @value
 class Dead:
-    """The provider takes nothing for this device any more."""
+    """The provider accepts no more pushes for this device."""
 
     reason: InvalidReason
 
 
 @value
 class Failed:
-    """The provider did not take this one. The next message repeats what it said."""
+    """The provider refused this push. The next one repeats its content."""
 
     text: str
     """For the log: it names no device."""
@@ -47,7 +47,7 @@ PushOutcome: TypeAlias = Delivered | Later | Dead | Failed
 
 
 def later(retry_after: str | None, now: float) -> Later:
-    """By the header Retry-After, which is a number of seconds or a date."""
+    """The outcome for a Retry-After header, which is a number of seconds or a date."""
     seconds = _seconds(retry_after.strip(), now) if retry_after is not None else None
     if seconds is None:
         return Later(LATER_SECONDS)
@@ -61,5 +61,5 @@ def _seconds(text: str, now: float) -> int | None:
         date = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    # Every date of HTTP is in universal time, also where it does not say so.
+    # Every date of HTTP is in universal time, also without saying so.
     return int((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)

@@ -1,7 +1,7 @@
-"""The content of a push: JSON in which a device finds a nonce and what was sealed for it.
+"""The content of a push: JSON with a nonce and the bytes sealed for the device.
 
-Sealed is either the code that verifies the device, or which notifiers have messages. It is padded
-to one size, so that a provider cannot see how many.
+The sealed bytes are either the code that verifies the device, or the notifiers with messages,
+padded to one size so that a provider cannot count them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CATEGORY: Final = "NTF_CAT_CHECK_MESSAGE"
 
 @value
 class NoticeEntry:
-    """That a notifier has a message: what the app needs to know which queue to read."""
+    """One notifier with a message: the data by which the app knows the queue to read."""
 
     router: str
     """The address of the router, as this app wrote it."""
@@ -40,7 +40,7 @@ class NoticeEntry:
     """When the notice came."""
     nonce: bytes
     metadata: bytes
-    """Sealed by the router for the app; nobody else can open it."""
+    """Sealed by the router for the app."""
 
     @property
     def text(self) -> str:
@@ -86,14 +86,14 @@ class MessagesPush:
 
 @value
 class CheckPush:
-    """That the app should look for itself: a periodic push."""
+    """A periodic push, for the app to look for messages itself."""
 
 
 Push: TypeAlias = CodePush | MessagesPush | CheckPush
 
 
 def entries_text(entries: Iterable[NoticeEntry]) -> bytes:
-    """The newest entries, the newest last: six, or as many of them as there is room for."""
+    """The newest entries, the newest last: six, or as many as there is room for."""
     newest = sorted(entries, key=lambda entry: entry.seconds)[-ENTRIES_MAX:]
     texts: list[str] = []
     room = TEXT_BYTES_MAX
@@ -106,7 +106,7 @@ def entries_text(entries: Iterable[NoticeEntry]) -> bytes:
 
 
 def parse_entries(text: bytes) -> list[NoticeEntry]:
-    """What an app finds in a push, the newest last."""
+    """The entries that an app finds in a push, the newest last."""
     try:
         return [NoticeEntry.parse(each) for each in text.decode("ascii").split(";")]
     except UnicodeDecodeError:
@@ -114,7 +114,7 @@ def parse_entries(text: bytes) -> list[NoticeEntry]:
 
 
 def seal_code(key: bytes, nonce: bytes, code: bytes) -> CodePush:
-    """`key` is that of the token."""
+    """Seal a code. `key` is that of the token."""
     return CodePush(nonce, seal(key, nonce, code))
 
 
@@ -127,17 +127,17 @@ def seal(key: bytes, nonce: bytes, text: bytes, padded: int = PADDED) -> bytes:
 
 
 def open_push(key: bytes, push: CodePush | MessagesPush) -> bytes:
-    """The code or the text again, for whoever has the key."""
+    """The code or the text of a push, opened with the key."""
     return unpad(unbox(key, push.nonce, push.sealed))
 
 
 def web_push_json(push: Push) -> bytes:
-    """What a receiver of Web Push reads, before it is encrypted once more for it."""
+    """The JSON for a receiver of Web Push, before its encryption."""
     return _json(_fields(push))
 
 
 def apns_json(push: Push) -> bytes:
-    """What Apple reads, with what is for the app inside."""
+    """The JSON for Apple, with the content for the app inside."""
     aps: dict[str, object]
     if isinstance(push, MessagesPush):
         aps = {"alert": ALERT, "category": CATEGORY, "mutable-content": 1}
@@ -147,7 +147,7 @@ def apns_json(push: Push) -> bytes:
 
 
 def parse_push(data: bytes) -> Push:
-    """What an app was pushed, by either provider."""
+    """The push that an app received, by either provider."""
     try:
         fields = json.loads(data)
         if isinstance(fields, dict) and "notificationData" in fields:

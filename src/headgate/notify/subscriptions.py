@@ -17,9 +17,9 @@ SERVICE                         connected without a service,   PENDING          
 not wanted                      SNEW again                     NEW              `subscribe`
 ==============================  =============================  ===============  ===================
 
-Wanted are NEW, PENDING, ACTIVE and INACTIVE. What is not in the table changes nothing, and a
-function that changes nothing returns what it was given. No change of a subscription concerns what
-is known of its router: the service id of a router is not in here and cannot be lost with a status.
+Wanted are NEW, PENDING, ACTIVE and INACTIVE. Other events change nothing, and a function that
+changes nothing returns the same object. The state of a router is separate: its service id is not in
+here and cannot be lost with a status.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from headgate.wire.ntf.statuses import SubscriptionStatus
 from headgate.wire.smp.codec.router_address import RouterAddress
 
 SUBSCRIPTIONS_MAX: Final = 100_000
-"""Of one token. An app has one for each of its queues."""
+"""Most subscriptions of one token. An app has one for each of its queues."""
 
 ERROR_BYTES_MAX: Final = 255
-"""Of the text of an error. A router may send 16 KiB; the answer to SCHK has to fit into a block of
+"""Longest text of an error. A router may send 16 KiB; the answer to SCHK has to fit into a block of
 512 bytes."""
 
 WANTED: Final = frozenset(
@@ -54,7 +54,7 @@ WANTED: Final = frozenset(
 )
 
 TEMPORARY: Final = ("STORE", "INTERNAL")
-"""How errors begin after which the same NSUB may succeed."""
+"""Beginnings of errors after which the same NSUB may succeed."""
 
 NO_SERVICE: Final = frozenset({"SERVICE", "PROXY BROKER NO_SERVICE"})
 
@@ -62,34 +62,34 @@ RouterKey: TypeAlias = tuple[str, int, bytes]
 
 
 def router_key(address: RouterAddress) -> RouterKey:
-    """What makes two addresses one router, with one session and one certificate: the first host,
-    the port and the fingerprint. Apps write the other hosts of a router differently."""
+    """The identity of a router, with one session and one certificate: its first host, port and
+    fingerprint. Apps write the other hosts differently."""
     return address.hosts[0].lower(), address.port, address.key_hash
 
 
 @value
 class NotifierSubscription:
-    """A subscription of an app: a notifier of one of its queues, for which it wants to be woken."""
+    """A subscription of an app: a notifier of one of its queues, by which it wants to be woken."""
 
     id: bytes
     token: bytes
     router: RouterAddress
-    """As this app wrote it: pushes name the router to the app in the same way."""
+    """As this app wrote it: pushes name the router in the same way."""
     notifier: bytes
     notifier_key: bytes = field(repr=False)
-    """PKCS#8. It is the app's, and only signs what subscribes."""
+    """PKCS#8. It is the app's, and only signs subscriptions."""
     status: SubscriptionStatus = SubscriptionStatus.NEW
     error: str = ""
-    """Of ERR only."""
+    """The text of an ERR."""
     is_associated: bool = False
-    """Whether the router counts it as one of our service. Only wanted ones are."""
+    """Whether the router counts it as one of our service's. Only wanted ones are."""
 
     @property
     def is_wanted(self) -> bool:
         return self.status in WANTED
 
     def state(self, is_service_active: bool) -> SubscriptionState:
-        """What SCHK answers. An associated subscription is as active as its service: when that is
+        """The answer to SCHK. An associated subscription is as active as its service: when that is
         lost, no row is written, however many there are."""
         if self.is_associated and self.status is SubscriptionStatus.ACTIVE:
             active = SubscriptionStatus.ACTIVE if is_service_active else SubscriptionStatus.INACTIVE
@@ -100,16 +100,16 @@ class NotifierSubscription:
 def subscribe(
     found: NotifierSubscription | None, request: SNew, fresh_id: bytes, held: int
 ) -> NotifierSubscription:
-    """The subscription that SNEW answers with. `found` is that of this router and this notifier, if
-    there is one; `held` is how many the token has. A new one, and one that had ended, is to be
-    subscribed."""
+    """The subscription for the answer to SNEW. `found` is the one for this router and this
+    notifier, if there is one; `held` is how many the token has. A new one, and one that had ended,
+    is to be subscribed."""
     if found is None:
         if held >= SUBSCRIPTIONS_MAX:
             raise LimitReached("subscriptions_per_token", SUBSCRIPTIONS_MAX)
         return NotifierSubscription(
             fresh_id, request.token, request.router, request.notifier, request.notifier_key
         )
-    # ACC-112: it is the same one for who made it, and nobody else's.
+    # ACC-112: for its owner it is the same one, for all others a refusal.
     is_same_key = compare_digest(found.notifier_key, request.notifier_key)
     if found.token != request.token or not is_same_key:
         raise Unauthorised
@@ -119,7 +119,7 @@ def subscribe(
 
 
 def mark_sent(subscription: NotifierSubscription) -> NotifierSubscription:
-    """NSUB is being sent."""
+    """Note that NSUB is being sent."""
     if subscription.status in (SubscriptionStatus.NEW, SubscriptionStatus.INACTIVE):
         return replace(subscription, status=SubscriptionStatus.PENDING)
     return subscription
@@ -128,8 +128,8 @@ def mark_sent(subscription: NotifierSubscription) -> NotifierSubscription:
 def accept(
     subscription: NotifierSubscription, service: bytes | None, ours: bytes | None
 ) -> NotifierSubscription:
-    """The router answered OK, or SOK with the id of a service. `ours` is the id of the service of
-    the session."""
+    """Apply the router's answer OK, or SOK with the id of a service. `ours` is the id of the
+    service of the session."""
     if not subscription.is_wanted:
         return subscription
     is_associated = service is not None and service == ours
@@ -142,7 +142,7 @@ def accept(
 
 
 def refuse(subscription: NotifierSubscription, error: str) -> NotifierSubscription:
-    """The router answered ERR with this text."""
+    """Apply the router's answer ERR with this text."""
     if error.startswith(TEMPORARY):
         return subscription
     if error == "AUTH":
@@ -153,31 +153,31 @@ def refuse(subscription: NotifierSubscription, error: str) -> NotifierSubscripti
 
 
 def lose(subscription: NotifierSubscription) -> NotifierSubscription:
-    """The session is lost. Associated subscriptions are not touched: see `state`."""
+    """Apply the loss of the session. Associated subscriptions do not change: see `state`."""
     if subscription.status is SubscriptionStatus.ACTIVE and not subscription.is_associated:
         return replace(subscription, status=SubscriptionStatus.INACTIVE)
     return subscription
 
 
 def end(subscription: NotifierSubscription) -> NotifierSubscription:
-    """The router sent END in the current session: somebody else subscribed."""
+    """Apply the router's END in the current session: another client subscribed."""
     return _stop(subscription, SubscriptionStatus.END)
 
 
 def delete(subscription: NotifierSubscription) -> NotifierSubscription:
-    """The router sent DELD: the queue is gone."""
+    """Apply the router's DELD: the queue is gone."""
     return _stop(subscription, SubscriptionStatus.DELETED)
 
 
 def retry_service(subscription: NotifierSubscription) -> NotifierSubscription:
-    """The router was connected without a service, or knows our service again."""
+    """Try again: the router was connected without a service, or knows our service again."""
     if subscription.status is SubscriptionStatus.SERVICE:
         return replace(subscription, status=SubscriptionStatus.PENDING)
     return subscription
 
 
 def dissociate(subscription: NotifierSubscription) -> NotifierSubscription:
-    """The router lost or refused our service: the subscription is single again."""
+    """Make the subscription single again: the router lost or refused our service."""
     return (
         replace(subscription, is_associated=False) if subscription.is_associated else subscription
     )

@@ -13,8 +13,8 @@ any                                device is dead         INVALID           `inv
 any                                TDEL                   none              the store removes it
 =================================  =====================  ================  =======================
 
-What is not in the table changes nothing. A function that changes nothing returns the token that it
-was given, so that whoever keeps tokens has nothing to write.
+Other events change nothing. A function that changes nothing returns the same token, so that its
+caller has nothing to write.
 """
 
 from __future__ import annotations
@@ -36,19 +36,20 @@ ID_BYTES: Final = 24
 CODE_BYTES: Final = 32
 
 INTERVAL_MINUTES_MIN: Final = 20
-"""A device that is woken more often is kept from sleeping, and providers begin to drop pushes."""
+"""Fewest minutes between periodic pushes. More of them would keep a device from sleeping, and
+providers begin to drop pushes."""
 
 ALIVE: Final = frozenset({TokenStatus.REGISTERED, TokenStatus.CONFIRMED, TokenStatus.ACTIVE})
 """The states in which the right code verifies."""
 
 MAY_SUBSCRIBE: Final = frozenset({TokenStatus.ACTIVE, TokenStatus.INVALID, TokenStatus.EXPIRED})
-"""The states in which an app may look after its subscriptions: a device that is dead today may be
+"""The states in which an app may manage its subscriptions: a device that is dead today may be
 replaced tomorrow. Pushes need `ACTIVE`."""
 
 
 @value
 class FreshToken:
-    """The parts of a new token; drawn by whoever asks."""
+    """The random parts of a new token, drawn by the caller."""
 
     id: bytes
     private: bytes = field(repr=False)
@@ -64,18 +65,18 @@ class Token:
     id: bytes
     device: Device
     verify_key: bytes
-    """Signs every command about the token."""
+    """The key that signs every command about the token."""
     private: bytes = field(repr=False)
     """Our X25519 key for this token, raw."""
     key: bytes = field(repr=False)
-    """What pushes are sealed with: agreed with the app, after HSalsa20."""
+    """The key that seals pushes: agreed with the app, after HSalsa20."""
     code: bytes = field(repr=False)
-    """Pushed to the device; who shows it owns both."""
+    """Pushed to the device; showing it proves control of both."""
     status: TokenStatus
     reason: InvalidReason | None = None
-    """Of INVALID only."""
+    """The reason of INVALID."""
     interval_minutes: int = 0
-    """Between two periodic pushes; none if zero."""
+    """Minutes between two periodic pushes; none if zero."""
     checked_at: int | None = None
     """When the last periodic push was sent, in seconds."""
     used_day: int = 0
@@ -92,8 +93,8 @@ class Token:
 
 
 def check_provider(device: Device, enabled: Collection[Provider]) -> None:
-    """Raises for a device of a provider that is not enabled; test devices are not, by default."""
-    # ACC-115: test devices, too, only where they are enabled.
+    """Raise for a device of a provider that is not enabled; test devices are not, by default."""
+    # ACC-115: test devices only where they are enabled.
     if device.provider not in enabled:
         raise Prohibited("this provider is not enabled")
 
@@ -102,8 +103,8 @@ def register(found: Token | None, request: TNew, fresh: FreshToken, day: int) ->
     """The token that TNEW answers with; its code is to be pushed. `found` is the token of this
     device and this verify key, if there is one.
 
-    Who repeats TNEW, because an answer or a push was lost, gets the same id, key and code: both
-    pushes verify, in whatever order they arrive.
+    A repeated TNEW, after a lost answer or push, gives the same id, key and code: both pushes
+    verify, in whatever order they arrive.
     """
     assert len(fresh.id) == ID_BYTES, "ids are drawn from too many to be guessed"
     assert len(fresh.code) == CODE_BYTES, "codes are drawn from too many to be guessed"
@@ -124,22 +125,23 @@ def register(found: Token | None, request: TNew, fresh: FreshToken, day: int) ->
     )
     if not compare_digest(_agreed(found.private, request.dh), found.key):
         raise Unauthorised
-    # ACC-108: who is registered stays as it is, verified or not.
+    # ACC-108: a registered token stays as it is, verified or not.
     if found.status in ALIVE:
         return use(found, day)
-    # An app that comes back to a device that was taken for dead shows that it is not.
+    # The app of a device that was taken for dead shows that it is not.
     return use(replace(found, status=TokenStatus.REGISTERED, reason=None), day)
 
 
 def confirm(token: Token, code: bytes) -> Token:
-    """The provider took a push of this code."""
+    """Note that the provider accepted a push with this code."""
     if token.status is TokenStatus.REGISTERED and compare_digest(token.code, code):
         return replace(token, status=TokenStatus.CONFIRMED)
     return token
 
 
 def verify(token: Token, code: bytes) -> Token:
-    """The app showed a code. If it was the right one, `superseded` are to be removed."""
+    """Verify the token with a code of the app. If it is right, the `superseded` ones are to be
+    removed."""
     is_right = compare_digest(token.code, code)
     if not is_right or token.status not in ALIVE:
         raise Unauthorised
@@ -149,8 +151,8 @@ def verify(token: Token, code: bytes) -> Token:
 
 
 def superseded(verified: Token, others: Iterable[Token]) -> list[Token]:
-    """The tokens that leave, with their subscriptions, because this one was verified: those of
-    the same device. It has one owner."""
+    """The tokens of the same device, which are removed with their subscriptions because this one
+    was verified. A device has one owner."""
     return [each for each in others if each.device == verified.device and each.id != verified.id]
 
 
@@ -158,7 +160,7 @@ def replace_device(token: Token, device: Device, is_taken: bool, code: bytes) ->
     """The token with another device and another code, which is to be pushed; its subscriptions
     stay. `is_taken` is true if there is another token of this device and this verify key.
 
-    Who repeats TRPL before the code was shown gets the same code, as with TNEW.
+    A repeated TRPL before verification gives the same code, as with TNEW.
     """
     if is_taken:
         raise Unauthorised
@@ -173,8 +175,8 @@ def replace_device(token: Token, device: Device, is_taken: bool, code: bytes) ->
 
 
 def invalidate(token: Token, device: Device, reason: InvalidReason) -> Token:
-    """The provider does not take pushes for this device any more. Subscriptions stay: the app may
-    come back. An answer about a device that was replaced since is of no matter."""
+    """Note that the provider accepts no more pushes for this device. Subscriptions stay: the app
+    may come back. An answer about a device that was replaced since is ignored."""
     if device != token.device:
         return token
     if (token.status, token.reason) == (TokenStatus.INVALID, reason):
@@ -183,7 +185,7 @@ def invalidate(token: Token, device: Device, reason: InvalidReason) -> Token:
 
 
 def check_may_subscribe(token: Token) -> None:
-    """Raises unless SNEW, SCHK and SDEL may be carried out."""
+    """Raise unless SNEW, SCHK and SDEL may be carried out."""
     if token.status not in MAY_SUBSCRIBE:
         raise Unauthorised
 
@@ -198,19 +200,19 @@ def set_interval(token: Token, minutes: int) -> Token:
 
 
 def is_check_due(token: Token, now: int) -> bool:
-    """Whether a periodic push is to be sent. The first one is due at once."""
+    """Whether a periodic push is due. The first one is due at once."""
     if token.status is not TokenStatus.ACTIVE or not token.interval_minutes:
         return False
     return token.checked_at is None or now - token.checked_at >= token.interval_minutes * 60
 
 
 def mark_checked(token: Token, now: int) -> Token:
-    """A periodic push was sent."""
+    """Note that a periodic push was sent."""
     return replace(token, checked_at=now)
 
 
 def use(token: Token, day: int) -> Token:
-    """The token with the day on which it was used last: written once a day, not at every use."""
+    """The token with the day of its last use: written once a day, not at every use."""
     return token if token.used_day == day else replace(token, used_day=day)
 
 

@@ -1,8 +1,7 @@
-"""Web Push, which is UnifiedPush too: what is posted to an endpoint, and what its answer means.
+"""Web Push, and so UnifiedPush: requests to an endpoint, and the meaning of its answers.
 
-The body is encrypted for the receiver (RFC 8291): the push service sees its size only. Who sends is
-shown by a token (RFC 8292) that is good for one push service: one that got it cannot use it at
-another.
+The body is encrypted for the receiver (RFC 8291): the push service sees its size only. A token (RFC
+8292) identifies the sender and is valid for one push service: that cannot use it at another.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ from headgate.wire.ntf.statuses import InvalidReason
 
 SALT_BYTES: Final = 16
 RECORD_BYTES: Final = 4096
-"""Of the one record, and the most that a push service must take."""
+"""Size of the one record, and the most that a push service must accept."""
 
 HEADER_BYTES: Final = SALT_BYTES + 4 + 1 + POINT_BYTES
 TAG_BYTES: Final = 16
 LAST_RECORD: Final = b"\2"
-"""What ends the plaintext of the last record; zeros may follow."""
+"""The end of the plaintext of the last record; zeros may follow."""
 
 PLAINTEXT_BYTES_MAX: Final = RECORD_BYTES - HEADER_BYTES - TAG_BYTES - len(LAST_RECORD)
 
 TTL_SECONDS: Final = 30 * 24 * 3600
-"""How long a push service keeps a push for a device that is off."""
+"""Seconds that a push service keeps a push for a device that is off."""
 
 TOKEN_SECONDS: Final = 12 * 3600
-"""How long a token is good for; RFC 8292 allows a day."""
+"""Seconds that a token is valid; RFC 8292 allows a day."""
 
 ORIGINS_MAX: Final = 1000
 """Tokens that are kept. Anybody can name a new push service."""
@@ -47,7 +46,7 @@ ORIGINS_MAX: Final = 1000
 def encrypt(
     plaintext: bytes, device: WebPushDevice, private: EllipticCurvePrivateKey, salt: bytes
 ) -> bytes:
-    """The body of a push. `private` and `salt` are drawn for this push and used for no other."""
+    """The body of a push. `private` and `salt` are drawn for this push only."""
     assert len(plaintext) <= PLAINTEXT_BYTES_MAX, "a push fits into one record"
     assert len(salt) == SALT_BYTES, "a salt has its length"
     sender = point_of(private)
@@ -58,7 +57,7 @@ def encrypt(
 
 
 def decrypt(body: bytes, private: EllipticCurvePrivateKey, auth: bytes) -> bytes:
-    """What the receiver reads, or `Malformed`."""
+    """The plaintext for the receiver, or `Malformed`."""
     salt, sender = body[:SALT_BYTES], body[SALT_BYTES + 5 : HEADER_BYTES]
     size = int.from_bytes(body[SALT_BYTES : SALT_BYTES + 4], "big")
     sealed = body[HEADER_BYTES:]
@@ -90,22 +89,22 @@ def _hmac(key: bytes, message: bytes) -> bytes:
 
 
 class SenderTokens:
-    """Tokens that show push services who we are: one for an origin, renewed when half of its time
-    is over."""
+    """Tokens that authenticate us to push services: one for an origin, renewed after half of its
+    time."""
 
     __slots__ = ("_contact", "_headers", "_private")
 
     def __init__(self, private: EllipticCurvePrivateKey, contact: str) -> None:
-        """`contact` is a mailto or https address of whoever runs the server."""
+        """`contact` is a mailto or https address of the server's operator."""
         self._private = private
         self._contact = contact
         self._headers: dict[str, tuple[int, str]] = {}
-        """When it expires, and the header."""
+        """The expiry and the header of each token."""
 
     def authorization(self, origin: str, now: int) -> str:
         """The header for pushes to this origin."""
         expires, header = self._headers.get(origin, (0, ""))
-        # Not one header for all: a push service that got it could push elsewhere in our name.
+        # Not one header for all: a push service could use it to push elsewhere in our name.
         if expires - now < TOKEN_SECONDS // 2:
             if len(self._headers) >= ORIGINS_MAX:
                 self._headers.clear()
@@ -122,8 +121,8 @@ def authorization(private: EllipticCurvePrivateKey, origin: str, expires: int, c
 
 
 def headers(push: Push, authorization: str) -> dict[str, str]:
-    """All headers that are ours. A periodic push does not wake a device that saves its battery, and
-    takes the place of the one before it if that is still waiting."""
+    """The headers that we set. A periodic push does not wake a device that saves its battery, and
+    replaces the one before it if that is still waiting."""
     common = {
         "TTL": str(TTL_SECONDS),
         "Content-Encoding": "aes128gcm",
@@ -135,7 +134,7 @@ def headers(push: Push, authorization: str) -> dict[str, str]:
 
 
 def outcome(status: int, retry_after: str | None, now: float) -> PushOutcome:
-    """What the answer of a push service means. A redirect is not followed."""
+    """The meaning of a push service's answer. A redirect is not followed."""
     if status in (200, 201, 202):
         return Delivered()
     if status in (404, 410):

@@ -1,4 +1,4 @@
-"""Where batches are applied: `open_store` picks the store that a configuration names."""
+"""Where batches are applied: `open_store` opens the store that a configuration names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The places a store can be in: how each is named by a URL, opened, locked and shown."""
+"""The backends of stores: how each is named by a URL, opened, locked and displayed."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from headgate.store.sqlite.file import lock_of
 from headgate.store.urls import without_secrets
 
 ROUTER_SCHEMA = "headgate"
-"""Of a database: where a router has its tables."""
+"""The schema of a database in which a router has its tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A kind of store. Whatever depends on where a store is asks the backend of its URL."""
+    """A kind of store. Code that depends on the place of a store uses the backend of its URL."""
 
     kind: str
-    """That of its stores."""
+    """The kind of its stores."""
     form: str
-    """How its URL is written, for people."""
+    """The form of its URL, for people."""
     pattern: str
-    """What its URL matches."""
+    """The pattern that its URL matches."""
     is_durable: bool
-    """Whether anything outlives the router's process."""
+    """Whether its data outlives the router's process."""
     open_store: Callable[[str, Path, Ownership | None], Store]
-    """The store of a URL, not opened yet. A file is relative to the state directory. With an
-    ownership it waits for other routers, and is waited for."""
+    """Makes the store of a URL, not opened yet. A file is relative to the state directory. With an
+    ownership it waits for other routers, and they for it."""
     survey: Callable[[str, bool], Survey] | None
-    """What can be seen of it from outside, and whether it matters that another router waits; None
-    if no other machine reaches it."""
+    """Surveys it from outside, given whether another router waits for it; None if no other machine
+    can reach it."""
     open_outbox: Callable[[str, str], Outbox] | None
-    """The outbox of `Store.source`, for another process, and its schema if it is in a database;
-    None if there is nothing for it."""
+    """Opens the outbox of `Store.source` for another process, with its schema if it is in a
+    database; None if there is none."""
     file: Callable[[str, Path], Path | None]
     """The file of a URL, if it is one on this machine."""
     shown: Callable[[str], str]
-    """The URL without what nobody else should read."""
+    """The URL without secrets."""
 
     @property
     def is_shared(self) -> bool:
@@ -51,7 +51,7 @@ class Backend:
         return self.survey is not None
 
     def lock_file(self, url: str, directory: Path) -> Path | None:
-        """What a router that uses the store has locked, if that is a file."""
+        """The file that a router locks while it uses the store, if there is one."""
         file = self.file(url, directory)
         return None if file is None else lock_of(file)
 
@@ -78,7 +78,7 @@ def _postgres_survey(url: str, has_standby: bool) -> Survey:
 
 
 def _postgres_outbox(url: str, schema: str) -> Outbox:
-    from headgate.store.postgres import PostgresOutbox  # psycopg is not there for everybody
+    from headgate.store.postgres import PostgresOutbox  # psycopg is optional
 
     return PostgresOutbox(url, schema)
 
@@ -121,7 +121,7 @@ BACKENDS: tuple[Backend, ...] = (MEMORY, SQLITE, POSTGRES)
 
 FORMS = f"{', '.join(backend.form for backend in BACKENDS[:-1])} or {BACKENDS[-1].form}"
 PATTERN = "|".join(backend.pattern for backend in BACKENDS)
-"""What a URL of one of the forms matches."""
+"""A pattern for all URLs of the known forms."""
 
 
 def backend_of(url: str) -> Backend:
@@ -143,13 +143,13 @@ def open_store(url: str, directory: Path, ownership: Ownership | None = None) ->
 
 
 def open_outbox(url: str, schema: str = ROUTER_SCHEMA) -> Outbox:
-    """The outbox that `Store.source` names."""
+    """Open the outbox that `Store.source` names."""
     backend = backend_of(url)
     assert backend.open_outbox is not None, "a store without an outbox has no source"
     return backend.open_outbox(url, schema)
 
 
 def masked(url: str) -> str:
-    """The URL as it may be shown. One of no known form may have a password in it, too."""
+    """The URL without secrets. One of an unknown form may have a password in it, too."""
     found = _found(url)
     return without_secrets(url) if found is None else found.shown(url)

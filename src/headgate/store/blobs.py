@@ -1,4 +1,4 @@
-"""Blobs, which a store keeps as one value: the parties of a queue beside the ids that it looks up,
+"""Blobs, which a store keeps as single values: the parties of a queue beside the ids for look-ups,
 the properties of a message, the apps that have not confirmed it, and the ids that a batch
 remembers."""
 
@@ -14,13 +14,13 @@ from headgate.core.model.message import NO_PROPERTIES, Declared, Fields, Known, 
 from headgate.core.model.parties import Link, Notifier, Parties, Purpose
 
 DAMAGED = (ValueError, TypeError, msgspec.MsgspecError)
-"""What reading a value raises that is not what was written."""
+"""The errors of reading a damaged value."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Any]).decode
 
 
-# msgspec takes no union of str and bytes; msgpack itself tells the four types apart.
+# msgspec takes no union of str and bytes; msgpack itself distinguishes the four types.
 _decode_properties = msgspec.msgpack.Decoder(dict[str, Any] | tuple[dict[str, Any], bytes]).decode
 _decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
 
@@ -29,19 +29,20 @@ _decode_known = msgspec.msgpack.Decoder(dict[MessageId, float]).decode
 BODY = b"\0"
 """Stands between the types of properties and the name of the body."""
 READ_BODY = b"\1"
-"""The same, where not all properties are fields of their own: how many are follows."""
+"""The same if some properties were read from the body: the number of the others follows."""
 
 encode_apps = msgspec.json.Encoder().encode
 
 
 def decode_apps(encoded: bytes | str | None) -> tuple[AppId, ...]:
-    """Most messages have the one app of a queue without apps, and nothing is kept of it."""
+    """The apps of a message. Most have only the app of a queue without apps, which is stored as
+    nothing."""
     return (WHOLE,) if encoded is None else _decode_apps(encoded)
 
 
 def encode_properties(properties: Properties) -> bytes:
-    """A map; or a map and the types that were declared for its values, and after these the name of
-    the body, if it has one."""
+    """A map; or a map and the declared types of its values, and after these the name of the body,
+    if it has one."""
     if not properties and type(properties) is not Fields:  # the usual case
         return b""
     if isinstance(properties, Fields):
@@ -112,17 +113,17 @@ def _notifier(id: bytes, key: bytes, secret: bytes, service: bytes | None) -> No
 
 
 def known_row(known: Known) -> tuple[float, bytes]:
-    """When the newest was accepted, and all of them."""
+    """A row of remembered ids: the newest time, and all of them."""
     return max(known.values()), _encode(known)
 
 
 def known_of(rows: Iterable[tuple[QueueId, bytes]]) -> dict[QueueId, Known]:
-    """What each queue remembers."""
+    """The remembered ids of each queue."""
     return joined((queue, _decode_known(blob)) for queue, blob in rows)
 
 
 def joined(parts: Iterable[tuple[QueueId, Known]]) -> dict[QueueId, Known]:
-    """All that each queue remembers. An id that came again has the later time."""
+    """The remembered ids of each queue, joined. A repeated id has the later time."""
     found: dict[QueueId, Known] = {}
     for queue, known in parts:
         ids = found.setdefault(queue, {})

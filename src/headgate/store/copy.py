@@ -1,6 +1,6 @@
-"""A copy of a store in another, of the same kind or not.
+"""Copies of a store in another, of the same kind or not.
 
-A store gives itself away as batches, and the other applies them. Whoever copies has both to
+One store exports itself as batches, and the other applies them. The copying process needs both for
 itself: a store that a router uses cannot be opened.
 """
 
@@ -15,8 +15,8 @@ from headgate.store.base import Extent, Store
 async def copy(
     source: Store, target: Store, progress: Callable[[Extent], None] = lambda copied: None
 ) -> Extent:
-    """Put everything of one open store into another, which has to be empty. `progress` is told
-    what came with each batch."""
+    """Copy one open store to another, which has to be empty. `progress` is called with the contents
+    of each batch."""
     async for _ in target.batches():
         raise StoreError("the store to copy to is not empty; name another")
     copied = Extent()

@@ -1,4 +1,4 @@
-"""Reading a whole store a part at a time, for a copy of it."""
+"""Reading a whole store part by part, for a copy of it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from headgate.core.turn.store_requests import Batch
 
 PART_ROWS = 4096
 PART_BYTES = 8 * MiB
-"""What one batch of a copy holds at most; a single larger message is a batch of its own."""
+"""Bytes of one batch of a copy; a single larger message is a batch of its own."""
 
 Part: TypeAlias = Callable[[int], tuple[Batch, int | None]]
-"""What of a store comes after a place, and the place to go on from, if there may be more."""
+"""The part of a store after a position, and the next position, if there may be more."""
 
 
 async def in_parts(
@@ -32,7 +32,7 @@ async def in_parts(
 
 
 def cut(sizes: Iterable[tuple[Seq, int]]) -> Seq:
-    """The number of the last message that belongs to a part, given those that could."""
+    """The number of the last message in a part, given the sizes of those that could be."""
     total, last = 0, Seq(0)
     for seq, size in sizes:
         if last and total + size > PART_BYTES:

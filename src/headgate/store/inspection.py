@@ -1,7 +1,7 @@
-"""Whether what a store holds is sound: its files are whole, what belongs together is there, and
-what was counted on the way is what there is.
+"""Inspection of a store: its files are whole, its rows refer to each other, and its counts are
+right.
 
-Whoever inspects has the store to itself, as who copies has. Nothing is changed.
+The inspecting process has the store to itself, as in a copy. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headgate.store.base import Extent
 from headgate.store.sql_store import SqlStore
 
 REPORT = "put back a copy: headgate docs back-up-and-restore"
-"""What to do about what should not be."""
+"""Advice about errors that should be reported."""
 
 LOOSE_ENDS = {
     "messages of queues that are not there": (
@@ -42,23 +42,24 @@ LOOSE_ENDS = {
         " (SELECT 1 FROM outbox AS p WHERE p.first > o.first AND p.first <= o.last)"
     ),
 }
-"""What there should be none of, and how many there are, in words of both databases."""
+"""Loose ends, of which there should be none: questions for their number, in SQL of both
+databases."""
 
 
 @value
 class Inspected:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     ok: bool
     text: str
-    """What was found; if it is wrong, also what to do."""
+    """The result in words; if it is an error, with advice."""
 
 
 async def inspect(
     store: SqlStore, progress: Callable[[Extent], None] = lambda read: None
 ) -> AsyncIterator[Inspected]:
-    """Look at everything of an open store. `progress` is told what was read."""
+    """Check all of an open store. `progress` is called with the contents read."""
     damage = await store.damage()
     if damage:
         yield Inspected("integrity", False, f"{'; '.join(damage)}; {REPORT}")
@@ -77,7 +78,7 @@ async def inspect(
 async def _contents(
     store: SqlStore, progress: Callable[[Extent], None]
 ) -> AsyncIterator[Inspected]:
-    """Read everything, and count it."""
+    """Read and count all contents."""
     read, found = Extent(), _Tallies()
     kept: dict[ServiceId, Tally] = {}
     try:
@@ -106,7 +107,7 @@ async def _contents(
 
 
 class _Tallies:
-    """Tallies of services, made again from their queues and notifiers."""
+    """Tallies of services, computed again from their queues and notifiers."""
 
     def __init__(self) -> None:
         self._made: dict[ServiceId, Tally] = {}

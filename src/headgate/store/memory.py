@@ -1,4 +1,4 @@
-"""Dictionaries: the store of tests and trials, and the model the others are checked against."""
+"""A store of dictionaries, for tests and trials, and the model for checking the others."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from headgate.store.blobs import joined
 class MemoryStore:
     """Keeps everything in the process, and nothing beyond it.
 
-    There is no promise across a crash or a restart: a receipt means that the message is in
-    memory. The methods never wait.
+    Nothing survives a crash or a restart: a receipt means that the message is in memory. The
+    methods never wait.
     """
 
     kind = "memory"
@@ -56,13 +56,13 @@ class MemoryStore:
     def _forget(self) -> None:
         self._queues: dict[QueueId, QueueRecord] = {}
         self._owners: dict[Address, QueueId] = {}
-        """Which queue has an id that is not its own."""
-        # Ordered by number. A plain dictionary would walk over all that was deleted at its
-        # front each time somebody asks for its first key.
+        """The queue of each id other than a recipient's."""
+        # Ordered by number. A plain dictionary would pass over all items deleted at its front each
+        # time its first key is read.
         self._backlogs: dict[QueueId, OrderedDict[Seq, Stored]] = {}
         self._place: dict[Seq, QueueId] = {}
         self._remembered: dict[QueueId, list[Known]] = {}
-        """What each batch had to remember."""
+        """The ids remembered by each batch."""
         self._groups: dict[QueueId, Groups] = {}
         self._members: defaultdict[ServiceId, list[QueueId]] = defaultdict(list)
         """The queues of a service, sorted."""
@@ -70,7 +70,7 @@ class MemoryStore:
         self._identities: dict[bytes, ServiceRecord] = {}
         self._sinks: dict[str, SinkRecord] = {}
         self.outbox: dict[int, OutboxRow] = {}
-        """Facts that were not sealed, by the number of the first of a row."""
+        """Unsealed facts, by the number of the first of a row."""
 
     async def open(self) -> Seq:
         return max(self._place, default=Seq(0))
@@ -291,7 +291,7 @@ class MemoryStore:
                 del self.outbox[first]
 
     def _check(self, batch: Batch) -> None:
-        """Raise for whatever could fail, before anything is changed."""
+        """Raise for every possible error, before anything is changed."""
         for queue in batch.create:
             if queue in self._queues and queue not in batch.remove:
                 raise StoreError(f"queue {queue!r} exists already")
@@ -318,7 +318,7 @@ class MemoryStore:
         self._check_identities(batch)
 
     def _check_owners(self, batch: Batch) -> None:
-        """No two queues may have the same id of a party when the batch is done."""
+        """Raise if two queues would have the same id of a party after the batch."""
         free = batch.remove | batch.amend.keys()
         owners: dict[Address, QueueId] = {}
         for queue, record in (batch.create | batch.amend).items():
@@ -359,7 +359,7 @@ class MemoryStore:
         late = stored.seq < next(reversed(backlog), stored.seq)
         backlog[stored.seq] = stored
         self._place[stored.seq] = stored.queue
-        if late:  # numbers grow from turn to turn, but a batch may name them in any order
+        if late:  # numbers grow from turn to turn, but a batch may have them in any order
             self._backlogs[stored.queue] = OrderedDict(sorted(backlog.items()))
 
     def _associate(self, queue: QueueId, service: ServiceId | None) -> None:

@@ -1,7 +1,7 @@
-"""Ownership of a store that several routers wait for, as one of them knows it.
+"""Ownership of a store for which several routers wait, as one of them knows it.
 
-Nothing here talks to anybody: the store's thread writes down what it was told, the loop reads it.
-docs/design/standby.md says why this is enough.
+There is no I/O here: the store's thread writes what it learned, the loop reads it.
+docs/design/standby.md explains why this is enough.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from dataclasses import dataclass
 from enum import Enum
 
 FREE = "free"
-"""Nobody had it."""
+"""It had no owner."""
 GONE = "gone"
 """Its owner's connection ended while this router waited."""
 SILENT = "silent"
-"""Its owner was not heard, and its connection was ended for that."""
+"""Its owner was silent, and its connection was ended for that."""
 
 RELEASED = 0.0
-"""The timeout of an owner that is none any more, and has said so."""
+"""The timeout of a former owner that ended in order."""
 
 GIVE_WAY_SECONDS = 1.0
-"""So long at least who waits lets the owner go first, after both lost their connections."""
+"""Seconds, at least, that a waiting router lets the owner go first after both lost their
+connections."""
 
 GRACE_SECONDS = 0.3
-"""So long it lets an owner come back whose connection was cut: as a rule it is alive."""
+"""Seconds for an owner to come back whose connection was cut: usually it is alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +37,16 @@ class Holder:
     backend: tuple[object, ...]
     """The server's process behind its connection, and when that began."""
     changed: object | None
-    """When the backend last began or ended a statement, by the server's clock; None if it is not
-    shown to us. It is compared with itself only."""
+    """When the backend last began or ended a statement, by the server's clock; None if we may not
+    see it. It is only compared with itself."""
     works: bool
-    """It carries out a statement, and does not wait for its client."""
+    """Whether it is carrying out a statement, and not waiting for its client."""
     timeout: float | None
-    """After so long a silence it may be ended; None if it may not."""
+    """Seconds of silence after which it may be ended; None if it may not."""
 
 
 class Silence:
-    """How long the holder of a lock has said nothing, by the clock of who looks at it."""
+    """How long the holder of a lock has been silent, by the observer's clock."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -53,14 +54,14 @@ class Silence:
         self._since = 0.0
 
     def seconds(self, holder: Holder) -> float:
-        """Since when it looks like this; to be asked again and again."""
+        """Seconds since the holder last changed; to be called again and again."""
         seen = (holder.backend, holder.changed)
         if holder.works or seen != self._seen:
             self._seen, self._since = seen, self._clock()
         return self._clock() - self._since
 
     def is_over(self, holder: Holder) -> bool:
-        """Whether it was silent for longer than it said that it would be."""
+        """Whether it was silent for longer than its timeout."""
         if holder.changed is None or holder.timeout is None:
             self._seen = ()
             return False
@@ -68,7 +69,7 @@ class Silence:
 
 
 class Move(Enum):
-    """The next move of a router that waits, after a look."""
+    """The next move of a waiting router, after a look."""
 
     WAIT = "look again"
     END = "end the holder's backend"
@@ -76,7 +77,7 @@ class Move(Enum):
 
 
 class Candidate:
-    """Decides for one that waits: whom to end, and when to take what is free."""
+    """Decides for a waiting router: which holder to end, and when to take a free store."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -84,25 +85,25 @@ class Candidate:
         self._since: float | None = None
         """When it began to wait."""
         self._was_away = False
-        """The server was, while this one waited."""
+        """Whether the server was away while this router waited."""
         self._free_since: float | None = None
-        """When it was first seen that nobody has it."""
+        """When the store was first seen to be free."""
         self.reason = FREE
-        """Why it is free, if it is."""
+        """The reason why it is free, if it is."""
 
     @property
     def waited(self) -> float:
         return 0.0 if self._since is None else self._clock() - self._since
 
     def connected(self) -> None:
-        """There is a connection to wait with. If it is not the first, the server was away, and the
-        owner, who lost its own, goes first."""
+        """Note a connection to wait with. If it is not the first, the server was away, and the
+        owner, which lost its own, goes first."""
         self._was_away = self._since is not None
         self._since = self._clock() if self._since is None else self._since
         self._free_since = None
 
     def decide(self, holder: Holder | None, left: float | None = None) -> Move:
-        """What to do about who has it. If nobody has: `left` is the timeout of its last owner, None
+        """The move for this holder. If there is none, `left` is the timeout of the last owner, None
         if that gave none, and `RELEASED` if it ended in order."""
         if holder is None:
             return self._decide_free(left)
@@ -119,36 +120,37 @@ class Candidate:
         return Move.TAKE if now - self._free_since >= self._grace(left) else Move.WAIT
 
     def _grace(self, left: float | None) -> float:
-        """How long its last owner may come back, or has to find out that it is cut off."""
+        """Seconds for the last owner to come back, or to find that it is cut off."""
         if left == RELEASED:
             return 0.0
         if self._was_away:
             return max(GIVE_WAY_SECONDS, left or 0.0)
         if self.reason == FREE:
             return left or 0.0
-        # The server told its kernel, if it lives; and who was silent has counted its time out.
+        # The server's kernel reported the end, if it lives; and a silent owner's timeout has
+        # passed.
         return GRACE_SECONDS if self.reason == GONE else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """How a router came to own the store."""
+    """How a router became the owner of the store."""
 
     name: str
-    """How others know this router."""
+    """Its name for other routers."""
     term: int
     reason: str
     """`FREE`, `GONE` or `SILENT`."""
     previous: str
-    """Who had it before; empty if nobody ever had."""
+    """The last owner; empty if there was none."""
     waited: float
-    """For how many seconds it waited."""
+    """Seconds of waiting."""
     mark: int
-    """The number of the last batch that it found."""
+    """The number of the last batch in the store."""
     expected: int
-    """The largest number of a batch that it knew of: above `mark`, the store went back."""
+    """The largest number of a batch that it knew of: if it is above `mark`, the store went back."""
     sealed: int
-    """The number of the last fact that anybody sealed."""
+    """The number of the last sealed fact."""
 
     @property
     def went_back(self) -> bool:
@@ -157,19 +159,19 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A store as it can be seen from outside."""
+    """A store as it is seen from outside."""
 
     owner: str | None
-    """Who has it, if anybody."""
+    """Its owner, if it has one."""
     fingerprint: bytes | None
-    """By what clients of SMP know the router, if it is written down."""
+    """The fingerprint by which SMP clients know the router, if it is stored."""
     warnings: tuple[str, ...]
-    """Where the database could lose what it has committed."""
+    """Settings by which the database could lose committed data."""
 
 
 class Ownership:
-    """A router's right to the store, as far as it knows. Whoever makes the store makes it, and one
-    store keeps it true."""
+    """A router's right to the store, as far as it knows. Made together with the store, which keeps
+    it up to date."""
 
     def __init__(
         self,
@@ -179,25 +181,25 @@ class Ownership:
         known_mark: int = 0,
     ) -> None:
         self.timeout = timeout
-        """Who was not heard for so many seconds may lose it."""
+        """Seconds of silence after which the router may lose it."""
         self.clock = clock
-        """Seconds since some moment; it only runs, asleep or not."""
+        """Seconds since some moment; it never stops, not even in suspend."""
         self.identify = identify
-        """Told the fingerprint that the store knows, and whether it is ours now; returns the one to
-        be known from now on. Raises if this router is not the one that clients expect."""
+        """Called with the stored fingerprint, and whether the store is ours now; returns the one to
+        store. Raises if this router is not the one that clients expect."""
         self.mark = known_mark
         """The largest number of a batch that this router knows of."""
         self.rival = ""
-        """Whom it waits for, or why it cannot; empty while it does not wait."""
+        """The owner it waits for, or why it cannot wait; empty while it does not."""
         self.heard = -math.inf
-        """When the last statement was sent that was answered."""
+        """When the last answered statement was sent."""
         self.socket: int | None = None
-        """Of the connection that has the lock."""
+        """The socket of the connection with the lock."""
         self.taken: Taken | None = None
         self.lost: str | None = None
-        """Why the store is not ours any more. From then on nothing may leave."""
+        """Why the store is not ours any more. From then on no effect may be sent."""
 
     @property
     def silence(self) -> float:
-        """For how many seconds the store may not have heard us."""
+        """Seconds for which the store may not have heard from us."""
         return self.clock() - self.heard

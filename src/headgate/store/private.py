@@ -1,5 +1,5 @@
-"""Files and folders for their owner alone: what the router writes has messages in it, or says who
-sent them."""
+"""Files and folders for their owner alone: the router's files have messages in them, or their
+senders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OTHERS = 0o077
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and what is missing above it. One that is there is narrowed."""
+    """Make a folder with its parents. The rights of an existing one are narrowed."""
     for missing in reversed([path, *path.parents]):
         if not missing.exists():
             missing.mkdir(mode=FOLDER, exist_ok=True)
@@ -20,12 +20,12 @@ def make_folder(path: Path) -> None:
 
 
 def make_file(path: Path) -> int:
-    """The descriptor of a file that is empty, for others to write to."""
+    """The descriptor of an empty file, for others to write to."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE)
 
 
 def narrow(*paths: Path) -> None:
-    """Take from others what they may do with these files and folders, if they are ours."""
+    """Remove the rights of other users on these files and folders, if they are ours."""
     for path in paths:
         with suppress(FileNotFoundError, PermissionError):
             mode = path.stat().st_mode & 0o777

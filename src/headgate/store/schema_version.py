@@ -1,4 +1,4 @@
-"""Versions of a schema that can be read by somebody who only looks."""
+"""Versions of a schema, checked before reading without writing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from headgate.errors import StoreError
 
 
 def check_viewed(place: str, version: int, known: int, upgrade: str) -> None:
-    """Refuse a schema that is not the one that is known: nothing is written by who looks, so it
-    cannot be brought up to date. `upgrade` is the command that does."""
+    """Refuse a schema of another version: a reader cannot bring it up to date. `upgrade` is the
+    command that does."""
     if version > known:
         raise StoreError(
             f"{place}: its schema has version {version}, this headgate knows versions up to"

@@ -1,8 +1,8 @@
-"""A store in an SQL database, whichever database that is.
+"""A store in an SQL database of any kind.
 
-One thread owns the only connection, and load and apply queue up for it. Nobody else writes to the
-queues, hence the statements of a load see one state without a transaction around them. A subclass
-brings the connection, the statements, and how its rows are read.
+One thread owns the only connection, and load and apply queue up for it. No other program writes to
+the queues, hence the statements of a load see one state without a transaction around them. A
+subclass brings the connection, the statements, and how its rows are read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 class Statements(Protocol):
-    """Statements that both databases are asked with the same values."""
+    """Statements that are the same for both databases, with the same values."""
 
     ALL_GROUPS: str
     ALL_IDENTITIES: str
@@ -124,31 +124,31 @@ class SqlStore(ABC):
     async def close(self) -> None:
         await self._worker.close()
 
-    # What is done to a store that no router uses.
+    # Calls on a store that no router uses.
 
     async def damage(self) -> list[str]:
-        """What the database itself finds wrong with its files, however long it looks."""
+        """Errors that the database itself finds in its files, however long that takes."""
         return await self._run(lambda: self._unhurried(self._damage))
 
     async def numbers(self, questions: Iterable[str]) -> list[int]:
-        """The answers to questions whose answer is a number, however long they take."""
+        """The answers to questions for a number, however long they take."""
         asked = list(questions)
         return await self._run(
             lambda: self._unhurried(lambda: [self._all(each)[0][0] for each in asked])
         )
 
     async def vacuum(self) -> None:
-        """Give back the room of what was deleted, however long that takes."""
+        """Free the room of deleted data, however long that takes."""
         await self._run(lambda: self._unhurried(self._vacuum))
 
     async def disk_bytes(self) -> int:
-        """How much room it takes."""
+        """The room that it takes on disk."""
         return await self._run(self._disk_bytes)
 
     async def _run(self, job: Callable[[], T]) -> T:
         return await self._worker.run(lambda: self._do(job))
 
-    # What a database brings. All below runs in the thread.
+    # Methods of each database. All of them run in the thread.
 
     @abstractmethod
     def _connect(self) -> None:
@@ -156,7 +156,7 @@ class SqlStore(ABC):
 
     @abstractmethod
     def _do(self, job: Callable[[], T]) -> T:
-        """Do something with the connection; what fails is a `StoreError`."""
+        """Use the connection; errors become a `StoreError`."""
 
     @abstractmethod
     def _probe(self) -> None: ...
@@ -183,7 +183,7 @@ class SqlStore(ABC):
     def _disk_bytes(self) -> int: ...
 
     def _unhurried(self, job: Callable[[], T]) -> T:
-        """Do something that reads everything, without the limits that a turn has."""
+        """Do a job that reads everything, without the limits of a turn."""
         return job()
 
     def _encode(self, text: str) -> Any:  # noqa: ANN401
@@ -201,7 +201,7 @@ class SqlStore(ABC):
 
     @abstractmethod
     def _paged(self, pages: list[Page]) -> Iterable[tuple[int, QueueId, bool, Row]]:
-        """The place of a page, a queue of it, whether the row has its head, and the row."""
+        """The page of each row, its queue, whether the row has its first message, and the row."""
 
     @abstractmethod
     def _tallies(self, found: Iterable[Row]) -> dict[ServiceId, Tally]: ...
@@ -215,7 +215,7 @@ class SqlStore(ABC):
     @abstractmethod
     def _listings(self, listings: list[Listing]) -> dict[Listing, list[Listed]]: ...
 
-    # What is the same.
+    # Methods for both databases.
 
     def _open(self) -> Seq:
         self._connect()
@@ -282,7 +282,7 @@ class SqlStore(ABC):
             groups.setdefault(queue, {})[self._decode(name)] = GroupRecord(text)
         return groups
 
-    # The parts of a copy: what comes after a place, and the place after it, if any.
+    # The parts of a copy: the rows after a position, and the next position, if any.
 
     def _records(self, after: int) -> tuple[Batch, int | None]:
         found = self._all(self.sql.RECORDS, after, PART_ROWS)
@@ -309,7 +309,7 @@ class SqlStore(ABC):
         return Batch(groups={**made}), found[-1][0] if found else None
 
     def _rest(self, after: int) -> tuple[Batch, int | None]:
-        """All that is never much."""
+        """The part of all small tables."""
         return Batch(
             tallies=self._tallies(self._all(self.sql.TALLIES)),
             identities=self._identities(self._all(self.sql.ALL_IDENTITIES)),

@@ -1,4 +1,4 @@
-"""The thread that a store's connection belongs to: jobs are done there one after another."""
+"""The thread that owns a store's connection and does jobs one after another."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 class Worker:
-    """A thread that carries out calls one after another, and answers on the event loop."""
+    """A thread that carries out calls one after another, with answers on the event loop."""
 
     def __init__(self, name: str, close: Callable[[], None]) -> None:
         self._name = name
         self._close = close
-        """Lets go of the connection, in the thread."""
+        """Closes the connection, in the thread."""
         self._executor: ThreadPoolExecutor | None = None
 
     async def open(self, job: Callable[[], T]) -> T:
@@ -28,7 +28,7 @@ class Worker:
         try:
             done = await asyncio.get_running_loop().run_in_executor(executor, job)
         except BaseException:
-            # If it was the caller who was cancelled, the thread may still be at it.
+            # If the caller was cancelled, the thread may still be at work.
             executor.submit(self._close)
             executor.shutdown(wait=False)
             raise
@@ -36,8 +36,8 @@ class Worker:
         return done
 
     async def run(self, job: Callable[[], T]) -> T:
-        """Do it in the thread. A caller that is cancelled meanwhile takes back a job that has
-        not begun, and no other."""
+        """Do a job in the thread. A caller that is cancelled meanwhile takes back a job only if
+        that has not begun."""
         if self._executor is None:
             raise StoreError(f"{self._name}: the store is not open")
         return await asyncio.get_running_loop().run_in_executor(self._executor, job)
@@ -47,5 +47,5 @@ class Worker:
         if executor is None:
             return
         closing = asyncio.get_running_loop().run_in_executor(executor, self._close)
-        executor.shutdown(wait=False)  # what is queued still runs
+        executor.shutdown(wait=False)  # queued jobs still run
         await asyncio.shield(closing)

@@ -1,4 +1,4 @@
-"""How the URL of a database is shown: without what nobody else should read."""
+"""Displaying the URL of a database without secrets."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 HIDDEN = "***"
 
 SHOWN = {"host", "hostaddr", "port", "dbname", "user", "sslmode", "target_session_attrs"}
-"""Parameters of a database's URL that are shown with their values. A name may be written with
-escapes, so it is not enough to know the few that must not be."""
+"""Parameters of a database's URL that are displayed with their values. A name may be written with
+escapes, so a list of secret ones would not be enough."""
 
 
 def without_secrets(url: str) -> str:
-    """A URL without passwords. Where it is not clear what is one, more is hidden."""
+    """A URL without passwords. In doubt, more is hidden."""
     if not re.match(r"\w+://", url):
         return url
     url = re.sub(r"^(\w+://[^:@]*):.*@", rf"\1:{HIDDEN}@", url, flags=re.DOTALL)

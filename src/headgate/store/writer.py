@@ -1,9 +1,9 @@
 """The thread that owns the tables: jobs are done in the order of their calls, many in one commit.
 
-A commit waits for the disk. What is called meanwhile waits and is then done as one group, with one
-commit for all. Each job of a group has a savepoint, so one that fails is undone alone. If the
-group as a whole fails, each of its jobs is tried again by itself: the one that does not fit on
-the disk must not keep the others from it.
+A commit waits for the disk. Calls made meanwhile wait and become one group, with one commit for
+all. Each job of a group has a savepoint, so one that fails is undone alone. If the group as a whole
+fails, each of its jobs is tried again by itself: one that does not fit on the disk must not keep
+the others from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GROUP_MAX: Final = 256
 
 
 class Transactions(Protocol):
-    """Where tables are: a file or a database, used by one thread."""
+    """The tables: a file or a database, used by one thread."""
 
     @property
     def statements(self) -> int:
@@ -50,8 +50,8 @@ class Transactions(Protocol):
         ...
 
     def described(self, error: Exception) -> Exception:
-        """An error that says what to do, and nothing of what was to be stored. Raises what is no
-        error of the job's."""
+        """An error with advice, and without the data to be stored. Errors that are not the job's
+        are raised."""
         ...
 
 
@@ -59,7 +59,7 @@ class Tables(Protocol):
     """The tables, as a job reads and changes them."""
 
     is_writing: bool
-    """Whether the job may change something."""
+    """Whether the job may change the tables."""
 
 
 D = TypeVar("D", bound=Tables)
@@ -67,7 +67,7 @@ D = TypeVar("D", bound=Tables)
 
 @dataclass(eq=False)
 class Job(Generic[D]):
-    """One call: what is to be done, who waits for it, and how it went."""
+    """One call: its work, its caller, and its outcome."""
 
     do: Callable[[D], Any] = field(repr=False)
     is_writing: bool
@@ -81,7 +81,7 @@ class Job(Generic[D]):
         self.result = self.do(tables)
 
     def report(self) -> None:
-        """On the loop: answer the caller, unless it was cancelled meanwhile."""
+        """Answer the caller on the loop, unless it was cancelled meanwhile."""
         if self.waiting.done():
             return
         if self.error is None:
@@ -91,12 +91,12 @@ class Job(Generic[D]):
 
 
 class Writer(Generic[D]):
-    """Does jobs in one thread. A job that was taken is done, whether its caller still waits or was
-    cancelled, and `close` returns after the last of them."""
+    """Does jobs in one thread. A job that was taken is done, even if its caller was cancelled, and
+    `close` returns after the last of them."""
 
     def __init__(self, name: str, place: Transactions, tables: D) -> None:
         self._name = name
-        """As people are shown it."""
+        """Its name for people."""
         self._place = place
         self._tables = tables
         self._executor: ThreadPoolExecutor | None = None
@@ -104,7 +104,7 @@ class Writer(Generic[D]):
         self._lock = Lock()
         self._jobs: deque[Job[D]] = deque()
         self._is_busy = False
-        """The thread will look at the jobs again by itself."""
+        """Whether the thread will look at the jobs again by itself."""
         self.commits = 0
 
     @property
@@ -118,8 +118,8 @@ class Writer(Generic[D]):
         try:
             await loop.run_in_executor(executor, self._place.open)
         except BaseException:
-            # S004-26: if it was the caller who was cancelled, the thread may still be at it. Who
-            # tries again finds the tables free.
+            # S004-26: if the caller was cancelled, the thread may still be at work. The next
+            # attempt finds the tables free.
             closing = loop.run_in_executor(executor, self._place.close)
             executor.shutdown(wait=False)
             await asyncio.shield(closing)
@@ -140,15 +140,15 @@ class Writer(Generic[D]):
         return waiting
 
     async def close(self) -> None:
-        """Do what was taken, then let go of the tables. Nothing is taken any more."""
+        """Do the jobs taken, then close the tables. No more are taken."""
         with self._lock:
             executor, self._executor = self._executor, None
         if executor is not None:
             loop = asyncio.get_running_loop()
             self._closing = loop.run_in_executor(executor, self._place.close)
-            executor.shutdown(wait=False)  # what is queued still runs
+            executor.shutdown(wait=False)  # queued jobs still run
         if self._closing is not None:
-            # Who is cancelled here does not take it back, and who calls again waits for it too.
+            # A cancelled caller does not take it back, and a second caller waits for it too.
             await asyncio.shield(self._closing)
 
     # All below runs in the thread.
@@ -186,7 +186,7 @@ class Writer(Generic[D]):
             self._try(job)
 
     def _write(self, group: list[Job[D]]) -> None:
-        """Raises if nothing is to happen."""
+        """Write the group; raise if nothing is to happen."""
         if len(group) == 1:
             group[0].run(self._tables)
         else:
@@ -194,7 +194,8 @@ class Writer(Generic[D]):
                 self._try_alone(job)
 
     def _try_alone(self, job: Job[D]) -> None:
-        """Do one job of several. If it fails, what it did is undone, and what others did is not."""
+        """Do one job of several. If it fails, its changes are undone, and those of others are
+        not."""
         if not job.is_writing:
             self._try(job)
             return
@@ -213,7 +214,7 @@ class Writer(Generic[D]):
             job.error = self._described(error)
 
     def _described(self, error: Exception) -> Exception:
-        if isinstance(error, StopIteration):  # no future takes it
+        if isinstance(error, StopIteration):  # no future accepts it
             described = RuntimeError("a job took more than there was")
             described.__cause__ = error
             return described

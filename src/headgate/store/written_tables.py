@@ -1,4 +1,4 @@
-"""Tables behind one writer, as those who work with them see them."""
+"""Tables behind one writer, as their users see them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 
 class WrittenTables(Generic[D]):
-    """Operations on tables, each of them a call. Whoever opened them owns them.
+    """Operations on tables, each of them a call. Owned by whoever opened them.
 
-    What must hold: whatever `write` has returned from is on the disk; calls happen in their
-    order, and reads see all calls before them; a call that was made happens as a whole or raises,
-    whether its caller is cancelled or not; after `close` all calls have happened.
+    What must hold: when `write` has returned and its future is done, the changes are on the disk;
+    calls happen in order, and reads see all calls before them; a call happens as a whole or raises,
+    even if its caller is cancelled; after `close` all calls have happened.
     """
 
     def __init__(self, name: str, place: Transactions, tables: D) -> None:
@@ -26,12 +26,12 @@ class WrittenTables(Generic[D]):
 
     @property
     def statements(self) -> int:
-        """Statements since the beginning; one for many rows counts once."""
+        """Statements executed since the beginning; one for many rows counts once."""
         return self._writer.statements
 
     @property
     def commits(self) -> int:
-        """Transactions that were committed since the beginning; each waited for the disk once."""
+        """Transactions committed since the beginning; each waited for the disk once."""
         return self._writer.commits
 
     def write(
@@ -44,11 +44,11 @@ class WrittenTables(Generic[D]):
     def read(
         self, job: Callable[Concatenate[D, P], T], *args: P.args, **named: P.kwargs
     ) -> asyncio.Future[T]:
-        """Take a job that only asks. It sees what was written by the calls before it."""
+        """Take a job that reads. It sees the changes of all calls before it."""
         return self._writer.submit(lambda tables: job(tables, *args, **named), is_writing=False)
 
     async def close(self) -> None:
-        """Do what was called, and let go of the place."""
+        """Finish all calls, and close the tables."""
         await self._writer.close()
 
     async def __aenter__(self) -> Self:

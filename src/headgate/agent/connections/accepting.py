@@ -1,4 +1,4 @@
-"""Accepting: answering who used our invitation, or asked at our address."""
+"""Accepting: answering the user of an invitation, or a request at an address."""
 
 from __future__ import annotations
 
@@ -38,32 +38,31 @@ from headgate.wire.smp.agent.links import InvitationLink, parse_link
 
 @value
 class AcceptKeys:
-    """Keys that are drawn for one answer."""
+    """Keys drawn for one answer."""
 
     key: bytes = field(repr=False)
-    """Secures the queue of the peer."""
+    """Secures the peer's queue."""
     private: bytes = field(repr=False)
     nonce: bytes = field(repr=False)
 
 
 @value
 class Accepted:
-    """The queue and the router that an answer goes to."""
+    """The queue and the router for an answer."""
 
     queue: QueueKey
     router: Router
 
 
 class Accepting:
-    """The answering of confirmations and requests. Each is answered once: what is written takes the
-    question away."""
+    """Answers confirmations and requests, each once: the stored answer removes the question."""
 
     def __init__(self, parts: ConnectionParts, joining: Joining) -> None:
         self._parts = parts
         self._joining = joining
 
     async def accept(self, connection: ConnectionId, info: bytes = b"") -> None:
-        """Connect with who used our invitation. Raises `StoreError` if there is nobody, or it was
+        """Accept the user of our invitation. Raises `StoreError` if there is none, or it was
         accepted already, and `TooLong` for the info; then nothing is changed."""
         draw = self._parts.draw
         keys = AcceptKeys(
@@ -76,7 +75,7 @@ class Accepting:
         await result_of(written)
 
     async def do_accept(self, command: CommandRecord, record: ConnectionRecord) -> None:
-        """Accept without asking the application, if there is somebody."""
+        """Accept without asking the application, if there is a peer."""
         waiting = await self._parts.records.read(
             requests.waiting, Asked.CONFIRMATION, command.connection
         )
@@ -86,8 +85,8 @@ class Accepting:
     async def accept_request(
         self, id: int, info: bytes = b"", name: str | None = None, pq: bool = False
     ) -> ConnectionRecord:
-        """Connect with who asked at our address: join the invitation that it sent. Our queue is
-        made where the address is."""
+        """Accept a request at our address: join the invitation that it brought. Our queue is made
+        on the router of the address."""
         found = await self._parts.records.read(_request, id)
         if found is None:
             raise StoreError("no such request: it was answered already")
@@ -97,7 +96,7 @@ class Accepting:
         )
 
     async def reject_request(self, id: int) -> None:
-        """Forget a request."""
+        """Drop a request."""
         await result_of(self._parts.records.write(requests.answer, Asked.REQUEST, id))
 
     def _start(self, done: asyncio.Future[Accepted]) -> None:
@@ -113,7 +112,7 @@ class Accepting:
 def _accept(
     tables: Database, connection: ConnectionId, info: bytes, keys: AcceptKeys, now: float
 ) -> Accepted:
-    """4 of the handshake, before SKEY and the answer: the key, the ratchet and the answer."""
+    """Step 4 of the handshake, before SKEY and the answer: the key, the ratchet and the answer."""
     record = connections.get(tables, connection)
     questions = requests.waiting(tables, Asked.CONFIRMATION, connection)
     if record is None or not questions:
@@ -131,14 +130,14 @@ def _accept(
     requests.answer(tables, Asked.CONFIRMATION, questions[0].id)
     for command in commands.of_connections(tables, [connection])[connection]:
         if command.kind == ACCEPT:
-            # The application did not see who it is, so that is shown now.
+            # The application was not asked about the peer, so its info is shown now.
             commands.remove(tables, command.id)
             commands.add(tables, connection, router.id, INFO, b"")
     return Accepted(queue.key, router)
 
 
 def _request(tables: Database, id: int) -> tuple[ConnectionRecord, Router, InvitationLink] | None:
-    """The address that a request came to, the router where it is, and the link to join."""
+    """The address of a request, its router, and the link to join."""
     question = requests.get(tables, Asked.REQUEST, id)
     owner = None if question is None else connections.get(tables, question.connection)
     if question is None or owner is None:

@@ -1,4 +1,4 @@
-"""Events of connections that the records keep: until the application has read them, or answered."""
+"""Events of connections that the records keep until the application has read or answered them."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ PAGE: Final = 100
 """Questions that are read at once: each may be long."""
 
 Kept: TypeAlias = tuple[str, int]
-"""What the records keep for the application: its kind, and its number among those."""
+"""The kind of an event in the records, and its number among those."""
 
 
 class Answers(Protocol):
-    """The port that answers for the application."""
+    """The port for the application's answers."""
 
     async def accept(self, connection: ConnectionId, info: bytes = b"") -> None:
-        """Connect with who used our invitation."""
+        """Accept the user of our invitation."""
         ...
 
     async def accept_request(
         self, id: int, info: bytes = b"", name: str | None = None, pq: bool = False
     ) -> Connection:
-        """Connect with who asked at our address."""
+        """Accept a request at our address."""
         ...
 
     async def reject_request(self, id: int) -> None:
-        """Forget who asked."""
+        """Drop a request."""
         ...
 
 
 class Announcement:
-    """A place among the events for one that the records keep; `load` makes the event of it, when
-    the application comes to it. So what peers write takes no memory meanwhile."""
+    """A place among the events for one in the records; `load` makes the event when the application
+    reaches it. So peers' data takes no memory meanwhile."""
 
     __slots__ = ("_load", "name")
 
@@ -54,8 +54,8 @@ class Announcement:
         self._load = load
 
     async def load(self) -> ConnectionEvent | None:
-        """The event; none if it was answered meanwhile, or its connection is gone. Who is
-        cancelled calls it again. It raises `StoreError` if the records cannot be read."""
+        """The event; None if it was answered meanwhile, or its connection is gone. A cancelled
+        reader calls it again. It raises `StoreError` if the records cannot be read."""
         return await self._load()
 
     def __repr__(self) -> str:
@@ -64,19 +64,18 @@ class Announcement:
 
 @value
 class Waiting:
-    """An entry that the records keep for the application about one connection."""
+    """An entry about one connection that the records keep for the application."""
 
     record: ConnectionRecord | None
     announced: list[CommandRecord]
     accept: CommandRecord | None
-    """That whoever confirms is accepted without asking."""
+    """Whether a confirmation is accepted without asking."""
     questions: list[tuple[Asked, int]]
 
 
 class Announcements:
-    """Events that the records keep, shown to the application. What must hold: an event that was not
-    read is shown again in the next run, and a question until it is answered; in one run each is
-    shown once."""
+    """Shows the events in the records to the application. What must hold: an unread event is shown
+    again in the next run, and a question until it is answered; in one run each is shown once."""
 
     def __init__(
         self,
@@ -93,10 +92,10 @@ class Announcements:
         self._made = made
         """Called when a connection is ready and that was announced."""
         self._shown: dict[ConnectionId, set[Kept]] = {}
-        """Of what the records keep about a connection, what was shown in this run."""
+        """The events of each connection that were shown in this run."""
 
     async def update(self, connection: ConnectionId) -> None:
-        """Show what there is to show about a connection."""
+        """Show the new events of a connection."""
         waiting = await self._records.read(_waiting, connection)
         shown = self._shown.pop(connection, set())
         kept: dict[Kept, Announcement] = {
@@ -116,7 +115,7 @@ class Announcements:
             self._made(connection)
 
     async def resume(self) -> None:
-        """Show everything that nobody has read or answered."""
+        """Show all events that were not read or answered."""
         after = 0
         while page := await self._records.read(commands.page, after):
             for connection in dict.fromkeys(command.connection for command in page):
@@ -132,7 +131,7 @@ class Announcements:
     def _announcement(self, command: CommandRecord) -> Announcement:
         async def load() -> ConnectionEvent | None:
             record = await self._records.read(connections.get, command.connection)
-            # It may come again after a crash: that it was read is kept behind it.
+            # It may come again after a crash: the mark that it was read is stored after it.
             read = self._records.write(commands.remove, command.id)
             read.add_done_callback(lambda done: done.cancelled() or done.exception())
             if record is None:

@@ -15,10 +15,10 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 
 
 class ConnectionCalls(ABC):
-    """The part of `Agent` that makes connections and finds them again. Every coroutine may be
-    cancelled: what was written goes on.
+    """The part of `Agent` that makes and finds connections. Every coroutine may be cancelled:
+    stored steps go on.
 
-    Unless a router is named, new queues are made at the first that the agent was opened with.
+    New queues are made at the first router that the agent was opened with, unless one is named.
     """
 
     user: UserId
@@ -26,7 +26,7 @@ class ConnectionCalls(ABC):
 
     @abstractmethod
     async def _router_for(self, router: str | RouterAddress | None, what: str) -> RouterAddress:
-        """The router to make something at."""
+        """The router for a new queue or address."""
 
     @abstractmethod
     def _check_open(self) -> None:
@@ -44,15 +44,15 @@ class ConnectionCalls(ABC):
         pq: bool = False,
         user: UserId | None = None,
     ) -> Invitation:
-        """Make a connection for whoever uses its link first. `Confirmation` follows, to be
-        accepted, and then `Connected`; with `auto_accept` that one is accepted at once and given
-        `info`, and `Info` and `Connected` follow. `short`: hand out a link of a hundred
-        characters, if the router has those; whoever has it can read what is `shown`, and the
-        router cannot. `pq`: offer a KEM against computers to come, which needs the extra `pq`. One
-        of this name that nobody has used yet is found again.
+        """Make a connection for the first user of its link. `Confirmation` follows, to be accepted,
+        and then `Connected`; with `auto_accept` it is accepted at once and given `info`, and `Info`
+        and `Connected` follow. `short`: return a link of a hundred characters, if the router
+        supports them; its holder can read what is `shown`, and the router cannot. `pq`: offer a KEM
+        against future computers, which needs the extra `pq`. An unused invitation of this name is
+        returned again.
 
-        Raises what the router refuses it with, `NotConnected` and `TimedOut`; `StoreError` if the
-        name is taken; `TooLong` for the info and for what is shown.
+        Raises the router's refusal, `NotConnected` and `TimedOut`; `StoreError` if the name is
+        taken; `TooLong` for the info and for `shown`.
         """
         self._check_open()
         wish = _wish(short, shown)
@@ -72,14 +72,14 @@ class ConnectionCalls(ABC):
         pq: bool = False,
         user: UserId | None = None,
     ) -> Connection:
-        """Use a link that somebody handed out, long or short: an invitation, or the address of a
-        contact. `info` is for whoever made it. `Info` and `Connected` follow, when that one has
-        accepted. To join again what was not finished goes on with it.
+        """Use a link, long or short: an invitation, or the address of a contact. `info` is for its
+        maker. `Info` and `Connected` follow when that has accepted. Joining again continues an
+        unfinished join.
 
-        Raises `LinkUsed` if somebody else has used it, `Malformed` if it is no link, `TooLong` for
-        the info, `StoreError` if the name is taken. Without a connection with the routers this
-        returns, and the rest is done when there is one; only the short link of a contact, which
-        nothing is known of before, raises `NotConnected`.
+        Raises `LinkUsed` if another agent has used it, `Malformed` if it is not a link, `TooLong`
+        for the info, `StoreError` if the name is taken. Without a connection with the routers this
+        returns, and the rest is done when there is one; only the short link of a contact, of which
+        nothing is known before, raises `NotConnected`.
         """
         self._check_open()
         place = await self._router_for(router, "the queue to be answered on")
@@ -95,9 +95,9 @@ class ConnectionCalls(ABC):
         shown: bytes = b"",
         user: UserId | None = None,
     ) -> ContactAddress:
-        """The address of this name, for anybody: made once, and found again later, as it was made.
-        A `Request` comes from each who uses it, to be accepted or rejected. `short` and `shown` as
-        for `invite`."""
+        """The address of this name, for anybody: made once, and returned again later, as it was
+        made. A `Request` comes from each user of it, to be accepted or rejected. `short` and
+        `shown` as for `invite`."""
         self._check_open()
         wish = _wish(short, shown)
         owner = self.user if user is None else user
@@ -108,17 +108,17 @@ class ConnectionCalls(ABC):
         return await self._connections.address(owner, place, name, shown=wish)
 
     async def shown_by(self, link: str | AnyLink, *, user: UserId | None = None) -> bytes:
-        """What the short link of an address shows, before it is used: bytes, as the application of
-        its owner understands them. Raises `ConfigError` for a link of another kind, `Malformed` if
-        the router changed it, `LinkUsed` if it is gone, `NotConnected` and `TimedOut`."""
+        """The bytes that the short link of an address shows, before it is used. Raises
+        `ConfigError` for a link of another kind, `Malformed` if the router changed it, `LinkUsed`
+        if it is gone, `NotConnected` and `TimedOut`."""
         self._check_open()
         return await self._connections.shown_by(self.user if user is None else user, link)
 
     async def connection(
         self, which: ConnectionId | str, *, user: UserId | None = None
     ) -> Connection:
-        """The connection of this name, or with the id that events have. Raises `StoreError` if
-        there is none."""
+        """The connection with this name, or with the id in events. Raises `StoreError` if there is
+        none."""
         self._check_open()
         found = await self._connections.find(self.user if user is None else user, which)
         if found is None:
@@ -126,18 +126,18 @@ class ConnectionCalls(ABC):
         return found
 
     async def connections(self, *, user: UserId | None = None) -> list[Connection]:
-        """All connections that are there or being made."""
+        """All connections, ready or being made."""
         self._check_open()
         return await self._connections.everything(self.user if user is None else user)
 
     async def send(self, connection: ConnectionId, body: bytes, *, notify: bool = False) -> int:
-        """Send a message to the connection that an event names; see `Connection.send`."""
+        """Send a message to the connection of an event; see `Connection.send`."""
         self._check_open()
         return await self._connections.send(connection, body, notify=notify)
 
 
 def _wish(short: bool, shown: bytes) -> bytes | None:
-    """What a short link shows; none if it is to be a long one."""
+    """The bytes that a short link shows; None for a long link."""
     taken = own_bytes(shown, "what a link shows")
     if taken and not short:
         raise ConfigError("only a short link shows something: short=True")

@@ -1,6 +1,6 @@
-"""Commands of connections: what must still be done at routers, each until it is done or refused.
+"""Commands of connections: work to be done at routers, each until it is done or refused.
 
-They are in the records before they begin, so an agent that ends in the middle goes on with them.
+They are in the records before they begin, so an agent that stops in the middle continues them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ FOLLOW: Final = "FOLLOW"
 ASK: Final = "ASK"
 ACCEPT: Final = "ACCEPT"
 DELETE: Final = "DELETE"
-"""To make a reply queue and confirm; to follow the short link of an invitation; to send a request
-to a contact; to accept whoever confirms; to delete what a connection has at routers."""
+"""Make a reply queue and confirm; follow the short link of an invitation; send a request to a
+contact; accept a confirmation; delete a connection's queues and data at routers."""
 
 QUOTA: Final = "QUOTA"
 
@@ -35,9 +35,9 @@ Do: TypeAlias = Callable[[CommandRecord, ConnectionRecord], Awaitable[None]]
 
 
 class ConnectionCommands:
-    """The commands of connections, each carried out in a task of its own. A failure that may pass
-    is tried again, with pauses that grow. `does` has what each kind is; whoever owns this fills it
-    in."""
+    """The commands of connections, each carried out in a task of its own. After a temporary failure
+    it is tried again, with growing pauses. `does` has the function for each kind; the owner fills
+    it in."""
 
     def __init__(self, parts: ConnectionParts, show: Callable[[Failed], None]) -> None:
         self.does: Mapping[str, Do] = {}
@@ -48,8 +48,8 @@ class ConnectionCommands:
         """By the number of the command; done after the first attempt."""
 
     def start(self, command: CommandRecord) -> asyncio.Future[None]:
-        """Begin, unless it has begun. What is returned is done after the first attempt, and has
-        the error if it was refused for good."""
+        """Begin, unless it has begun. The result is done after the first attempt, and has the error
+        if it was refused for good."""
         first = self._attempts.get(command.id)
         if first is None:
             first = self._attempts[command.id] = asyncio.get_running_loop().create_future()
@@ -57,7 +57,7 @@ class ConnectionCommands:
         return first
 
     async def resume(self) -> None:
-        """Take up what was left undone when the agent ended."""
+        """Continue the commands that were unfinished when the agent stopped."""
         after = 0
         while page := await self._parts.records.read(commands.page, after):
             for command in page:
@@ -92,15 +92,15 @@ class ConnectionCommands:
     async def _refused(
         self, command: CommandRecord, error: HeadgateError, first: asyncio.Future[None]
     ) -> None:
-        """It cannot be done now. If nobody can ever do it, it is given up; otherwise whoever asks
-        for it again goes on with it."""
+        """Handle a refusal. If the command can never be done, it is given up; otherwise the next
+        request for it continues it."""
         if isinstance(error, LinkUsed):
             await self._parts.records.write(_give_up, command, remove=not first.done())
         if first.done():
             self._show(Failed(command.connection, (), str(error)))
         else:
             first.set_exception(error)
-            first.exception()  # whoever waits has it; perhaps nobody does
+            first.exception()  # the caller, if there is one, gets the error
 
 
 def _is_temporary(error: HeadgateError) -> bool:
@@ -109,7 +109,7 @@ def _is_temporary(error: HeadgateError) -> bool:
 
 
 def _give_up(tables: Database, command: CommandRecord, *, remove: bool) -> None:
-    """A job of the records. If the application waits, it is enough that it has the error."""
+    """Give a command up: a job of the records. A waiting caller gets the error, and no event."""
     commands.remove(tables, command.id)
     if remove:
         connections.remove(tables, command.connection)

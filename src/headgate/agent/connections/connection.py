@@ -23,9 +23,9 @@ class ConnectionState:
 
     status: ConnectionStatus
     is_post_quantum: bool
-    """Whether the secret of a KEM is in what is sent and in what is received."""
+    """Whether the secret of a KEM is used in both directions."""
     info: bytes | None = field(repr=False)
-    """What the peer wrote of itself, once it is known."""
+    """The peer's information about itself, once it is known."""
 
     @property
     def is_ready(self) -> bool:
@@ -34,8 +34,8 @@ class ConnectionState:
 
 
 class Connection:
-    """One connection. It owns nothing: all of it is in the records, and two with one id are the
-    same. Every coroutine may be cancelled; what it had begun goes on."""
+    """One connection. It has no state: all of it is in the records, and two objects with one id are
+    equal. Every coroutine may be cancelled; what it had begun goes on."""
 
     __slots__ = ("_owner", "id", "name")
 
@@ -51,18 +51,18 @@ class Connection:
         return await self._owner.send(self.id, body, notify=notify)
 
     def messages(self) -> AsyncIterator[Message]:
-        """Its messages, in order; each has to be acknowledged. From the first call on, and for as
-        long as the agent is open, they come here and no longer by `Agent.events`. It may be left
-        and taken up again, and ends when the agent is closed."""
+        """Its messages, in order; each has to be acknowledged. From the first call on, for as long
+        as the agent is open, they come here and no longer by `Agent.events`. The iteration may be
+        left and resumed, and ends when the agent is closed."""
         return self._owner.messages(self.id)
 
     async def state(self) -> ConnectionState:
-        """How it is now. Raises `StoreError` if it was deleted."""
+        """Its present state. Raises `StoreError` if it was deleted."""
         return await self._owner.state(self.id)
 
     async def delete(self) -> None:
-        """Send what waits, delete our queue at its router, and forget the connection. When this
-        returns, that is decided and on the disk."""
+        """Send the waiting messages, delete our queue at its router, and forget the connection.
+        When this returns, the decision is on the disk."""
         await self._owner.delete(self.id)
 
     def __eq__(self, other: object) -> bool:
@@ -77,8 +77,8 @@ class Connection:
 
 @value
 class Invitation:
-    """A connection that waits for somebody to use its link."""
+    """A connection that waits for a user of its link."""
 
     connection: Connection
     link: InvitationLink | ShortLink = field(repr=False)
-    """What is handed out; its text is `str(link)`. Whoever has it first is connected."""
+    """The link to pass on; its text is `str(link)`. Its first user is connected."""

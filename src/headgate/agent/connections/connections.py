@@ -1,9 +1,8 @@
 """Connections: two agents that write to each other through a queue each way.
 
 One makes an invitation and hands out its link, or has an address that anybody may use; the other
-joins. What an application asks is here; what follows from it is done by `inviting`, `joining`,
-`accepting` and `leaving`, and goes on as `connection_commands`. What there is to show is kept by
-`announcing`. See docs/design/agent-connections.md.
+joins. The application's requests are here; `inviting`, `joining`, `accepting` and `leaving` carry
+them out, partly by commands. `announcing` keeps the events. See docs/design/agent-connections.md.
 """
 
 from __future__ import annotations
@@ -62,8 +61,8 @@ def openers(
     kem: Kem | None = None,
     draw: Callable[[int], bytes] = secrets.token_bytes,
 ) -> dict[ConnectionKind, Opener]:
-    """For `Receiving`: plain queues, connections and addresses. They draw in the writer's
-    thread."""
+    """The openers for `Receiving`: of plain queues, connections and addresses. They draw in the
+    writer's thread."""
     return {
         ConnectionKind.RECEIVE: PlainOpener(),
         ConnectionKind.DUPLEX: RatchetOpener(clock.now, kem, draw),
@@ -72,15 +71,15 @@ def openers(
 
 
 def sealers() -> dict[ConnectionKind, Sealer]:
-    """For `Sending`."""
+    """The sealers for `Sending`."""
     return {ConnectionKind.SEND: PlainSealer(), ConnectionKind.DUPLEX: RatchetSealer()}
 
 
 class Connections:
-    """The connections of an agent, which are made and deleted here.
+    """The connections of an agent, made and deleted here.
 
-    What must hold: whatever has to be the same when it is repeated is in the records before it is
-    sent; a handshake goes on after a crash at any point, once `resume` was called; events of
+    What must hold: everything that must be the same when it is repeated is in the records before it
+    is sent; a handshake goes on after a crash at any point, once `resume` was called; events of
     handshakes come until the application has read them, confirmations and requests until they are
     answered.
     """
@@ -125,7 +124,7 @@ class Connections:
         receiving.store_receipt = self._store_receipt
         sending.settled = self._settled
 
-    # What the application asks.
+    # Requests of the application.
 
     async def invite(
         self,
@@ -138,10 +137,10 @@ class Connections:
         shown: bytes | None = None,
         pq: bool = False,
     ) -> Invitation:
-        """Make a connection for whoever uses its link first. With `auto_accept` that one is
-        accepted and given `info`, and otherwise shown as a `Confirmation`. With `shown` the link
-        is a short one that shows it, if the router has those. With `pq` a KEM is offered. One of
-        this name that nobody has used yet is found again, as it was made."""
+        """Make a connection for the first user of its link. With `auto_accept` that is accepted and
+        given `info`, and otherwise shown as a `Confirmation`. With `shown` the link is a short one
+        that shows it, if the router supports those. With `pq` a KEM is offered. An unused
+        invitation of this name is returned again, as it was made."""
         accept_info = own_bytes(info, "the info") if auto_accept else None
         known = None if name is None else await self._inviting.find_invitation(user, name)
         if known is not None:
@@ -160,21 +159,21 @@ class Connections:
         *,
         pq: bool = False,
     ) -> Connection:
-        """Use a link of any kind; `router` is where our own queue is made, and `info` is for
-        whoever made the link. Raises `LinkUsed` if somebody else has used it. Without a connection
-        with the routers this returns, and the rest is done when there is one."""
+        """Use a link of any kind; our own queue is made at `router`, and `info` is for the maker of
+        the link. Raises `LinkUsed` if another agent has used it. Without a connection with the
+        routers this returns, and the rest is done when there is one."""
         taken = own_bytes(info, "the info")
         return self._connection(await self._joining.join(user, link, router, taken, name, pq=pq))
 
     async def address(
         self, user: UserId, router: RouterAddress, name: str, *, shown: bytes | None = None
     ) -> ContactAddress:
-        """The address of this name: the one that there is, or a new one at this router, with a
-        short link if there is something `shown`."""
+        """The address of this name: the existing one, or a new one at this router, with a short
+        link if something is `shown`."""
         return await self._inviting.address(user, router, name, shown=shown)
 
     async def shown_by(self, user: UserId, link: str | AnyLink) -> bytes:
-        """What the short link of an address shows, before it is used."""
+        """The bytes that the short link of an address shows, before it is used."""
         return await self._joining.shown_by(user, link)
 
     async def find_address(self, user: UserId, name: str) -> ContactAddress | None:
@@ -203,7 +202,7 @@ class Connections:
         await self._leaving.delete(connection)
 
     async def find(self, user: UserId, which: ConnectionId | str) -> Connection | None:
-        """The connection with this id, or of this name."""
+        """The connection with this id or name."""
         if isinstance(which, str):
             record = await self._records.read(connections.named, user, which)
         else:
@@ -212,7 +211,7 @@ class Connections:
         return self._connection(record) if record is not None and is_ours else None
 
     async def everything(self, user: UserId) -> list[Connection]:
-        """The connections of a user that are there, or being made."""
+        """The connections of a user, ready or being made."""
         found: list[Connection] = []
         after = b""
         while page := await self._records.read(connections.page, user, after):
@@ -225,30 +224,30 @@ class Connections:
         return found
 
     async def state(self, connection: ConnectionId) -> ConnectionState:
-        """How a connection is. Raises `StoreError` if there is none."""
+        """The state of a connection. Raises `StoreError` if there is none."""
         return await self._records.read(_state, connection)
 
     # Life.
 
     async def resume(self) -> None:
-        """Take up what was left undone when the agent ended: commands, and events that nobody has
-        read. Messages that wait are for `Sending.wake_all`."""
+        """Continue what was unfinished when the agent stopped: commands, and unread events.
+        `Sending.wake_all` is for waiting messages."""
         await self._announcements.resume()
         await self._commands.resume()
 
     async def close(self) -> None:
-        """Stop. What is stored goes on when there is an agent again."""
+        """Stop. Stored work goes on when the agent is opened again."""
         await self._commands.close()
         await self._tasks.close()
 
     def _connection(self, record: ConnectionRecord) -> Connection:
         return Connection(self, record.id, record.name)
 
-    # What receiving and sending report.
+    # Reports of receiving and sending.
 
     def _follow(self, follow_up: FollowUp) -> None:
         if follow_up.continue_with is not None:
-            # The peer has read: what waited for QUOTA goes on at once.
+            # The peer has read: messages that waited after QUOTA go on at once.
             self._sending.continue_with(follow_up.continue_with)
         elif follow_up.was_full is not None:
             work = self._send_continue(follow_up.connection, follow_up.was_full)
@@ -257,7 +256,7 @@ class Connections:
             self._tasks.run(self._after(follow_up.connection), "announcing")
 
     async def _after(self, connection: ConnectionId) -> None:
-        """Show what is in the records about a connection, and send what was stored for it."""
+        """Show the events in the records for a connection, and send the messages stored for it."""
         pauses = Pauses(self._clock, FAST)
         while True:
             try:
@@ -273,10 +272,10 @@ class Connections:
             if message is not None:
                 await self._sending.send_control(connection, message)
         except HeadgateError:
-            return  # nobody to write to yet, or no longer; the peer tries again by itself
+            return  # no peer yet, or no longer; the peer tries again by itself
 
     def _settled(self, connection: ConnectionId, is_application: bool) -> None:
-        """A message has reached the router, or was given up."""
+        """Note that a message has reached the router, or was given up."""
         self._leaving.settled(connection)
         if not is_application:
             self._tasks.run(self._after(connection), "announcing")
@@ -286,13 +285,13 @@ class Connections:
             raise StoreError("only messages of connections have receipts")
         receipts = MessageReceipts((MessageReceipt(message.peer_id, message.hash),))
         fresh = self._draw(FRESH_BYTES)
-        # A receipt that nobody can be given any more does not keep a message from being done with.
+        # A receipt that cannot be sent any more does not keep a message from being acknowledged.
         with suppress(LinkUsed, StoreError):
             self._sending.store(tables, message.connection, b"", False, now, fresh, receipts)
 
 
 PEERS = (ConnectionKind.NEW, ConnectionKind.DUPLEX)
-"""Kinds of connections that have a peer, now or soon."""
+"""Kinds of connections that have a peer, now or later."""
 
 
 # Jobs of the records.
@@ -309,7 +308,7 @@ def _state(tables: Database, connection: ConnectionId) -> ConnectionState:
 
 
 def _continue_message(tables: Database, key: QueueKey) -> ContinueSending | None:
-    """That a queue of ours has room again, with the queue as its sender knows it."""
+    """The notice that a queue of ours has room again, with the queue as its sender knows it."""
     queue = receive_queues.get(tables, key)
     router = routers.get(tables, key[0])
     if queue is None or router is None:

@@ -1,7 +1,7 @@
-"""Envelopes from the peer of a connection: what each is, and what has to be written with it.
+"""Envelopes from the peer of a connection: their kind, and what has to be stored with them.
 
-Everything here is a function of a connection's records and of a fresh key. Whatever is not as it
-should be is `Malformed`, and then nothing is changed.
+Everything here is a function of a connection's records and of a fresh key. Wrong data is
+`Malformed`, and then nothing is changed.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ BAD_HASH: Final = 2
 DUPLICATE: Final = 4
 BAD_ID: Final = 8
 MISSING_SHIFT: Final = 8
-"""Flags of a stored message, beside the one that wakes its recipient. What is above them is how
-many are missing before it."""
+"""Flags of a stored message, beside the one for a notice. The bits above them are the number of
+messages missing before it."""
 
 MISSING_MAX: Final = 2**48
-"""As many missing messages are counted; the number is kept in 64 bits."""
+"""Most missing messages that are counted; the number is kept in 64 bits."""
 
 UNCONFIRMED: Final = (
     ConnectionStatus.NEW,
@@ -61,12 +61,12 @@ UNCONFIRMED: Final = (
     ConnectionStatus.JOINING,
     ConnectionStatus.FAILED,
 )
-"""In which a peer has no ratchet with us yet, or none that counts."""
+"""The statuses in which a peer has no ratchet with us yet, or none that is final."""
 
 
 @value
 class Came:
-    """An envelope of the peer as it was opened, and what has to be written with it."""
+    """An opened envelope of the peer, and what has to be stored with it."""
 
     content: AgentContent
     id: int
@@ -74,9 +74,9 @@ class Came:
     previous_hash: bytes
     ratchet: Decrypted = field(repr=False)
     is_first: bool
-    """Whether it is the confirmation, so that a ratchet begins or an answer is there."""
+    """Whether it is the confirmation, which begins a ratchet or answers ours."""
     status: ConnectionStatus | None
-    """What the connection becomes, if anything else."""
+    """The new status of the connection, if it changes."""
     agent_version: int
     finding: Finding
 
@@ -89,7 +89,7 @@ def open_envelope(
     fresh: bytes,
     kem: Kem | None = None,
 ) -> Came:
-    """Open what came to a connection. Raises `Malformed`; then nothing is changed. `fresh` is a
+    """Open an envelope of a connection. Raises `Malformed`; then nothing is changed. `fresh` is a
     private key of X448."""
     match envelope:
         case AgentConfirmation():
@@ -155,10 +155,10 @@ def _open_message(
 
 
 def finding_flags(finding: Finding) -> int:
-    """A finding, as it is kept with its message."""
+    """The integrity of a message, in the form stored with it."""
     match finding:
         case SkippedIds(first, last):
-            # A peer may write any number.
+            # A peer may send any number.
             return min(last - first + 1, MISSING_MAX) << MISSING_SHIFT
         case Integrity.BAD_HASH:
             return BAD_HASH
@@ -171,7 +171,7 @@ def finding_flags(finding: Finding) -> int:
 
 
 def finding_of(flags: int, id: int) -> Finding:
-    """The finding again, of the message with this number."""
+    """The integrity of the message with this number, as stored."""
     missing = flags >> MISSING_SHIFT
     if missing:
         return SkippedIds(id - missing, id - 1)
@@ -186,7 +186,7 @@ def finding_of(flags: int, id: int) -> Finding:
 
 
 def _readable(version: int) -> int:
-    """The version in which to answer who wrote in this one."""
+    """The version for answers to a peer that used this one."""
     if version < AGENT_VERSIONS.lowest:
         raise Malformed("an agent of a version that we do not read")
     return min(version, AGENT_VERSIONS.highest)

@@ -1,8 +1,8 @@
-"""How two agents become connected: links, confirmations and requests, as they are made.
+"""The handshake of two agents: links, confirmations and requests, as they are made.
 
-Everything here is a function of a connection's records and of fresh keys, which are arguments. What
-it gives is what has to be written, in one transaction, before anything is sent. What comes from the
-peer is opened by `envelope_opening`. See docs/design/agent-connections.md.
+Everything here is a function of a connection's records and of fresh keys, which are arguments. The
+result has to be stored, in one transaction, before anything is sent. `envelope_opening` opens the
+peer's part. See docs/design/agent-connections.md.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 from headgate.wire.smp.handshake import Versions
 
 CONFIRMATION: Final = "confirmation"
-"""The kind of outgoing message that is the first on a queue."""
+"""The kind of an outgoing message that is the first on a queue."""
 
 CONFIRMATION_ID: Final = 1
-"""The number of a confirmation in either direction, although it does not show it."""
+"""The number of a confirmation in either direction, although it is not sent."""
 
 NOTIFY: Final = 1
-"""The flag of a message that wakes its recipient."""
+"""The flag of a message that asks for a notice to its recipient."""
 
 SENDER_ID_BYTES: Final = 24
-"""Of the id that a router gives a queue for its senders."""
+"""Length of the id that a router gives a queue for its senders."""
 
 
 # Inviting.
 
 
 def offered_record(offered: OfferedKeys) -> RatchetRecord:
-    """What is kept of an offer until somebody answers it."""
+    """The stored form of an offer, until it is answered."""
     kem = None
     if offered.kem is not None:
         kem = large(offered.kem.public) + large(offered.kem.private)
@@ -72,7 +72,7 @@ def offered_record(offered: OfferedKeys) -> RatchetRecord:
 
 
 def offered_keys(ratchet: RatchetRecord | None) -> OfferedKeys:
-    """The offer again."""
+    """The offer in its stored form."""
     if ratchet is None or ratchet.x3dh_1 is None or ratchet.x3dh_2 is None:
         raise Malformed("a confirmation, and no keys to answer it with")
     kem = None
@@ -96,15 +96,15 @@ def contact_link(address: QueueAddress) -> ContactLink:
 
 @value
 class Target:
-    """A queue of the peer that we will send to, with the versions that we have in common."""
+    """A queue of the peer to send to, with the versions that both support."""
 
     address: QueueAddress | QueueInfo
     client_version: int
 
 
 def target_of(link: InvitationLink | ContactLink) -> tuple[int, Target]:
-    """The version in which to write to whoever made a link, and its queue. Raises
-    `NoCommonVersion`, and `Malformed` if its queues cannot be used by us."""
+    """The version for the maker of a link, and its queue. Raises `NoCommonVersion`, and `Malformed`
+    if its queues cannot be used."""
     version = _common(AGENT_VERSIONS, link.versions, "connections")
     if isinstance(link, InvitationLink) and not link.queues[0].sender_can_secure:
         raise Malformed("an invitation whose queue its sender cannot secure")
@@ -113,7 +113,7 @@ def target_of(link: InvitationLink | ContactLink) -> tuple[int, Target]:
 
 
 def reply_target(reply: ReplyQueues) -> Target:
-    """Where a joiner wants to be answered."""
+    """The queue on which a joiner wants to be answered."""
     for queue in reply.queues:
         if queue.sender_can_secure and queue.version in range(
             CLIENT_VERSIONS.lowest, CLIENT_VERSIONS.highest + 1
@@ -125,7 +125,8 @@ def reply_target(reply: ReplyQueues) -> Target:
 def send_queue(
     target: Target, router: RouterId, connection: ConnectionId, key: bytes, private: bytes
 ) -> SendQueue:
-    """What is kept before SKEY: `key` secures the queue, `private` is ours of X25519 for it."""
+    """The send queue to store before SKEY: `key` secures the queue, `private` is our key of X25519
+    for it."""
     return SendQueue(
         router,
         target.address.sender_id,
@@ -138,16 +139,16 @@ def send_queue(
 
 
 def check_link(link: InvitationLink) -> None:
-    """Raises what joining it would: before the link is used, or a request is shown."""
+    """Raise the errors of joining a link, before it is used or a request is shown."""
     target_of(link)
-    # Keys that nobody uses show whether those of the offer can be used.
+    # A trial agreement shows whether the offered keys can be used.
     probe = bytes(range(1, RAW_BYTES + 1))
     join_ratchet(link.offer, PrivatePair(probe, probe), probe)
 
 
 def check_info(info: bytes, router: RouterAddress, *, has_kem_room: bool) -> None:
-    """Raises `TooLong` if a joiner's confirmation has no room for this, with a reply queue at this
-    router. So it is known before the link is used."""
+    """Raise `TooLong` if a joiner's confirmation has no room for this info, with a reply queue at
+    this router. Checked before the link is used."""
     reply = QueueInfo(
         CLIENT_VERSIONS.highest,
         router,
@@ -159,7 +160,7 @@ def check_info(info: bytes, router: RouterAddress, *, has_kem_room: bool) -> Non
 
 
 def check_answer_info(info: bytes, *, has_kem_room: bool) -> None:
-    """The same for the initiator, before it hands out its link."""
+    """The same for the initiator, before it publishes its link."""
     _check_room(info, ConnectionInfo(b""), has_kem_room)
 
 
@@ -172,18 +173,18 @@ def _check_room(info: bytes, without: AgentContent, has_kem_room: bool) -> None:
 
 @value
 class FreshKeys:
-    """Keys that are drawn for one step; each is used once at most."""
+    """Keys drawn for one step; each is used once at most."""
 
     first: bytes = field(repr=False)
     second: bytes = field(repr=False)
     third: bytes = field(repr=False)
-    """Of X448."""
+    """A key of X448."""
     nonce: bytes = field(repr=False)
 
 
 @value
 class Confirming:
-    """A confirmation to be written, and the ratchet behind it."""
+    """A confirmation to store, and the ratchet after it."""
 
     ratchet: RatchetRecord
     message: OutgoingMessage
@@ -201,8 +202,8 @@ def confirm(
     now: float,
     kem: Kem | None = None,
 ) -> Confirming:
-    """The joiner's confirmation, which names the queue on which it wants to be answered. Raises
-    `TooLong` if the info has no room."""
+    """The joiner's confirmation, which names the queue for answers. Raises `TooLong` if the info
+    has no room."""
     version, _ = target_of(link)
     keys = PrivatePair(fresh.first, fresh.second)
     joined = join_ratchet(link.offer, keys, fresh.third, kem)
@@ -254,13 +255,13 @@ def _confirming(
 def request(
     link: ContactLink, own: InvitationLink, info: bytes, queue: SendQueue, nonce: bytes
 ) -> bytes:
-    """The body of SEND that asks a contact to join an invitation of ours."""
+    """The body of a SEND that asks a contact to join an invitation of ours."""
     version, _ = target_of(link)
     return first_envelope(queue, ConnectionRequest(version, own, info).encode(), nonce)
 
 
 def first_envelope(queue: SendQueue, body: bytes, nonce: bytes) -> bytes:
-    """The form of a client envelope that shows our key."""
+    """A client envelope with our key in it."""
     assert queue.e2e_key is not None, "kept with the queue"
     contents = EnvelopeContents(None, body)
     sealed = ClientEnvelope.seal(
@@ -270,7 +271,7 @@ def first_envelope(queue: SendQueue, body: bytes, nonce: bytes) -> bytes:
 
 
 def ratchet_of(ratchet: RatchetRecord | None) -> Ratchet:
-    """The ratchet of a connection, as it is kept."""
+    """The stored ratchet of a connection."""
     if ratchet is None or ratchet.state is None:
         raise Malformed("a connection without a ratchet")
     return Ratchet.decode(ratchet.state)

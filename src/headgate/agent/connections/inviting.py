@@ -1,4 +1,4 @@
-"""Inviting: connections for whoever uses their link first, and addresses for anybody."""
+"""Inviting: connections for the first user of their link, and addresses for anybody."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from headgate.wire.smp.agent.short_links import ShortLink
 from headgate.wire.smp.codec.router_address import RouterAddress
 
 Also: TypeAlias = Callable[[Database, InvitationLink], None]
-"""What else is kept with an invitation, in the same transaction."""
+"""Further jobs in the transaction that stores an invitation."""
 
 
 @value
@@ -46,17 +46,16 @@ class ContactAddress:
     connection: ConnectionId
     name: str | None
     link: ContactLink | ShortLink
-    """What is handed out; its text is `str(link)`."""
+    """The link to pass on; its text is `str(link)`."""
 
 
 class Inviting:
-    """The making of connections and addresses for others to use. It owns nothing: both are in the
-    records."""
+    """Makes connections and addresses for others to use. All state is in the records."""
 
     def __init__(self, parts: ConnectionParts) -> None:
         self._parts = parts
         self._naming = asyncio.Lock()
-        """Two who want the same name get the same address."""
+        """Two callers that want the same name get the same address."""
 
     async def invite(
         self,
@@ -68,13 +67,13 @@ class Inviting:
         also: Also | None = None,
         then: Callable[[], object] | None = None,
     ) -> InvitationLink | ShortLink:
-        """Make a connection for whoever uses its link first. With `accept_info` that one is
-        accepted without asking the application. With `shown` the link is a short one that shows
-        it, if the router has those. `also` is kept in the same transaction, and `then` is called
-        after it."""
+        """Make a connection for the first user of its link. With `accept_info` that is accepted
+        without asking the application. With `shown` the link is a short one that shows it, if the
+        router supports those. `also` runs in the same transaction, and `then` is called after
+        it."""
         kem = self._parts.kem_if(record.pq)
         if accept_info is not None:
-            # Nobody could be accepted with what has no room, and nobody would be there to hear it.
+            # An info that is too long could never be sent, and later no caller would get the error.
             handshake.check_answer_info(accept_info, has_kem_room=record.pq)
         pair = None if kem is None else await asyncio.to_thread(kem.generate)
         draw = self._parts.draw
@@ -83,7 +82,7 @@ class Inviting:
         def link_of(address: QueueAddress) -> InvitationLink:
             return handshake.invitation(address, offered)
 
-        # 1 of the handshake: the queue and its keys are kept before the link is handed out.
+        # Step 1 of the handshake: the queue and its keys are stored before the link is published.
         keep = _KeepInvitation(
             record, handshake.offered_record(offered), accept_info, link_of, also
         )
@@ -97,11 +96,11 @@ class Inviting:
     async def find_invitation(
         self, user: UserId, name: str
     ) -> tuple[ConnectionRecord, InvitationLink | ShortLink] | None:
-        """The invitation that was made under this name and that nobody has used yet."""
+        """The unused invitation of this name."""
         return await self._parts.records.read(_find_invitation, user, name)
 
     def new_record(self, user: UserId, name: str | None, *, pq: bool) -> ConnectionRecord:
-        """A connection that is about to be made."""
+        """The record of a connection that is about to be made."""
         status = next_status(ConnectionStatus.NEW, Happening.INVITE)
         assert status is not None, "in the table"
         id = self._parts.draw(CONNECTION_BYTES)
@@ -110,8 +109,8 @@ class Inviting:
     async def address(
         self, user: UserId, router: RouterAddress, name: str, *, shown: bytes | None = None
     ) -> ContactAddress:
-        """The address of this name: the one that there is, or a new one at this router, with a
-        short link if there is something `shown`."""
+        """The address of this name: the existing one, or a new one at this router, with a short
+        link if something is `shown`."""
         async with self._naming:
             known = await self.find_address(user, name)
             if known is not None:
@@ -130,13 +129,13 @@ class Inviting:
             return ContactAddress(connection, name, link)
 
     async def find_address(self, user: UserId, name: str) -> ContactAddress | None:
-        """The address that was made under this name."""
+        """The existing address of this name."""
         return await self._parts.records.read(_find_address, user, name)
 
 
 @value
 class _KeepInvitation:
-    """A job of the records that keeps a new queue with its connection."""
+    """A job of the records that stores a new queue with its connection."""
 
     record: ConnectionRecord
     ratchet: RatchetRecord
@@ -156,7 +155,7 @@ class _KeepInvitation:
 
 @value
 class _KeepAddress:
-    """A job of the records that keeps a new queue with its address."""
+    """A job of the records that stores a new queue with its address."""
 
     record: ConnectionRecord
 
@@ -169,7 +168,7 @@ class _KeepAddress:
 
 
 def add_connection(tables: Database, record: ConnectionRecord) -> None:
-    """Keep a new connection. Raises `StoreError` if its name is taken."""
+    """Store a new connection. Raises `StoreError` if its name is taken."""
     if record.name is not None and connections.named(tables, record.user, record.name):
         raise StoreError(f"there is something of the name {record.name} already; take another name")
     connections.add(tables, record)

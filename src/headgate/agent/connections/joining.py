@@ -1,4 +1,4 @@
-"""Joining: using a link of somebody else's, an invitation or the address of a contact."""
+"""Joining: using another agent's link, an invitation or the address of a contact."""
 
 from __future__ import annotations
 
@@ -60,29 +60,28 @@ AnyLink: TypeAlias = InvitationLink | ContactLink | ShortLink
 
 
 def parse_any_link(text: str, known: Iterable[RouterAddress] = ()) -> AnyLink:
-    """Read a link, long or short; a short one may leave out the fingerprint of a router that is
+    """Parse a link, long or short; a short one may leave out the fingerprint of a router that is
     `known`. Raises `Malformed`."""
     bare = text.strip()
     if not bare.startswith(("simplex:/", "https://")):
         raise Malformed("no link: simplex:/invitation#..., /contact#..., /i#... or /a#...")
     _, _, behind = bare.partition("#")
-    # What follows the # of a long link are parameters; of a short one, a key.
+    # After the # a long link has parameters, a short one a key.
     is_long = behind.lstrip("/").startswith("?")
     return parse_link(bare) if is_long else parse_short_link(bare, known)
 
 
 @value
 class Begun:
-    """A connection that is being made, and what has to be done for it."""
+    """A connection that is being made, and the command for the rest."""
 
     record: ConnectionRecord
     command: CommandRecord | None
 
 
 class Joining:
-    """The joining of others by their links. What it needs when it is repeated is in the records
-    before anything is sent, so a join goes on after a crash, and one that is asked for again goes
-    on where it was."""
+    """Joins other agents by their links. Everything that a repetition needs is in the records
+    before anything is sent, so a join continues after a crash, and when it is requested again."""
 
     def __init__(
         self, parts: ConnectionParts, tasks: ConnectionCommands, inviting: Inviting
@@ -102,9 +101,9 @@ class Joining:
         pq: bool,
         request: int | None = None,
     ) -> ConnectionRecord:
-        """Use a link; our own queue is made at this router. Raises `LinkUsed` if somebody else has
-        used it. Without a connection with the routers this returns, and the rest is done when
-        there is one. `request` is the one that the link came with, if it did."""
+        """Use a link; our own queue is made at this router. Raises `LinkUsed` if another agent has
+        used it. Without a connection with the routers this returns, and the rest is done when there
+        is one. `request` is the one that the link came with, if it did."""
         link = await self._parsed(link)
         self._parts.kem_if(pq)
         if isinstance(link, ContactShortLink):
@@ -133,7 +132,7 @@ class Joining:
         return parse_any_link(link, [each.address for each in known])
 
     async def _go_on(self, begun: asyncio.Future[Begun]) -> ConnectionRecord:
-        """Begin what was written, whether or not the caller waits, and wait for the first
+        """Start the stored command, even if the caller is cancelled, and wait for its first
         attempt."""
         first: list[asyncio.Future[None]] = []
 
@@ -151,7 +150,7 @@ class Joining:
     async def _send_queue(
         self, connection: ConnectionId, link: InvitationLink, key: bytes | None = None
     ) -> SendQueue:
-        """The queue that a link leads to, with our keys for it."""
+        """The queue of a link, with our keys for it."""
         _, target = handshake.target_of(link)
         router = await self._parts.keep_router(target.address.router)
         if key is None:
@@ -161,13 +160,14 @@ class Joining:
         )
 
     async def do_join(self, command: CommandRecord, record: ConnectionRecord) -> None:
-        """Secure the queue of who invited us, make a reply queue, and confirm."""
+        """Secure the inviter's queue, make a reply queue, and confirm."""
         parts = self._parts
         queues = await parts.records.read(send_queues.of_connection, record.id)
         if record.status is not ConnectionStatus.JOINING or not queues:
             await parts.records.write(commands.remove, command.id)
             return
-        # 2 of the handshake. Without a session now, sending secures it before the confirmation.
+        # Step 2 of the handshake. Without a session now, sending secures it before the
+        # confirmation.
         await parts.sending.secure(queues[0].key)
         link, info = _unpack_join(command.arguments)
         first, second, third = (parts.draw(RAW_BYTES) for _ in range(3))
@@ -176,13 +176,13 @@ class Joining:
         keep = _Confirm(command, link, info, fresh, parts.clock.now(), kem)
         async with parts.operations.operation():
             await make_queue(parts, record.user, command.router, record.id, Purpose.MESSAGING, keep)
-        # Nobody is cancelled here but by the end of the agent.
+        # Only the end of the agent cancels this.
         parts.sending.start(queues[0].key)
 
     # Short links.
 
     async def do_follow(self, command: CommandRecord, record: ConnectionRecord) -> None:
-        """Secure the queue of an invitation by its short link, and find out what it leads to."""
+        """Secure the queue of an invitation by its short link, and read the link's data."""
         reader = FieldReader(command.arguments)
         short = parse_short_link(reader.large().decode())
         key, info = reader.string(), reader.rest()
@@ -201,7 +201,7 @@ class Joining:
             await result_of(self._tasks.start(begun))
 
     async def shown_by(self, user: UserId, link: str | AnyLink) -> bytes:
-        """What the short link of an address shows."""
+        """The bytes that the short link of an address shows."""
         link = await self._parsed(link)
         if not isinstance(link, ContactShortLink):
             raise ConfigError("only the short link of an address shows something before it is used")
@@ -227,7 +227,7 @@ class Joining:
             raise described(outcome, LINK) from outcome
         return outcome
 
-    # Asking a contact.
+    # Requests to a contact.
 
     async def _ask(
         self,
@@ -238,11 +238,11 @@ class Joining:
         name: str | None,
         pq: bool,
     ) -> ConnectionRecord:
-        """Send an invitation of our own to the address of a contact. Whoever answers there is
-        accepted: to ask was the decision."""
+        """Send an invitation of our own to the address of a contact. The answer is accepted without
+        asking the application, since it requested this."""
         _, target = handshake.target_of(link)
         place = await self._parts.keep_router(target.address.router)
-        # Each request has a key of its own, and nobody secures the queue of a contact.
+        # Each request has a key of its own, and the queue of a contact is never secured.
         private, nonce = self._parts.draw(PRIVATE_BYTES), self._parts.draw(NONCE_BYTES)
         queue = handshake.send_queue(target, place, b"", b"", private)
         record = self._inviting.new_record(user, name, pq=pq)
@@ -277,7 +277,7 @@ class Joining:
 
 @value
 class _Confirm:
-    """A job of the records that keeps a reply queue with the confirmation that names it."""
+    """A job of the records that stores a reply queue with the confirmation that names it."""
 
     command: CommandRecord
     link: InvitationLink = field(repr=False)
@@ -328,8 +328,8 @@ def _begin_join(
     arguments: bytes,
     request: int | None,
 ) -> Begun:
-    """Before SKEY: the connection, the key, and what has to be done. A link that we joined before
-    is gone on with, with the keys that it has."""
+    """Before SKEY: store the connection, the key, and the command. A link that we joined before is
+    continued, with its stored keys."""
     if request is not None and not requests.answer(tables, Asked.REQUEST, request):
         raise StoreError("no such request: it was answered already")
     known = send_queues.get(tables, queue.key)
@@ -364,7 +364,7 @@ def _begin_again(
 def _begin_follow(
     tables: Database, record: ConnectionRecord, place: RouterId, arguments: bytes
 ) -> Begun:
-    """Before LKEY: the connection, and the key among the arguments."""
+    """Before LKEY: store the connection, and the key among the arguments."""
     add_connection(tables, record)
     return Begun(record, _add(tables, record.id, place, FOLLOW, arguments))
 
@@ -372,7 +372,7 @@ def _begin_follow(
 def _begin_behind(
     tables: Database, command: CommandRecord, queue: SendQueue, arguments: bytes
 ) -> CommandRecord | None:
-    """After LKEY: what the short link led to is joined. None if the connection is gone."""
+    """After LKEY: join the invitation behind the short link. None if the connection is gone."""
     commands.remove(tables, command.id)
     record = connections.get(tables, command.connection)
     if record is None or record.status is not ConnectionStatus.JOINING:

@@ -1,5 +1,5 @@
-"""Leaving a connection: what waits is sent, its queues are deleted at their routers, then the
-records forget it."""
+"""Leaving a connection: waiting messages are sent, its queues are deleted at their routers, then
+the records forget it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Departure:
 
 
 class Leaving:
-    """The deletion of connections with peers. It goes on after a crash at any point."""
+    """Deletes connections with peers. It goes on after a crash at any point."""
 
     def __init__(
         self,
@@ -44,18 +44,18 @@ class Leaving:
         self._parts = parts
         self._tasks = tasks
         self._drop = drop
-        """Shows nothing of a connection any more."""
+        """Stops showing events of a connection."""
         self._settled: dict[ConnectionId, asyncio.Event] = {}
-        """For who waits until messages were sent."""
+        """Wakes callers that wait for messages to be sent."""
 
     async def delete(self, connection: ConnectionId) -> None:
-        """When this returns, it is decided and on the disk."""
+        """Delete a connection. When this returns, the decision is on the disk."""
         written = self._parts.records.write(_delete, connection)
         written.add_done_callback(self._start)
         await result_of(written)
 
     def settled(self, connection: ConnectionId) -> None:
-        """A message of a connection was sent or given up."""
+        """Note that a message of a connection was sent or given up."""
         if connection in self._settled:
             self._settled[connection].set()
 
@@ -83,13 +83,13 @@ class Leaving:
                 )
             if isinstance(outcome, HeadgateError) and may_pass(outcome):
                 raise outcome
-            # Any other refusal: it is not there any more.
+            # Any other refusal: the queue does not exist any more.
             await parts.records.write(receive_queues.remove, queue.key)
         while not await parts.records.write(connections.remove, record.id):
             pass
 
     async def _wait_until_sent(self, connection: ConnectionId) -> None:
-        """What waits is sent or given up; sending does that for some days at most."""
+        """Wait until its messages are sent or given up, which takes some days at most."""
         settled = self._settled[connection] = asyncio.Event()
         try:
             while True:
@@ -105,7 +105,7 @@ class Leaving:
 
 
 def _delete(tables: Database, connection: ConnectionId) -> Departure | None:
-    """None if it is gone, or being deleted."""
+    """Mark a connection as deleted; None if it is gone, or being deleted."""
     record = connections.get(tables, connection)
     if record is None or record.deleted:
         return None
@@ -117,7 +117,7 @@ def _delete(tables: Database, connection: ConnectionId) -> Departure | None:
             for question in waiting:
                 requests.answer(tables, asked, question)
     connections.delete(tables, connection)
-    # It is about the connection; a command has a router all the same.
+    # The command concerns the connection, but every command has a router.
     router = queues[0].router if queues else 0
     id = commands.add(tables, connection, router, DELETE, b"")
     return Departure(queues, CommandRecord(id, connection, router, DELETE, b"", 0))

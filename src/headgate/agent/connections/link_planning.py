@@ -1,7 +1,7 @@
-"""Short links of our own queues, and what those of others lead to.
+"""Short links of our own queues, and the data behind those of others.
 
 The data behind a link is sealed and signed before the router has it; `wire/smp/agent/link_data.py`
-has the bytes. Fresh keys are arguments or drawn from one.
+has the bytes. Fresh keys are arguments, or drawn by an argument.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PlannedLink:
 
     key: bytes = field(repr=False)
     root_key: bytes = field(repr=False)
-    """Private, of Ed25519: signs what the link shows."""
+    """A private key of Ed25519 that signs the data of the link."""
     fixed: bytes = field(repr=False)
     data: LinkData = field(repr=False)
     """For the router."""
@@ -88,14 +88,14 @@ def short_link_of(router: RouterAddress, queue: ReceiveQueue) -> ShortLink | Non
 
 @value
 class FollowedContact:
-    """A contact that the short link of an address leads to, and what it shows."""
+    """A contact behind the short link of an address, and the bytes that it shows."""
 
     link: ContactLink
     shown: bytes = field(repr=False)
 
 
 def follow_contact(link: ContactShortLink, found: Lnk) -> FollowedContact:
-    """What a contact's short link leads to. Raises `Malformed` if the router changed anything."""
+    """The contact behind a short link. Raises `Malformed` if the router changed anything."""
     keys = contact_link_keys(link.key)
     opened = open_link(link.key, keys.data_key, SealedLink(found.fixed, found.user))
     if not isinstance(opened.fixed.link, ContactLink):
@@ -104,7 +104,7 @@ def follow_contact(link: ContactShortLink, found: Lnk) -> FollowedContact:
 
 
 def follow_invitation(link: InvitationShortLink, found: Lnk) -> InvitationLink:
-    """The same of an invitation."""
+    """The same for an invitation."""
     data_key = invitation_data_key(link.key)
     opened = open_link(link.key, data_key, SealedLink(found.fixed, found.user))
     if not isinstance(opened.fixed.link, InvitationLink):

@@ -1,7 +1,7 @@
-"""Messages to the peer of a connection after the handshake: sealed once, sent until they are there.
+"""Messages to the peer of a connection after the handshake: sealed once, sent until they arrive.
 
-A message is kept as its plaintext and what seals it, and is the same bytes every time: the ratchet
-has moved on by then.
+A message is stored as its plaintext and its sealing key, and is the same bytes every time: the
+ratchet has advanced since.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from headgate.wire.smp.codec.encoding import FieldReader, word16
 
 MESSAGE: Final = "message"
 CONTROL: Final = "control"
-"""Kinds of outgoing messages: bytes of the application, and what the agent itself writes."""
+"""Kinds of outgoing messages: bytes of the application, and messages of the agent itself."""
 
 IV_BYTES: Final = 16
 
@@ -48,13 +48,13 @@ def seal(
     *,
     notify: bool = False,
 ) -> tuple[OutgoingMessage, bytes]:
-    """A message of ours as it is kept, and the state of the ratchet behind it. Raises `TooLong`
-    before anything is done, and `LinkUsed` if the connection failed."""
+    """A message in its stored form, and the state of the ratchet after it. Raises `TooLong` before
+    anything is changed, and `LinkUsed` if the connection failed."""
     if record.status is ConnectionStatus.FAILED:
         raise LinkUsed("this link")
     if record.deleted or record.status is ConnectionStatus.DELETING:
         raise StoreError("the connection is being deleted")
-    # A joiner may write as soon as it has confirmed; who was asked, once it has accepted.
+    # A joiner may write as soon as it has confirmed; the inviter, once it has accepted.
     if not record.sent_id:
         raise StoreError("the connection is not made yet: wait until it is Connected")
     state = ratchet_of(ratchet)
@@ -67,7 +67,7 @@ def seal(
     elif len(plaintext) > padded - LENGTH_BYTES:
         raise TooLong(len(plaintext), padded - LENGTH_BYTES)
     after, key = state.advance()
-    # What the same bytes are made of each time: the ratchet has moved on.
+    # The data for making the same bytes each time: the ratchet has advanced.
     version = record.agent_version or AGENT_VERSIONS.lowest
     header = word16(version) + key.associated_data + key.header
     sealing = Sealing(key.key, key.iv + nonce, header, padded)
@@ -85,7 +85,7 @@ def seal(
 
 
 def message_bytes(queue: SendQueue, message: OutgoingMessage) -> bytes:
-    """The body of SEND of a message that was sealed: the same every time."""
+    """The body of a SEND of a sealed message: the same every time."""
     if message.sealing is None:
         return message.body
     sealing = message.sealing

@@ -1,4 +1,4 @@
-"""Parts that everything shares that makes connections."""
+"""The parts that all code for connections shares."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 
 @dataclass(frozen=True, slots=True)
 class ConnectionParts:
-    """Records, routers, time and chance, as `Connections` was given them."""
+    """Records, routers, time and randomness, as `Connections` was given them."""
 
     records: Records
     routers: RouterPort
@@ -29,13 +29,13 @@ class ConnectionParts:
     kem: Kem | None
 
     def kem_if(self, wanted: bool) -> Kem | None:
-        """The KEM for who wants one. Raises `ConfigError` if there is none."""
+        """The KEM if it is wanted. Raises `ConfigError` if there is none."""
         if wanted and self.kem is None:
             raise ConfigError("no KEM: install headgate[pq], or connect without it")
         return self.kem if wanted else None
 
     async def keep_router(self, address: RouterAddress) -> RouterId:
-        """The number of a router, which can be asked from now on."""
+        """The number of a router, which can be used from now on."""
         router = await self.records.write(routers.keep, address)
         self.routers.add_router(router, address)
         return router

@@ -1,5 +1,4 @@
-"""Making the queue of a connection: at the router first, then in the records with what belongs to
-it."""
+"""Making the queue of a connection: at the router first, then in the records."""
 
 from __future__ import annotations
 
@@ -31,13 +30,13 @@ from headgate.wire.smp.codec.replies import Ids
 from headgate.wire.smp.codec.router_address import RouterAddress
 
 Keep: TypeAlias = Callable[[Database, ReceiveQueue, QueueAddress], object]
-"""A job of the records: keeps a queue with what belongs to it."""
+"""A job of the records that stores a queue with its connection or address."""
 
 
 @value
 class ShortLinkWish:
-    """The wish that a queue has a short link: to what, when its address is known, and what it
-    shows."""
+    """A wish for a short link of a queue: its target, once the address is known, and the bytes that
+    it shows."""
 
     link_of: Callable[[QueueAddress], ConnectionLink]
     shown: bytes
@@ -53,16 +52,17 @@ async def make_queue(
     wish: ShortLinkWish | None = None,
     then: Callable[[], object] | None = None,
 ) -> tuple[ReceiveQueue, QueueAddress]:
-    """Make a queue at a router that is kept. A NEW whose answer is lost leaves a queue that nobody
-    knows, and that the router forgets after a while. A router that has no short links makes the
-    queue without one. Who is cancelled may have a queue all the same: then it is kept, and `then`
-    is called."""
+    """Make a queue at a stored router. A NEW whose answer is lost leaves an unknown queue, which
+    the router removes after a while. A router without short links makes the queue without one. If
+    the caller is cancelled the queue may be made all the same: then it is stored, and `then` is
+    called."""
     router = await parts.records.read(routers.get, place)
     assert router is not None, "kept before"
     private, correlation = parts.draw(PRIVATE_BYTES), parts.draw(CORRELATION_BYTES)
     planned = None
     if wish is not None:
-        # The sender's id follows from the correlation, so the address is known before the queue.
+        # The sender's id is derived from the correlation id, so the address is known before the
+        # queue.
         address = queue_address(router.address, link_sender(correlation), private, purpose)
         planned = plan_link(wish.link_of(address), wish.shown, parts.draw)
     password = router.address.password
@@ -114,11 +114,11 @@ async def make_queue(
 def queue_address(
     router: RouterAddress, sender_id: bytes, private: bytes, purpose: Purpose
 ) -> QueueAddress:
-    """Where others send to a queue of ours; `private` is our key of X25519 for it."""
+    """The address of a queue of ours; `private` is our key of X25519 for it."""
     public = encode_key(KeyKind.X25519, public_of(private))
     return QueueAddress(CLIENT_VERSIONS, bare(router), sender_id, public, purpose)
 
 
 def bare(router: RouterAddress) -> RouterAddress:
-    """Without the password, which is for who makes queues and not for senders."""
+    """The router without its password, which is for making queues and not for senders."""
     return RouterAddress(router.hosts, router.written_port, router.key_hash)

@@ -1,7 +1,7 @@
-"""Openers of connections and of addresses: what came is opened and kept, in one transaction.
+"""Openers of connections and of addresses: envelopes are opened and stored in one transaction.
 
-Everything here runs in the writer's thread, inside of the transaction that stores a message; so
-does what a KEM has to compute.
+Everything here runs in the writer's thread, inside of the transaction that stores a message; so do
+the computations of a KEM.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Draw = Callable[[int], bytes]
 
 
 class RatchetOpener:
-    """The opener of what a connection receives: confirmations, and messages of the ratchet."""
+    """Opens the envelopes of a connection: confirmations, and messages of the ratchet."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class RatchetOpener:
         envelope = ClientEnvelope.parse(body)
         secret = secret_of(queue, envelope)
         content = envelope.open(secret).body
-        # What the peer sends again may be sealed anew for the queue, and is the same inside.
+        # A repeated message may be sealed anew for the queue, and is the same inside.
         return Sealed(content, sha256(content).digest(), secret)
 
     def open(self, tables: Database, queue: ReceiveQueue, sealed: Sealed) -> Opened:
@@ -109,7 +109,7 @@ class RatchetOpener:
 def _meaning(
     tables: Database, record: ConnectionRecord, came: Came
 ) -> tuple[str, bytes, FollowUp | None]:
-    """The kind and the body in the records, and what the agent has to do."""
+    """The kind and the body for the records, and the work for the agent."""
     if not isinstance(came.content, NumberedMessage):
         return HANDSHAKE, b"", FollowUp(record.id)
     match came.content.message:
@@ -127,14 +127,14 @@ def _meaning(
 
 
 def _keep(tables: Database, queue: ReceiveQueue, sealed: Sealed, came: Came, now: float) -> None:
-    """What is written with a message."""
+    """The changes stored with a message."""
     if queue.e2e_key is None:
         assert sealed.secret is not None, "found out when it was unwrapped"
         receive_queues.put_e2e_key(tables, queue.key, sealed.secret)
     step, connection = came.ratchet, queue.connection
     state = step.ratchet.encode()
     if came.is_first:
-        # The keys of the offer go: nobody else can be answered with them.
+        # The keys of the offer are removed: no other agent can be answered with them.
         ratchets.put(tables, connection, RatchetRecord(state=state))
     used = [] if step.used is None else [_skipped_row(step.used)]
     ratchets.step(tables, connection, state, map(_skipped_row, step.added), used)
@@ -164,8 +164,7 @@ def _skipped_row(key: SkippedKey) -> SkippedRow:
 
 
 class ContactOpener:
-    """The opener of what comes to the address of a contact: requests, each with a key of its
-    own."""
+    """Opens the requests to the address of a contact, each with a key of its own."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -184,10 +183,10 @@ class ContactOpener:
             raise Malformed("something else than a request, at the address of a contact")
         waiting = requests.waiting_ids(tables, Asked.REQUEST, queue.connection, REQUESTS_MAX)
         if len(waiting) >= REQUESTS_MAX:
-            # Anybody may ask, and nobody need answer.
+            # Anybody may send a request, and none has to be answered.
             raise Malformed(f"{REQUESTS_MAX} requests wait for an answer; this one is not kept")
         try:
-            # One that we could not join is refused here, and not when it is accepted.
+            # A request that could not be joined is refused here, and not when it is accepted.
             check_link(envelope.link)
         except NoCommonVersion as error:
             raise Malformed(str(error)) from None

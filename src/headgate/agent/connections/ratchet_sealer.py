@@ -1,4 +1,4 @@
-"""Sealing for connections, and what it means to one that its messages were sent or given up."""
+"""The sealer of connections, with the effects of sent and given-up messages on them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headgate.wire.smp.agent.agent_messages import AgentMessage, ApplicationMess
 
 
 class RatchetSealer:
-    """The sealer of what is sent through a connection."""
+    """Seals the messages of a connection."""
 
     def seal(
         self, tables: Database, queue: SendQueue, message: Outgoing
@@ -53,12 +53,12 @@ class RatchetSealer:
     ) -> tuple[int, ...]:
         if CONFIRMATION_ID in ids:
             refuse(tables, connection)
-        # The application did not send the confirmation; that the connection failed is enough.
+        # The application did not send the confirmation; the failure of the connection is enough.
         return tuple(id for id in ids if id != CONFIRMATION_ID)
 
 
 def refuse(tables: Database, connection: ConnectionId) -> None:
-    """A router refused our key, our confirmation or our request: nobody is there for us."""
+    """Note that a router refused our key, confirmation or request: the peer cannot be reached."""
     record = connections.get(tables, connection)
     status = record and next_status(record.status, Happening.REFUSED)
     if status:

@@ -1,4 +1,4 @@
-"""The statuses of a connection: the whole table of how it goes from one to another."""
+"""The statuses of a connection, and the table of all changes between them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ STATUSES: Final[dict[tuple[S, Happening], S]] = {
     (S.JOINING, Happening.INFORMED): S.READY,
     (S.JOINING, Happening.REFUSED): S.FAILED,
     (S.CONFIRMED, Happening.REFUSED): S.FAILED,
-    # A request to a contact that was deleted has nobody who could confirm.
+    # A request to a deleted address will not be confirmed.
     (S.INVITED, Happening.REFUSED): S.FAILED,
     **{(status, Happening.DELETE): S.DELETING for status in S},
 }
-"""Everything that is not here leaves the status alone, or is refused."""
+"""All other combinations leave the status alone, or are refused."""
 
 
 def next_status(status: S, happening: Happening) -> S | None:
-    """The status after it, or none if it does not happen to such a connection."""
+    """The status after an event, or None if that cannot happen to such a connection."""
     return STATUSES.get((status, happening))

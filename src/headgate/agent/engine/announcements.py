@@ -1,4 +1,4 @@
-"""Announcements: which connections the application believes to be up."""
+"""Announcements: the connections that the application believes to be up."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from headgate.agent.model import ConnectionId
 
 
 class Announcements:
-    """Connections that were announced, and how many queues hold each of them up, over all slots.
+    """Announced connections, each with the number of queues that hold it up, over all slots.
 
     A connection is held by every queue that is active or was counted by an answer of its own. It is
     announced when it is held and was not announced; it leaves with the last queue that held it.
@@ -22,15 +22,15 @@ class Announcements:
         self._held[connection] = self._held.get(connection, 0) + 1
 
     def raise_up(self, connections: Iterable[ConnectionId]) -> tuple[ConnectionId, ...]:
-        """Those that were not up, each once; they are now."""
-        # S000-72: whichever path reports it, a connection comes up once.
+        """Count one more queue for each; return those that were not up, each once."""
+        # S000-72: on whatever path, a connection comes up once.
         fresh = tuple(dict.fromkeys(c for c in connections if c not in self.up))
         self.up.update(fresh)
         return fresh
 
     def release(self, connections: Iterable[ConnectionId]) -> tuple[ConnectionId, ...]:
-        """One queue less for each. Those that were up and are held by nothing any more, each
-        once; they leave."""
+        """Count one queue less for each; return those that were up and have none left, each
+        once."""
         down = []
         for connection in connections:
             held = self._held.get(connection, 0) - 1

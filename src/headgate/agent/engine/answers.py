@@ -12,7 +12,7 @@ from headgate.core.model.value import value
 
 @value
 class Failure:
-    """The reason why something did not work, as far as the engine needs to know."""
+    """The reason of a failure, as far as the engine needs it."""
 
     kind: FailureKind
     text: str = ""
@@ -24,9 +24,9 @@ class Subscribed:
 
     queue: RecipientId
     service: ServiceId | None = None
-    """The service that it was subscribed for."""
+    """The service for which it was subscribed."""
     by_message: bool = False
-    """The answer was a message, which does not name a service if there is one."""
+    """Whether the answer was a message, which names no service even if there is one."""
 
 
 @value
@@ -44,7 +44,7 @@ PROHIBITED = Failure(FailureKind.PERMANENT, "a GET of this queue is under way")
 
 
 def failure_of(error: Exception) -> Failure:
-    """What became of a request or of connecting, as the link has it. Which failures pass and which
-    do not is decided there, once."""
-    # S000-61: anything that is no success is an error of that queue alone.
+    """The failure of a request or of connecting, by its error. Whether it is temporary is decided
+    in one place, `headgate.client.smp.failures`."""
+    # S000-61: any answer but success is an error of that queue alone.
     return Failure(kind_of_failure(error), str(error))

@@ -7,7 +7,7 @@ from zlib import crc32
 from headgate.core.model.value import value
 
 JITTER = 0.1
-"""By which part a pause may be shorter or longer."""
+"""The part by which a pause may be shorter or longer."""
 
 
 @value
@@ -16,7 +16,7 @@ class Delays:
 
     first: float = 2.0
     constant_for: float = 10.0
-    """The pauses do not grow until so much was waited in total."""
+    """Seconds of waiting in total before the pauses grow."""
     factor: float = 1.5
     longest: float = 180.0
 
@@ -36,11 +36,11 @@ class Backoff:
     """The last one, before jitter; 0 before the first."""
 
     def step(self) -> Backoff:
-        """The place after one more failure; its `pause` is what to wait now."""
+        """The position after one more failure; its `pause` is to be waited now."""
         delays = self.delays
         if self.attempt == 0:
             pause = delays.first
-        # S000-84: pauses grow, once it is clear that the trouble is not short.
+        # S000-84: pauses grow once the failure has lasted.
         elif self.waited < delays.constant_for:
             pause = self.pause
         else:
@@ -48,7 +48,7 @@ class Backoff:
         return Backoff(delays, self.attempt + 1, self.waited + pause, pause)
 
     def step_longest(self) -> Backoff:
-        """The place after a failure that time alone will hardly mend."""
+        """The position after a failure that hardly passes by itself."""
         longest = self.delays.longest
         return Backoff(self.delays, self.attempt + 1, self.waited + longest, longest)
 
@@ -59,6 +59,6 @@ def spread(pause: float, jitter: float) -> float:
 
 
 def draw_jitter(seed: int, name: str, attempt: int) -> float:
-    """A number from -1 to 1 for this attempt. It is the same for the same arguments, so that an
-    engine that is given the same inputs does the same."""
+    """A number from -1 to 1 for this attempt, the same for the same arguments, so that an engine
+    with the same inputs does the same."""
     return crc32(f"{seed} {name} {attempt}".encode()) / 0xFFFFFFFF * 2 - 1

@@ -39,7 +39,7 @@ class User:
 
 
 class Account:
-    """An account: what one user has at one router, whichever sessions there are."""
+    """An account: one user at one router, in all of its sessions."""
 
     __slots__ = (
         "clears",
@@ -58,11 +58,11 @@ class Account:
         self.user = user
         self.router = router
         self.is_receiving = False
-        """Somebody wants its queues."""
+        """Whether its queues are wanted."""
         self.service: ServiceId | None = None
-        """As the records have it."""
+        """The service in the records."""
         self.has_flags = False
-        """The records may have queues of the service."""
+        """Whether the records may have queues of the service."""
         self.clears = 0
         """How often flags were cleared, all or some; rows that were read before may be out of
         date."""
@@ -70,37 +70,37 @@ class Account:
         """Service errors since the service last worked."""
         self.readings: list[Reading] = []
         self.left_out: dict[RecipientId, str] = {}
-        """Queues that are not subscribed until somebody asks for them, and why."""
+        """Queues that are not subscribed until that is requested, and why."""
         self.gone: set[RecipientId] = set()
-        """Queues that were deleted while a page was being read that may still have them."""
+        """Queues deleted while a page that may have them was being read."""
 
     @property
     def shared_slot(self) -> SlotKey:
         return SlotKey(self.user, self.router)
 
     def read_all(self) -> None:
-        """Every queue is wanted for itself. What was being read is out of date."""
+        """Read all queues again, to subscribe them singly. Readings under way are out of date."""
         self.readings = [Reading(Which.ALL)]
 
     def repair(self) -> None:
-        """Subscribe the queues of the service once more, unless that is about to be done."""
+        """Subscribe the queues of the service once more, unless that is planned already."""
         if not any(reading.checks and reading.after is None for reading in self.readings):
             self.readings.append(Reading(Which.ASSOCIATED, checks=True))
 
     def clear_flags(self) -> None:
-        """No queue belongs to the service any more."""
+        """Note that no queue belongs to the service any more."""
         self.has_flags = False
         self.clears += 1
 
     def forget(self, queue: RecipientId) -> None:
-        """The queue is deleted."""
+        """Remove a deleted queue."""
         self.left_out.pop(queue, None)
         if self.readings:
             self.gone.add(queue)
 
 
 class EngineContext:
-    """The state of an engine and the effects of the call that is being made."""
+    """The state of an engine and the effects of the present call."""
 
     def __init__(self, settings: EngineSettings, seed: int) -> None:
         self.settings = settings
@@ -114,7 +114,7 @@ class EngineContext:
         self.is_foreground = True
         self.is_suspended = False
         self.ignored = 0
-        """Reports of sessions that were replaced, and answers for queues that wait for none."""
+        """Reports of sessions that were replaced, and answers for queues that are not waiting."""
         self._out: list[Effect] = []
         self._numbers = count(1)
         self._timers: list[tuple[float, int, SlotKey]] = []
@@ -122,7 +122,7 @@ class EngineContext:
         self._problems: dict[RouterId, float] = {}
 
     def number(self) -> int:
-        """A number that was not used before: of an attempt, or of a page."""
+        """A fresh number, of an attempt or of a page."""
         return next(self._numbers)
 
     def user(self, user: UserId) -> User:
@@ -159,7 +159,7 @@ class EngineContext:
         return [slot for key, slot in self.slots.items() if key.user == user]
 
     def current(self, session: SessionKey) -> Slot | None:
-        """The slot, if this session is the one that it has; otherwise the report is ignored."""
+        """The slot with this session; None if it has another, whose report is ignored."""
         slot = self.slots.get(session.slot)
         if slot is None or not slot.is_current(session):
             self.ignored += 1
@@ -180,7 +180,7 @@ class EngineContext:
         self.announce(Problem(key.user, self.routers[key.router], kind, text, refusals))
 
     def problem_of_router(self, key: SlotKey, text: str, now: float) -> None:
-        """At most once in an hour for each router."""
+        """Report a problem, at most once in an hour for each router."""
         last = self._problems.get(key.router)
         if last is None or now - last >= self.settings.problem_seconds:
             self._problems[key.router] = now
@@ -201,14 +201,14 @@ class EngineContext:
             self.emit(WakeAt(time))
 
     def due(self, now: float) -> Iterator[SlotKey]:
-        """The slots whose time has come, each once."""
+        """The slots that are due, each once."""
         keys: dict[SlotKey, None] = {}
         while self._timers and self._timers[0][0] <= now:
             keys[heappop(self._timers)[2]] = None
         if self._armed is not None and self._armed <= now:
             self._armed = None
         yield from keys
-        # The next one that nobody asked for in between.
+        # The next wake-up that was not requested yet.
         if self._timers and (self._armed is None or self._timers[0][0] < self._armed):
             self._armed = self._timers[0][0]
             self.emit(WakeAt(self._armed))

@@ -1,7 +1,7 @@
 """Driving a slot to its next step: connect, subscribe the service, subscribe pages, rest.
 
-Every input ends here. Whether anything is pending is looked at in the same call in which something
-becomes pending, so a worker cannot end beside work that has just come.
+Every input ends here. Pending work is checked in the same call that adds it, so a worker cannot
+stop while there is new work.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from headgate.agent.events import Down, ServiceDown
 from headgate.agent.model import SessionMode, SlotKey
 
 SERVICE_REFUSALS_MAX = 2
-"""After so many service errors in a row the next session has no service."""
+"""Service errors in a row after which the next session has no service."""
 
 
 class Driving:
-    """The driving of slots: it moves them on, and takes their sessions away."""
+    """Moves slots on, and ends their sessions."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
@@ -30,7 +30,7 @@ class Driving:
             self.advance(account.shared_slot, now)
 
     def advance(self, key: SlotKey, now: float) -> None:
-        """Do whatever can be done for the slot of this key now."""
+        """Take all steps that are possible for this slot now."""
         context = self._context
         account = context.account_of(key)
         if context.is_suspended:
@@ -55,7 +55,7 @@ class Driving:
         self._work(slot, account, now)
 
     def connect(self, slot: Slot) -> None:
-        """Begin an attempt. Whoever asked may give up; the attempt goes on."""
+        """Begin an attempt. It goes on even if the caller does not wait for it."""
         context, user = self._context, self._context.user(slot.key.user)
         account = context.account_of(slot.key)
         with_service = (
@@ -67,8 +67,8 @@ class Driving:
         context.emit(Connect(slot.key, slot.number, with_service))
 
     def drop(self, slot: Slot, now: float, close: bool) -> None:
-        """Take the session away, in one step: what was active is pending. Then the application
-        gets to know."""
+        """Remove the session, in one step: active queues become pending. The application is
+        notified after that."""
         context, announcements = self._context, self._context.announcements
         key, number, was_open = slot.key, slot.number, slot.is_open
         is_empty = slot.phase is Phase.EMPTY
@@ -103,7 +103,7 @@ class Driving:
         return self._context.user(key.user).mode is SessionMode.ENTITY
 
     def _is_needed(self, slot: Slot, account: Account) -> bool:
-        """Whether anything of the slot is still to be done."""
+        """Whether the slot still has work to do."""
         has_readings = bool(account.readings) and slot.key.connection is None
         return bool(
             slot.states.pending or slot.states.checks or slot.service.is_wanted or has_readings
@@ -115,7 +115,7 @@ class Driving:
             if worker.is_resting(now):
                 self._wake_after_rest(slot)
             else:
-                # S000-84, S000-85, S000-86: a round, in both modes, until nothing is pending.
+                # S000-84, S000-85, S000-86: rounds, in both modes, until nothing is pending.
                 worker.rest_until = None
                 slot.states.pending.begin_round()
                 slot.states.checks.begin_round()
@@ -126,14 +126,14 @@ class Driving:
             self._send(slot, account, now)
 
     def _send(self, slot: Slot, account: Account, now: float) -> None:
-        """The service, then pages; when all were sent once and some failed, a rest."""
+        """Send the service, then pages; when all were sent once and some failed, rest."""
         context, states, service = self._context, slot.states, slot.service
         if service.state is ServiceState.PENDING and not (
             states.pending.sent or states.checks.sent
         ):
             service.state = ServiceState.ASKED
             context.emit(ReadTally(slot.session_key))
-        # One at a time: a service's subscribe and those of queues would be counted twice.
+        # One at a time: otherwise a queue could count for the service twice.
         if service.is_ahead:
             return
         if not states.pending.sent and not states.checks.sent:
@@ -141,11 +141,11 @@ class Driving:
             page = states.pending.take(limit) or states.checks.take(limit)
             if page:
                 slot.page_answered = False
-                # S000-58, S000-60: pending before it leaves, as many together as a page has.
+                # S000-58, S000-60: pending before it is sent, as many together as a page has.
                 slot.page += 1
                 context.emit(SendSubs(slot.session_key, page, slot.page))
         if slot.key.connection is None and not (states.pending.waiting or states.checks.waiting):
-            # The next page is read while this one is answered; so two are in memory at most.
+            # The next page is read while this one is answered; so at most two are in memory.
             self._read_on(account, now)
         self._rest(slot, account, now)
 
@@ -165,13 +165,13 @@ class Driving:
             self._wake_after_rest(slot)
 
     def _wake_after_rest(self, slot: Slot) -> None:
-        """Have the slot looked at when its rest is over; once for each rest."""
+        """Wake the slot when its rest is over; once for each rest."""
         until = slot.worker.arm()
         if until is not None:
             self._context.wake(slot.key, until)
 
     def _read_on(self, account: Account, now: float) -> None:
-        """Read the next page of what is wanted, if none is being read."""
+        """Read the next page of wanted queues, unless one is being read."""
         if not account.readings or account.readings[0].is_under_way:
             return
         reading, context = account.readings[0], self._context

@@ -1,5 +1,5 @@
-"""Effects, which the engine asks a shell to do. The shell carries them out in their order; those
-that change the records are done before later effects that read them."""
+"""Effects of the engine, which a shell carries out in order; changes of the records are done before
+later effects read them."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from headgate.core.model.value import value
 
 @value
 class Connect:
-    """Open a session for the slot. The attempt is a task of its own: it goes on when whoever asked
-    for it gives up. It ends in one call of `connected` or `connect_failed`."""
+    """Open a session for the slot. The attempt is a task of its own: it goes on without its caller.
+    It ends in one call of `connected` or `connect_failed`."""
 
     slot: SlotKey
     number: int
     with_service: bool
-    """Show the service of the user; make its certificate if there is none."""
+    """Whether to show the user's service; its certificate is made if there is none."""
 
 
 @value
 class CloseSession:
-    """End the session or the attempt of this number. Its loss need not be reported."""
+    """End the session or the attempt of this number. Its loss is not reported."""
 
     slot: SlotKey
     number: int
@@ -43,7 +43,7 @@ class CloseSession:
 
 @value
 class ConnectRefused:
-    """The session that was needed failed a moment ago and is not tried again now."""
+    """The needed session failed a moment ago and is not tried again now."""
 
     slot: SlotKey
     failure: Failure
@@ -71,7 +71,7 @@ class ReadTally:
 @value
 class SendSubs:
     """Subscribe these queues. Each gets one answer: a timeout and the loss of the session are
-    temporary failures. Answers after the timeout are passed on as well."""
+    temporary failures. Answers after the timeout are reported as well."""
 
     session: SessionKey
     queues: tuple[RecipientId, ...]
@@ -81,7 +81,7 @@ class SendSubs:
 
 @value
 class SendServiceSub:
-    """Subscribe the service of the session, with the tally that is expected."""
+    """Subscribe the service of the session, with the expected tally."""
 
     session: SessionKey
     service: ServiceId
@@ -108,7 +108,7 @@ class ClearAssociations:
 
 @value
 class StoreServiceId:
-    """Keep the id that the router gave; with `clear`, clear all flags in the same transaction."""
+    """Store the id that the router gave; with `clear`, clear all flags in the same transaction."""
 
     user: UserId
     router: RouterId
@@ -127,7 +127,7 @@ class DeleteService:
 
 @value
 class RemoveQueue:
-    """The router has deleted the queue: mark it, and take it out of the tally."""
+    """Mark a queue that the router has deleted, and remove it from the tally."""
 
     router: RouterId
     queue: RecipientId
@@ -135,7 +135,7 @@ class RemoveQueue:
 
 @value
 class StoreNewQueue:
-    """Keep a queue that was created, with its flag."""
+    """Store a new queue, with its flag."""
 
     user: UserId
     router: RouterId
@@ -146,7 +146,7 @@ class StoreNewQueue:
 
 @value
 class StoreNotice:
-    """Keep with the queue why the operator blocked it."""
+    """Store the reason why the operator blocked a queue."""
 
     router: RouterId
     queue: RecipientId
@@ -155,7 +155,7 @@ class StoreNotice:
 
 @value
 class Outcome:
-    """The outcome of subscribing a queue, for whoever waits for it."""
+    """The outcome of subscribing a queue, for its callers."""
 
     queue: RecipientId
     connection: ConnectionId
@@ -164,7 +164,7 @@ class Outcome:
 
 @value
 class Settled:
-    """The outcome for queues that were asked for."""
+    """The outcome for requested queues."""
 
     slot: SlotKey
     outcomes: tuple[Outcome, ...]
@@ -179,7 +179,7 @@ class Announce:
 
 @value
 class Report:
-    """Log an error that is nobody's to mend."""
+    """Log an error that needs no action."""
 
     slot: SlotKey
     text: str

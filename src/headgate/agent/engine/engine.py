@@ -1,4 +1,4 @@
-"""The engine of an agent: everything that happens goes in, everything to be done comes out."""
+"""The engine of an agent: events come in, work goes out."""
 
 from __future__ import annotations
 
@@ -42,26 +42,25 @@ NOT_TOGETHER = (
 
 @value
 class SlotStatus:
-    """The status of a slot, for whoever looks."""
+    """The status of a slot."""
 
     slot: SlotKey
     phase: Phase
     pending: int
     active: int
     is_reading: bool
-    """Queues are still to be read, so `pending` is not all."""
+    """Whether queues are still to be read, so that `pending` is not complete."""
     service: ServiceState
     tally: Tally
-    """What the current session has confirmed of the service."""
+    """The tally of the service, as the current session confirmed it."""
 
 
 class Engine:
-    """The engine: it decides which queues are subscribed, when and in which session. It does
-    nothing itself.
+    """The engine: decides which queues are subscribed, when and in which session. It does no I/O.
 
-    Each call takes what happened and the time, on a clock that never goes back, and returns what
-    has to be done, in order. The state has changed when a call returns, so whatever is announced
-    is true by then (S000-63, S000-81). Calls do not overlap: one event loop makes them all.
+    Each call takes an event and the time, on a clock that never goes back, and returns effects, in
+    order. The state has changed when a call returns, so every announcement is true by then
+    (S000-63, S000-81). Calls do not overlap: one event loop makes them all.
     """
 
     def __init__(self, settings: EngineSettings = MESSAGING, seed: int = 0) -> None:
@@ -80,14 +79,14 @@ class Engine:
     # Users and routers
 
     def add_router(self, router: RouterId, address: RouterAddress) -> None:
-        """A router, before anything else names it."""
+        """Add a router, before any other call names it."""
         self._context.routers[router] = address
 
     def add_user(
         self, user: UserId, *, services: bool = False, mode: SessionMode = SessionMode.SHARED
     ) -> None:
-        """A user, before anything else names it."""
-        # S004-22: with services from the beginning, if so wished.
+        """Add a user, before any other call names it."""
+        # S004-22: with services from the beginning, if requested.
         self._check(services, mode)
         found = self._context.user(user)
         found.services = services
@@ -96,7 +95,7 @@ class Engine:
     def load_service(
         self, user: UserId, router: RouterId, service: ServiceId | None, tally: Tally
     ) -> list[Effect]:
-        """The records have a service of the user at this router; called once, at the start."""
+        """Load a service of the user at this router from the records; called once, at the start."""
         account = self._context.account(user, router)
         account.service = service
         account.has_flags = tally.count > 0
@@ -108,7 +107,7 @@ class Engine:
         return self._flush()
 
     def set_services(self, user: UserId, on: bool, now: float) -> list[Effect]:
-        """Switch services on or off. Sessions are made anew; no queue is lost."""
+        """Switch services on or off. Sessions are made again; no queue is lost."""
         found = self._context.user(user)
         self._check(on, found.mode)
         if found.services != on:
@@ -122,7 +121,7 @@ class Engine:
                     self._driving.drop(slot, now, close=True)
                     slot.worker.reset()
                 if not on and (account.service is not None or account.has_flags):
-                    # S004-21: record and flags go, and every queue is subscribed for itself.
+                    # S004-21: record and flags are removed, and every queue is subscribed singly.
                     self._sessions.forget_service(slot, account)
                 elif slot is not None and not on:
                     slot.service.clear()
@@ -153,14 +152,14 @@ class Engine:
         return self._flush()
 
     def _check(self, services: bool, mode: SessionMode) -> None:
-        # S004-15: a service has one session; it cannot be there for each connection.
+        # S004-15: a service has one session, so there cannot be one for each connection.
         if services and mode is SessionMode.ENTITY:
             raise ConfigError(NOT_TOGETHER)
 
-    # What is wanted
+    # Wanted queues.
 
     def stamp(self, user: UserId, router: RouterId) -> int:
-        """Take it before rows are read for `want`, and pass it on with them."""
+        """A stamp to take before rows are read for `want`, and to pass with them."""
         return self._context.account(user, router).clears
 
     def want(
@@ -171,25 +170,25 @@ class Engine:
         now: float,
         as_of: int | None = None,
     ) -> list[Effect]:
-        """Subscribe these queues and keep them subscribed. What becomes of each is `Settled`."""
+        """Subscribe these queues and keep them subscribed. `Settled` has the outcome of each."""
         self._subscribing.want(user, router, rows, now, as_of)
         return self._flush()
 
     def want_all(self, user: UserId, router: RouterId, now: float) -> list[Effect]:
-        """Subscribe every queue that the records have of this user at this router: the service
-        first, then those that do not belong to it, page by page."""
+        """Subscribe every queue in the records of this user at this router: the service first, then
+        the queues outside of it, page by page."""
         self._subscribing.want_all(user, router, now)
         return self._flush()
 
     def unwant(
         self, user: UserId, router: RouterId, rows: Iterable[QueueRow], now: float
     ) -> list[Effect]:
-        """Do not subscribe these queues again until somebody asks for them."""
+        """Do not subscribe these queues again until that is requested."""
         self._subscribing.unwant(user, router, rows, now)
         return self._flush()
 
     def remove(self, user: UserId, router: RouterId, row: QueueRow, now: float) -> list[Effect]:
-        """The queue was deleted by us, in the records as well."""
+        """Remove a queue that we deleted, in the records as well."""
         self._subscribing.remove(user, router, row, now)
         return self._flush()
 
@@ -203,8 +202,8 @@ class Engine:
     def withdrawn(
         self, session: SessionKey, page: int, queues: Iterable[RecipientId], now: float
     ) -> list[Effect]:
-        """The records do not have these any more, of those that `SendSubs` named: they are not
-        sent. If somebody has asked for one of them since, it comes with a later page."""
+        """Note that queues of a `SendSubs` are gone from the records, and not sent. If one of them
+        is wanted again, it comes with a later page."""
         self._subscribing.withdrawn(session, page, queues, now)
         return self._flush()
 
@@ -217,12 +216,12 @@ class Engine:
         more: bool,
         now: float,
     ) -> list[Effect]:
-        """The rows that `ReadPage` asked for, and whether there are more after them."""
+        """Take the rows that `ReadPage` requested, and whether there are more after them."""
         self._subscribing.page_read(user, router, request, rows, more, now)
         return self._flush()
 
     def read_failed(self, user: UserId, router: RouterId, request: int, now: float) -> list[Effect]:
-        """The records could not be read for `ReadPage`."""
+        """Note that the records could not be read for `ReadPage`."""
         self._subscribing.read_failed(user, router, request, now)
         return self._flush()
 
@@ -237,33 +236,34 @@ class Engine:
     # Sessions
 
     def need(self, slot: SlotKey, now: float) -> list[Effect]:
-        """Somebody needs the session, for any command. If it is open, there is nothing to do."""
+        """Have the session opened, for any command. If it is open, nothing happens."""
         self._sessions.need(slot, now)
         return self._flush()
 
     def connected(
         self, session: SessionKey, service: ServiceId | None, now: float, *, shown: bool = True
     ) -> list[Effect]:
-        """The session is open; nobody may send before this returns. `shown` is False if the
-        service was not shown because the router's version is too low for it (S001-23, S001-24)."""
+        """Note that the session is open; no command may be sent before this returns. `shown` is
+        False if the service was not shown because the router's version is too low for it (S001-23,
+        S001-24)."""
         self._sessions.connected(session, service, shown, now)
         return self._flush()
 
     def connect_failed(
         self, slot: SlotKey, number: int, failure: Failure, now: float
     ) -> list[Effect]:
-        """The attempt of this number failed."""
+        """Note that the attempt of this number failed."""
         self._sessions.connect_failed(slot, number, failure, now)
         return self._flush()
 
     def lost(self, session: SessionKey, now: float) -> list[Effect]:
-        """The session ended, by whomever."""
+        """Note that the session ended, on either side."""
         self._sessions.lost(session, now)
         return self._flush()
 
     def step_failed(self, session: SessionKey, text: str, now: float) -> list[Effect]:
-        """The shell failed while it carried out something for this session: a fault of its own.
-        Whatever is under way counts as failed, and is tried again."""
+        """Note an internal error of the shell for this session. Its requests count as failed, and
+        are tried again."""
         context = self._context
         slot = context.current(session)
         if slot is not None:
@@ -283,8 +283,8 @@ class Engine:
     # Answers and events of routers
 
     def answered(self, session: SessionKey, answers: Sequence[Answer], now: float) -> list[Effect]:
-        """Answers to subscribes of this session, timely or late. Those that are passed in one call
-        are announced together."""
+        """Take answers to subscribes of this session, timely or late. The answers of one call are
+        announced together."""
         self._answers.take(session, answers, now)
         return self._flush()
 
@@ -298,51 +298,51 @@ class Engine:
         *,
         subscribed: bool = True,
     ) -> list[Effect]:
-        """The router created a queue in this session, for this service if for any."""
+        """Note that the router created a queue in this session, for this service if for any."""
         self._subscribing.created(session, queue, connection, service, subscribed, now)
         return self._flush()
 
     def ended(self, session: SessionKey, row: QueueRow, now: float) -> list[Effect]:
-        """END of a queue."""
+        """Handle END of a queue."""
         self._subscribing.ended(session, row, now)
         return self._flush()
 
     def deleted(self, user: UserId, router: RouterId, row: QueueRow, now: float) -> list[Effect]:
-        """DELD of a queue, in whichever session."""
+        """Handle DELD of a queue, in any session."""
         self._subscribing.deleted(user, router, row, now)
         return self._flush()
 
     def tally_read(self, session: SessionKey, tally: Tally, now: float) -> list[Effect]:
-        """The tally that `ReadTally` asked for."""
+        """Take the tally that `ReadTally` requested."""
         self._services.tally_read(session, tally, now)
         return self._flush()
 
     def service_confirmed(
         self, session: SessionKey, service: ServiceId, tally: Tally, now: float
     ) -> list[Effect]:
-        """SOKS, timely or late."""
+        """Handle SOKS, timely or late."""
         self._services.confirmed(session, service, tally, now)
         return self._flush()
 
     def service_failed(self, session: SessionKey, failure: Failure, now: float) -> list[Effect]:
-        """The service was not subscribed, or its tally could not be read."""
+        """Note that the service was not subscribed, or its tally could not be read."""
         self._services.failed(session, failure, now)
         return self._flush()
 
     def service_swept(self, session: SessionKey) -> list[Effect]:
-        """ALLS."""
+        """Handle ALLS."""
         self._services.swept(session)
         return self._flush()
 
     def service_ended(self, session: SessionKey, service: ServiceId, now: float) -> list[Effect]:
-        """ENDS; the entity is that of the service."""
+        """Handle ENDS; the entity is the service's."""
         self._services.ended(session, service, now)
         return self._flush()
 
-    # Time, and what the application allows
+    # Time and suspension.
 
     def tick(self, now: float) -> list[Effect]:
-        """The time has come that `WakeAt` named; earlier or later calls are harmless."""
+        """Do what is due at the time of `WakeAt`; earlier or later calls are harmless."""
         for key in self._context.due(now):
             self._driving.advance(key, now)
         return self._flush()
@@ -358,7 +358,7 @@ class Engine:
         return self._turned_on(now) if turned_on else self._flush()
 
     def _turned_on(self, now: float) -> list[Effect]:
-        """What failed before says nothing of now: every slot tries at once."""
+        """Turn the network on: earlier failures do not count, and every slot tries at once."""
         for slot in self._context.slots.values():
             slot.worker.reset()
             slot.states.pending.begin_round()
@@ -369,14 +369,14 @@ class Engine:
 
     def suspend(self) -> list[Effect]:
         """Begin nothing more. `Suspended` is announced when nothing is under way."""
-        # S000-71: what is under way finishes.
+        # S000-71: requests under way finish.
         if not self._context.is_suspended:
             self._context.is_suspended = True
             self._is_suspending = True
         return self._flush()
 
     def suspend_now(self) -> list[Effect]:
-        """Do not wait any longer for what is under way."""
+        """Do not wait any longer for requests under way."""
         if self._is_suspending:
             self._is_suspending = False
             self._context.announce(Suspended())
@@ -389,11 +389,11 @@ class Engine:
             self._driving.advance_all(now)
         return self._flush()
 
-    # Looking
+    # State.
 
     @property
     def ignored(self) -> int:
-        """How many reports changed nothing, because what they were about is gone."""
+        """Number of reports without effect, because their subject is gone."""
         return self._context.ignored
 
     def state_of(self, user: UserId, router: RouterId, row: QueueRow) -> QueueState:
@@ -414,7 +414,7 @@ class Engine:
         return ServiceState.NONE if slot is None else slot.service.state
 
     def status(self) -> list[SlotStatus]:
-        """Every slot that there is."""
+        """All slots."""
         return [
             SlotStatus(
                 slot.key,

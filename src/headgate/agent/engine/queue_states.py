@@ -1,7 +1,7 @@
-"""The queues of one slot: which wait for an answer, and which have one of the current session.
+"""The queues of one slot: those that wait for an answer, and those with one of the current session.
 
 A queue is in one place at a time. A queue that a service covers is in none: it is counted in the
-service's tally, and costs no memory. What is kept of a queue is its id and its connection.
+service's tally, and costs no memory. Only the id and the connection of a queue are kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class QueueState(Enum):
     LOCKED = "locked"
     """A GET is under way."""
     REMOVED = "removed"
-    """Refused for good, ended or not wanted any more, until somebody asks for it."""
+    """Refused for good, ended or not wanted any more, until it is requested again."""
 
 
 class PendingQueues:
@@ -50,20 +50,20 @@ class PendingQueues:
             yield from places.items()
 
     def take(self, limit: int) -> tuple[RecipientId, ...]:
-        """The next queues to send, which are sent from here on."""
+        """Take the next queues to send."""
         page = tuple(islice(self.waiting, limit))
         for queue in page:
             self.sent[queue] = self.waiting.pop(queue)
         return page
 
     def postpone(self, queue: RecipientId) -> ConnectionId:
-        """Leave it for the next round, if it was sent in this one. Its connection."""
+        """Postpone a queue to the next round, if it was sent in this one; return its connection."""
         if queue in self.sent:
             self.postponed[queue] = self.sent.pop(queue)
         return self.postponed[queue] if queue in self.postponed else self.waiting[queue]
 
     def discard(self, queue: RecipientId) -> ConnectionId | None:
-        """Its connection, if it was pending; it no longer is."""
+        """Remove a queue; return its connection, if it was pending."""
         for places in (self.sent, self.postponed, self.waiting):
             connection = places.pop(queue, None)
             if connection is not None:
@@ -71,12 +71,12 @@ class PendingQueues:
         return None
 
     def begin_round(self) -> None:
-        """What was postponed may be sent again."""
+        """Allow postponed queues to be sent again."""
         self.waiting.update(self.postponed)
         self.postponed.clear()
 
     def reset(self) -> None:
-        """The session is gone: whatever was sent has to be sent again."""
+        """Note that the session is gone: sent queues have to be sent again."""
         # What was sent first is first again.
         self.waiting = {**self.sent, **self.postponed, **self.waiting}
         self.sent = {}
@@ -99,9 +99,9 @@ class QueueStates:
         # S001-64, S001-65: counted queues are not among the active ones.
         self.counted: dict[RecipientId, ConnectionId] = {}
         self.checks = PendingQueues()
-        """Queues that the service covers, and that are subscribed once more to repair a drift."""
+        """Queues that the service covers and that are subscribed once more to repair a drift."""
         self.flagged: set[RecipientId] = set()
-        """Those of pending and active that the records have as queues of the service."""
+        """Pending and active queues that the records have as the service's."""
         self.locked: set[RecipientId] = set()
 
     @property
@@ -120,13 +120,13 @@ class QueueStates:
         return QueueState.UNKNOWN
 
     def want(self, queue: RecipientId, connection: ConnectionId, is_flagged: bool) -> None:
-        """Make it pending."""
+        """Make a queue pending."""
         self.pending.waiting[queue] = connection
         if is_flagged:
             self.flagged.add(queue)
 
     def activate(self, queue: RecipientId) -> ConnectionId | None:
-        """Its connection, if it was pending and now is active."""
+        """Make a pending queue active; return its connection, if it was pending."""
         # S000-89: only what is still pending becomes active.
         connection = self.pending.discard(queue)
         if connection is not None:
@@ -134,7 +134,7 @@ class QueueStates:
         return connection
 
     def count(self, queue: RecipientId) -> ConnectionId | None:
-        """Its connection, if it was pending and now counts for the service."""
+        """Count a pending queue for the service; return its connection, if it was pending."""
         connection = self.pending.discard(queue)
         if connection is not None:
             self.counted[queue] = connection
@@ -142,7 +142,7 @@ class QueueStates:
         return connection
 
     def cover(self) -> list[tuple[RecipientId, ConnectionId]]:
-        """The service is active: what is pending and belongs to it needs no answer of its own."""
+        """Note that the service is active: its pending queues need no answer of their own."""
         covered = []
         for queue in self.flagged:
             connection = self.pending.discard(queue)
@@ -152,7 +152,7 @@ class QueueStates:
         return covered
 
     def discard(self, queue: RecipientId) -> None:
-        """Forget the queue, whatever it is."""
+        """Remove a queue, in whatever state."""
         self.pending.discard(queue)
         self.checks.discard(queue)
         self.active.pop(queue, None)
@@ -160,8 +160,8 @@ class QueueStates:
         self.flagged.discard(queue)
 
     def demote(self, counted_too: bool) -> None:
-        """The session is gone: what was active is pending. What was counted is left to the
-        service, or pending as well."""
+        """Note that the session is gone: active queues become pending. Counted ones are left to the
+        service, or become pending as well."""
         # S000-81: one step, within the call that reports the loss.
         self.pending.reset()
         waiting = self.active

@@ -7,8 +7,8 @@ from headgate.agent.model import RecipientId, RouterId, UserId, Which
 
 
 class Reading:
-    """One walk through the queues of a user at a router, in the order of their ids. What was not
-    read yet is wanted all the same, so a slot is not done before its readings are."""
+    """One walk through the queues of a user at a router, in the order of their ids. Unread queues
+    are wanted too, so a slot is not done before its readings are."""
 
     __slots__ = ("after", "checks", "request", "retry_at", "which")
 
@@ -18,7 +18,7 @@ class Reading:
         """Whether queues that the service covers are subscribed once more."""
         self.after: RecipientId | None = None
         self.request: int | None = None
-        """The page that is being read."""
+        """The page being read."""
         self.retry_at = 0.0
 
     @property
@@ -30,7 +30,7 @@ class Reading:
         return ReadPage(user, router, request, self.after, limit, self.which)
 
     def fail(self, retry_at: float) -> None:
-        """The records could not be read; the same page is asked for later."""
+        """Note a failure of the records; the same page is requested later."""
         self.request = None
         self.retry_at = retry_at
 

@@ -1,4 +1,4 @@
-"""Steps of a service: what routers answer and report of it."""
+"""Steps of a service by the answers and events of routers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ServiceSteps:
         self._sessions = sessions
 
     def tally_read(self, session: SessionKey, tally: Tally, now: float) -> None:
-        """What the records expect; the service is subscribed with it."""
+        """Subscribe the service with the tally that the records expect."""
         slot = self._asked(session)
         if slot is None:
             return
@@ -40,13 +40,13 @@ class ServiceSteps:
         if service.expect(tally):
             self._context.emit(SendServiceSub(session, service.id, tally))
             return
-        # The records have no queue of the service, so what seemed to be one is to be subscribed.
+        # The records have no queue of the service, so pending ones are subscribed singly.
         slot.states.flagged.clear()
         self._driving.advance(slot.key, now)
 
     def confirmed(self, session: SessionKey, service: ServiceId, tally: Tally, now: float) -> None:
-        """SOKS: the service is subscribed, with the router's tally."""
-        # S001-67: that of another session leaves the service pending.
+        """Handle SOKS: the service is subscribed, with the router's tally."""
+        # S001-67: an answer of another session leaves the service pending.
         slot = self._context.current(session)
         if slot is None:
             return
@@ -68,15 +68,15 @@ class ServiceSteps:
             self._cover(slot)
             if confirmation.drift is not None and context.settings.repair:
                 account.repair()
-        # S001-73: what the router has, and how it differs.
+        # S001-73: the router's tally, and how it differs.
         context.announce(ServiceUp(key.user, router, tally, confirmation.drift))
         if confirmation.lost_all and slot.states.counted:
-            # It has none of those either that it confirmed one by one: begin again.
+            # The router has not even the queues that it confirmed one by one: begin again.
             self._sessions.close(slot, now)
         self._driving.advance(key, now)
 
     def failed(self, session: SessionKey, failure: Failure, now: float) -> None:
-        """The service was not subscribed, or its tally could not be read."""
+        """Handle a failed subscribe, or a tally that could not be read."""
         slot = self._asked(session)
         if slot is None:
             return
@@ -85,12 +85,12 @@ class ServiceSteps:
             if slot.has_nothing_active and not slot.states.pending:
                 self._sessions.close(slot, now)
         else:
-            # S001-83: the service is of no use here.
+            # S001-83: the service cannot be used here.
             self._sessions.fall_back(slot, failure.text, now)
         self._driving.advance(slot.key, now)
 
     def swept(self, session: SessionKey) -> None:
-        """ALLS: what waited for the service has been sent."""
+        """Handle ALLS: all messages that waited for the service have been sent."""
         slot = self._context.current(session)
         if slot is None:
             return
@@ -102,7 +102,7 @@ class ServiceSteps:
         self._context.announce(ServiceAll(slot.key.user, router))
 
     def ended(self, session: SessionKey, service: ServiceId, now: float) -> None:
-        """ENDS, whose entity is the service: another client has it now."""
+        """Handle ENDS with the service's entity: another client has it now."""
         context = self._context
         slot = context.current(session)
         if slot is None:
@@ -123,7 +123,7 @@ class ServiceSteps:
         # The event speaks for them.
         context.announcements.release(counted)
         context.announce(ServiceEnd(slot.key.user, context.routers[slot.key.router], had))
-        # No fight: whoever took it keeps it for some minutes.
+        # No contest: the other client keeps it for some minutes.
         context.wake(slot.key, until)
         self._driving.advance(slot.key, now)
 
@@ -136,7 +136,7 @@ class ServiceSteps:
         return slot
 
     def _cover(self, slot: Slot) -> None:
-        """Queues of the service that wait need no subscribe of their own."""
+        """Leave the pending queues of the service to it."""
         covered = slot.states.cover()
         if covered:
             outcomes = tuple(Outcome(queue, connection) for queue, connection in covered)

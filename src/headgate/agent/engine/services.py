@@ -15,7 +15,7 @@ class ServiceState(Enum):
     """The state of a service's subscription."""
 
     NONE = "none"
-    """The session has no service, or nothing is wanted of it."""
+    """The session has no service, or it is not wanted."""
     PENDING = "pending"
     """Wanted, and not answered by the current session."""
     ASKED = "asked"
@@ -33,7 +33,7 @@ class Confirmation:
 
     drift: Mismatch | None
     lost_all: bool
-    """The associations are worth nothing: every queue has to be subscribed for itself."""
+    """Whether the associations are lost: every queue has to be subscribed singly."""
 
 
 class ServiceSubscription:
@@ -45,11 +45,11 @@ class ServiceSubscription:
     def __init__(self) -> None:
         self.state = ServiceState.NONE
         self.id: ServiceId | None = None
-        """Of the current session: None if it has no service."""
+        """The id in the current session: None if it has no service."""
         self.expected: Tally | None = None
         self.tally = NOTHING
         self.announced = False
-        """The application was given `ServiceUp` of this session."""
+        """Whether the application got `ServiceUp` for this session."""
         self.ended_until = 0.0
 
     @property
@@ -58,7 +58,7 @@ class ServiceSubscription:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether there is something to do for it."""
+        """Whether there is work for it."""
         return self.state in (ServiceState.PENDING, ServiceState.ASKED, ServiceState.POSTPONED)
 
     @property
@@ -68,17 +68,17 @@ class ServiceSubscription:
         return self.state in (ServiceState.PENDING, ServiceState.ASKED)
 
     def want(self) -> None:
-        """Somebody wants its queues."""
+        """Note that its queues are wanted."""
         if self.id is not None and self.state is ServiceState.NONE:
             self.state = ServiceState.PENDING
 
     def ask_again(self) -> None:
-        """Somebody asks for a service that ended."""
+        """Request a service that ended."""
         if self.state is ServiceState.ENDED:
             self.state = ServiceState.PENDING
 
     def open(self, service: ServiceId | None, is_wanted: bool) -> None:
-        """There is a new session, with or without a service."""
+        """Note a new session, with or without a service."""
         self.id = service
         if service is None:
             self.clear()
@@ -86,8 +86,8 @@ class ServiceSubscription:
             self.state = ServiceState.PENDING if is_wanted else ServiceState.NONE
 
     def expect(self, tally: Tally) -> bool:
-        """Note what the records have; whether a subscribe is needed."""
-        # S001-68: before the subscribe leaves.
+        """Note the tally in the records; return whether a subscribe is needed."""
+        # S001-68: before the subscribe is sent.
         self.expected = tally
         if tally.count:
             return True
@@ -96,9 +96,9 @@ class ServiceSubscription:
         return False
 
     def confirm(self, service: ServiceId, tally: Tally) -> Confirmation:
-        """The router has subscribed it, with this tally."""
+        """Note that the router has subscribed it, with this tally."""
         expected = self.expected or NOTHING
-        # S001-69, S001-73: what the router has is what is active, and any difference is shown.
+        # S001-69, S001-73: the router's tally is the active one, and any difference is reported.
         self.state = ServiceState.ACTIVE
         self.announced = True
         self.tally = tally
@@ -112,8 +112,8 @@ class ServiceSubscription:
         return Confirmation(mismatch, lost_all=expected.count > 0 and tally.count == 0)
 
     def add(self, queue: QueueId) -> None:
-        """A queue was confirmed as one of the service, for itself."""
-        # S001-70: it was not in what the router confirmed before.
+        """Add a queue that was confirmed singly as one of the service."""
+        # S001-70: it was not part of the router's earlier confirmation.
         self.tally = self.tally.plus(queue)
 
     def remove(self, queue: QueueId) -> None:
@@ -128,7 +128,7 @@ class ServiceSubscription:
             self.state = ServiceState.PENDING
 
     def end(self, until: float) -> Tally:
-        """Another client took it. What the session had."""
+        """Note that another client took it; return what the session had."""
         # S001-72: neither active nor pending.
         had = self.tally
         self.clear()
@@ -137,12 +137,12 @@ class ServiceSubscription:
         return had
 
     def wake(self, now: float) -> None:
-        """A service that ended is asked for again when its pause is over."""
+        """Request a service that ended again, when its pause is over."""
         if self.state is ServiceState.ENDED and now >= self.ended_until:
             self.state = ServiceState.PENDING
 
     def lose(self) -> Tally | None:
-        """The session is gone. What it had, if the application has to know."""
+        """Note that the session is gone; return what it had, if the application has to know."""
         is_held = self.state is not ServiceState.ENDED and (self.announced or self.tally.count)
         had = self.tally if is_held else None
         # S001-71: an active service is pending.
@@ -155,7 +155,7 @@ class ServiceSubscription:
         return had
 
     def clear(self) -> None:
-        """There is no service any more, or nothing of it."""
+        """Remove the service, or its state."""
         self.state = ServiceState.NONE
         self.announced = False
         self.tally = NOTHING

@@ -1,4 +1,4 @@
-"""Sessions as the shell reports them: opened, failed, lost; and the service that they show."""
+"""Sessions as the shell reports them: opened, failed, lost; and the services they show."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NO_SERVICE_HERE = "the router offers no service any more"
 
 
 class Sessions:
-    """The part of an engine that carries out what the shell reports of sessions."""
+    """The part of an engine that handles the shell's reports of sessions."""
 
     def __init__(self, context: EngineContext, driving: Driving) -> None:
         self._context = context
         self._driving = driving
 
     def need(self, key: SlotKey, now: float) -> None:
-        """Somebody needs the session of a slot, for whatever command."""
+        """Have the session of a slot opened, for any command."""
         slot = self._context.slot(key)
         if slot.phase is not Phase.EMPTY:
             return
@@ -45,7 +45,7 @@ class Sessions:
         context = self._context
         slot = context.slots.get(session.slot)
         if slot is None or slot.phase is Phase.EMPTY or slot.number != session.number:
-            # Nobody waits for this one any more.
+            # This one is no longer wanted.
             context.ignored += 1
             context.emit(CloseSession(session.slot, session.number))
             return
@@ -53,7 +53,7 @@ class Sessions:
             if slot.session == session.session:
                 context.ignored += 1
                 return
-            # A new session id without a loss before: what was active is not.
+            # A new session id without a reported loss: active queues are not active any more.
             self._driving.drop(slot, now, close=False)
         slot.open(session.session, now)
         slot.worker.rest_until = None
@@ -68,7 +68,7 @@ class Sessions:
         if slot is None or slot.phase is not Phase.CONNECTING or slot.number != number:
             context.ignored += 1
             return
-        # S004-19: whatever the failure, the record of the service stays as it is.
+        # S004-19: on any failure, the record of the service stays as it is.
         slot.fail(failure, now + context.settings.failure_seconds)
         lasting = failure.kind not in (FailureKind.TEMPORARY, FailureKind.SERVICE)
         slot.worker.rest(now, longest=lasting)
@@ -84,15 +84,15 @@ class Sessions:
             self._driving.advance(slot.key, now)
 
     def close(self, slot: Slot, now: float) -> None:
-        """End a session that is of no use."""
+        """End a session that is not needed."""
         self._driving.drop(slot, now, close=True)
         slot.worker.rest(now)
 
     def fall_back(self, slot: Slot, text: str, now: float) -> None:
-        """The service cannot be used: forget it, and subscribe its queues one by one."""
+        """Forget a service that cannot be used, and subscribe its queues one by one."""
         context, key = self._context, slot.key
         account = context.account_of(key)
-        # The session belongs to a service that is gone, so it goes, too.
+        # The session belongs to a service that is gone, so it ends, too.
         self._driving.drop(slot, now, close=True)
         account.service_refusals += 1
         if account.service_refusals > 1:
@@ -116,16 +116,16 @@ class Sessions:
     def _sync_service(
         self, slot: Slot, account: Account, service: ServiceId | None, shown: bool
     ) -> ServiceId | None:
-        """Compare what the router gave with the record; the service of the session."""
+        """Compare the router's service with the record; return the service of the session."""
         context, key = self._context, slot.key
         if not slot.with_service:
             if service is not None:
-                # S001-80: nobody asked for it.
+                # S001-80: it was not requested.
                 context.emit(Report(key, "the router gave a service id that was not asked for"))
             return None
         if service is None:
             if account.service is not None or account.has_flags:
-                # S001-79: the record goes, and its queues are subscribed singly.
+                # S001-79: the record is removed, and its queues are subscribed singly.
                 self.forget_service(slot, account)
                 context.problem(key, ProblemKind.SERVICE, NO_SERVICE_HERE)
             elif shown:
@@ -135,8 +135,8 @@ class Sessions:
         if account.service != service:
             changed = account.service is not None or account.has_flags
             account.service = service
-            # S001-8, S001-78: kept from the first handshake on; another id clears what the old
-            # one had, in the same transaction, and those queues are subscribed again.
+            # S001-8, S001-78: stored from the first handshake on; another id clears the queues of
+            # the old one, in the same transaction, and those are subscribed again.
             context.emit(StoreServiceId(account.user, account.router, service, clear=changed))
             if changed:
                 account.clear_flags()

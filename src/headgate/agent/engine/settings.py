@@ -1,4 +1,4 @@
-"""The numbers of an engine, in one value: those of a messaging client or of a notifier."""
+"""The numbers of an engine, in one value: for a messaging client or for a notifier."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from headgate.wire.smp.handshake import Role
 
 @value
 class EngineSettings:
-    """Settings of an engine: what it is for, how large its pages and how long its pauses are."""
+    """Settings of an engine: its role, the size of its pages and the length of its pauses."""
 
     role: Role = Role.MESSAGING
     page: int = 1350
     """Queues that are subscribed together: ten blocks of 135."""
     delays: Delays = Delays()
     failure_seconds: float = 3.0
-    """For how long a failed connect answers whoever needs the session, so that many callers do
-    not try one after another."""
+    """Seconds for which a failed connect answers further callers, so that they do not try one after
+    another."""
     end_seconds: float = 300.0
-    """How long a service that another client took is left alone."""
+    """Seconds for which a service that another client took is left alone."""
     problem_seconds: float = 3600.0
-    """How often the application hears of a router that cannot be reached."""
+    """Seconds between two reports of an unreachable router to the application."""
     failures_max: int = 5
-    """So many steps of the shell may fail in a minute before the slot waits the longest pause."""
+    """Errors of the shell in a minute before the slot waits the longest pause."""
     repair: bool = True
     """After a drift, subscribe every queue of the service once more."""
     trust_tally: bool = True
-    """Leave the queues of a service to its subscription. Otherwise they are subscribed singly as
-    well when everything is asked for."""
+    """Leave the queues of a service to its subscription. Otherwise they are also subscribed singly
+    when all queues are requested."""
     has_sweep_end: bool = True
-    """Whether the router marks the end of what waited for a service (ALLS)."""
+    """Whether the router marks the end of the messages that waited for a service (ALLS)."""
 
 
 MESSAGING = EngineSettings()

@@ -1,4 +1,4 @@
-"""A slot: one transport session at a time, and what it has to do with its queues."""
+"""A slot: one transport session at a time, and its work for the queues."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Phase(Enum):
 
 
 class Slot:
-    """The session of a user at a router, or the attempt to have one. Sessions have numbers; a
-    report with another number is of a session that is not here any more."""
+    """The session of a user at a router, or the attempt to open one. Sessions have numbers; a
+    report with another number is of an earlier session."""
 
     __slots__ = (
         "failed_until",
@@ -46,14 +46,14 @@ class Slot:
         self.number = 0
         self.session = b""
         self.with_service = False
-        """The session was asked to show the service."""
+        """Whether the session was to show the service."""
         self.opened_at = 0.0
         self.failure: Failure | None = None
         self.failed_until = 0.0
         self.page = 0
-        """The number of the page that was sent last."""
+        """The number of the last page sent."""
         self.page_answered = False
-        """Something of the page that was sent last has an answer that is no temporary error."""
+        """Whether the last page has an answer other than temporary errors."""
         self.states = QueueStates()
         self.service = ServiceSubscription()
 
@@ -67,11 +67,11 @@ class Slot:
         return SessionKey(self.key, self.number, self.session)
 
     def is_current(self, session: SessionKey) -> bool:
-        # S000-80, S000-90: number and session id are those of the session that is here.
+        # S000-80, S000-90: number and session id are those of the present session.
         return self.is_open and (self.number, self.session) == (session.number, session.session)
 
     def recent_failure(self, now: float) -> Failure | None:
-        """Why the last attempt failed, if that was a moment ago."""
+        """The failure of the last attempt, if it is recent."""
         return self.failure if now < self.failed_until else None
 
     def connect(self, number: int, with_service: bool) -> None:
@@ -101,7 +101,7 @@ class Slot:
         return not (self.states.active or self.states.counted or self.service.is_active)
 
     def is_idle(self, now: float) -> bool:
-        """Whether nothing would be lost with it."""
+        """Whether the session could be closed without loss."""
         return (
             self.phase is Phase.EMPTY
             and self.recent_failure(now) is None

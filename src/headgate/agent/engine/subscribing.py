@@ -1,5 +1,5 @@
-"""Queues that are wanted, and what routers report of them unasked. `subscription_answers` has what
-they answer to subscribes."""
+"""Wanted queues, and events of routers about them. `subscription_answers` handles answers to
+subscribes."""
 
 from __future__ import annotations
 
@@ -39,14 +39,13 @@ UNWANTED = "not wanted any more"
 
 
 class Subscribing:
-    """The part of an engine that is told which queues are wanted, and takes events of routers
-    in."""
+    """The part of an engine that takes wanted queues, and events of routers."""
 
     def __init__(self, context: EngineContext, driving: Driving) -> None:
         self._context = context
         self._driving = driving
 
-    # What is wanted
+    # Wanted queues.
 
     def want(
         self,
@@ -59,7 +58,7 @@ class Subscribing:
         context = self._context
         account = context.account(user, router)
         account.is_receiving = True
-        # What was read before the flags were cleared does not belong to the service any more.
+        # Rows read before the flags were cleared do not belong to the service any more.
         is_fresh = as_of is None or as_of == account.clears
         outcomes: dict[Slot, list[Outcome]] = {}
         for row in rows:
@@ -76,7 +75,7 @@ class Subscribing:
             elif state is QueueState.UNKNOWN:
                 is_flagged = row.associated and is_fresh
                 if is_flagged and slot.service.is_active:
-                    # The service has it.
+                    # The service covers it.
                     settled.append(Outcome(row.id, row.connection))
                 else:
                     slot.states.want(row.id, row.connection, is_flagged)
@@ -91,7 +90,7 @@ class Subscribing:
         account = context.account(user, router)
         account.is_receiving = True
         account.left_out.clear()
-        # Without services nothing may be left to them.
+        # Without services no queue may be left to them.
         leaves_out = context.settings.trust_tally and context.user(user).services
         checks = not context.settings.trust_tally
         account.readings = [Reading(Which.SINGLE if leaves_out else Which.ALL, checks)]
@@ -102,7 +101,7 @@ class Subscribing:
         self._driving.advance(account.shared_slot, now)
 
     def unwant(self, user: UserId, router: RouterId, rows: Iterable[QueueRow], now: float) -> None:
-        """Queues that nobody wants any more. Answers that come later are ignored."""
+        """Remove queues that are not wanted any more. Later answers are ignored."""
         account = self._context.account(user, router)
         for row in rows:
             account.left_out[row.id] = UNWANTED
@@ -110,7 +109,7 @@ class Subscribing:
             self._driving.advance(self._context.slot_key(account, row.connection), now)
 
     def remove(self, user: UserId, router: RouterId, row: QueueRow, now: float) -> None:
-        """A queue that we deleted ourselves."""
+        """Remove a queue that we deleted ourselves."""
         self.remove_all(user, router, [row], now)
 
     def remove_all(
@@ -129,7 +128,7 @@ class Subscribing:
     def withdrawn(
         self, session: SessionKey, page: int, queues: Iterable[RecipientId], now: float
     ) -> None:
-        """Queues of the page that was to be sent, and that the records do not have any more."""
+        """Remove queues of the next page that the records do not have any more."""
         slot = self._context.current(session)
         if slot is None or slot.page != page:
             return
@@ -141,7 +140,7 @@ class Subscribing:
                 slot.states.flagged.discard(queue)
         self._driving.advance(slot.key, now)
 
-    # What was read
+    # Rows of the records.
 
     def page_read(
         self,
@@ -179,7 +178,7 @@ class Subscribing:
             self._context.wake(account.shared_slot, retry_at)
 
     def _place(self, slot: Slot, row: QueueRow, checks: bool) -> None:
-        """A queue that was read becomes pending, unless it is known or its service has it."""
+        """Make a queue that was read pending, unless it is known or its service covers it."""
         states, service = slot.states, slot.service
         state = states.state_of(row.id)
         if state is QueueState.LOCKED:
@@ -193,7 +192,7 @@ class Subscribing:
         elif not (row.associated and service.state is ServiceState.ENDED):
             states.want(row.id, row.connection, row.associated)
 
-    # What routers reported
+    # Events of routers.
 
     def ended(self, session: SessionKey, row: QueueRow, now: float) -> None:
         """END: another session has the queue."""
@@ -207,11 +206,11 @@ class Subscribing:
             return
         account = context.account_of(slot.key)
         is_associated = row.associated or row.id in slot.states.counted
-        # S000-69: gone until somebody asks for it.
+        # S000-69: removed until it is requested again.
         account.left_out[row.id] = ENDED
         self._forget(account, row)
         if is_associated:
-            # Who subscribes for itself takes the queue from the service.
+            # A client that subscribes singly takes the queue from the service.
             account.clears += 1
             slot.service.remove(QueueId(row.id))
             key = slot.key
@@ -220,7 +219,7 @@ class Subscribing:
         self._driving.advance(slot.key, now)
 
     def deleted(self, user: UserId, router: RouterId, row: QueueRow, now: float) -> None:
-        """DELD: the queue is no more, whichever session reports it."""
+        """Handle DELD: the queue is gone, in all sessions."""
         context = self._context
         account = context.account(user, router)
         self._leave_service(account, row)
@@ -239,7 +238,7 @@ class Subscribing:
         subscribed: bool,
         now: float,
     ) -> None:
-        """A queue was created in this session, for this service if for any."""
+        """Note a queue created in this session, for this service if for any."""
         context = self._context
         key = session.slot
         account = context.account_of(key)
@@ -247,7 +246,7 @@ class Subscribing:
         slot = context.slots.get(key)
         is_current = slot is not None and slot.is_current(session)
         expected = slot.service.id if slot is not None and is_current else account.service
-        # S004-18: only the session's own service is believed.
+        # S004-18: only the session's own service counts.
         associated = service is not None and service == expected
         if service != expected:
             text = "a queue was created for another service than that of the session"
@@ -262,7 +261,7 @@ class Subscribing:
             slot.service.add(QueueId(queue))
         else:
             slot.states.active[queue] = connection
-        # The application has just made it, and knows; it hears of it when it goes down.
+        # The application has just made it, and knows; it is notified when it goes down.
         context.announcements.hold(connection)
         context.announcements.raise_up([connection])
         slot.service.want()
@@ -287,7 +286,7 @@ class Subscribing:
             slot.states.locked.discard(row.id)
 
     def _leave_service(self, account: Account, row: QueueRow) -> None:
-        """A queue that is no more is in no tally of the session."""
+        """Remove a deleted queue from the tallies of the session."""
         slot = self._context.slots.get(self._context.slot_key(account, row.connection))
         if slot is None:
             return
@@ -296,8 +295,8 @@ class Subscribing:
             slot.service.remove(QueueId(row.id))
 
     def _forget(self, account: Account, row: QueueRow) -> None:
-        """Take the queue out of its slot; its connection leaves with its last queue, without an
-        event: whoever calls knows, or announces something else."""
+        """Remove the queue from its slot; its connection goes with its last queue, without an
+        event: the caller knows, or announces something else."""
         slot = self._context.slots.get(self._context.slot_key(account, row.connection))
         if slot is None:
             return

@@ -1,7 +1,7 @@
-"""Answers of routers to subscribes: what each makes of its queue.
+"""Answers of routers to subscribes, and their effect on queues.
 
-A batch is taken as a whole. Every answer changes the state of one queue in its slot; what is to be
-stored, settled and announced is collected, and comes out once for each kind when all is known.
+A batch is handled as a whole. Every answer changes the state of one queue in its slot; records,
+outcomes and announcements are collected, and leave once for each kind at the end.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ class AnswerBatch:
 
 
 class SubscriptionAnswers:
-    """The part of an engine that takes answers to subscribes in, timely ones and late ones. The
-    engine owns it, and calls it with what a session was answered; answers of a session that is over
-    count for nothing."""
+    """The part of an engine that takes answers to subscribes, timely and late ones. Owned by the
+    engine; answers of a session that is over are ignored."""
 
     def __init__(self, context: EngineContext, driving: Driving, sessions: Sessions) -> None:
         self._context = context
@@ -43,7 +42,7 @@ class SubscriptionAnswers:
         self._sessions = sessions
 
     def take(self, session: SessionKey, answers: Sequence[Answer], now: float) -> None:
-        """Answers to subscribes, timely or late, of one batch."""
+        """Take answers to subscribes, timely or late, of one batch."""
         context = self._context
         slot = context.current(session)
         if slot is None:
@@ -63,12 +62,12 @@ class SubscriptionAnswers:
         self._conclude(slot, batch)
         page_done = had_page and not (slot.states.pending.sent or slot.states.checks.sent)
         if page_done and not slot.page_answered and slot.has_nothing_active:
-            # A session that answers nothing would be kept for ever.
+            # A session without answers would be kept for ever.
             self._sessions.close(slot, now)
         self._driving.advance(slot.key, now)
 
     def _service_failure(self, slot: Slot, answers: Sequence[Answer]) -> Failure | None:
-        """The first service error, if the session has a service that it can be about."""
+        """The first service error, if the session has a service."""
         if slot.service.id is None:
             return None
         for answer in answers:
@@ -84,7 +83,7 @@ class SubscriptionAnswers:
             self._checked(slot, answer, ours, batch)
             return
         is_flagged = queue in states.flagged
-        # S000-61, S001-66: OK, SOK of nobody or another service, and a message make it active.
+        # S000-61, S001-66: OK, SOK for none or another service, and a message make it active.
         connection = states.count(queue) if ours else states.activate(queue)
         if connection is None:
             self._context.ignored += 1
@@ -92,7 +91,7 @@ class SubscriptionAnswers:
         if ours:
             self._context.account_of(slot.key).service_refusals = 0
             if not is_flagged:
-                # S004-17: whether the answer was timely or late.
+                # S004-17: whether the answer is timely or late.
                 batch.associated.append(queue)
             service.add(QueueId(queue))
         elif is_flagged and not answer.by_message:
@@ -104,7 +103,8 @@ class SubscriptionAnswers:
         batch.outcomes.append(Outcome(queue, connection))
 
     def _checked(self, slot: Slot, answer: Subscribed, ours: bool, batch: AnswerBatch) -> None:
-        """A queue of the service was subscribed once more. It stays counted if it still is."""
+        """Handle a queue of the service that was subscribed once more. It stays counted if it still
+        belongs to it."""
         connection = slot.states.checks.discard(answer.queue)
         assert connection is not None, "a queue that was checked"
         if not (ours or answer.by_message):
@@ -131,7 +131,7 @@ class SubscriptionAnswers:
         removed = pending.discard(queue)
         assert removed is not None, "a queue that was pending"
         if is_check or queue in states.flagged:
-            # What the router does not have is no queue of the service.
+            # A queue that the router does not have is none of the service's.
             batch.separated.append(queue)
             states.flagged.discard(queue)
         self._context.account_of(slot.key).left_out[queue] = failure.text
@@ -158,7 +158,7 @@ class SubscriptionAnswers:
             context.emit(Settled(key, tuple(batch.outcomes)))
         up = context.announcements.raise_up(batch.raised)
         if up:
-            # S000-63, S000-73: those that the batch made active, together, after the change.
+            # S000-63, S000-73: connections that the batch made active, together, after the change.
             context.announce(Up(key.user, context.routers[key.router], up))
         if batch.refusals:
             context.problem(key, ProblemKind.REFUSED, refusals=tuple(batch.refusals))

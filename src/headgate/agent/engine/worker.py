@@ -9,12 +9,12 @@ MINUTE = 60.0
 
 class Worker:
     """The pauses of a slot. It rests between two rounds; in a round the service and every pending
-    queue are sent once. There is one for each slot, and it knows no other."""
+    queue are sent once. Each slot has one, independent of the others."""
 
     __slots__ = ("_armed", "_backoff", "_delays", "_failures", "_name", "_seed", "rest_until")
 
     def __init__(self, delays: Delays, seed: int, name: str) -> None:
-        # S000-88: nothing here leads to another slot, so it can end nobody but itself.
+        # S000-88: it has no reference to another slot, so it can only end itself.
         self._delays = delays
         self._seed = seed
         self._name = name
@@ -32,7 +32,7 @@ class Worker:
         self.rest_until = now + spread(backoff.pause, jitter)
 
     def arm(self) -> float | None:
-        """The end of the rest, if nobody was asked yet to look then."""
+        """The end of the rest, if no wake-up was requested for it yet."""
         if self.rest_until == self._armed:
             return None
         self._armed = self.rest_until
@@ -47,8 +47,9 @@ class Worker:
         self.rest_until = None
 
     def lose_session(self, opened_at: float, now: float) -> None:
-        """A session ended. After one that lasted the next is tried at once; one that did not is
-        another failure, so that a router that hangs up is not called without a pause."""
+        """Note that a session ended. After one that lasted, the next is tried at once; one that did
+        not counts as another failure, so that a router that hangs up is not called without a
+        pause."""
         # S000-83: resubscribing begins by itself.
         if now - opened_at >= self._delays.constant_for:
             self.reset()
@@ -56,7 +57,7 @@ class Worker:
             self.rest(now)
 
     def count_failure(self, now: float) -> int:
-        """How many steps of the shell failed within a minute, this one included."""
+        """Count an error of the shell; return how many there were within a minute."""
         self._failures = [at for at in self._failures if now - at < MINUTE]
         self._failures.append(now)
         return len(self._failures)

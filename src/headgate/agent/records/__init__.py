@@ -1,4 +1,4 @@
-"""Records of an agent, kept between runs; why they are made so: docs/design/agent-records.md.
+"""Records of an agent, kept between runs; for the reasons see docs/design/agent-records.md.
 
 `records.Records` is the file with its one writer; beside it is one module of operations for each
 noun: `users`, `routers`, `services`, `connections`, `receive_queues`, `send_queues`, `ratchets`,

@@ -1,6 +1,6 @@
-"""The checks that `headgate agent check` lists: tallies recounted, and rows that belong to nothing.
+"""The checks of `headgate agent check`: tallies recounted, and rows without an owner.
 
-This reads everything, as `summary` does. Nothing else does.
+This reads everything, as `summary` does. No other module does.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ORPHANS = {
 
 
 def check(tables: Database) -> list[str]:
-    """What is wrong, a sentence each; an empty list is a file in order."""
+    """The errors in a file, a sentence each; none if it is in order."""
     wrong = [
         f"service of user {user} at router {router}: the kept tally is {kept.count} queues and"
         f" {kept.hash.hex()}, a recount {counted.count} and {counted.hash.hex()}"
@@ -63,7 +63,7 @@ def check(tables: Database) -> list[str]:
 
 
 def tallies(tables: Database) -> dict[tuple[UserId, RouterId], tuple[Tally, Tally]]:
-    """The kept tally and a recount, for each service that has a record or a queue."""
+    """The stored tally and a recount, for each service that has a record or a queue."""
     counted: defaultdict[tuple[UserId, RouterId], Tally] = defaultdict(Tally)
     for user, router, queue in tables.ask(
         "SELECT user, router, recipient_id FROM receive_queues WHERE assoc = 1"

@@ -1,4 +1,4 @@
-"""Commands that outlive a restart: what must still be done at a router, for a connection."""
+"""Commands that outlive a restart: work at a router, for a connection."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ COLUMNS = "id, connection, router, kind, arguments, attempts"
 
 @value
 class CommandRecord:
-    """A command, in the order of its number. What its arguments mean is the shell's matter; there
-    may be keys among them."""
+    """A command, in the order of its number. Its arguments are the shell's; there may be keys among
+    them."""
 
     id: int
     connection: ConnectionId
@@ -61,8 +61,8 @@ def has(tables: Database, connection: ConnectionId, kind: str) -> bool:
 def of_connections(
     tables: Database, connections: Iterable[ConnectionId]
 ) -> dict[ConnectionId, list[CommandRecord]]:
-    """What waits for each of these connections, in order."""
-    # S000-54: subscribing a connection takes up what was left undone.
+    """The waiting commands of each of these connections, in order."""
+    # S000-54: subscribing a connection continues its unfinished work.
     wanted = [(connection,) for connection in connections]
     found: dict[ConnectionId, list[CommandRecord]] = {connection: [] for (connection,) in wanted}
     rows: list[Row] = tables.ask_about(
@@ -78,7 +78,7 @@ def of_connections(
 def of_router(
     tables: Database, router: RouterId, after: int = 0, limit: int = PAGE
 ) -> list[CommandRecord]:
-    """What waits for a router, in order."""
+    """The waiting commands for a router, in order."""
     rows = tables.ask(
         f"SELECT {COLUMNS} FROM commands WHERE router = ? AND id > ? ORDER BY id LIMIT ?",
         router,
@@ -89,7 +89,7 @@ def of_router(
 
 
 def page(tables: Database, after: int = 0, limit: int = PAGE) -> list[CommandRecord]:
-    """What waits anywhere, in order."""
+    """All waiting commands, in order."""
     rows = tables.ask(
         f"SELECT {COLUMNS} FROM commands WHERE id > ? ORDER BY id LIMIT ?", after, limit
     )
@@ -106,5 +106,5 @@ def attempt(tables: Database, id: int) -> int:
 
 
 def remove(tables: Database, id: int) -> None:
-    """It is done, or given up."""
+    """Remove a command that is done, or given up."""
     tables.change("DELETE FROM commands WHERE id = ?", id)

@@ -1,4 +1,5 @@
-"""Connections: two agents, or the two ends of one queue. They own queues, keys and messages."""
+"""Connections: two agents, or the two ends of one queue. Queues, keys and messages belong to
+them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ PAGE: Final = 1000
 
 
 class ConnectionKind(StrEnum):
-    """The kind of a connection: which ways messages go."""
+    """The kind of a connection: the direction of its messages."""
 
     NEW = "new"
     RECEIVE = "receive"
@@ -28,7 +29,7 @@ class ConnectionKind(StrEnum):
 
 
 class ConnectionStatus(StrEnum):
-    """The status of a connection: how far the handshake is."""
+    """The status of a connection: the progress of its handshake."""
 
     NEW = "new"
     INVITED = "invited"
@@ -41,8 +42,8 @@ class ConnectionStatus(StrEnum):
 
 @value
 class ConnectionRecord:
-    """A connection as it is stored. The id and hash of the last message in each direction are
-    those that the next message refers to."""
+    """A stored connection. The id and hash of the last message in each direction are those that the
+    next message refers to."""
 
     id: ConnectionId
     user: UserId
@@ -85,7 +86,7 @@ OWNED = (
     "DELETE FROM requests WHERE connection = ?",
     "DELETE FROM connections WHERE id = ?",
 )
-"""What goes with a connection at once. Messages may be many and go before."""
+"""Rows removed together with a connection. Messages may be many and are removed before."""
 
 
 def add(tables: Database, connection: ConnectionRecord) -> None:
@@ -102,7 +103,7 @@ def get(tables: Database, connection: ConnectionId) -> ConnectionRecord | None:
 def get_many(
     tables: Database, wanted: Iterable[ConnectionId]
 ) -> dict[ConnectionId, ConnectionRecord]:
-    """Those of the wanted that there are."""
+    """The existing ones of these connections."""
     rows = tables.ask_about(GET, [(id,) for id in wanted])
     return {row[0]: _connection(row) for row in rows}
 
@@ -137,7 +138,7 @@ def amend(
     pq: bool | None = None,
     info: bytes | None = None,
 ) -> None:
-    """Change what is given, and leave the rest."""
+    """Change the given fields, and leave the others."""
     changed = tables.change(
         "UPDATE connections SET kind = ifnull(?, kind), status = ifnull(?, status),"
         " agent_version = ifnull(?, agent_version), e2e_version = ifnull(?, e2e_version),"
@@ -169,7 +170,7 @@ def count_sent(tables: Database, connection: ConnectionId, id: int, hash: bytes)
 
 
 def count_received(tables: Database, connection: ConnectionId, id: int, hash: bytes) -> None:
-    """Note the id and the hash that the next message of the peer refers to."""
+    """Note the id and the hash that the peer's next message refers to."""
     tables.change(
         "UPDATE connections SET received_id = ?, received_hash = ? WHERE id = ?",
         id,
@@ -179,8 +180,8 @@ def count_received(tables: Database, connection: ConnectionId, id: int, hash: by
 
 
 def delete(tables: Database, connection: ConnectionId) -> None:
-    """Mark it and its receive queues as deleted: they are not subscribed to any more. The name is
-    free again. `remove` follows when the routers have deleted the queues."""
+    """Mark a connection and its receive queues as deleted: they are not subscribed any more. The
+    name is free again. `remove` follows when the routers have deleted the queues."""
     tables.change(
         "UPDATE connections SET deleted = 1, status = ?, name = NULL WHERE id = ?",
         ConnectionStatus.DELETING,
@@ -190,10 +191,10 @@ def delete(tables: Database, connection: ConnectionId) -> None:
 
 
 def remove(tables: Database, connection: ConnectionId, limit: int = PAGE) -> bool:
-    """Remove messages, at most so many, and when there are none the connection and all that it
-    owns. Returns whether it is gone."""
+    """Remove messages, at most so many, and when there are none the connection with all that
+    belongs to it. Returns whether it is gone."""
     receive_queues.delete_of(tables, connection)
-    # Deliveries go first: one without its message would stop who sends to its queue.
+    # Deliveries are removed first: one without its message would stop sending to its queue.
     for table in ("deliveries", "outgoing", "received"):
         gone = tables.change(
             f"DELETE FROM {table} WHERE rowid IN"

@@ -1,4 +1,4 @@
-"""Tables as a transaction uses them: ask, change, and change many rows."""
+"""Tables as a transaction uses them: reads, changes, and changes of many rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from headgate.store.sqlite.rows import Row
 
 
 class Database:
-    """The tables, as one job in the writer's thread sees them.
+    """The tables, for one job in the writer's thread.
 
     A job is a function that gets a `Database` first. It is one transaction: all of it happens or
-    nothing. It must change nothing outside of the tables, since it may be run a second time when
-    the group that it was part of failed.
+    nothing. It must change nothing but tables, since it may be run a second time when its group
+    failed.
     """
 
     def __init__(self, file: AgentFile) -> None:
@@ -29,7 +29,7 @@ class Database:
         return self._file.all(question, values)
 
     def one(self, question: str, *values: object) -> Row | None:
-        """The only row of the answer, or none."""
+        """The only row of the answer, or None."""
         return next(iter(self.ask(question, *values)), None)
 
     def number(self, question: str, *values: object) -> int:
@@ -39,7 +39,7 @@ class Database:
         return found
 
     def ask_about(self, question: str, wanted: Iterable[Row], *more: object) -> list[Row]:
-        """The answers about many rows, which stand in for ``{want}`` of the question."""
+        """The answers about many rows, which replace ``{want}`` in the question."""
         return self._file.ask(question, wanted, *more)
 
     def change(self, change: str, *values: object) -> int:

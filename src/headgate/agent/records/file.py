@@ -1,7 +1,7 @@
-"""The agent's file: the rules of the router's, with the agent's own schema; or none, in memory.
+"""The agent's file: as the router's, with the agent's own schema; or none, in memory.
 
-A file belongs to one agent at a time. The lock goes with the process, however that ends, and a
-second agent is refused with what to do. Files are 0600, folders that are made 0700.
+A file belongs to one agent at a time. The lock is released with the process, however that ends, and
+a second agent is refused with advice. Files are 0600, new folders 0700.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AgentFile(JobFile):
 
 
 class AgentMemory(AgentFile):
-    """The tables of an agent without a file: nothing outlives `close`."""
+    """The tables of an agent without a file: they end with `close`."""
 
     def __init__(self) -> None:
         super().__init__(Path("agent in memory"))

@@ -1,7 +1,7 @@
-"""Outgoing messages, and their deliveries: which message waits for which send queue.
+"""Outgoing messages, and their deliveries to send queues.
 
-A message is there as long as a delivery of it is. Deliveries of a queue are in the order of
-sending, and keep the delays that were reached, so that a restart does not begin with the shortest.
+A message exists as long as a delivery of it does. Deliveries of a queue are in the order of
+sending, and keep their delays, so that a restart does not begin with the shortest.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from headgate.errors import StoreError
 from headgate.store.sqlite.rows import Row
 
 GIVE_UP_SECONDS: Final = 2 * 24 * 3600.0
-"""How long errors that may pass are borne."""
+"""Seconds of temporary errors after which a message is given up."""
 GIVE_UP_QUOTA_SECONDS: Final = 7 * 24 * 3600.0
-"""How long a full queue is waited for."""
+"""Seconds of a full queue after which a message is given up."""
 FAST_SECONDS: Final = 2.0
 SLOW_SECONDS: Final = 300.0
 PAGE: Final = 1000
@@ -30,7 +30,7 @@ MessageKey: TypeAlias = tuple[ConnectionId, int]
 
 @value
 class Sealing:
-    """The keys and position with which a body becomes the same ciphertext each time it is sent."""
+    """The key and position with which a body becomes the same ciphertext each time it is sent."""
 
     key: bytes = field(repr=False)
     iv: bytes = field(repr=False)
@@ -40,7 +40,7 @@ class Sealing:
 
 @value
 class OutgoingMessage:
-    """A message on its way. Without a sealing the body is what is sent."""
+    """A message on its way. Without a sealing the body is sent as it is."""
 
     connection: ConnectionId
     id: int
@@ -66,7 +66,7 @@ class DeliveryRecord:
     message: MessageKey
     created: float
     fast: float
-    """The delay after an error that may pass."""
+    """The delay after a temporary error."""
     slow: float
     """The delay after QUOTA."""
 
@@ -82,7 +82,7 @@ REMOVE_MESSAGE = (
 
 
 def add(tables: Database, message: OutgoingMessage, queues: Iterable[QueueKey]) -> None:
-    """Store a message, and that it waits for these queues behind all that wait there."""
+    """Store a message, and deliveries of it to these queues, behind the others."""
     seal = message.sealing
     parts = (None,) * 4 if seal is None else (seal.key, seal.iv, seal.header, seal.padded_length)
     tables.change(
@@ -134,7 +134,7 @@ def waiting(
 
 
 def head(tables: Database, queue: QueueKey) -> tuple[DeliveryRecord, OutgoingMessage] | None:
-    """The delivery that comes next at a queue, and its message."""
+    """The first delivery of a queue, and its message."""
     found = waiting(tables, queue, limit=1)
     if not found:
         return None
@@ -145,7 +145,7 @@ def head(tables: Database, queue: QueueKey) -> tuple[DeliveryRecord, OutgoingMes
 
 
 def queues_waiting(tables: Database, connections: Sequence[ConnectionId]) -> list[QueueKey]:
-    """The send queues of these connections that something waits for."""
+    """The send queues of these connections with waiting messages."""
     rows = tables.ask_about(
         "WITH want(wanted) AS (VALUES {want})"
         " SELECT router, sender_id FROM want CROSS JOIN send_queues ON connection = wanted"
@@ -157,8 +157,8 @@ def queues_waiting(tables: Database, connections: Sequence[ConnectionId]) -> lis
 
 
 def queues_page(tables: Database, after: QueueKey = (0, b""), limit: int = PAGE) -> list[QueueKey]:
-    """The send queues that something waits for, in the order of their keys. Each is one step in the
-    index, however much waits for it."""
+    """The send queues with waiting messages, in the order of their keys. Each is one step in the
+    index, however many wait."""
     found: list[QueueKey] = []
     question = (
         "SELECT router, sender_id FROM deliveries WHERE (router, sender_id) > (?, ?)"
@@ -171,12 +171,12 @@ def queues_page(tables: Database, after: QueueKey = (0, b""), limit: int = PAGE)
 
 
 def put_delays(tables: Database, number: int, fast: float, slow: float) -> None:
-    """Keep the delays that were reached."""
+    """Store the delays."""
     tables.change("UPDATE deliveries SET fast = ?, slow = ? WHERE number = ?", fast, slow, number)
 
 
 def sent(tables: Database, number: int) -> MessageKey | None:
-    """The router has it: remove the delivery, and the message with the last of them. Returns the
+    """Remove a delivery that the router has, and the message with its last delivery; return the
     message if it was the last."""
     rows = tables.ask(f"SELECT {COLUMNS} FROM deliveries WHERE number = ?", number)
     gone = _remove(tables, [_delivery(row) for row in rows])
@@ -187,7 +187,7 @@ def give_up(
     tables: Database, queue: QueueKey, before: float | None = None, limit: int = PAGE
 ) -> list[MessageKey]:
     """Remove deliveries to a queue of messages made before this time, or all, but at most so many;
-    return the messages that are gone with them, in the order of sending."""
+    return the messages removed with them, in the order of sending."""
     found = waiting(tables, queue, limit=limit)
     return _remove(tables, [each for each in found if before is None or each.created < before])
 

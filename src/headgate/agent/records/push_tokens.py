@@ -1,4 +1,4 @@
-"""Devices that were registered at notification servers, with the keys of each."""
+"""Devices registered at notification servers, with their keys."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from headgate.core.model.value import value
 @value
 class PushTokenRecord:
     """A device at a server. It has an id and a key for pushes once the server has answered, and is
-    verified once the server took the code that was pushed."""
+    verified once the server accepted the pushed code."""
 
     server: str
     device: bytes = field(repr=False)
     sign_key: bytes = field(repr=False)
-    """Of Ed25519, raw."""
+    """A key of Ed25519, raw."""
     dh_private: bytes = field(repr=False)
     token: bytes | None = None
     push_key: bytes | None = field(default=None, repr=False)
-    """What pushes are opened with: agreed with the server, after HSalsa20."""
+    """The key that opens pushes: agreed with the server, after HSalsa20."""
     verified: bool = False
 
 
@@ -29,7 +29,7 @@ COLUMNS = ", ".join(NAMES)
 
 
 def keep(tables: Database, fresh: PushTokenRecord) -> PushTokenRecord:
-    """Keep a new one before its keys are shown; the one that there is, if there is one."""
+    """Store a new one before its keys are used; return the existing one, if there is one."""
     found = get(tables, fresh.server, fresh.device)
     if found is not None:
         return found
@@ -52,7 +52,7 @@ def get(tables: Database, server: str, device: bytes) -> PushTokenRecord | None:
 def put_registered(
     tables: Database, server: str, device: bytes, token: bytes, push_key: bytes
 ) -> None:
-    """Keep what the server answered."""
+    """Store the server's answer."""
     tables.change(
         "UPDATE push_tokens SET token = ?, push_key = ? WHERE server = ? AND device = ?",
         token,
@@ -63,7 +63,7 @@ def put_registered(
 
 
 def put_verified(tables: Database, server: str, device: bytes, verified: bool) -> None:
-    """Keep whether the server has taken the code, and takes the device for alive since."""
+    """Store whether the server has accepted the code, and considers the device alive since."""
     tables.change(
         "UPDATE push_tokens SET verified = ? WHERE server = ? AND device = ?",
         verified,

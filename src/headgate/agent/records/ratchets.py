@@ -1,5 +1,5 @@
-"""Ratchets: the state that the next message of a connection is sealed and opened with, and the keys
-of messages that were skipped."""
+"""Ratchets: the state for sealing and opening a connection's messages, and the keys of skipped
+messages."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from headgate.core.model.value import value
 from headgate.errors import StoreError
 
 SKIPPED_MAX: Final = 2048
-"""Skipped keys of a connection; beyond that the oldest go."""
+"""Skipped keys of a connection; beyond that the oldest are dropped."""
 
 
 @value
 class RatchetRecord:
-    """The ratchet of one connection; every part of it is secret. The keys of the handshake are
-    there before the state is."""
+    """The ratchet of one connection; every part of it is secret. The keys of the handshake exist
+    before the state."""
 
     x3dh_1: bytes | None = field(default=None, repr=False)
     x3dh_2: bytes | None = field(default=None, repr=False)
@@ -30,7 +30,7 @@ class RatchetRecord:
 
 @value
 class SkippedKey:
-    """The key that opens message `n` of the chain that this header key belongs to, once."""
+    """The key that opens message `n` of the chain with this header key, once."""
 
     header_key: bytes = field(repr=False)
     n: int
@@ -39,7 +39,7 @@ class SkippedKey:
 
 
 def put(tables: Database, connection: ConnectionId, ratchet: RatchetRecord) -> None:
-    """Keep a ratchet, in place of any that was there."""
+    """Store a ratchet, in place of any earlier one."""
     tables.change(
         "INSERT OR REPLACE INTO ratchets"
         " (connection, x3dh_1, x3dh_2, kem_secret, state, joiner_params) VALUES (?, ?, ?, ?, ?, ?)",
@@ -77,7 +77,7 @@ def step(
     skipped: Iterable[SkippedKey] = (),
     used: Iterable[SkippedKey] = (),
 ) -> None:
-    """Keep the state after a message, add the keys that it skipped, and delete those it used."""
+    """Store the state after a message, add the keys that it skipped, and delete those it used."""
     changed = tables.change("UPDATE ratchets SET state = ? WHERE connection = ?", state, connection)
     if not changed:
         raise StoreError("no ratchet for this connection")

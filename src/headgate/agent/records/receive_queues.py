@@ -1,4 +1,4 @@
-"""Receive queues: what the agent subscribes to, found by key, by connection, or page by page."""
+"""Receive queues, which the agent subscribes: found by key, by connection, or page by page."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from headgate.store.sqlite.rows import Row
 class ReceiveQueue:
     """A queue that the agent reads, with all keys for it.
 
-    `assoc` and `deleted` are changed by `services.change` and by nothing else. `dh_key` is the
-    shared secret of the router's layer after HSalsa20, `e2e_key` that of the sender, which is not
-    known before the first message.
+    `assoc` and `deleted` are only changed by `services.change`. `dh_key` is the shared secret of
+    the router's layer after HSalsa20, `e2e_key` that of the sender, which is not known before the
+    first message.
     """
 
     router: RouterId
@@ -38,7 +38,7 @@ class ReceiveQueue:
     assoc: bool = False
     deleted: bool = False
     notice: bytes | None = None
-    """What a router that has blocked the queue gave as the reason."""
+    """The reason of a router that has blocked the queue."""
     notifier_id: bytes | None = None
     notifier_key: bytes | None = field(default=None, repr=False)
     notice_key: bytes | None = field(default=None, repr=False)
@@ -65,7 +65,7 @@ OF_CONNECTIONS = f"""
 WITH want(wanted) AS (VALUES {{want}})
 SELECT {COLUMNS} FROM want CROSS JOIN receive_queues ON connection = wanted
 """
-# Left to itself SQLite takes the primary key, and walks over queues that are not wanted.
+# By default SQLite takes the primary key, and walks over unwanted queues.
 PART = (
     f"SELECT {COLUMNS} FROM receive_queues INDEXED BY receive_queue_pages"
     " WHERE user = :user AND router = :router AND assoc = {assoc} AND deleted = 0"
@@ -81,7 +81,7 @@ PAGES = {
 
 
 def add(tables: Database, queue: ReceiveQueue) -> None:
-    """Keep a new queue; if it is associated, its service counts it."""
+    """Store a new queue; if it is associated, its service counts it."""
     values = [getattr(queue, name) for name in NAMES]
     values[ASSOC] = False
     tables.change(f"INSERT INTO receive_queues ({COLUMNS}) VALUES ({PLACES})", *values)
@@ -94,7 +94,7 @@ def get(tables: Database, key: QueueKey) -> ReceiveQueue | None:
 
 
 def get_many(tables: Database, keys: Iterable[QueueKey]) -> dict[QueueKey, ReceiveQueue]:
-    """Those of the wanted that there are."""
+    """The existing ones of these queues."""
     found = map(_queue, tables.ask_about(GET, keys))
     return {queue.key: queue for queue in found}
 
@@ -102,8 +102,8 @@ def get_many(tables: Database, keys: Iterable[QueueKey]) -> dict[QueueKey, Recei
 def of_connections(
     tables: Database, connections: Iterable[ConnectionId]
 ) -> dict[ConnectionId, list[ReceiveQueue]]:
-    """The queues of connections, those that were deleted left out."""
-    # S000-52: what is subscribed to comes from the store.
+    """The queues of connections, without deleted ones."""
+    # S000-52: the store decides what is subscribed.
     wanted = [(connection,) for connection in connections]
     found: dict[ConnectionId, list[ReceiveQueue]] = {connection: [] for (connection,) in wanted}
     for queue in map(_queue, tables.ask_about(OF_CONNECTIONS, wanted)):
@@ -126,14 +126,14 @@ def page(
     limit: int = PAGE,
     which: Which = Which.ALL,
 ) -> list[ReceiveQueue]:
-    """Queues of a user at a router behind a key, in the order of their keys. Deleted ones are not
-    among them."""
+    """Queues of a user at a router after a key, in the order of their keys, without deleted
+    ones."""
     values = {"user": user, "router": router, "after": after, "limit": limit}
     return [_queue(row) for row in tables.ask_named(PAGES[which], values)]
 
 
 def put_e2e_key(tables: Database, key: QueueKey, e2e_key: bytes) -> None:
-    """Keep the secret shared with the sender, which its first message brought."""
+    """Store the secret shared with the sender, from its first message."""
     tables.change(
         "UPDATE receive_queues SET e2e_key = ? WHERE router = ? AND recipient_id = ?",
         e2e_key,
@@ -148,7 +148,7 @@ def put_status(tables: Database, key: QueueKey, status: str) -> None:
 
 
 def put_notice(tables: Database, key: QueueKey, notice: bytes) -> None:
-    """Keep the reason for which the router has blocked the queue."""
+    """Store the reason why the router has blocked the queue."""
     tables.change(
         "UPDATE receive_queues SET notice = ? WHERE router = ? AND recipient_id = ?", notice, *key
     )
@@ -157,7 +157,7 @@ def put_notice(tables: Database, key: QueueKey, notice: bytes) -> None:
 def put_notifier(
     tables: Database, key: QueueKey, notifier_id: bytes, notifier_key: bytes, notice_key: bytes
 ) -> None:
-    """Keep what a notification server subscribes with, and what opens its notices."""
+    """Store the keys for a notification server's subscription, and for opening its notices."""
     tables.change(
         "UPDATE receive_queues SET notifier_id = ?, notifier_key = ?, notice_key = ?"
         " WHERE router = ? AND recipient_id = ?",
@@ -187,7 +187,7 @@ def put_link(
     link_root_key: bytes,
     link_fixed: bytes,
 ) -> None:
-    """Keep the short link of the queue, and the key that signs its data."""
+    """Store the short link of the queue, and the key that signs its data."""
     tables.change(
         "UPDATE receive_queues SET link_id = ?, link_key = ?, link_root_key = ?, link_fixed = ?"
         " WHERE router = ? AND recipient_id = ?",
@@ -200,7 +200,7 @@ def put_link(
 
 
 def delete(tables: Database, key: QueueKey) -> None:
-    """Mark it as deleted: it leaves its service and is not subscribed to any more."""
+    """Mark a queue as deleted: it leaves its service and is not subscribed any more."""
     router, recipient_id = key
     services.change(tables, router, [recipient_id], deleted=True)
 
@@ -213,7 +213,7 @@ def delete_of(tables: Database, connection: ConnectionId) -> None:
 
 
 def remove(tables: Database, key: QueueKey) -> None:
-    """Forget it, after the router has deleted it."""
+    """Remove a queue, after the router has deleted it."""
     delete(tables, key)
     tables.change("DELETE FROM receive_queues WHERE router = ? AND recipient_id = ?", *key)
 

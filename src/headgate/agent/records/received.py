@@ -1,8 +1,8 @@
-"""Received messages: stored before they are shown, recognised when they come again.
+"""Received messages: stored before they are shown, and recognised when they come again.
 
 A message that was not acknowledged at its router comes again, under the same broker id; a sender
-that had no answer sends again, with the same sealed bytes. Both are the same message. Its body is
-there until the application acknowledges it; its hashes stay for `HASHES_SECONDS`.
+without an answer sends again, with the same sealed bytes. Both are the same message. Its body is
+kept until the application acknowledges it; its hashes stay for `HASHES_SECONDS`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from headgate.errors import StoreError
 from headgate.store.sqlite.rows import Row
 
 HASHES_SECONDS: Final = 21 * 24 * 3600.0
-"""As long as routers keep messages, and so may give one again."""
+"""Seconds that routers keep messages, and so may deliver one again."""
 PAGE: Final = 1000
 
 COLUMNS = (
     "id, connection, router, recipient_id, broker_id, broker_seconds, peer_id, hash, prev_hash,"
     " sealed_hash, kind, flags, acked, attempts, first_seconds"
 )
-"""All but the body."""
+"""All columns but the body."""
 
 
 @value
 class Incoming:
-    """A message as it is to be stored."""
+    """A message to be stored."""
 
     connection: ConnectionId
     queue: QueueKey
@@ -48,7 +48,7 @@ class Incoming:
 
 @value
 class ReceivedMessage:
-    """A message that is stored, without its body. Ids grow with arrival."""
+    """A stored message, without its body. Ids grow with arrival."""
 
     id: int
     connection: ConnectionId
@@ -65,14 +65,14 @@ class ReceivedMessage:
     attempts: int
     """How often it was shown. The first time counts when it is stored."""
     first_seconds: float
-    """When it was received first."""
+    """When it was first received."""
 
 
 ACKED = [each.name for each in fields(ReceivedMessage)].index("acked")
 
 
 def add(tables: Database, message: Incoming, now: float) -> int:
-    """Store a message that is new; return its id."""
+    """Store a new message; return its id."""
     return tables.insert(
         "INSERT INTO received (connection, router, recipient_id, broker_id, broker_seconds,"
         " peer_id, hash, prev_hash, sealed_hash, kind, flags, acked, attempts, first_seconds, body)"
@@ -114,7 +114,7 @@ def get(tables: Database, id: int) -> ReceivedMessage | None:
 
 
 def body(tables: Database, id: int) -> bytes | None:
-    """The body, or none after the message was acknowledged."""
+    """The body, or None after the message was acknowledged."""
     row = tables.one("SELECT body FROM received WHERE id = ?", id)
     found: bytes | None = None if row is None else row[0]
     return found
@@ -123,7 +123,7 @@ def body(tables: Database, id: int) -> bytes | None:
 def waiting(
     tables: Database, connection: ConnectionId, after: int = 0, limit: int = PAGE
 ) -> list[ReceivedMessage]:
-    """Messages of a connection that were not acknowledged, in the order of arrival."""
+    """Unacknowledged messages of a connection, in the order of arrival."""
     rows = tables.ask(
         f"SELECT {COLUMNS} FROM received WHERE connection = ? AND acked = 0 AND id > ?"
         " ORDER BY id LIMIT ?",
@@ -135,8 +135,8 @@ def waiting(
 
 
 def acknowledge(tables: Database, id: int) -> ReceivedMessage:
-    """Mark a message as acknowledged by the application and delete its body. ACK goes to the router
-    after this; if it is lost, the message comes again and is recognised."""
+    """Mark a message as acknowledged by the application and delete its body. ACK is sent to the
+    router after this; if it is lost, the message comes again and is recognised."""
     tables.change("UPDATE received SET acked = 1, body = NULL WHERE id = ? AND acked = 0", id)
     found = get(tables, id)
     if found is None:
@@ -145,15 +145,15 @@ def acknowledge(tables: Database, id: int) -> ReceivedMessage:
 
 
 def count(tables: Database, id: int) -> int:
-    """A message is about to be shown again; return how often it was, this time included. It is
-    counted before, so that a message that ends the process is counted, too."""
+    """Count that a message is about to be shown again; return how often it was, this time included.
+    Counted before, so that a message that ends the process is counted, too."""
     tables.change("UPDATE received SET attempts = attempts + 1 WHERE id = ? AND acked = 0", id)
     found = get(tables, id)
     return 0 if found is None else found.attempts
 
 
 def uncount(tables: Database, ids: Iterable[int]) -> None:
-    """Messages were counted and the application never saw them: that was no attempt."""
+    """Undo the count of messages that the application never saw."""
     tables.change_many(
         "UPDATE received SET attempts = attempts - 1 WHERE id = ? AND acked = 0",
         [(id,) for id in ids],
@@ -161,8 +161,8 @@ def uncount(tables: Database, ids: Iterable[int]) -> None:
 
 
 def prune(tables: Database, now: float, limit: int = PAGE) -> int:
-    """Forget messages that were acknowledged and are too old to come again, at most so many;
-    return how many."""
+    """Remove acknowledged messages that are too old to come again, at most so many; return how
+    many."""
     return tables.change(
         "DELETE FROM received WHERE id IN (SELECT id FROM received"
         " WHERE acked = 1 AND first_seconds < ? ORDER BY first_seconds LIMIT ?)",

@@ -1,4 +1,4 @@
-"""Records of an agent between runs: tables in one file, and the one thread that writes them."""
+"""Records of an agent between runs: tables in one file, and the thread that writes them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from headgate.store.written_tables import WrittenTables
 
 
 class Records(WrittenTables[Database]):
-    """The store of one agent. Owned by it; nobody else may have the file open.
+    """The store of one agent, which owns it; no other may have the file open.
 
-    The nouns are modules beside this one, with a function for each operation. Every function
-    gets the tables first, and a call of `write` is one transaction::
+    The nouns are modules beside this one, with a function for each operation. Every function gets
+    the tables first, and a call of `write` is one transaction::
 
         user = await records.write(users.add, services=True)
         page = await records.read(receive_queues.page, user, router)
 
-    Several operations that belong together are one function of the caller's. It is run in the
-    writer's thread, and again if its group failed, so it changes nothing but the tables.
+    Several operations that belong together are one function of the caller. It runs in the writer's
+    thread, and again if its group failed, so it must change nothing but tables.
     """
 
     def __init__(self, file: AgentFile) -> None:

@@ -1,4 +1,4 @@
-"""Confirmations and requests: what peers sent and the application has not answered."""
+"""Confirmations and requests of peers that the application has not answered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE: Final = 1000
 
 
 class Asked(Enum):
-    """The kind of a peer's request, and the table where it waits."""
+    """The kind of a peer's question, and the table where it waits."""
 
     CONFIRMATION = "confirmations"
     """To complete a connection that we invited it to."""
@@ -24,8 +24,7 @@ class Asked(Enum):
 
 @value
 class Question:
-    """A question that a peer sent. Its content is what an answer needs: keys, reply queues or a
-    link."""
+    """A question of a peer. Its content is the data for an answer: keys, reply queues or a link."""
 
     id: int
     connection: ConnectionId
@@ -61,7 +60,7 @@ def get(tables: Database, asked: Asked, id: int) -> Question | None:
 def waiting(
     tables: Database, asked: Asked, connection: ConnectionId, after: int = 0, limit: int = PAGE
 ) -> list[Question]:
-    """What waits for an answer at a connection, in the order of arrival."""
+    """The waiting questions of a connection, in the order of arrival."""
     rows = tables.ask(
         f"SELECT id, connection, content, info, created FROM {asked.value}"
         " WHERE connection = ? AND id > ? ORDER BY id LIMIT ?",
@@ -75,7 +74,7 @@ def waiting(
 def waiting_ids(
     tables: Database, asked: Asked, connection: ConnectionId, limit: int = PAGE
 ) -> list[int]:
-    """The numbers of what waits there, without what was sent."""
+    """The numbers of a connection's waiting questions, without their contents."""
     rows = tables.ask(
         f"SELECT id FROM {asked.value} WHERE connection = ? ORDER BY id LIMIT ?", connection, limit
     )
@@ -94,6 +93,6 @@ def page(tables: Database, asked: Asked, after: int = 0, limit: int = PAGE) -> l
 
 
 def answer(tables: Database, asked: Asked, id: int) -> bool:
-    """Remove one that was accepted or rejected. Returns whether it was still there: of two
-    answers, one does something."""
+    """Remove a question that was accepted or rejected. Returns whether it still existed: of two
+    answers, one counts."""
     return bool(tables.change(f"DELETE FROM {asked.value} WHERE id = ?", id))

@@ -1,4 +1,4 @@
-"""Routers that the agent has dealt with, by host, port and key hash."""
+"""Routers that the agent has used, by host, port and key hash."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Router:
 
 
 def keep(tables: Database, address: RouterAddress) -> RouterId:
-    """The number of a router. One that is known takes over the other hosts and the password, if
-    there is one, of the address that was given last."""
-    # S004-16: the key hash belongs to the key, so one address with two of them is two routers.
+    """The number of a router. A known one takes over the other hosts, and the password if there is
+    one, of the last given address."""
+    # S004-16: the key hash is part of the key, so one address with two of them is two routers.
     key = _key(address)
     tables.change(
         "INSERT INTO routers (host, port, key_hash, hosts, written_port, password)"
@@ -49,7 +49,7 @@ def get(tables: Database, router: RouterId) -> Router | None:
 
 
 def everything(tables: Database) -> list[Router]:
-    """There are few."""
+    """All routers; there are few."""
     return [_router(row) for row in tables.ask(f"SELECT {COLUMNS} FROM routers ORDER BY id")]
 
 

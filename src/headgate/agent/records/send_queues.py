@@ -1,4 +1,4 @@
-"""Send queues: where the agent sends to, with the keys for it."""
+"""Send queues: the queues that the agent sends to, with their keys."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from headgate.errors import StoreError
 
 @value
 class SendQueue:
-    """A queue that somebody else reads. `private_key` is what SKEY secures it with: it is kept
-    before SKEY is sent, since a repeat must have the same."""
+    """A queue that another agent reads. `private_key` is for SKEY: it is stored before SKEY is
+    sent, since a repetition must have the same."""
 
     router: RouterId
     sender_id: bytes
@@ -36,8 +36,8 @@ PLACES = ", ".join("?" * len(NAMES))
 
 
 def add(tables: Database, queue: SendQueue) -> SendQueue:
-    """Keep a queue and return what is stored: one that is known keeps its keys, so that a join
-    that is begun again sends the same SKEY."""
+    """Store a queue and return the stored one: a known queue keeps its keys, so that a repeated
+    join sends the same SKEY."""
     tables.change(
         f"INSERT INTO send_queues ({COLUMNS}) VALUES ({PLACES})"
         " ON CONFLICT (router, sender_id) DO NOTHING",

@@ -1,8 +1,8 @@
-"""Services: what a user shows to a router, which queues belong to it, and their tally.
+"""Services: a user's identity at a router, the queues that belong to it, and their tally.
 
-`change` is the one function that changes the flags `assoc` and `deleted` of receive queues, and it
-changes the tally of their service with them, in the same transaction. A queue that is deleted
-belongs to no service. Without a record there is no tally, so nothing can be associated.
+Only `change` changes the flags `assoc` and `deleted` of receive queues, with the tally of their
+service, in the same transaction. A deleted queue belongs to no service. Without a record there is
+no tally, so nothing can be associated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headgate.core.model.tally import Tally
 from headgate.core.model.value import value
 
 PAGE: Final = 1350
-"""Queues that are read, or subscribed to, at once: ten blocks of SUBs."""
+"""Queues that are read, or subscribed, at once: ten blocks of SUBs."""
 
 FLAGS = """
 WITH want(router, id) AS (VALUES {want})
@@ -46,15 +46,15 @@ class Service:
     router: RouterId
     credentials: Credentials
     service_id: ServiceId | None
-    """What the router called it; none before the first handshake."""
+    """The router's id for it; None before the first handshake."""
     tally: Tally
-    """Of the queues that are associated with it."""
+    """The tally of its associated queues."""
 
 
 def put_credentials(
     tables: Database, user: UserId, router: RouterId, credentials: Credentials
 ) -> None:
-    """Make the record, or give it another certificate."""
+    """Make the record, or change its certificate."""
     # S001-87: the router does not know the new certificate, so the old id goes with the old one.
     tables.change(
         "INSERT INTO services (user, router, certificate, private_key, fingerprint)"
@@ -90,7 +90,7 @@ def of_user(tables: Database, user: UserId) -> list[RouterId]:
 
 
 def put_service_id(tables: Database, user: UserId, router: RouterId, service_id: ServiceId) -> bool:
-    """Keep the id that the router gave. Returns whether it replaced another one; then nothing is
+    """Store the id that the router gave. Returns whether it replaced another one; then nothing is
     associated any more."""
     service = get(tables, user, router)
     if service is None or service.service_id == service_id:
@@ -113,14 +113,14 @@ def associate(
     tables: Database, user: UserId, router: RouterId, queues: Iterable[bytes], *, on: bool = True
 ) -> int:
     """Put queues of this user into its service at the router, or take them out of it; return how
-    many changed. Nothing does if there is no record."""
+    many changed. Without a record none does."""
     if get(tables, user, router) is None:
         return 0
     return change(tables, router, queues, assoc=on, user=user)
 
 
 def clear(tables: Database, user: UserId, router: RouterId) -> int:
-    """Take all queues of this user out of its service at the router; return how many."""
+    """Remove all queues of this user from its service at the router; return how many."""
     cleared = 0
     # S004-20: of this router only.
     for page in _associated(tables, user, router):
@@ -129,7 +129,7 @@ def clear(tables: Database, user: UserId, router: RouterId) -> int:
 
 
 def remove(tables: Database, user: UserId, router: RouterId) -> int:
-    """Delete the record, and take all its queues out of it; return how many they were."""
+    """Delete the record, and remove all queues from it; return how many."""
     # S001-79, S001-84: one transaction, so that no flag outlives the record.
     cleared = clear(tables, user, router)
     tables.change("DELETE FROM services WHERE user = ? AND router = ?", user, router)
@@ -139,7 +139,7 @@ def remove(tables: Database, user: UserId, router: RouterId) -> int:
 def switch_off(tables: Database, user: UserId) -> list[RouterId]:
     """Switch services off for a user, and delete all its records; return the routers where it had
     one. Its queues are single ones from now on."""
-    # S004-21: no flag is left, so that each queue is subscribed to by itself.
+    # S004-21: no flag is left, so that each queue is subscribed singly.
     found = of_user(tables, user)
     for router in found:
         remove(tables, user, router)
@@ -156,9 +156,8 @@ def change(
     deleted: bool | None = None,
     user: UserId | None = None,
 ) -> int:
-    """Set the flags of queues, of one user or of any, and change tallies by what differs; return
-    how many queues changed. Queues are found by their key, and those that are not there are
-    passed over."""
+    """Set the flags of queues, of one user or of any, and change tallies by the difference; return
+    how many queues changed. Queues are found by their key; missing ones are skipped."""
     wanted = [(router, queue) for queue in dict.fromkeys(queues)]
     changes: list[tuple[bool, bool, RouterId, bytes]] = []
     joined: dict[UserId, list[QueueId]] = {}
@@ -188,7 +187,7 @@ def _add(
     left: Sequence[QueueId],
 ) -> None:
     row = tables.one("SELECT count, xor FROM services WHERE user = ? AND router = ?", user, router)
-    if row is None:  # only in a file that somebody else has changed
+    if row is None:  # only in a file that another program has changed
         return
     kept, more, less = Tally.parse(*row), Tally.of(joined), Tally.of(left)
     tally = Tally(kept.count + more.count - less.count, kept.xor ^ more.xor ^ less.xor)

@@ -1,7 +1,7 @@
-"""Written before it is sent: the transactions after which something leaves, or is shown.
+"""Transactions that come before something is sent or shown.
 
-Each is one transaction, because a repeat after a crash must be the same bytes. What goes wrong
-without it is beside each function.
+Each is one transaction, because a repetition after a crash must be the same bytes. Each function
+says what would go wrong without it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from headgate.core.model.value import value
 
 @value
 class RatchetStep:
-    """A step of a connection's ratchet by one message."""
+    """One step of a connection's ratchet, by one message."""
 
     state: bytes
     skipped: Sequence[SkippedKey] = ()
@@ -40,7 +40,7 @@ class RatchetStep:
 
 
 def before_skey(tables: Database, queue: SendQueue, kind: str, arguments: bytes) -> SendQueue:
-    """Keep the key of a send queue, and the command that secures it. Otherwise a retry has another
+    """Store the key of a send queue, and the command that secures it. Otherwise a retry has another
     key, gets AUTH, and the connection is lost."""
     is_known = send_queues.get(tables, queue.key) is not None
     kept = send_queues.add(tables, queue)
@@ -55,7 +55,7 @@ def before_send(
     queues: Iterable[QueueKey],
     ratchet: bytes | None = None,
 ) -> None:
-    """Keep a message and the state of the ratchet that sealed it. Otherwise a crash leads to two
+    """Store a message and the state of the ratchet that sealed it. Otherwise a crash leads to two
     messages with one key."""
     connections.count_sent(tables, message.connection, message.id, message.hash)
     if ratchet is not None:
@@ -70,7 +70,7 @@ def before_confirmation(
     confirmation: OutgoingMessage,
     queue: QueueKey,
 ) -> None:
-    """Keep the reply queue, the ratchet and the confirmation that names the queue. Otherwise the
+    """Store the reply queue, the ratchet and the confirmation that names the queue. Otherwise the
     queue is an orphan, and the peer waits for ever."""
     if reply is not None:
         receive_queues.add(tables, reply)
@@ -82,7 +82,7 @@ def before_confirmation(
 def before_showing(
     tables: Database, message: Incoming, now: float, ratchet: RatchetStep | None = None
 ) -> int:
-    """Keep a message with its hashes, and the state of the ratchet after it; return its id. It is
+    """Store a message with its hashes, and the state of the ratchet after it; return its id. It is
     shown after this. Otherwise it is lost, or the ratchet goes back."""
     if ratchet is not None:
         used, skipped = ratchet.used, ratchet.skipped
@@ -93,5 +93,5 @@ def before_showing(
 
 
 def before_ack(tables: Database, id: int) -> ReceivedMessage:
-    """Keep that the application has acknowledged. Otherwise it is shown twice."""
+    """Store that the application has acknowledged. Otherwise it is shown twice."""
     return received.acknowledge(tables, id)

@@ -1,4 +1,4 @@
-"""A summary of each router: what `headgate agent status` lists. This counts everything."""
+"""A summary of each router, for `headgate agent status`. This counts everything."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ TO_READ = (
 
 @value
 class RouterSummary:
-    """A summary of what a user has at one router."""
+    """The numbers of a user at one router."""
 
     router: RouterAddress
     queues: int
-    """That it reads."""
+    """Queues that it reads."""
     in_service: int
-    """Of them, those that the router knows to be of the user's service."""
+    """Those of them that the router has in the user's service."""
     to_send: int
     """Messages that wait for the router."""
     to_read: int
-    """Messages that were received and not acknowledged."""
+    """Received messages that are not acknowledged."""
 
 
 def summary(tables: Database, user: UserId) -> list[RouterSummary]:
-    """All routers, in the order in which they became known."""
+    """The summaries of all routers, oldest first."""
     counted: list[dict[RouterId, int]] = [
         dict(tables.ask(question, user)) for question in (QUEUES, IN_SERVICE, TO_SEND, TO_READ)
     ]

@@ -9,7 +9,7 @@ from headgate.core.model.value import value
 
 @value
 class User:
-    """A user. Whether it has services is decided when it is made, and may be switched."""
+    """A user. Services are set when it is made, and may be switched."""
 
     id: UserId
     services: bool
@@ -26,10 +26,10 @@ def get(tables: Database, user: UserId) -> User | None:
 
 
 def everyone(tables: Database) -> list[User]:
-    """There are few."""
+    """All users; there are few."""
     return [User(id, bool(on)) for id, on in tables.ask("SELECT * FROM users ORDER BY id")]
 
 
 def switch_services(tables: Database, user: UserId, *, on: bool) -> None:
-    """Only the setting; `services.switch_off` removes the records too."""
+    """Change only the setting; `services.switch_off` removes the records too."""
     tables.change("UPDATE users SET services = ? WHERE id = ?", on, user)

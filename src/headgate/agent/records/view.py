@@ -1,4 +1,4 @@
-"""A look into an agent's file, also while an agent uses it: nothing is written."""
+"""A read-only view of an agent's file, also while an agent uses it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from headgate.store.sqlite.viewed_file import ViewedFile
 
 
 class ViewedAgentFile(ViewedFile, AgentFile):
-    """The file, opened to be read."""
+    """The file, opened for reading."""
 
     upgrade = "headgate agent listen"
 
 
 @contextmanager
 def view(path: Path) -> Iterator[Database]:
-    """The tables as they are now. Raises `StoreError` if there is no such file or it is no
+    """The tables at this moment. Raises `StoreError` if there is no such file or it is not an
     agent's."""
     file = ViewedAgentFile(path)
     file.open()

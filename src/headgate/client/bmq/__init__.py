@@ -8,8 +8,8 @@
         async for delivery in orders:
             await delivery.confirm()
 
-It connects again when the connection is lost, opens its queues as they were, and sends again
-what was not acknowledged. A message that was delivered and not confirmed comes again.
+When the connection is lost it connects again, opens its queues as they were, and sends
+unacknowledged messages again. A delivered message that was not confirmed comes again.
 """
 
 from headgate.client.bmq.client import Client

@@ -1,4 +1,4 @@
-"""The address of a router: where it is, and how to speak to it."""
+"""The address of a router: host, port, and TLS."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headgate.core.model.value import value
 from headgate.errors import ConfigError
 
 PORT = 30114
-"""That of BlazingMQ."""
+"""BlazingMQ's port."""
 
 EXAMPLE = "tcp://127.0.0.1:30114"
 
@@ -24,7 +24,7 @@ class Address:
     context: ssl.SSLContext | None = None
     """TLS, if there is one."""
     server_name: str | None = None
-    """The name that the router's certificate has to have, if it matters."""
+    """The name that the router's certificate must have, if it is checked."""
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -36,9 +36,9 @@ def parse_address(
     client_certificate: Path | None = None,
     client_key: Path | None = None,
 ) -> Address:
-    """``tcp://HOST[:PORT]``, or ``tcps://`` for TLS: with whoever has the given certificate,
-    whatever the name in it, or else with whom the machine trusts. The client's own certificate
-    shows who it is; its key may be in the same file."""
+    """Parse ``tcp://HOST[:PORT]``, or ``tcps://`` for TLS: with exactly the given certificate,
+    whatever its name, or else by the machine's authorities. The client's own certificate
+    authenticates it; its key may be in the same file."""
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port

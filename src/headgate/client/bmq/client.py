@@ -23,7 +23,7 @@ COMPRESSIONS = {"none": Compression.NONE, "zlib": Compression.ZLIB}
 
 
 class Client:
-    """A client, made by `connect` and left with ``async with`` or `close`."""
+    """A client, made by `connect` and closed by ``async with`` or `close`."""
 
     def __init__(self, session: Session, compression: Compression) -> None:
         self._session = session
@@ -48,18 +48,15 @@ class Client:
     ) -> Self:
         """Connect with the router at ``tcp://HOST:PORT``, or ``tcps://HOST:PORT`` for TLS.
 
-        `certificate`: for TLS, whoever has this one is right; without it, whom the machine trusts.
-        `timeout`: seconds that any call may take, the time without a connection included.
-        `patience`: seconds without a connection after which it is given up, and every call raises
-        `NotConnected`. The first connection is tried once.
-        `compression`: of bodies above 1024 bytes.
-        `unacknowledged_messages`, `unacknowledged_bytes`: `Queue.post` waits for room while so much
-        is on its way.
-        `name`: what the router calls the client, in its log and in explanations; without it, the
-        name of the program.
-        `token`: shows a router that knows its clients that this is the one of that name.
-        `client_certificate`, `client_key`: show it with TLS; the key may be in the same file.
-        `on_change`: told that the connection was `Lost` or `Restored`.
+        `certificate`: for TLS, the router's own; without it, the machine's authorities decide.
+        `timeout`: seconds that any call may take, including time without a connection. `patience`:
+        seconds without a connection after which it is given up, and every call raises
+        `NotConnected`. The first connection is tried once. `compression`: of bodies above 1024
+        bytes. `unacknowledged_messages`, `unacknowledged_bytes`: `Queue.post` waits while so much
+        is unacknowledged. `name`: the client's name in the router's log and in explanations; by
+        default, that of the program. `token`: proves that name to a router that knows its clients.
+        `client_certificate`, `client_key`: prove it by TLS; the key may be in the same file.
+        `on_change`: called when the connection is `Lost` or `Restored`.
         """
         if token is not None and name is None:
             raise ConfigError("a token is that of a name; give both")
@@ -92,8 +89,8 @@ class Client:
     ) -> Queue:
         """Open ``bmq://DOMAIN/QUEUE``, or ``bmq://DOMAIN/QUEUE?id=APP`` to read a queue with apps.
 
-        A reader without `subscriptions` gets everything. Raises `Refused` with the router's
-        words, or ours.
+        A reader without `subscriptions` gets all messages. Raises `Refused`, with the router's text
+        if it refused.
         """
         self._session.check()
         name = parse_uri(uri)
@@ -120,7 +117,7 @@ class Client:
         return queue
 
     async def close(self) -> None:
-        """Leave. What is confirmed is told first; what is not acknowledged raises `Closed`."""
+        """Close the client. Confirmations are sent first; unacknowledged posts raise `Closed`."""
         await self._session.close()
 
     async def __aenter__(self) -> Self:

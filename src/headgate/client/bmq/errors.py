@@ -4,9 +4,9 @@
     * NotConnected               no router answers, or none did for too long
         * LinkBroken             this connection is over; there may be another
         * Closed                 the queue or the client was closed on this side
-    * NotAccepted                the router did not take a message; carries the status
+    * NotAccepted                the router refused a message; carries the status
     * Unreadable                 a delivery whose data is wrong; carries the delivery
-    * RequestRefused             the router's words; carries the category and the code
+    * RequestRefused             the router refused a request; carries the category and the code
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REASONS = {
 
 
 class LinkBroken(NotConnected):
-    """This connection is over. Users see it only as the reason of something else."""
+    """This connection is over. Users see it only as the cause of another error."""
 
 
 class Closed(NotConnected):
@@ -41,7 +41,7 @@ class Closed(NotConnected):
 
 
 class RequestRefused(errors.RequestRefused):
-    """The router said no, in its words."""
+    """The router refused a request; the text is the router's."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message or f"the router said {status.category.name}")
@@ -50,7 +50,7 @@ class RequestRefused(errors.RequestRefused):
 
 
 class NotAccepted(HeadgateError):
-    """The router did not take a message."""
+    """The router refused a message."""
 
     def __init__(self, status: int) -> None:
         known = status in AckStatus.__members__.values()
@@ -60,12 +60,12 @@ class NotAccepted(HeadgateError):
 
 
 class Unreadable(HeadgateError):
-    """The data of a message is wrong. It is not confirmed: that is for its reader to decide."""
+    """The data of a message is wrong. It is not confirmed: the reader decides."""
 
     def __init__(self, delivery: Delivery, error: HeadgateError) -> None:
         super().__init__(f"message {delivery.guid.hex()}: {error}")
         self.delivery = delivery
-        """Without properties and with the data as it came, if only to confirm it."""
+        """Without properties and with the raw data, for confirming it."""
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The ids of messages, which their sender makes."""
+"""Message ids, which the sender makes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COUNTER_BITS, TICK_BITS, CLIENT_BITS = 22, 56, 48
 
 
 class Guids:
-    """Ids that nobody else makes: of a client drawn at random, its clock and its counter."""
+    """Makes unique ids: of a client number drawn at random, the clock and a counter."""
 
     def __init__(self) -> None:
         self._client = secrets.randbits(CLIENT_BITS)
@@ -23,12 +23,12 @@ class Guids:
 
     @property
     def info(self) -> GuidInfo:
-        """What a broker is told, to tell people which client made an id and when."""
+        """The seed for the broker, by which it shows people which client made an id and when."""
         return GuidInfo(f"{self._client:012X}", self._origin)
 
     def make(self) -> bytes:
-        """The clock is one that never goes back, so that a counter which begins anew after four
-        million ids does not make one of them again."""
+        """A new id. The clock never goes back, so that ids stay unique when the counter starts
+        again after four million."""
         tick = time.monotonic_ns() - self._since
         number = VERSION << COUNTER_BITS | next(self._counter) % (1 << COUNTER_BITS)
         number = number << TICK_BITS | tick % (1 << TICK_BITS)

@@ -1,7 +1,7 @@
 """One connection with a router: the hello, requests and their answers, and messages both ways.
 
-What is sent in one pass of the event loop goes together: messages that follow one another in one
-event, and so confirmations.
+Data of one pass of the event loop is sent together: consecutive messages in one event, and likewise
+confirmations.
 """
 
 from __future__ import annotations
@@ -57,22 +57,22 @@ T = TypeVar("T")
 READ_BYTES = 256 * KiB
 
 EVENT_BYTES_MAX = 128 * MiB
-"""The longest event that is read: twice what BlazingMQ takes as one message."""
+"""The longest event that is read: twice the largest message of BlazingMQ."""
 
 BATCH_BYTES = 1 * MiB
-"""Messages are sent in events of about this size; a larger one is an event of its own."""
+"""Size of an event of messages; a larger message is an event of its own."""
 
 BATCH_CONFIRMATIONS = 10_000
 
 PENDING_BYTES = 1 * MiB
-"""Whoever does not wait for acknowledgements waits while so much is not written."""
+"""Unwritten bytes above which callers wait, even without waiting for acknowledgements."""
 
 GOODBYE_SECONDS = 5.0
-"""How long the other side may take to close its half."""
+"""Seconds for the other side to close its half."""
 
 
 class Receiver(Protocol):
-    """A receiver of what comes unasked."""
+    """Receives pushed messages and acknowledgements."""
 
     def acknowledged(self, acks: Sequence[Ack]) -> None: ...
 
@@ -84,7 +84,7 @@ class Receiver(Protocol):
 class Link:
     """One connection with a router, from its hello to its end.
 
-    The session owns it, makes another when it is lost, and is told what arrives.
+    The session owns it, makes another when it is lost, and receives its messages.
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class Link:
     ) -> None:
         self.is_open = True
         self.reason = ""
-        """Why it is not open any more."""
+        """The reason why it is not open any more."""
         self.has_expressions = False
-        """Whether the router takes subscriptions, rather than one priority and one window."""
+        """Whether the router accepts subscriptions, or only one priority and one window."""
         self._reader = reader
         self._writer = writer
         self._numbers = numbers
@@ -109,9 +109,9 @@ class Link:
         self._puts: list[Put] = []
         self._confirmations: list[Confirmation] = []
         self._batches: list[bytes] = []
-        """Events that are to be written, before those that are being filled."""
+        """Events to write, before those that are being filled."""
         self._pending_bytes = 0
-        """Of messages that were not given to the transport."""
+        """Bytes of messages that were not given to the transport."""
         self._is_flushing = False
         self._has_heard = True
         self._missed = 0
@@ -128,8 +128,8 @@ class Link:
         numbers: Iterator[int],
         receiver: Receiver,
     ) -> Link:
-        """Raises `NotConnected`, `RequestRefused` or `ProtocolError`. Requests are numbered over
-        all links of a client."""
+        """Connect. Raises `NotConnected`, `RequestRefused` or `ProtocolError`. Requests are
+        numbered over all links of a client."""
         try:
             reader, writer = await asyncio.open_connection(
                 address.host,
@@ -151,10 +151,11 @@ class Link:
             raise
         return link
 
-    # Asking and sending.
+    # Requests and messages.
 
     async def ask(self, content: Content, answer: type[T]) -> T:
-        """Raises `RequestRefused` with the router's words, and `LinkBroken`."""
+        """The answer to a request. Raises `RequestRefused` with the router's text, and
+        `LinkBroken`."""
         response = await self._send_request(content)
         if isinstance(response, answer):
             return response
@@ -163,7 +164,7 @@ class Link:
         raise ProtocolError(f"{type(response).__name__} is no answer to {type(content).__name__}")
 
     def send(self, content: Content) -> None:
-        """Ask, and do not care about the answer."""
+        """Send a request whose answer does not matter."""
         with suppress(LinkBroken):
             self._send_request(content).cancel()
 
@@ -176,7 +177,7 @@ class Link:
             self._flush_soon()
 
     def confirm(self, confirmation: Confirmation) -> None:
-        """Of a link that is not open any more it would mean nothing, and does nothing."""
+        """Send a confirmation. If the link is closed it has no meaning, and nothing is sent."""
         if self.is_open:
             if self._puts:
                 self._close_batch()
@@ -184,7 +185,7 @@ class Link:
             self._flush_soon()
 
     async def eased(self) -> None:
-        """Wait while a lot is not written."""
+        """Wait while many bytes are not written."""
         if self._pending_bytes + self._writer.transport.get_write_buffer_size() > PENDING_BYTES:
             self._flush()
             with suppress(OSError):  # nothing more will be written
@@ -193,14 +194,14 @@ class Link:
     # The end.
 
     async def over(self) -> None:
-        """Wait until nothing more comes."""
+        """Wait until no more data comes."""
         assert self._reading is not None, "it has greeted"
         await asyncio.wait([self._reading])
         if not self._reading.cancelled():
             self._reading.result()
 
     async def leave(self) -> None:
-        """Say goodbye, so that the router does not take the client for crashed."""
+        """Say goodbye, so that the router does not treat the client as crashed."""
         try:
             await self.ask(DisconnectRequest(), DisconnectResponse)
             self._writer.close()
@@ -208,7 +209,7 @@ class Link:
                 async with asyncio.timeout(GOODBYE_SECONDS):
                     await self._writer.wait_closed()
         except LinkBroken:
-            pass  # gone is gone
+            pass  # the connection is gone already
         finally:
             self.abort("the client left")
 
@@ -272,7 +273,7 @@ class Link:
                 case EventType.HEARTBEAT_REQ:
                     self._writer.write(HEARTBEAT_RESPONSE)
                 case EventType.HEARTBEAT_RSP:
-                    pass  # that it came is what counts
+                    pass  # that it came is enough
                 case other:
                     raise ProtocolError(f"an event of type {other}")
 
@@ -284,7 +285,7 @@ class Link:
                 future.set_result(message.content)
 
     def _send_request(self, content: Content) -> asyncio.Future[Content]:
-        """After everything that was said before it."""
+        """Send a request after all earlier data."""
         if not self.is_open:
             raise LinkBroken(self.reason)
         number = next(self._numbers)
@@ -308,8 +309,7 @@ class Link:
             self._writer.write(b"".join(batches))
 
     def _close_batch(self) -> None:
-        """What follows is of the other kind: things are said in the order in which they were
-        done."""
+        """End the present event: the next one is of the other kind, and the order has to stay."""
         puts, self._puts = self._puts, []
         for some in _batches(puts):
             self._batches.append(event(EventType.PUT, encode_puts(some)))
@@ -322,7 +322,7 @@ class Link:
         self._writer.write(event(type, body, Encoding.BER))
 
     def _beat(self) -> None:
-        """Ask for a sign of life if none came by itself."""
+        """Send a heartbeat if no data came."""
         if self._has_heard:
             self._missed = 0
         elif self._missed >= self._missed_max:

@@ -1,7 +1,7 @@
 """Messages on their way to the router, until it acknowledges them.
 
-At most so many are on their way; others wait until they have room, in their order. What is on its
-way is sent again over the next connection if the one before was lost, also in its order.
+A limited number is on its way; others wait for room, in order. When a connection is lost, the
+messages on their way are sent again over the next one, also in order.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from headgate.wire.bmq.codec.messages import Ack, AckStatus, Put
 
 @dataclass(slots=True, eq=False)
 class Post:
-    """A message, and who waits for its acknowledgement."""
+    """A message, and the caller that waits for its acknowledgement."""
 
     put: Put
     done: asyncio.Future[None]
-    """Whether the router took it."""
+    """Done when the router accepted it."""
 
 
 class Posts:
@@ -37,7 +37,7 @@ class Posts:
         self._waiting: OrderedDict[bytes, Post] = OrderedDict()
 
     def __iter__(self) -> Iterator[Put]:
-        """What was sent, or would have been if there were a connection."""
+        """The messages that were sent, or would have been with a connection."""
         return iter([post.put for post in self._sent.values()])
 
     def add(self, put: Put) -> Post:
@@ -48,7 +48,7 @@ class Posts:
         return post
 
     def discard(self, post: Post) -> None:
-        """Nobody wants to know any more, or everybody does already."""
+        """Drop a message whose caller has left or has its answer."""
         if self._sent.pop(post.put.guid, None) is not None:
             self._bytes -= len(post.put.data)
         else:
@@ -56,7 +56,8 @@ class Posts:
         self._admit()
 
     def settle(self, acks: Iterable[Ack]) -> None:
-        """What is not known was given up meanwhile, or did not ask for an answer."""
+        """Apply acknowledgements. An unknown one is of a message that was given up, or needed no
+        answer."""
         for ack in acks:
             post = self._sent.pop(ack.guid, None)
             if post is None:
@@ -71,7 +72,7 @@ class Posts:
         self._admit()
 
     def fail(self, error: HeadgateError, queue: int | None = None) -> None:
-        """Give up those for one queue, or all of them."""
+        """Fail the messages for one queue, or all of them."""
         failed = [post for post in self._all() if queue in (None, post.put.queue)]
         for post in failed:
             if not post.done.done():
@@ -81,10 +82,10 @@ class Posts:
             self.discard(post)
 
     async def settled(self, queue: int) -> None:
-        """Wait until nothing for a queue is on its way."""
+        """Wait until no message for a queue is on its way."""
         while waiting := [post.done for post in self._all() if post.put.queue == queue]:
             await asyncio.wait(waiting)
-            await asyncio.sleep(0)  # whoever waits for one of them takes it out
+            await asyncio.sleep(0)  # a caller that waits for one of them removes it
 
     def _all(self) -> list[Post]:
         return [*self._sent.values(), *self._waiting.values()]

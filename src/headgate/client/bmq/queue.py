@@ -1,4 +1,4 @@
-"""An open queue: post to it, or read it."""
+"""An open queue, for posting and reading."""
 
 from __future__ import annotations
 
@@ -49,28 +49,28 @@ from headgate.wire.bmq.codec.payload import BadData, Compression, checksum, clos
 from headgate.wire.bmq.requests import LANGUAGE, NO_EXPRESSION, READ, WRITE
 
 BODY_BYTES_MAX = 64 * MiB
-"""What BlazingMQ takes as one message, and what one may become when it is inflated."""
+"""BlazingMQ's largest message, and the largest that is inflated."""
 
 COMPRESSED_BYTES = 1024
-"""Less than this is not compressed."""
+"""Smaller bodies are not compressed."""
 
 LIMITS = Limits(body_bytes=BODY_BYTES_MAX, properties_bytes=BODY_BYTES_MAX)
-"""Those of the wire. A router may have others, and says so."""
+"""The wire's limits. A router may have others, and reports them."""
 
 EVERYTHING = (Subscription(),)
 
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """A message that is here until it is confirmed, or the connection is lost."""
+    """A message, held until it is confirmed or the connection is lost."""
 
     guid: bytes
     body: bytes
     properties: Properties
     subscription: Subscription
-    """The one that took it."""
+    """The subscription that matched it."""
     is_redelivered: bool
-    """Whether somebody had it before and was lost with it, as far as the router knows."""
+    """Whether another consumer was lost with it, as far as the router knows."""
     _queue: Queue = field(repr=False)
     _link: Link = field(repr=False)
 
@@ -80,7 +80,7 @@ class Delivery:
 
 
 class Queue:
-    """An open queue, which `Client.open` gives. Read it with ``async for``, which ends when it is
+    """An open queue, made by `Client.open`. Read it with ``async for``, which ends when it is
     closed."""
 
     def __init__(
@@ -94,17 +94,17 @@ class Queue:
         self.name = uri
         self.uri = f"{uri.canonical}?id={uri.app}" if uri.app else uri.canonical
         self.subscriptions = subscriptions
-        """What is read; nothing if the queue is paused, or only written."""
+        """The present subscriptions; none if the queue is paused, or only written."""
         self.number, self._app_number = session.numbers(uri)
         self.is_open = False
-        """Whether the router has opened it, once."""
+        """Whether the router has ever opened it."""
         self._session = session
         self._flags = flags
         self._compression = compression
         self._numbered: dict[int, Subscription] = {}
         """By the numbers of the last configure."""
         self._arriving: dict[int, Subscription] = {}
-        """And those before it, whose messages may still be on their way."""
+        """Those of the configure before it, whose messages may still be on their way."""
         self._inbox: deque[tuple[Link, Push, Subscription]] = deque()
         self._news = asyncio.Event()
         self._over: HeadgateError | None = None
@@ -115,10 +115,10 @@ class Queue:
     async def post(
         self, body: bytes, properties: Properties = NO_PROPERTIES, *, acknowledged: bool = True
     ) -> bytes:
-        """Post a message and return its id, when the router has taken it.
+        """Post a message and return its id, when the router has accepted it.
 
-        Raises `NotAccepted` if the router does not take it. After `TimedOut` nobody knows. Without
-        `acknowledged` it returns at once, and nobody is told whether the message got anywhere.
+        Raises `NotAccepted` if the router refuses it. After `TimedOut` the outcome is unknown.
+        Without `acknowledged` it returns at once, and the outcome stays unknown.
         """
         put = self._put(body, properties, ACK_REQUESTED if acknowledged else 0)
         seconds = self._session.settings.timeout
@@ -165,7 +165,8 @@ class Queue:
         return self
 
     async def __anext__(self) -> Delivery:
-        """Raises `Unreadable` for a message whose data is wrong; the next one is next."""
+        """The next message. Raises `Unreadable` for one whose data is wrong; iteration can go on
+        after it."""
         while not self._inbox:
             if isinstance(self._over, Closed):
                 raise StopAsyncIteration
@@ -196,10 +197,10 @@ class Queue:
         return delivery
 
     async def confirm(self, delivery: Delivery) -> None:
-        """The message is done with, and does not come again.
+        """Confirm a message, so that it does not come again.
 
         If its connection was lost meanwhile this does nothing: the router has given the message to
-        somebody else, or it comes again here. What is confirmed in one pass of the event loop is
+        another consumer, or it comes again here. Confirmations of one pass of the event loop are
         sent together.
         """
         if self._over is None:
@@ -207,14 +208,14 @@ class Queue:
             delivery._link.confirm(confirmation)
 
     async def configure(self, subscriptions: Iterable[Subscription]) -> None:
-        """Read these from now on, instead of what was read before; without any, everything.
+        """Replace the subscriptions; without any, all messages are read.
 
-        What was delivered stays delivered. If one of them is refused nothing changes.
+        Delivered messages stay delivered. If one subscription is refused nothing changes.
         """
         await self._configure(checked(subscriptions) or EVERYTHING)
 
     async def pause(self) -> None:
-        """Have nothing more delivered, until `configure`."""
+        """Stop deliveries until `configure`."""
         await self._configure(())
 
     async def _configure(self, subscriptions: tuple[Subscription, ...]) -> None:
@@ -226,8 +227,7 @@ class Queue:
             self.subscriptions = subscriptions
 
     async def close(self) -> None:
-        """Wait for what is on its way, and close. What was delivered and not confirmed goes to
-        somebody else."""
+        """Wait for posts on their way, and close. Other consumers get the unconfirmed messages."""
         if self._over is not None:
             return
         async with within(self._session.settings.timeout, f"closing {self.uri}"):
@@ -242,7 +242,7 @@ class Queue:
                 self._session.remove(self)
 
     async def _leave(self, link: Link | None) -> None:
-        """Where there is no link, or none any more, the queue is closed already."""
+        """Close at the router. Without a link the queue is closed there already."""
         if link is None:
             return
         try:
@@ -255,10 +255,10 @@ class Queue:
             self.abandon(link)
             raise
 
-    # What the session and the client ask.
+    # Calls of the session and the client.
 
     async def open(self, link: Link) -> None:
-        """Until it can be read, or written."""
+        """Open the queue on a link, for reading and writing."""
         self._numbered = {}
         self._arriving = {}
         await link.ask(OpenQueue(self._handle()), OpenQueueResponse)
@@ -278,14 +278,14 @@ class Queue:
         if found is None:
             if subscription or not self._numbered:
                 return False
-            found = next(iter(self._numbered.values()))  # where none is named, there is only one
+            found = next(iter(self._numbered.values()))  # without a name, there is only one
         if self._over is None:
             self._inbox.append((link, push, found))
             self._news.set()
         return True
 
     def lost(self, link: Link) -> None:
-        """What came over it comes again."""
+        """Note that a link was lost: its messages come again."""
         self._inbox = deque(each for each in self._inbox if each[0] is not link)
 
     def end(self, error: HeadgateError) -> None:
@@ -319,8 +319,8 @@ class Queue:
         return CloseQueue(self._handle(), self._session.is_last(self))
 
     async def _ask(self, link: Link, subscriptions: tuple[Subscription, ...]) -> None:
-        """Have these delivered over a link. What comes before the answer is taken, whether it was
-        wanted before or is now."""
+        """Configure these subscriptions on a link. Messages before the answer are accepted if the
+        old or the new ones match."""
         if link.has_expressions:
             numbers = self._session.subscription_numbers
             numbered = {next(numbers): subscription for subscription in subscriptions}
@@ -344,7 +344,7 @@ class Queue:
         )
 
     def _plain_stream(self, subscriptions: Sequence[Subscription]) -> ConfigureQueueStream:
-        """For a broker that knows no subscriptions: all messages, or none."""
+        """The settings for a broker without subscriptions: all messages, or none."""
         if len(subscriptions) > 1 or any(each.expression is not None for each in subscriptions):
             raise Prohibited(
                 "this broker knows no subscriptions: one without an expression is all it takes"

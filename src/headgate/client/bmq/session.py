@@ -1,7 +1,7 @@
-"""The session, which outlives a connection: open queues, what is on its way, the next connection.
+"""The session, which outlives a connection: open queues, posts on their way, the next connection.
 
-A link that is lost is followed by another, after pauses that grow. The new one is used when the
-queues are open on it as they were, and begins with every message that was not acknowledged.
+When a link is lost another follows, after growing pauses. It is used once the queues are open on it
+as they were, and begins with all unacknowledged messages.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from headgate.wire.bmq.negotiation import FEATURES, Token
 T = TypeVar("T")
 
 PAUSE_SECONDS_MIN, PAUSE_SECONDS_MAX = 0.1, 10.0
-"""Between two attempts to connect again."""
+"""Seconds between two attempts to connect again."""
 
 ATTEMPT_SECONDS_MAX = 10.0
-"""For one attempt, the opening of the queues included."""
+"""Seconds for one attempt, the opening of queues included."""
 
 LATER = (Category.NOT_READY, Category.TIMEOUT, Category.CANCELED, Category.NOT_CONNECTED)
-"""Refusals that do not mean no: the router is only just starting, say."""
+"""Refusals that are temporary: the router is only just starting, for example."""
 
 
 @value
 class Lost:
-    """The connection is lost; another is being sought."""
+    """The connection is lost; another attempt is under way."""
 
     reason: str
 
@@ -52,7 +52,7 @@ class Restored:
     """The connection is there again, and the queues are open as they were."""
 
     seconds: float
-    """How long there was none."""
+    """Seconds without a connection."""
 
 
 Change: TypeAlias = Lost | Restored
@@ -60,28 +60,28 @@ Change: TypeAlias = Lost | Restored
 
 @value
 class Settings:
-    """Settings of a client: how it connects, and how much it has under way."""
+    """Settings of a client: its connection, and its limits."""
 
     timeout: float
     patience: float
     posts_max: int
     posts_bytes_max: int
     name: str
-    """What the router calls the client, in its log and in explanations."""
+    """The client's name in the router's log and in explanations."""
     token: str | None = field(default=None, repr=False)
-    """With which it shows that this is its name."""
+    """Proves this name."""
     on_change: Callable[[Change], None] | None = None
 
 
 class Member(Protocol):
-    """An open queue, as far as a session is concerned."""
+    """An open queue, as the session sees it."""
 
     name: QueueUri
     number: int
     is_open: bool
 
     async def open(self, link: Link) -> None:
-        """Again, as it was."""
+        """Open it again, as it was."""
         ...
 
     def abandon(self, link: Link) -> None:
@@ -89,13 +89,14 @@ class Member(Protocol):
         ...
 
     def take(self, link: Link, push: Push, subscription: int) -> bool:
-        """Whether a message is for this one, by the number of the subscription."""
+        """Take a message if it is for this queue, by the number of the subscription; return whether
+        it was."""
         ...
 
     def lost(self, link: Link) -> None: ...
 
     def end(self, error: HeadgateError) -> None:
-        """It is over, and this is why."""
+        """End the queue with this reason."""
         ...
 
 
@@ -106,11 +107,11 @@ class Session:
         self.settings = settings
         self.guids = Guids()
         self.link: Link | None = None
-        """The one to use, if there is one."""
+        """The present link, if there is one."""
         self.posts = Posts(settings.posts_max, settings.posts_bytes_max, self._send)
         self.subscription_numbers = count(1)
-        """A number is never used again, so that a message tells which subscription took it, even
-        if another has taken its place meanwhile."""
+        """Numbers are never used again, so that a message identifies its subscription, even if that
+        was replaced meanwhile."""
         self._address = address
         self._identity = ClientIdentity(
             process_name=presented(settings),
@@ -124,13 +125,13 @@ class Session:
         self._app_numbers = count(1)
         self._members: dict[QueueUri, Member] = {}
         self._sharing: dict[int, list[Member]] = {}
-        """Those with one number of a queue."""
+        """The open queues with one queue number."""
         self._ready = asyncio.Event()
         self._failure: HeadgateError | None = None
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """The first connection; it is tried once."""
+        """Make the first connection; it is tried once."""
         link = self.link = await self._connect()
         self._ready.set()
         self._watching = asyncio.create_task(self._watch(link), name="bmq session")
@@ -147,19 +148,19 @@ class Session:
                     await link.leave()
 
     def check(self) -> None:
-        """Raise why the session is over, if it is."""
+        """Raise the reason if the session is over."""
         if self._failure is not None:
             raise self._failure
 
     async def connected(self) -> Link:
-        """The link, when there is one."""
+        """The link, once there is one."""
         while self.link is None:
             self.check()
             await self._ready.wait()
         return self.link
 
     async def asking(self, ask: Callable[[Link], Awaitable[T]]) -> T:
-        """Ask over the link; if it is lost before the answer came, over the next."""
+        """Send a request over the link; if that is lost before the answer, over the next."""
         while True:
             link = await self.connected()
             try:
@@ -170,8 +171,8 @@ class Session:
     # Queues.
 
     def numbers(self, uri: QueueUri) -> tuple[int, int]:
-        """Those of a queue and of an app of it that is to be opened. All apps of a queue that are
-        open, and its sender, have one number of the queue."""
+        """The numbers of a queue and of an app of it to be opened. All open apps of a queue, and
+        its sender, share the queue's number."""
         canonical = uri.canonical
         others = [m.number for name, m in self._members.items() if name.canonical == canonical]
         number = others[0] if others else next(self._queue_numbers)
@@ -192,10 +193,10 @@ class Session:
             del self._sharing[member.number]
 
     def is_last(self, member: Member) -> bool:
-        """Whether no other has the number of its queue."""
+        """Whether no other open queue has its number."""
         return all(other is member for other in self._sharing.get(member.number, ()))
 
-    # What the link says.
+    # Calls of the link.
 
     def acknowledged(self, acks: Sequence[Ack]) -> None:
         self.posts.settle(acks)
@@ -218,7 +219,7 @@ class Session:
     # Inside.
 
     def _send(self, put: Put) -> None:
-        """Without a link it goes with the others when there is one."""
+        """Send a message. Without a link it is sent with the others when there is one."""
         if self.link is not None:
             self.link.put(put)
 
@@ -241,7 +242,7 @@ class Session:
             raise
 
     async def _restore(self, reason: str) -> Link:
-        """Raises `NotConnected` when the patience is over."""
+        """Connect again. Raises `NotConnected` when the patience is over."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.settings.patience
         for pause in pauses():
@@ -280,7 +281,7 @@ class Session:
         return link
 
     async def _reopen(self, link: Link, member: Member) -> bool:
-        """A queue that the router does not want to open any more is over, the others go on."""
+        """Open a queue again. If the router refuses, that queue ends and the others go on."""
         try:
             await member.open(link)
         except Refused as error:
@@ -302,20 +303,21 @@ class Session:
         self._ready.set()
 
     def _announce(self, change: Change) -> None:
-        """What a callback raises is its own business."""
+        """Call the callback; its exceptions are its own."""
         if self.settings.on_change is not None:
             asyncio.get_running_loop().call_soon(self.settings.on_change, change)
 
 
 def presented(settings: Settings) -> str:
-    """The name of the process in the hello, which is where a token has its place."""
+    """The name of the process in the hello, which carries the token."""
     if settings.token is None:
         return settings.name
     return str(Token(settings.name, settings.token))
 
 
 def pauses() -> Iterator[float]:
-    """Between attempts: growing, and not the same for everybody who lost the same router."""
+    """Pauses between attempts: growing, with jitter, so that the clients of a lost router
+    spread."""
     pause = PAUSE_SECONDS_MIN
     while True:
         yield min(PAUSE_SECONDS_MAX, pause * random.uniform(1, 2))

@@ -1,4 +1,4 @@
-"""A subscription: what a reader wants of a queue."""
+"""A subscription of a reader to messages of a queue."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from headgate.expr.types import INT64_MAX
 from headgate.wire.bmq.requests import PRIORITIES
 
 LENIENT = ExpressionLimits(bytes=64 * KiB, operators=4096)
-"""How long an expression may be is for the router to say, which tells its limit."""
+"""The router limits the length of expressions, and reports its limit."""
 
 
 @value
 class Subscription:
     """Messages for which an expression is true, or all of them.
 
-    A message goes to the highest priority of those subscriptions that it matches, whoever has
-    them. Of equal ones, each gets one in turn.
+    A message goes to the highest priority of the subscriptions that it matches, of all consumers.
+    Equal ones take turns.
     """
 
     expression: str | None = None
     priority: int = 0
     max_unconfirmed_messages: int = 1000
-    """The router delivers no more before some are confirmed; 0 is nothing at all."""
+    """Unconfirmed messages at which the router stops delivering; 0 pauses."""
     max_unconfirmed_bytes: int = 32 * MiB
-    """The same in bytes of bodies and properties. One message may go beyond it."""
+    """The same in bytes of bodies and properties. One message may exceed it."""
 
 
 def checked(subscriptions: Iterable[Subscription]) -> tuple[Subscription, ...]:
-    """The subscriptions, if all of them can be read. There are brokers that take a wrong
-    expression for one that is always true, so it is not even sent."""
+    """The subscriptions, if all of them can be parsed. Some brokers treat a wrong expression as
+    always true, so it is not even sent."""
     wanted = tuple(subscriptions)
     for subscription in wanted:
         if subscription.priority not in PRIORITIES:

@@ -1,4 +1,4 @@
-"""A client of notification servers: what an app asks of one.
+"""A client of notification servers, for apps.
 
-`link` is one connection; `greeting` is how it begins.
+`link` is one connection; `greeting` is its handshake.
 """

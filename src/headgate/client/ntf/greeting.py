@@ -1,4 +1,4 @@
-"""The greeting of a notification server: who it is, and which version is spoken.
+"""The greeting of a notification server: its identity, and the version of the protocol.
 
 The certificates are those of TLS and are not repeated in the greeting, as a router repeats them.
 """
@@ -35,7 +35,7 @@ class NtfSession:
 
 
 def ntf_context() -> ssl.SSLContext:
-    """TLS 1.3 with nobody's authority: the server is judged by its fingerprint."""
+    """TLS 1.3 without authorities: the fingerprint identifies the server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
@@ -45,7 +45,7 @@ def ntf_context() -> ssl.SSLContext:
 
 
 async def read_block(stream: Stream) -> bytes:
-    """Raises `NotConnected` when there is no more."""
+    """Read a block. Raises `NotConnected` when there is no more."""
     try:
         return await stream.reader.readexactly(BLOCK)
     except asyncio.IncompleteReadError as error:
@@ -55,8 +55,8 @@ async def read_block(stream: Stream) -> bytes:
 
 
 async def greet_ntf(stream: Stream, key_hash: bytes) -> NtfSession:
-    """Have it proved that this is the server of the fingerprint, and answer it. Raises
-    `NotThisRouter` or `NoCommonVersion` before anything was sent, and `NotConnected`."""
+    """Check that this is the server with the fingerprint, and answer it. Raises `NotThisRouter` or
+    `NoCommonVersion` before anything was sent, and `NotConnected`."""
     block = await read_block(stream)
     try:
         hello = NtfServerHello.parse(decode_block(block))
@@ -71,8 +71,7 @@ async def greet_ntf(stream: Stream, key_hash: bytes) -> NtfSession:
 
 
 def _check(hello: NtfServerHello, stream: Stream, key_hash: bytes) -> int:
-    """The common version, once the server has proved to be the one that was meant, at the other end
-    of this very connection."""
+    """The common version, once the server has proved its identity on this very connection."""
     if hello.session_id != stream.session_id:
         raise NotThisRouter("the session is not that of the connection")
     version = VERSIONS.common(hello.versions)
@@ -90,10 +89,10 @@ def _check(hello: NtfServerHello, stream: Stream, key_hash: bytes) -> int:
 
 
 def shown_chain(stream: Stream) -> list[bytes]:
-    """The certificates that the other end showed in TLS, its own first."""
+    """The certificates that the other end sent in TLS, its own first."""
     tls: Any = stream.writer.get_extra_info("ssl_object")
     if hasattr(tls, "get_unverified_chain"):
         return [bytes(der) for der in tls.get_unverified_chain() or ()]
-    # Before 3.13 Python has this only inside.
+    # Before 3.13 Python has this only internally.
     shown = tls._sslobj.get_unverified_chain() or ()
     return [ssl.PEM_cert_to_DER_cert(certificate.public_bytes()) for certificate in shown]

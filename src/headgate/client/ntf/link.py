@@ -38,12 +38,12 @@ from headgate.wire.smp.codec.replies import Err
 
 CORRELATION_BYTES: Final = 24
 TOGETHER_MAX: Final = 16
-"""Requests that are sent before their answers are waited for."""
+"""Requests sent before their answers are awaited."""
 
 
 @value
 class AppRequest:
-    """One command, what it is about, and the key that signs it."""
+    """One command, its entity, and the key that signs it."""
 
     command: NtfCommand
     key: SigningKey | None = field(default=None, repr=False)
@@ -54,8 +54,8 @@ NtfOutcome: TypeAlias = NtfReply | HeadgateError
 
 
 class NtfLink:
-    """One connection. Whoever made it owns it: asks over it, one call at a time, and closes it. It
-    does not come back: after a failure, and after a call that was cancelled, it is closed."""
+    """One connection. Its maker owns it, makes one call at a time, and closes it. After a failure,
+    and after a cancelled call, it is closed for good."""
 
     def __init__(self, stream: Stream, session: NtfSession, timing: Timing) -> None:
         self._stream = stream
@@ -94,16 +94,16 @@ class NtfLink:
         raise failure
 
     async def ask(self, request: AppRequest) -> NtfReply:
-        """The answer. Raises `RequestRefused` with the server's error, `TimedOut`, `NotConnected`,
-        or `LargeMessage` for what has no room in a block."""
+        """The answer to a request. Raises `RequestRefused` with the server's error, `TimedOut`,
+        `NotConnected`, or `LargeMessage` for a request that does not fit into a block."""
         (outcome,) = await self.ask_all([request])
         if isinstance(outcome, HeadgateError):
             raise outcome
         return outcome
 
     async def ask_all(self, requests: Sequence[AppRequest]) -> list[NtfOutcome]:
-        """What came of each, in their order: an answer, or the error that `ask` would raise. One
-        that has no room in a block raises for all, and nothing is sent with it."""
+        """The outcomes of requests, in order: an answer, or the error that `ask` would raise. One
+        that does not fit into a block raises for all, and nothing is sent."""
         outcomes: list[NtfOutcome] = []
         async with self._asking:
             for start in range(0, len(requests), TOGETHER_MAX):
@@ -171,7 +171,7 @@ class NtfLink:
 
 
 def _is_about(answer: NtfAnswer, entity: bytes) -> bool:
-    """Whether an answer names what was asked about, or nothing where it should not."""
+    """Whether an answer names the entity of its request, or none where it should not."""
     return has_right_entity(answer.reply, answer.entity) and answer.entity in (b"", entity)
 
 

@@ -7,6 +7,6 @@
         queue = new.made(await link.ask(new.request))
         await link.ask_all([requests.subscribe(id, key) for id, key in others])
 
-`handler` is a `LinkHandler`: events, late answers and the loss of the link come to it. A link does
-not come back; `headgate.client.smp.failures` says what to do about each failure.
+`handler` is a `LinkHandler`: it gets events, late answers and the loss of the link. A lost link
+does not come back; `headgate.client.smp.failures` classifies each failure.
 """

@@ -1,7 +1,7 @@
 """Connecting with a router: the first host of its address that proves to be it.
 
-A router may have several hosts. They are tried in their order, each with a time of its own; which
-failure counts if none of them is the router is decided here.
+A router may have several hosts. They are tried in order, each with a timeout of its own; here is
+also decided which failure counts if none of them succeeds.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ async def connect_host(
     versions: Versions,
     seconds: float,
 ) -> tuple[Stream, SessionKeys]:
-    """A stream with one of the hosts, and the keys that were agreed on. Whoever is cancelled leaves
-    no connection. Raises as `Link.connect` says."""
+    """A stream with one of the hosts, and the agreed keys. A cancelled caller leaves no connection.
+    Raises as `Link.connect` does."""
     context = tls_context(service)
     failure: HeadgateError | None = None
     for host in address.hosts:
@@ -63,7 +63,7 @@ async def connect_host(
 
 
 def _to_act_on(failure: HeadgateError | None, error: HeadgateError) -> HeadgateError:
-    """Of two hosts, the failure that may pass is the one to act on."""
+    """The failure that counts: of two hosts, the temporary one."""
     if failure is None or kind_of_failure(failure) is FailureKind.HOST:
         return error
     return failure

@@ -1,6 +1,6 @@
-"""Failures, and what they mean for whoever asked: try again, do without the service, or give up.
+"""Failures, and what callers can do about them: try again, do without the service, or give up.
 
-The table is pure, so that an agent can be held against it without a router.
+The table is pure, so that agents can be tested against it without a router.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class FailureKind(Enum):
     """The kind of a failure: what to do about it."""
 
     TEMPORARY = "temporary"
-    """Ask again: nothing is known about what was asked."""
+    """Try again: the outcome is unknown."""
     HOST = "host"
-    """Ask again, but rarely: somebody has to mend an address, a name or a router first."""
+    """Try again, but rarely: an address, a name or a router has to be corrected first."""
     SERVICE = "service"
-    """Ask again without the service."""
+    """Try again without the service."""
     BLOCKED = "blocked"
-    """The operator of the router closed the queue; there may be a notice about it."""
+    """The operator of the router blocked the queue; there may be a notice about it."""
     PERMANENT = "permanent"
-    """Do not ask again."""
+    """Do not try again."""
 
 
 # S004-19: a router that cannot look up a service now may do so later.
@@ -44,7 +44,7 @@ BLOCKED_WORD: Final = "BLOCKED"
 
 
 def kind_of_failure(error: BaseException) -> FailureKind:
-    """What a failure of connecting or of a request means."""
+    """The kind of a failure of connecting or of a request."""
     match error:
         case HostNotFound() | NotThisRouter() | NoCommonVersion():
             return FailureKind.HOST
@@ -59,7 +59,7 @@ def kind_of_failure(error: BaseException) -> FailureKind:
 
 
 def may_pass(outcome: object) -> bool:
-    """Whether what came of a request is a failure after which the same may be asked again."""
+    """Whether an outcome is a temporary failure."""
     return isinstance(outcome, HeadgateError) and kind_of_failure(outcome) in (
         FailureKind.TEMPORARY,
         FailureKind.HOST,
@@ -79,7 +79,7 @@ def _kind_of_refusal(text: str) -> FailureKind:
 
 @value
 class Blocking:
-    """The reason why the operator of a router closed a queue."""
+    """The reason why the operator of a router blocked a queue."""
 
     reason: str
     notice: str | None = None
@@ -87,6 +87,6 @@ class Blocking:
 
 
 def parse_blocked(error: str) -> Blocking:
-    """Read the error of a queue that is blocked. What it lacks is empty."""
+    """Parse the error of a blocked queue. Missing parts are empty."""
     fields, _, notice = error.removeprefix(BLOCKED_WORD).lstrip().partition(",notice=")
     return Blocking(fields.removeprefix("reason="), notice or None)

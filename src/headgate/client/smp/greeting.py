@@ -1,5 +1,5 @@
-"""The greetings at the beginning of a connection with a router: the stream, who the router is, and
-who the client is."""
+"""The greetings at the beginning of a connection with a router: the stream, the router's identity,
+and the client's."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PLAIN = PlainCipher()
 
 
 class Stream:
-    """Blocks over TLS, as they come: nothing here knows what is in them."""
+    """Blocks over TLS, without a look at their contents."""
 
     __slots__ = ("leaf", "reader", "session_id", "writer")
 
@@ -59,7 +59,7 @@ class Stream:
         self.writer = writer
         tls: ssl.SSLObject = writer.get_extra_info("ssl_object")
         self.session_id = tls.get_channel_binding("tls-unique") or b""
-        """What only the two ends of this connection know, and what sessions are known by."""
+        """The session id, which only the two ends of this connection know."""
         self.leaf = tls.getpeercert(binary_form=True) or b""
         """The certificate of the other end."""
 
@@ -67,7 +67,7 @@ class Stream:
     async def open(
         cls, host: str, port: int, context: ssl.SSLContext, *, who: str = "router"
     ) -> Stream:
-        """Raises `NotConnected`, or `HostNotFound` if the host's name is the reason.
+        """Connect. Raises `NotConnected`, or `HostNotFound` if the host's name is the reason.
 
         The name is not sent: routers that also serve HTTPS take a connection that names its host
         for a browser's.
@@ -77,19 +77,19 @@ class Stream:
             reader, writer = await asyncio.open_connection(
                 name, port, ssl=context, server_hostname="", limit=BLOCK
             )
-        except (socket.gaierror, UnicodeError) as error:  # a name that is none, or nobody's
+        except (socket.gaierror, UnicodeError) as error:  # an invalid name, or an unknown one
             reason = error.strerror if isinstance(error, OSError) else "it is no name"
             raise HostNotFound(f"{host} is not found: {reason}") from error
         except OSError as error:
             raise NotConnected(
                 f"no {who} answers on {host}:{port}: {error.strerror or error}"
             ) from error
-        # A block counts as written when it has left, not while it waits in a buffer of TLS.
+        # A block counts as written when it was sent, not while it waits in a buffer of TLS.
         writer.transport.set_write_buffer_limits(high=1)
         return cls(reader, writer)
 
     async def block(self) -> bytes:
-        """Raises `NotConnected` when there is no more."""
+        """Read a block. Raises `NotConnected` when there is no more."""
         try:
             return await self.reader.readexactly(BLOCK)
         except asyncio.IncompleteReadError as error:
@@ -101,7 +101,7 @@ class Stream:
         self.writer.write(data)
 
     async def drain(self) -> None:
-        """Wait until what was written has left. Raises `NotConnected` if it cannot any more."""
+        """Wait until all data was sent. Raises `NotConnected` if that is not possible any more."""
         try:
             await self.writer.drain()
         except OSError as error:
@@ -124,10 +124,10 @@ async def greet(
     role: Role = Role.MESSAGING,
     with_key: bool = True,
 ) -> SessionKeys:
-    """Prove that this is the router of the fingerprint, and show oneself.
+    """Check that this is the router with the fingerprint, and answer it.
 
     Raises `NotThisRouter` or `NoCommonVersion` before anything was sent, `RequestRefused` if the
-    router does not take the service, and `NotConnected`. Without a key blocks are not sealed.
+    router refuses the service, and `NotConnected`. Without a key blocks are not sealed.
     """
     block = await stream.block()
     try:
@@ -139,7 +139,7 @@ async def greet(
         raise NotThisRouter(str(error)) from error
     private = secrets.token_bytes(32)
     service_key, shown = None, None
-    # S001-23, S001-24: below these versions a service connects as anybody does.
+    # S001-23, S001-24: below these versions a service connects as a plain client.
     since = MESSAGING_SINCE if role is Role.MESSAGING else SERVICE_FROM
     if service is not None and version >= since:
         service_key = Ed25519PrivateKey.generate()
@@ -155,7 +155,7 @@ async def greet(
         if service is not None and shown is not None:
             reply = parse_service_reply(PLAIN.open(await stream.block()))
             if isinstance(reply, ServiceRefused):
-                # Which of its errors are temporary is decided by `kind_of_failure`.
+                # `kind_of_failure` decides which of its errors are temporary.
                 raise RequestRefused(reply.error.value.decode())
             keys.service_id, keys.service_key = reply.service_id, service_key
             keys.fingerprint = service.fingerprint
@@ -167,8 +167,8 @@ async def greet(
 def check(
     hello: ServerHello, stream: Stream, key_hash: bytes, versions: Versions
 ) -> tuple[int, bytes]:
-    """The common version and the router's key of this session, once it has proved that it is the
-    router that was meant, and at the other end of this very connection."""
+    """The common version and the router's key for this session, once the router has proved its
+    identity on this very connection."""
     if hello.session_id != stream.session_id:
         raise NotThisRouter("the session is not that of the connection")
     version = versions.common(hello.versions)

@@ -1,4 +1,4 @@
-"""The handler of what a router sends unasked, or too late, and of the end of a link."""
+"""The handler of a link's events, late answers, and end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @value
 class Unexpected:
-    """A report of something that a router sent and that belongs to nothing."""
+    """A report of data from a router that belongs to no request."""
 
     why: str
     correlation: bytes = b""
@@ -24,21 +24,21 @@ class Unexpected:
 
 
 class LinkHandler(Protocol):
-    """The handler of a link, called by its reader in the order in which things come.
+    """The handler of a link, called by its reader in order.
 
-    Its methods return at once: nothing is read before they do. They may ask the link for more
-    in a task of their own, and may close it. One that raises ends the link.
+    Its methods return at once: the link reads on only after that. They may send requests in a task
+    of their own, and may close the link. An exception ends the link.
     """
 
     def received(self, link: Link, entity: bytes, event: Reply) -> None:
-        """An event: MSG, NMSG, END, DELD, ENDS, ALLS, or an error that answers nothing."""
+        """Handle an event: MSG, NMSG, END, DELD, ENDS, ALLS, or an error without a request."""
 
     def answered_late(self, link: Link, request: Request, reply: Reply) -> None:
-        """An answer whose caller has left or waited in vain. It counts as much as any: a message
+        """Handle an answer whose caller has left or timed out. It counts as much as any: a message
         in it is a message."""
 
     def unexpected(self, link: Link, report: Unexpected) -> None:
-        """Something that belongs to nothing. The link goes on."""
+        """Handle data that belongs to no request. The link goes on."""
 
     def lost(self, link: Link, reason: str) -> None:
-        """The link is over. This is called once, whoever ended it; nothing is called after it."""
+        """Handle the end of the link. Called once, whichever end closed it, and last."""

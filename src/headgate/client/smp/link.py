@@ -1,7 +1,7 @@
 """A link: one connection of a client with a router, from the greetings to its end.
 
-A reading task opens the blocks and sorts what is in them. An answer goes to who waits for it;
-everything else goes to the link's handler, in its place. See docs/design/smp-client.md.
+A reading task opens the blocks and sorts their contents. Answers go to their callers; everything
+else goes to the link's handler, in its place. See docs/design/smp-client.md.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from headgate.wire.smp.codec.transmissions import Transmission, parse_reply
 from headgate.wire.smp.handshake import VERSIONS, Role, Versions
 
 EVENTS: Final = (r.Msg, r.NMsg, r.SmpEnd, r.Deld, r.Ends, r.Alls, r.Err)
-"""What a router may send unasked."""
+"""Events that a router may send."""
 
 ELSEWHERE: Final = (r.Ids, r.Err)
-"""Answers that need not be about what was asked about: a queue has no id before it is made, and
-an error may be about nothing."""
+"""Answers that may name another entity: a queue has no id before it is made, and an error may name
+none."""
 
 
 class Link:
     """One connection with a router.
 
-    Whoever made it owns it: asks over it, and closes it. It does not come back; when it is lost
-    its handler is called once, everybody who waits gets `NotConnected`, and another link is made.
-    Every coroutine may be cancelled, which leaves the link as it was.
+    Its maker owns it, sends requests over it, and closes it. A lost link does not come back: its
+    handler is called once, all callers get `NotConnected`, and another link has to be made. Every
+    coroutine may be cancelled, which leaves the link as it was.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Link:
         slot: int = 0,
     ) -> None:
         self.slot = slot
-        """The number under which its owner knows it; with the session id it is like no other."""
+        """The number that its owner gave it; with the session id it is unique."""
         self.is_open = True
         self.reason = ""
-        """Why it is not open any more."""
+        """The reason why it is not open any more."""
         self.timing = timing
         self._stream = stream
         self._keys = keys
@@ -74,11 +74,11 @@ class Link:
         self._loop = asyncio.get_running_loop()
         self._waiting = WaitingTable(timing.late_seconds, timing.late_max)
         self._subscribing: list[SentBlock] = []
-        """Blocks of SUBs that are not answered, in their order."""
+        """Unanswered blocks of SUBs, in order."""
         self._turn = asyncio.Lock()
-        """Whose block of SUBs is next."""
+        """A lock for the next block of SUBs."""
         self._room = asyncio.Event()
-        """Set while there may be another block of SUBs."""
+        """Set while another block of SUBs may be sent."""
         self._room.set()
         self._pulse = LinkPulse(self._loop, timing, self._ping, self._end)
         self._reading: asyncio.Task[None] | None = None
@@ -98,8 +98,8 @@ class Link:
         """Connect with the first host of the address that proves to be the router.
 
         Raises `NotThisRouter`, `NoCommonVersion`, `HostNotFound`, `NotConnected`, `TimedOut`, or
-        `RequestRefused` if the router does not take the service; `kind_of_failure` says what each
-        means. The handler is not called before whoever awaits this has gone on.
+        `RequestRefused` if the router refuses the service; `kind_of_failure` classifies them. The
+        handler is not called before the awaiting caller has gone on.
         """
         stream, keys = await connect_host(
             address, service=service, role=role, versions=versions, seconds=timing.connect_seconds
@@ -134,14 +134,15 @@ class Link:
 
     @property
     def service_id(self) -> bytes | None:
-        """Who the router takes this client for, if it was shown a service."""
+        """The router's id of the service that this client showed, if it did."""
         return self._keys.service_id
 
-    # Asking.
+    # Requests.
 
     async def ask(self, request: Request, *, seconds: float | None = None) -> r.Reply:
-        """The answer. Raises `RequestRefused` with the router's error, `TimedOut`, `NotConnected`,
-        `UnexpectedReply`, or a `Refused` of our own if the request cannot be sent."""
+        """The answer to a request. Raises `RequestRefused` with the router's error, `TimedOut`,
+        `NotConnected`, `UnexpectedReply`, or a `Refused` of our own if the request cannot be
+        sent."""
         (outcome,) = await self.ask_all([request], seconds=seconds)
         if isinstance(outcome, HeadgateError):
             raise outcome
@@ -154,12 +155,12 @@ class Link:
         seconds: float | None = None,
         each: Each | None = None,
     ) -> list[Outcome]:
-        """What came of each request, in their order: an answer, or the error that `ask` would
-        raise. They go in as few blocks as they fill.
+        """The outcomes of requests, in order: an answer, or the error that `ask` would raise. They
+        are sent in as few blocks as possible.
 
-        `seconds` count from when a block was written. `each` is called with every outcome as it
+        `seconds` count from the writing of a block. `each` is called with every outcome as it
         comes, by the reader like the handler, so that answers and events keep their order. A
-        caller that is cancelled leaves; what was written stays asked.
+        cancelled caller leaves; written requests stay sent.
         """
         batch = Batch(len(requests), self._loop.create_future(), each)
         if not requests:
@@ -173,7 +174,7 @@ class Link:
                     self._settle(batch, block.place, block.error)
                     continue
                 if written:
-                    # Signing a block takes milliseconds: others have their turn between two.
+                    # Signing a block takes milliseconds: other tasks run in between.
                     await asyncio.sleep(0)
                 if not await self._send(block, batch, seconds, written):
                     break
@@ -182,8 +183,8 @@ class Link:
                     self._settle_rest(batch)
                 await batch.over
         finally:
-            # S004-26: whoever is cancelled is gone, and nothing else changes. The time of a block
-            # whose writing was not waited for runs from here.
+            # S004-26: cancelling changes nothing but the wait. If the writing of a block was not
+            # awaited, its time runs from here.
             batch.is_left = True
             for sent in written:
                 if sent.since is None:
@@ -193,7 +194,8 @@ class Link:
     async def _send(
         self, block: OutgoingBlock, batch: Batch, seconds: float, written: list[SentBlock]
     ) -> bool:
-        """Write a block when it may be written, and wait until it is. False if the link is over."""
+        """Write a block when it may be written, and wait until it is sent. False if the link is
+        over."""
         if block.is_subscribing:
             async with self._turn:
                 await self._room.wait()
@@ -208,12 +210,12 @@ class Link:
         except NotConnected as error:
             self._end(str(error))
             return False
-        # A request waits from when it left, not from when it was queued.
+        # The time of a request begins when it was sent, not when it was queued.
         self._start_clock(sent)
         return True
 
     def _put(self, block: OutgoingBlock, batch: Batch, seconds: float) -> SentBlock | None:
-        """Expect the answers of a block, and hand it to the transport."""
+        """Expect the answers of a block, and pass it to the transport."""
         if not self.is_open:
             return None
         sent = SentBlock(block.correlations, block.is_subscribing, seconds)
@@ -239,7 +241,7 @@ class Link:
             block.timer = self._loop.call_later(block.seconds, self._look, block)
 
     def _look(self, block: SentBlock) -> None:
-        """The time of a block is over, unless it was moved on."""
+        """Expire a block, unless its time was extended."""
         assert block.since is not None, "its clock was started"
         now, due = self._loop.time(), block.since + block.seconds
         if now < due:
@@ -251,15 +253,15 @@ class Link:
             self._settle(row.batch, row.place, TimedOut(_name(row.request), block.seconds))
 
     def _answered(self, block: SentBlock, now: float) -> None:
-        """One more request of a block has its answer."""
+        """Note an answer to one more request of a block."""
         block.answers_left -= 1
         if block.answers_left:
             return
         if block.timer is not None:
             block.timer.cancel()
         if block in self._subscribing:
-            # A router answers in order, so the time of those behind this one begins now: it is
-            # silence that runs out, not the patience with a queue of blocks.
+            # A router answers in order, so the time of later blocks begins now: the timeout limits
+            # its silence, not the wait behind other blocks.
             for behind in self._subscribing[self._subscribing.index(block) + 1 :]:
                 if behind.since is not None:
                     behind.since = now
@@ -298,7 +300,7 @@ class Link:
         return await self._stream.block()
 
     def _take(self, transmissions: Iterable[bytes]) -> None:
-        """Hand on what is in a block, in its order. What cannot be read costs nothing else."""
+        """Pass on the transmissions of a block, in order. An unreadable one affects no other."""
         now = self._pulse.heard_at
         for data in transmissions:
             if not self.is_open:
@@ -316,7 +318,7 @@ class Link:
             except Malformed as error:
                 why = str(error)
             if not correlation:
-                # S000-65: nobody asked for it, so it is an event.
+                # S000-65: it answers no request, so it is an event.
                 if reply is None or not isinstance(reply, EVENTS):
                     why = why or "an answer to nobody"
                     self._report(Unexpected(why, correlation, entity, reply))
@@ -332,11 +334,11 @@ class Link:
             row, is_late = found
             self._answered(row.block, now)
             if is_late:
-                # S000-67: only if it is about what was asked about.
+                # S000-67: only if it names the request's entity.
                 if reply is not None and (entity == row.request.entity or isinstance(reply, r.Ids)):
                     self._call(self._handler.answered_late, self, row.request, reply)
                 continue
-            # S000-64: to who asked.
+            # S000-64: to its caller.
             self._settle(row.batch, row.place, _outcome(row.request, entity, reply, why))
 
     def _parse(self, transmission: Transmission) -> r.Reply:
@@ -357,7 +359,7 @@ class Link:
                 self._settle(batch, place, NotConnected(self.reason))
 
     def _call(self, call: Callable[..., None], *arguments: object) -> None:
-        """A handler that raises ends the link: what it knows of it may be wrong by now."""
+        """Call the handler. If it raises the link ends: its state may be wrong by now."""
         try:
             call(*arguments)
         except Exception as error:
@@ -369,7 +371,7 @@ class Link:
     # The end.
 
     def close(self) -> None:
-        """Leave at once. What was not written is not sent."""
+        """Close at once. Unwritten data is not sent."""
         self._end("closed on this side")
 
     async def wait_closed(self) -> None:
@@ -397,7 +399,7 @@ class Link:
 
 
 def _outcome(request: Request, entity: bytes, reply: r.Reply | None, why: str) -> Outcome:
-    """What came of a request, given its answer."""
+    """The outcome of a request, given its answer."""
     if reply is None:
         return UnexpectedReply(f"{_name(request)}: {why}")
     if entity != request.entity and not isinstance(reply, ELSEWHERE):

@@ -1,4 +1,4 @@
-"""Blocks to be written: requests encoded, signed, and packed into as few blocks as they take."""
+"""Blocks to write: requests encoded, signed, and packed into as few blocks as possible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Outgoing:
     """A request that is ready to be sent."""
 
     place: int
-    """In its batch."""
+    """Its position in its batch."""
     request: Request
     correlation: bytes
     data: bytes
@@ -46,7 +46,7 @@ class OutgoingBlock:
 
 @value
 class NotSent:
-    """A request that cannot be sent, and why."""
+    """A request that cannot be sent, with the reason."""
 
     place: int
     error: Refused
@@ -55,8 +55,8 @@ class NotSent:
 def outgoing_blocks(
     keys: SessionKeys, requests: Sequence[Request]
 ) -> Iterator[OutgoingBlock | NotSent]:
-    """Blocks in the order of the requests. Each is made when it is asked for: signatures take
-    longer than all the rest, and other work goes on between two blocks."""
+    """Blocks in the order of the requests. Each is made when the iterator reaches it: signatures
+    take longer than all the rest, and other tasks run between two blocks."""
     block: list[Outgoing] = []
     room = BATCH
     for place, request in enumerate(requests):

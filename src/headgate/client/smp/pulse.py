@@ -1,4 +1,4 @@
-"""The pulse of a link: a sign of life is asked for when none comes by itself."""
+"""The pulse of a link: a PING is sent when no data comes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from headgate.errors import TimedOut
 
 
 class LinkPulse:
-    """The pulse of a link: whether its other end lives.
+    """Checks whether the other end of a link lives.
 
-    The link owns it: starts it when it begins to subscribe, says when a block came, and stops it at
-    its end. It has the link `ask` for an answer after a time without data, and `end` after so many
-    that did not come and so long a silence. All its timers ask the loop's clock.
+    The link owns it: starts it when it begins to subscribe, calls it for every block, and stops it
+    at its end. After a time without data it calls `ask` for an answer, and `end` after so many
+    missing answers and so long a silence. All its timers use the loop's clock.
     """
 
     __slots__ = ("_ask", "_end", "_loop", "_missed", "_timer", "_timing", "heard_at")
@@ -33,7 +33,7 @@ class LinkPulse:
         self._end = end
         self._timer: asyncio.TimerHandle | None = None
         self._missed = 0
-        """Answers in a row that did not come."""
+        """Missing answers in a row."""
         self.heard_at = loop.time()
 
     @property
@@ -48,11 +48,11 @@ class LinkPulse:
             self._timer.cancel()
 
     def heard(self) -> None:
-        """Data came."""
+        """Note that data came."""
         self.heard_at, self._missed = self._loop.time(), 0
 
     def answered(self, place: int, outcome: Outcome) -> None:
-        """What became of a question, as a batch reports it."""
+        """Note the outcome of a question, as a batch reports it."""
         if not isinstance(outcome, TimedOut):
             return
         self._missed += 1
@@ -64,7 +64,7 @@ class LinkPulse:
             self._end(f"the router is silent for {silence:.0f} seconds")
 
     def _beat(self) -> None:
-        """Ask for a sign of life if none came by itself."""
+        """Send a PING if no data came."""
         now, due = self._loop.time(), self.heard_at + self._timing.ping_seconds
         if now < due:
             self._timer = self._loop.call_at(due, self._beat)

@@ -1,4 +1,4 @@
-"""A queue as its recipient knows it, the keys of its parties, and what they ask of a router."""
+"""A queue as its recipient knows it, the keys of its parties, and their requests to a router."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headgate.wire.smp.codec.sealed import (
 )
 
 Key: TypeAlias = SigningKey | bytes
-"""The private key of a party of a queue: one that signs, or one of X25519, raw."""
+"""The private key of a party of a queue: one that signs, or a raw one of X25519."""
 
 Kind: TypeAlias = Literal["ed25519", "ed448", "x25519"]
 
@@ -42,7 +42,7 @@ def make_key(kind: Kind = "ed25519") -> Key:
 
 
 def spki(key: Key) -> bytes:
-    """The public half, as it travels."""
+    """The public half, in the form of the wire."""
     if isinstance(key, bytes):
         return encode_key(KeyKind.X25519, public_of(key))
     return public_key(key)
@@ -50,22 +50,22 @@ def spki(key: Key) -> bytes:
 
 @value
 class Request:
-    """One command and who gives it."""
+    """One command and its party."""
 
     command: c.Command | bytes
-    """Bytes are sent as they are: they may be no command at all."""
+    """Bytes are sent as they are, and need not be a command."""
     entity: bytes = b""
     key: Key | None = field(default=None, repr=False)
-    """Whose authorisation is made. SUBS and NSUBS need none: the service's session signs them."""
+    """The key that authorises it. SUBS and NSUBS need none: the service's session signs them."""
     service_signed: bool | None = None
-    """Whether the service signs too. Unless told, it does where it has to."""
+    """Whether the service signs too. By default, if the command needs it."""
     correlation: bytes | None = None
-    """Drawn unless told."""
+    """Drawn by default."""
 
 
 @value
 class LinkData:
-    """Link data that a queue is made with; `id` is chosen for a contact only."""
+    """Link data of a new queue; `id` is chosen for a contact only."""
 
     fixed: bytes
     user: bytes
@@ -79,7 +79,7 @@ class Queue:
     ids: Ids
     key: Key = field(repr=False)
     secret: bytes = field(repr=False)
-    """What messages are opened with."""
+    """The secret that opens messages."""
     notifier_key: Key | None = field(default=None, repr=False)
     notice_secret: bytes = field(default=b"", repr=False)
 
@@ -94,7 +94,7 @@ class Queue:
 
     @property
     def notifier(self) -> bytes:
-        """The notifier's id, or nothing."""
+        """The notifier's id, or empty."""
         return b"" if self.ids.notifier is None else self.ids.notifier.notifier
 
     def open(self, msg: Reply) -> Body | QuotaMarker:
@@ -108,5 +108,5 @@ class Queue:
         return parse_notice(open_notice(self.notice_secret, notice.nonce, notice.sealed))
 
     def asks(self, command: c.Command | bytes) -> Request:
-        """A command of the recipient."""
+        """A request of the recipient."""
         return Request(command, self.id, self.key)

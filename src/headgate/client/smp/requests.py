@@ -1,7 +1,7 @@
-"""The requests that a client has for a router, by who makes them.
+"""The requests of a client to a router, by party.
 
-Each is a command, the id of what it is about as its maker knows it, and the maker's key. What a
-router may answer is in `ANSWERS`.
+Each is a command, the id by which its party knows the entity, and the party's key. `ANSWERS` has
+the possible answers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ CORRELATION_BYTES: Final = 24
 PRIVATE_BYTES: Final = 32
 
 SUBSCRIBING: Final = (c.Sub, c.NSub)
-"""One queue each, so that many may be needed; their answers may bring a message each."""
+"""Commands with one queue each, so that many may be needed; their answers may bring a message
+each."""
 
 SUBSCRIBING_ALL: Final = (c.Subs, c.NSubs)
 
@@ -51,7 +52,7 @@ ANSWERS: Final[dict[type[c.Command], tuple[type[r.Reply], ...]]] = {
     c.Que: (r.Info,),
     c.Ping: (r.Pong,),
 }
-"""What answers a command, if it is not an error. A command that is not here may be answered with
+"""The successful answers to a command. A command that is missing here may be answered with
 anything."""
 
 
@@ -64,7 +65,7 @@ def is_answer(command: c.Command | bytes, reply: r.Reply) -> bool:
 
 
 def begins_subscription(command: c.Command | bytes) -> bool:
-    """Whether events may follow: the link is then kept alive."""
+    """Whether events may follow: then the link is kept alive."""
     if isinstance(command, c.New):
         return command.subscribe
     return isinstance(command, SUBSCRIBING + SUBSCRIBING_ALL)
@@ -83,7 +84,7 @@ class NewQueue:
     notifier_key: Key | None = field(default=None, repr=False)
 
     def made(self, ids: r.Reply) -> Queue:
-        """The queue, once the router has answered."""
+        """The queue, by the router's answer."""
         if not isinstance(ids, r.Ids):
             raise UnexpectedReply(f"{ids.tag.decode()} is no answer to NEW")
         queue = Queue(ids, self.key, shared_key(self.dh, raw_key(ids.dh)), self.notifier_key)
@@ -102,8 +103,8 @@ def new_queue(
     password: bytes | None = None,
     correlation: bytes | None = None,
 ) -> NewQueue:
-    """NEW, with fresh keys. The sender's id of a queue with a link follows from the correlation,
-    so that is drawn here, unless the caller has."""
+    """NEW, with fresh keys. The sender's id of a queue with a link is derived from the correlation
+    id, so that is drawn here, unless the caller passes it."""
     key = make_key() if key is None else key
     dh = secrets.token_bytes(PRIVATE_BYTES)
     correlation = secrets.token_bytes(CORRELATION_BYTES) if correlation is None else correlation
@@ -131,12 +132,12 @@ def acknowledge(recipient: bytes, key: Key, message_id: bytes) -> Request:
 
 
 def secure(recipient: bytes, key: Key, sender_key: bytes) -> Request:
-    """KEY: from now on only who has this key may send."""
+    """KEY: from now on only the owner of this key may send."""
     return Request(c.Key(sender_key), recipient, key)
 
 
 def replace_keys(recipient: bytes, key: Key, *keys: bytes) -> Request:
-    """RKEY: from now on the recipient has these keys."""
+    """RKEY: replace the recipient's keys."""
     return Request(c.RKey(keys), recipient, key)
 
 
@@ -151,7 +152,7 @@ def delete_link(recipient: bytes, key: Key) -> Request:
 
 
 def set_notifier(recipient: bytes, key: Key, notifier_key: bytes, dh: bytes) -> Request:
-    """NKEY: who has this key may be notified."""
+    """NKEY: the owner of this key may subscribe to notices."""
     return Request(c.NKey(notifier_key, dh), recipient, key)
 
 
@@ -161,7 +162,7 @@ def delete_notifier(recipient: bytes, key: Key) -> Request:
 
 
 def suspend(recipient: bytes, key: Key) -> Request:
-    """OFF: nothing more may be sent to the queue."""
+    """OFF: suspend the queue."""
     return Request(c.Off(), recipient, key)
 
 
@@ -171,7 +172,7 @@ def delete(recipient: bytes, key: Key) -> Request:
 
 
 def describe(recipient: bytes, key: Key) -> Request:
-    """QUE: what the router knows of the queue, as JSON."""
+    """QUE: describe the queue, as JSON."""
     return Request(c.Que(), recipient, key)
 
 
@@ -179,26 +180,26 @@ def describe(recipient: bytes, key: Key) -> Request:
 
 
 def send(sender: bytes, body: bytes, key: Key | None = None, *, notify: bool = False) -> Request:
-    """SEND: with the key if the queue was secured, and without one if it was not."""
+    """SEND: with the key if the queue is secured, otherwise without."""
     return Request(c.SmpSend(notify, body), sender, key)
 
 
 def secure_as_sender(sender: bytes, key: Key) -> Request:
-    """SKEY: from now on only this key may send. To ask it again with the same key is harmless."""
+    """SKEY: from now on only this key may send. Repeating it with the same key is harmless."""
     return Request(c.SKey(spki(key)), sender, key)
 
 
 def secure_by_link(link: bytes, key: Key) -> Request:
-    """LKEY: as SKEY, and the data behind the link."""
+    """LKEY: as SKEY, and read the data behind the link."""
     return Request(c.LKey(spki(key)), link, key)
 
 
 def read_link(link: bytes) -> Request:
-    """LGET: the data behind the link of a contact."""
+    """LGET: read the data behind the link of a contact."""
     return Request(c.LGet(), link)
 
 
-# The notifier, services, and anybody.
+# The notifier, services, and all clients.
 
 
 def subscribe_notifier(notifier: bytes, key: Key) -> Request:
@@ -207,7 +208,7 @@ def subscribe_notifier(notifier: bytes, key: Key) -> Request:
 
 
 def subscribe_service(service: bytes, expected: Tally) -> Request:
-    """SUBS: all queues of the session's service, of which the client thinks that it has these."""
+    """SUBS: subscribe all queues of the session's service, with the expected tally."""
     return Request(c.Subs(expected), service)
 
 

@@ -1,4 +1,4 @@
-"""Services as a client makes them: one certificate for each router, signed by itself."""
+"""Services of a client: one self-signed certificate for each router."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from headgate.crypto import keys
 from headgate.wire.smp.handshake import Role, ServiceHello
 
 FOREVER = datetime(9999, 12, 31, tzinfo=UTC)
-"""The last day that a certificate can name."""
+"""The last date that a certificate can have."""
 
 EARLIER = timedelta(hours=25)
-"""How far the clock of a router may be behind."""
+"""Seconds by which the clock of a router may be behind."""
 
 
 @value
 class Service:
-    """The long-term certificate of a service and the key that goes with it."""
+    """The long-term certificate of a service, with its key."""
 
     certificate: bytes
     """DER."""

@@ -1,5 +1,4 @@
-"""Session keys, agreed on by a client and a router in their greetings, and signing requests with
-them."""
+"""Session keys, agreed on in the greetings, and signing requests with them."""
 
 from __future__ import annotations
 
@@ -26,17 +25,17 @@ class SessionKeys:
     session_id: bytes
     version: int
     router_key: bytes
-    """The router's key of this session, raw."""
+    """The router's key for this session, raw."""
     cipher: Cipher = field(repr=False)
     service_id: bytes | None = None
-    """Who the router takes the client for, if it showed itself as a service."""
+    """The router's id of the service that the client showed, if it did."""
     service_key: Ed25519PrivateKey | None = field(default=None, repr=False)
     """Signs for the service in this session."""
     fingerprint: bytes = b""
-    """Of the service's certificate."""
+    """The fingerprint of the service's certificate."""
 
     def encode(self, request: Request, correlation: bytes) -> bytes:
-        """The bytes of a request, signed. Raises `BadService` if only a service could ask it."""
+        """The bytes of a request, signed. Raises `BadService` if only a service could send it."""
         command, key = request.command, request.key
         is_associating = isinstance(command, ASSOCIATING)
         if key is None and isinstance(command, c.Subs | c.NSubs):
@@ -56,7 +55,7 @@ class SessionKeys:
             assert self.service_key is not None, "only a service's session signs"
             by_service = self.service_key.sign(over)
             if is_associating:
-                # S001-20: the key of the queue signs for this service and no other.
+                # S001-20: the key of the queue signs for this service only.
                 over = self.fingerprint + over
         if isinstance(key, bytes):
             authorization = authenticator(shared_key(key, self.router_key), correlation, over)

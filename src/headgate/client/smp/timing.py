@@ -1,4 +1,4 @@
-"""The timing of a link: how long it waits, and how much it keeps."""
+"""The timing of a link: its timeouts, and its limits."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from headgate.core.model.value import value
 
 @value
 class Timing:
-    """The seconds and bounds of one link. The defaults are those of work in the background."""
+    """The seconds and limits of one link. The defaults are for work in the background."""
 
     connect_seconds: float = 45.0
     """For one host of an address: TCP, TLS and the greetings."""
     answer_seconds: float = 30.0
-    """From the moment when a block was written until it is answered."""
+    """From the writing of a block until it is answered."""
     ping_seconds: float = 600.0
-    """Without data after which a link with subscriptions asks whether the router is there."""
+    """Seconds without data after which a link with subscriptions sends a PING."""
     pings_missed_max: int = 3
-    """Unanswered in a row before a link is given up, if it was also silent for long enough."""
+    """Missing answers in a row after which a link is given up, if it was also silent for long
+    enough."""
     silence_seconds: float = 900.0
-    """Without data before which no link is given up for missed pings."""
+    """Seconds without data before which no link is given up for missing answers."""
     late_seconds: float = 600.0
-    """For which a request is remembered that nobody waits for any more."""
+    """Seconds for which a request without a caller is remembered."""
     late_max: int = 10_000
-    """Requests that are remembered so."""
+    """Requests remembered so."""
     subscribing_blocks_max: int = 10
-    """Blocks of SUBs that may be unanswered at once."""
+    """Unanswered blocks of SUBs at once."""
 
 
 BACKGROUND = Timing()

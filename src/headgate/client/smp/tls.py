@@ -1,4 +1,4 @@
-"""TLS as clients of routers speak it, with the certificate of a service if there is one."""
+"""TLS for clients of routers, with the certificate of a service if there is one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROTOCOL = "smp/1"
 
 
 def tls_context(service: Service | None = None, *, alpn: bool = True) -> ssl.SSLContext:
-    """TLS 1.3 with nobody's authority: the router is judged by its fingerprint."""
+    """TLS 1.3 without authorities: the fingerprint identifies the router."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
@@ -30,7 +30,7 @@ def tls_context(service: Service | None = None, *, alpn: bool = True) -> ssl.SSL
 
 
 def pem(service: Service) -> bytes:
-    """The private key and the certificates, as OpenSSL reads them. This is a secret."""
+    """The private key and the certificates, in OpenSSL's form. This is a secret."""
     private = service.private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return private + b"".join(ssl.DER_cert_to_PEM_cert(der).encode() for der in service.chain)
 
@@ -39,8 +39,8 @@ def pem(service: Service) -> bytes:
 def as_file(secret: bytes) -> Iterator[str]:
     """The path of a file with these bytes, for as long as it is needed.
 
-    OpenSSL reads certificates from files only. On Linux this one is in memory; elsewhere it is
-    one that nobody else may read.
+    OpenSSL reads certificates from files only. On Linux this one is in memory; elsewhere only its
+    owner may read it.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)

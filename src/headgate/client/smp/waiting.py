@@ -1,7 +1,7 @@
-"""Requests of a link that are not answered: batches that callers wait for, blocks that were
-written, and the table of requests that an answer may still belong to.
+"""Unanswered requests of a link: callers' batches, written blocks, and the table of requests that
+may still be answered.
 
-Nothing here does I/O or asks a clock: time comes in as an argument.
+Nothing here does I/O or reads a clock: time is an argument.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from headgate.errors import HeadgateError
 from headgate.wire.smp.codec.replies import Reply
 
 Outcome: TypeAlias = Reply | HeadgateError
-"""What came of a request: an answer, or why there is none."""
+"""The outcome of a request: an answer, or an error."""
 
 Each: TypeAlias = Callable[[int, Outcome], None]
-"""Called with the place of a request in its batch, and what came of it."""
+"""Called with the position of a request in its batch, and its outcome."""
 
 
 class Batch:
     """The requests that one caller waits for together.
 
-    The caller may leave; what comes then is late. `each` is called at once for every outcome,
-    in the order in which they come, among the events of the link.
+    The caller may leave; later answers are late. `each` is called at once for every outcome, in
+    order, among the events of the link.
     """
 
     __slots__ = ("_each", "is_left", "left", "outcomes", "over")
@@ -33,11 +33,11 @@ class Batch:
     def __init__(self, count: int, over: asyncio.Future[None], each: Each | None = None) -> None:
         self.outcomes: list[Outcome | None] = [None] * count
         self.left = count
-        """Requests without an outcome."""
+        """Number of requests without an outcome."""
         self.over = over
         """Done when every request has an outcome."""
         self.is_left = False
-        """Whether nobody waits any more."""
+        """Whether the caller has left."""
         self._each = each
 
     def settle(self, place: int, outcome: Outcome) -> None:
@@ -55,7 +55,7 @@ class Batch:
 
 
 class SentBlock:
-    """A block that was written, and when its time began."""
+    """A written block, and when its time began."""
 
     __slots__ = ("answers_left", "correlations", "is_subscribing", "seconds", "since", "timer")
 
@@ -64,15 +64,15 @@ class SentBlock:
         self.answers_left = len(correlations)
         self.is_subscribing = is_subscribing
         self.seconds = seconds
-        """How long its answers may take."""
+        """Seconds that its answers may take."""
         self.since: float | None = None
-        """From when: none before it was written, and moved on while blocks before it are
+        """When its time began: None before it was written, and extended while earlier blocks are
         answered."""
         self.timer: asyncio.TimerHandle | None = None
 
 
 class WaitingRow:
-    """A request, who waits for its answer, and the block that it went with."""
+    """A request, the batch that waits for its answer, and its block."""
 
     __slots__ = ("batch", "block", "place", "request")
 
@@ -84,8 +84,8 @@ class WaitingRow:
 
 
 class WaitingTable:
-    """The requests of one link by their correlations: those whose time runs, and for a while those
-    whose time is over, since their answers still mean something."""
+    """The requests of one link by correlation id: those whose time runs, and for a while expired
+    ones, since their answers still count."""
 
     def __init__(self, late_seconds: float, late_max: int) -> None:
         self._rows: dict[bytes, WaitingRow] = {}
@@ -95,7 +95,7 @@ class WaitingTable:
         self._late_max = late_max
 
     def __len__(self) -> int:
-        """Requests whose time runs."""
+        """Number of requests whose time runs."""
         return len(self._rows)
 
     @property
@@ -108,7 +108,7 @@ class WaitingTable:
         self._rows[correlation] = row
 
     def take(self, correlation: bytes, now: float) -> tuple[WaitingRow, bool] | None:
-        """The request that an answer belongs to, and whether it comes too late for anybody."""
+        """The request of an answer, and whether the answer is late."""
         row = self._rows.pop(correlation, None)
         if row is not None:
             return row, row.batch.is_left
@@ -118,7 +118,7 @@ class WaitingTable:
         return found[0], True
 
     def expire(self, block: SentBlock, now: float) -> list[WaitingRow]:
-        """The requests of a block that were not answered: from now on their answers are late."""
+        """Expire the unanswered requests of a block: from now on their answers are late."""
         self._forget(now)
         rows = []
         for correlation in block.correlations:
@@ -131,7 +131,7 @@ class WaitingTable:
         return rows
 
     def clear(self) -> list[WaitingRow]:
-        """All requests whose time ran; nothing more is expected."""
+        """Remove all requests whose time ran; no more answers are expected."""
         rows = list(self._rows.values())
         self._rows.clear()
         self._late.clear()

@@ -1,4 +1,4 @@
-"""The store in PostgreSQL. Whoever imports this needs psycopg."""
+"""The store in PostgreSQL. Importing it needs psycopg."""
 
 from __future__ import annotations
 

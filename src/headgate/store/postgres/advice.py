@@ -1,4 +1,4 @@
-"""Advice: what to do about an error of the server."""
+"""Advice for errors of the server."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ADVICE = {
     "58": "the server's disk failed; look into its log",
     "XX": "the server found damage in its files; look into its log",
 }
-"""By the beginning of a code."""
+"""By the beginning of the error code."""
 
 
 def describe(name: str, error: psycopg.Error) -> str:
-    """An error as a text: where, what to do, and what the server said, in one line."""
-    # What was said before the server took the connection comes without a code.
+    """An error as a text: where, what to do, and the server's message, in one line."""
+    # An error before the server accepts the connection has no code.
     code = error.sqlstate or ("08" if isinstance(error, psycopg.OperationalError) else "")
     text = " ".join(str(error).split())
     for length in (5, 3, 2):

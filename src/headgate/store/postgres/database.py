@@ -1,13 +1,13 @@
 """One connection to one database: the only one of its shard, and made again when it is lost.
 
-A lock of the session keeps other routers out. It does a second service: the server gives it up
-when the process behind a connection is over, with whatever that was doing. So a connection that
-has the lock after another was lost knows that nothing of the other's is still under way.
+A lock of the session keeps other routers out. It has a second use: the server releases it when the
+process behind a connection has ended, with all of its work. So when a new connection has the lock,
+no work of a lost one is still under way.
 
-Each transaction raises the shard's mark by one. If the connection is lost at COMMIT, the mark
-that the next connection finds tells whether the batch was done. And if somebody else wrote
-meanwhile, the mark is not the expected one, and this router, which does not know what was
-written, stops using the store.
+Each transaction raises the shard's mark by one. If the connection is lost at COMMIT, the mark that
+the next connection finds shows whether the batch was applied. And if another program wrote
+meanwhile, the mark is not the expected one, and this router, whose memory is out of date then,
+stops using the store.
 """
 
 from __future__ import annotations
@@ -33,29 +33,27 @@ Row: TypeAlias = tuple[Any, ...]
 Connection: TypeAlias = psycopg.Connection[Row]
 
 RECONNECT_PAUSES = (0.05, 0.1, 0.25, 0.5, 1.0)
-"""Seconds between attempts to reach the server again. What is under way waits for it."""
+"""Seconds between attempts to reach the server again. Jobs under way wait for it."""
 
 LOCK_SECONDS = 3.0
-"""How long the server may take to notice that the previous owner of the lock is gone."""
+"""Seconds for the server to notice that the previous owner of the lock is gone."""
 LOCK_PAUSE = 0.05
 
 OPTIONS: dict[str, Any] = {
     "connect_timeout": 5,
-    # A server that vanished without a word is noticed within seconds, not hours.
+    # A server that vanished silently is noticed within seconds, not hours.
     "tcp_user_timeout": 10_000,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "target_session_attrs": "read-write",
 }
-"""Of a connection, unless the URL says otherwise."""
+"""Options of a connection, unless the URL sets others."""
 
 # Plans are made once for arrays of any length, at a time when a table may be empty: without these
-# settings they would read whole tables when there are a million rows. And 32 MB hold the arrays
-# of a full turn, which would go through a file otherwise.
-#
-# The rest is about connections whose other end vanished: the server notices too, and gives up
-# their locks.
+# settings they would read whole tables when there are a million rows. And 32 MB hold the arrays of
+# a full turn, which would go through a file otherwise.  The others concern connections whose other
+# end vanished: the server notices too, and releases their locks.
 SETTINGS = """
 SET search_path = {schema};
 SET statement_timeout = {milliseconds};
@@ -82,7 +80,7 @@ WHO = """
 SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()
 """
 
-# A number of a process may be used again, hence the time.
+# The number of a process may be used again, hence the time.
 END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
 OWNER = """
@@ -96,7 +94,7 @@ CHANGED = "another {owner} wrote to it, or it was put back to an earlier state"
 
 
 class Lost(Exception):
-    """The connection was lost, and nothing was done."""
+    """The connection was lost, and nothing was changed."""
 
 
 class Database:
@@ -115,16 +113,16 @@ class Database:
         self._options = OPTIONS | options(url)
         self._db: Connection | None = None
         self._backends: list[Row] = []
-        """The server's processes behind our connections, of which one may have the lock."""
+        """The server's processes behind our connections, one of which may have the lock."""
         self._mark = 0
-        """Of the last batch that was done."""
+        """Number of the last applied batch."""
         self._unsettled = False
-        """There was one more, and it is not known whether it was done."""
+        """Whether there was one more, of which it is unknown whether it was applied."""
         self._stale: str | None = None
-        """Why what this router remembers is not what is stored."""
+        """The reason why the router's memory does not match the store."""
 
     def open(self) -> None:
-        """Connect, find out whose schema it is, and bring it up to date."""
+        """Connect, check whose schema it is, and bring it up to date."""
         self._mark = self._connect((), self._prepare)
         self._stale, self._unsettled = None, False
 
@@ -135,8 +133,8 @@ class Database:
         self._backends = []
 
     def run(self, job: Callable[[], T]) -> T:
-        """Do a job that reads, or one that is a `transaction`; once more if the connection is
-        found to be lost and nothing was done."""
+        """Do a job that reads, or one that is a `transaction`; once more if the connection is lost
+        and nothing was changed."""
         try:
             try:
                 self._ready()
@@ -163,7 +161,7 @@ class Database:
         return self._checked(lambda db: _change_many(db, text, rows))
 
     def probe(self) -> None:
-        """See that the server answers. Part of a job, which has seen to the connection."""
+        """Check that the server answers. Part of a job, which has checked the connection."""
         self._execute("SELECT")
         self.statements -= 1
 
@@ -186,7 +184,7 @@ class Database:
         self._mark = mark
 
     def _begin(self, mark: int) -> None:
-        """Both in one text, as each costs a round trip."""
+        """Begin a transaction and raise the mark in one text, since each takes a round trip."""
         cursor = self._execute(
             f"BEGIN; UPDATE marks SET number = {mark:d}"
             f" WHERE shard = {self._shard:d} AND number = {mark - 1:d}"
@@ -196,7 +194,7 @@ class Database:
             self._refuse(CHANGED)
 
     def _settle(self, mark: int, lost: Lost) -> None:
-        """Return if the batch was done; `Lost` if it was not."""
+        """Return if the batch was applied; raise `Lost` if it was not."""
         self._unsettled = True
         try:
             found = self._connect(RECONNECT_PAUSES)
@@ -212,7 +210,7 @@ class Database:
             self._refuse(CHANGED)
 
     def _ready(self) -> None:
-        """Have a connection, and what is stored as it was left."""
+        """Have a connection, and the store as this router left it."""
         if self._stale is not None:
             raise StoreError(self._stale)
         if self._db is not None:
@@ -225,14 +223,15 @@ class Database:
         self._unsettled = False
 
     def _refuse(self, why: str) -> None:
-        """From now on: what the router remembers is not what is stored. Another may have it."""
+        """Refuse all further jobs: the router's memory does not match the store, which another may
+        own."""
         name = self._owner.name
         self._stale = f"{self.name}: {why.format(owner=name)}; restart the {name}"
         self.close()
         raise StoreError(self._stale)
 
     def _execute(self, text: str, values: Sequence[object] = ()) -> psycopg.Cursor[Row]:
-        """Questions have values and are prepared; what has none may be several statements."""
+        """Carry out SQL. With values it is prepared; without, it may be several statements."""
         return self._checked(
             lambda db: db.cursor(binary=bool(values)).execute(
                 text, values or None, prepare=bool(values)
@@ -240,7 +239,7 @@ class Database:
         )
 
     def _checked(self, statement: Callable[[Connection], T]) -> T:
-        """Carry out a statement; `Lost` if the connection was."""
+        """Carry out a statement; raise `Lost` if the connection was."""
         assert self._db is not None, "a statement without a connection"
         self.statements += 1
         try:
@@ -252,7 +251,7 @@ class Database:
             raise Lost(str(error).strip()) from error
 
     def _let_go(self, db: Connection) -> None:
-        """The connection was lost."""
+        """Drop a lost connection."""
         db.close()
         self._db = None
 
@@ -288,11 +287,11 @@ class Database:
         return psycopg.connect(**self._options, autocommit=True, prepare_threshold=None)
 
     def _prepare(self, db: Connection) -> None:
-        """What the first connection does when it has the lock."""
+        """The work of the first connection when it has the lock."""
         prepare(db, self.name, self._shard, self._owner)
 
     def _set_up(self, db: Connection) -> Row:
-        """Have a connection as we need it; the server's process behind it, and since when."""
+        """Configure a connection; return the server's process behind it, and its start."""
         db.adapters.register_dumper(int, Int8BinaryDumper)
         db.execute(self._settings)
         [backend] = db.execute(WHO).fetchall()
@@ -335,7 +334,7 @@ class Database:
 
 
 def options(url: str) -> dict[str, Any]:
-    """What the URL says. Not why it is wrong: that text may have the password in it."""
+    """The options in the URL. Errors do not quote it: it may have the password in it."""
     try:
         found: dict[str, Any] = conninfo_to_dict(url)
     except psycopg.Error:
@@ -355,7 +354,7 @@ def _change_many(db: Connection, text: str, rows: Sequence[Row]) -> int:
 
 
 def _is_lost(db: Connection, error: psycopg.Error) -> bool:
-    # What the server says has a code; what happens to a connection has none.
+    # An error of the server has a code, one of the connection has none.
     return db.closed or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None)
 
 

@@ -11,7 +11,7 @@ from headgate.store.postgres.schema import ROUTER
 from headgate.store.urls import without_secrets
 
 ROWS_FETCHED = 32
-"""A row has the facts of a turn and may be long."""
+"""Rows fetched at a time: one has the facts of a turn and may be long."""
 
 STATEMENT_MILLISECONDS = 30_000
 
@@ -22,7 +22,7 @@ WHERE first > %b::int8 AND last <= %b::int8 ORDER BY first
 
 
 class PostgresOutbox:
-    """Reads only, and never more than it was asked for: an outbox may be larger than memory."""
+    """Reads only, and never more than requested: an outbox may be larger than memory."""
 
     def __init__(self, url: str, schema: str = ROUTER.schema) -> None:
         self._rows = ROWS.format(schema=schema)
@@ -37,7 +37,7 @@ class PostgresOutbox:
             raise StoreError(describe(self._name, error)) from error
 
     def rows(self, after: int, upto: int, bytes_max: int) -> list[tuple[int, int, bytes]]:
-        """First and last number and facts of rows, up to the one that makes them too many."""
+        """First number, last number and facts of rows, until there are enough bytes."""
         rows: list[tuple[int, int, bytes]] = []
         size = 0
         try:

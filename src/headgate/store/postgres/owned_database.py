@@ -1,8 +1,8 @@
-"""The database of a router: owned by one at a time, waited for by others.
+"""The database of a router: owned by one at a time, with others waiting.
 
-The lock of `Database` says who owns it. This adds what others have to know of the owner: the number
-of its term, after how long a silence it may be ended, and its address. Who takes the database over
-raises the mark first, so that nothing that an older connection says is ever written.
+The lock of `Database` determines the owner. This adds what others have to know of the owner: the
+number of its term, its timeout, and its address. A router that takes the database over raises the
+mark first, so that no statement of an older connection is ever applied.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ TAKEN_OVER = "another {owner} has taken it over"
 
 
 class Unreachable(StoreError):
-    """The server does not answer who waits; it may do so later."""
+    """The server does not answer a waiting router; it may do so later."""
 
 
 class OwnedDatabase(Database):
@@ -63,9 +63,9 @@ class OwnedDatabase(Database):
         self._ownership = ownership
         self._term = 0
         self._waiting: Connection | None = None
-        """While another has the lock."""
+        """Whether another router has the lock."""
         self._backend: Row = ()
-        """The server's process behind the connection that waits."""
+        """The server's process behind the waiting connection."""
         self._compared: bytes | None = None
         """The fingerprint that was found to be ours."""
         self._candidate = Candidate(self._now)
@@ -79,15 +79,15 @@ class OwnedDatabase(Database):
         super().close()
 
     def _release(self) -> None:
-        """Who ends in order says so, and who waits need not doubt it."""
+        """Record the orderly end, so that waiting routers need not wait for the timeout."""
         if self._db is not None and self._ownership is not None and self._stale is None:
             with suppress(psycopg.Error):
                 self._db.execute(RELEASE, (RELEASED, self._shard, self._term))
 
-    # To become the owner.
+    # Becoming the owner.
 
     def claim(self) -> bool:
-        """Try once; whether it is ours now. Who has it may be ended for its silence."""
+        """Try once; return whether it is ours now. A silent owner may be ended."""
         ownership = self._ownership
         assert ownership is not None, "who waits knows whom for"
         try:
@@ -127,7 +127,7 @@ class OwnedDatabase(Database):
         return db
 
     def _accede(self, db: Connection, at: float) -> None:
-        """It has the lock. Have it known, then use the connection."""
+        """Become the owner with the lock: record it, then use the connection."""
         try:
             self._prepare(db)
         except BaseException:
@@ -164,7 +164,7 @@ class OwnedDatabase(Database):
             ownership.mark, ownership.rival = self._mark, ""
 
     def _look(self, db: Connection, ownership: Ownership) -> tuple[Holder | None, float | None]:
-        """Who has it, if anybody, and after how long a silence it may be taken from its owner."""
+        """The owner, if any, and the seconds of silence after which it may be ended."""
         found = db.execute(HOLDER, self._key).fetchall()
         timeout = self._known(db, ownership)
         if not found:
@@ -174,7 +174,7 @@ class OwnedDatabase(Database):
         return Holder(ownership.rival, tuple(backend), changed, works, timeout), timeout
 
     def _known(self, db: Connection, ownership: Ownership) -> float | None:
-        """What the owner has left for us to know: after how long a silence it may be ended."""
+        """The record of the owner: the seconds of silence after which it may be ended."""
         if db.execute(HAS_OWNERS.format(schema=self._owner.schema)).fetchall() != [(True,)]:
             return None  # an older version has it
         known = db.execute(KNOWN, (self._shard,)).fetchall()
@@ -190,10 +190,10 @@ class OwnedDatabase(Database):
         found: float | None = seconds
         return found
 
-    # To stay the owner.
+    # Staying the owner.
 
     def current_term(self) -> int | None:
-        """The number of the present term, on a new connection; None if it cannot be found out."""
+        """The number of the present term, on a new connection; None if it cannot be read."""
         try:
             with psycopg.connect(**self._options, autocommit=True) as db:
                 return self._found_term(db)
@@ -220,8 +220,8 @@ class OwnedDatabase(Database):
         return 0.0 if self._ownership is None else self._ownership.clock()
 
     def _hear(self, sent: float) -> None:
-        """What was sent then was answered. Not every statement is counted: those that end a turn
-        and those that are asked for this are enough."""
+        """Note the answer to a statement sent at this time. Only the statements that end a turn and
+        those sent for this purpose count, which is enough."""
         if self._ownership is not None:
             self._ownership.heard = max(self._ownership.heard, sent)
 
@@ -242,13 +242,13 @@ class OwnedDatabase(Database):
         return found
 
     def _adopt(self, db: Connection, at: float) -> None:
-        """Let the loop know of the connection, which was heard then."""
+        """Tell the loop of the connection, which was heard then."""
         self._hear(at)
         if self._ownership is not None:
             self._ownership.socket = db.fileno()
 
     def _lock(self, db: Connection) -> None:
-        # Who was here before finds out at once that its time is over.
+        # A former owner finds out at once that its term is over.
         if self._ownership is not None and self._term and self._found_term(db) != self._term:
             self._backends.pop()
             self._refuse(TAKEN_OVER)

@@ -1,4 +1,5 @@
-"""Rows to values and back. Texts are bytes in the database, which takes no NUL in a text."""
+"""Rows as values of the core, and back. Texts are bytes in the database, which allows no NUL in a
+text."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ from headgate.store.postgres.database import Row
 
 
 def columns(rows: Iterable[Row]) -> list[list[Any]]:
-    """The arrays that stand for these rows, of which there is at least one."""
+    """The arrays for these rows, of which there is at least one."""
     return [list(column) for column in zip(*rows, strict=True)]
 
 
 def record_row(record: QueueRecord) -> Row:
-    """All of a record that can be amended."""
+    """All parts of a record that can be amended."""
     parties = record.parties
     if parties is None:
         return record.service, record.is_full, None, None, None, None, None
@@ -58,7 +59,7 @@ def message_row(stored: Stored) -> Row:
 
 
 def tallies(rows: Iterable[Row]) -> dict[ServiceId, Tally]:
-    """One of each service, from the rows of its shards."""
+    """The tally of each service, summed over the rows of its shards."""
     found: dict[ServiceId, Tally] = {}
     for service, count, hashed in rows:
         found[service] = found.get(service, NOTHING).join(Tally.parse(count, hashed))
@@ -82,7 +83,7 @@ def heads(rows: Iterable[Row]) -> tuple[dict[QueueId, Head], set[QueueId]]:
     read: dict[QueueId, Head] = {}
     for queue, (row, first) in queues.items():
         with suppress(*DAMAGED):
-            # Sorted here: the server would carry the bodies through its sorter.
+            # Sorted here: the server would move the bodies through its sorter.
             messages = (message((seq, queue, *first[seq][7:12])) for seq in sorted(first))
             read[queue] = Head(record(*row[:5]), row[5], tuple(messages))
     return read, queues.keys() - read.keys()

@@ -1,4 +1,4 @@
-"""A schema of a database: whose it is, and how it is brought up to date."""
+"""A schema of a database: its owner, and its migrations."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import psycopg
 from headgate.errors import StoreError
 
 KEY = 0x48474154
-"""The first half of a router's locks; the other is the shard that a connection is for."""
+"""The first half of a router's locks; the other is the shard of a connection."""
 
 MIGRATING = -1
-"""In place of a shard: shards start side by side, and one of them makes the tables."""
+"""In place of a shard: shards start at the same time, and one of them makes the tables."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class SchemaOwner:
     key: int
     """The first half of its locks."""
     package: str
-    """Has the folder with its migrations."""
+    """The package with its folder of migrations."""
 
 
 ROUTER = SchemaOwner("router", "headgate", KEY, "headgate.store")
@@ -45,7 +45,7 @@ def migrations(owner: SchemaOwner = ROUTER) -> list[tuple[int, str]]:
 def prepare(
     db: psycopg.Connection[tuple[Any, ...]], name: str, shard: int, owner: SchemaOwner = ROUTER
 ) -> None:
-    """Bring the schema up to date, all steps in one transaction, and have a mark for the shard."""
+    """Bring the schema up to date, all steps in one transaction, and make a mark for the shard."""
     steps = migrations(owner)
     with db.transaction():
         db.execute("SELECT pg_advisory_xact_lock(%s::int4, %s::int4)", (owner.key, MIGRATING))
@@ -66,8 +66,7 @@ def prepare(
 
 
 def _version(db: psycopg.Connection[tuple[Any, ...]], name: str, schema: str) -> int:
-    """Of what is there. An empty schema may have been made for us by somebody who has the right
-    to make one."""
+    """The version of the schema. An empty one may have been made for us by an administrator."""
     if db.execute(f"SELECT to_regclass('{schema}.version')").fetchall() != [(None,)]:
         number: int = db.execute("SELECT max(number) FROM version").fetchall()[0][0]
         return number

@@ -1,17 +1,17 @@
 """Statements for PostgreSQL. A list of any length is one array, and one statement.
 
-The texts are prepared once for each connection and planned for arrays of any length. What the
-server believes to know of a table at that time may be wrong soon after, by orders of magnitude;
-so nothing is left to it. Tables are never joined: each is looked up by an index in a subquery
-that cannot be merged with the rest (``OFFSET 0``, ``LIMIT``, a single value), or by ``ANY``, or as
-a conflict. Where the first rows in an order are wanted, the condition is one that only one index
-has in that order: with ``queue = x`` the order of ``queue, seq`` is that of ``seq``, and all
-messages there are might be walked in search of the few of one queue.
+The texts are prepared once for each connection and planned for arrays of any length. The server's
+statistics at that time may be wrong soon after, by orders of magnitude; so nothing depends on them.
+Tables are never joined: each is looked up by an index in a subquery that cannot be merged with the
+rest (``OFFSET 0``, ``LIMIT``, a single value), or by ``ANY``, or as a conflict. Where the first
+rows in an order are wanted, the condition is one that only one index has in that order: with
+``queue = x`` the order of ``queue, seq`` is that of ``seq``, and all messages there are might be
+walked in search of the few of one queue.
 """
 
 from __future__ import annotations
 
-# S004-34, S004-35, S004-44: one statement has every queue that was asked for, empty ones too.
+# S004-34, S004-35, S004-44: one statement has every requested queue, empty ones too.
 HEADS = """
 WITH wanted AS MATERIALIZED (
     SELECT known.number, max(n) AS n, array_agg(place) AS places
@@ -109,8 +109,8 @@ IDENTITIES = """
 SELECT fingerprint, service, role FROM identities WHERE fingerprint = ANY(%b::bytea[])
 """
 
-# The old ones are picked by their index, and only then read. The sum keeps the server from walking
-# the messages in the order of their numbers, old or not, until it has found enough.
+# The old ones are selected by their index, and only then read. The sum keeps the server from
+# walking the messages by number, old or not, until it has found enough.
 AGED = """
 SELECT m.seq, q.id, q.domain, m.id, m.arrived, m.properties
 FROM (
@@ -121,7 +121,7 @@ CROSS JOIN LATERAL (SELECT id, domain FROM queues WHERE number = m.queue OFFSET 
 ORDER BY m.seq
 """
 
-# Of a queue only the first messages are looked at, and none but the first if that is not old.
+# Only the first messages of a queue are checked, and only the first one if that is not old.
 OVERDUE = """
 SELECT m.seq, q.id, want.domain, m.id, m.arrived, m.size,
     coalesce((SELECT apps = '[]'::bytea FROM holds WHERE holds.seq = m.seq), false)
@@ -202,7 +202,7 @@ SELECT * FROM unnest(
 )
 """
 
-# A queue that is not there has no domain either, and the column takes no NULL.
+# A missing queue has no domain either, and the column takes no NULL.
 AMEND = """
 INSERT INTO queues
     (id, domain, service, is_full, sender, notifier, link, notifier_service, parties)
@@ -352,7 +352,7 @@ ALL_IDENTITIES = "SELECT fingerprint, service, role FROM identities"
 
 OUTBOX = "SELECT first, facts FROM outbox WHERE first > %b ORDER BY first LIMIT 1"
 
-# What is done to a store that no router uses.
+# Statements on a store that no router uses.
 
 UNHURRIED = """
 SET statement_timeout = 0;
@@ -361,7 +361,7 @@ SET enable_bitmapscan = on;
 SET enable_hashjoin = on;
 SET enable_mergejoin = on
 """
-"""The limits and the plans of turns are not for questions about everything."""
+"""No limits and plans of turns for questions about all rows."""
 
 _INDEXES = """
 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -376,7 +376,7 @@ AMCHECK = """
 SELECT quote_ident(nspname) FROM pg_extension JOIN pg_namespace AS n ON n.oid = extnamespace
 WHERE extname = 'amcheck'
 """
-"""Where the extension is that compares indexes with what they are of, if it is installed."""
+"""The schema of the extension that compares indexes with their tables, if it is installed."""
 
 TABLES = """
 SELECT quote_ident(relname) FROM pg_class

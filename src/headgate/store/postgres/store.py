@@ -1,8 +1,8 @@
 """Batches in a PostgreSQL database: one thread, one connection, one transaction per batch.
 
-The protocol's work is done in a thread of its own, so the loop is not held up by it. Load and
-apply queue up for that thread, hence the statements of a load see one state of the shard without
-a transaction around them: nobody else writes to its queues.
+The protocol's work is done in a thread of its own, so that it does not hold up the loop. Load and
+apply queue up for that thread, hence the statements of a load see one state of the shard without a
+transaction around them: no other program writes to its queues.
 
 What each shape costs, and what else was tried: docs/design/stores.md.
 """
@@ -45,14 +45,14 @@ from headgate.store.sql_store import SqlStore, each
 T = TypeVar("T")
 
 LOOK_SECONDS = 0.1
-"""How often who waits looks whether it is its turn."""
+"""Seconds between two looks of a waiting router."""
 RETRY_SECONDS = 0.5
-"""How often it tries to reach a server that does not answer."""
+"""Seconds between two attempts to reach a server that does not answer."""
 
 
 class PostgresStore(SqlStore):
-    """Keeps batches in a database. What `apply` returned from is on the server's disk, if the
-    server's ``fsync`` and ``full_page_writes`` are as they come."""
+    """Keeps batches in a database. Applied batches are on the server's disk, if the server's
+    ``fsync`` and ``full_page_writes`` have their default values."""
 
     kind = "postgresql"
     is_distant = True
@@ -69,12 +69,12 @@ class PostgresStore(SqlStore):
     ) -> None:
         self.url = url
         self.ownership = ownership
-        """What is known of the right to it; None for a store that waits for nobody."""
+        """This router's right to the store; None if it waits for no other."""
         self.shard = shard
         self.statements = 0
         """Statements executed since the beginning; one for many rows counts once."""
         self._database = OwnedDatabase(url, shard, statement_seconds, ownership)
-        """Belongs to the worker's thread."""
+        """Used by the worker's thread only."""
         super().__init__(self._database.name, self._database.close)
 
     def __repr__(self) -> str:
@@ -96,8 +96,8 @@ class PostgresStore(SqlStore):
             raise
 
     async def _wait(self, ownership: Ownership) -> None:
-        """Until nobody else has it. What is wrong from the beginning is told; what goes wrong
-        later may be right again, and so may a server that does not answer."""
+        """Wait until no other router has it. Errors at the first look are raised; later ones may
+        pass, and so may a server that does not answer."""
         pause = LOOK_SECONDS
         is_first = True
         while True:
@@ -114,7 +114,7 @@ class PostgresStore(SqlStore):
             await asyncio.sleep(pause)
 
     async def current_term(self) -> int | None:
-        """Whose turn it is now, asked on a connection of its own: the other may be dead."""
+        """The number of the present term, on a connection of its own: the other may be dead."""
         return await asyncio.to_thread(self._database.current_term)
 
     # All below runs in the thread.
@@ -262,7 +262,7 @@ class PostgresStore(SqlStore):
             self._database.change(sql.SEAL, sealed, self.shard, sealed, sealed)
 
     def _tally(self, batch: Batch) -> None:
-        """Join to the rows of this shard, which nobody else writes."""
+        """Add to the rows of this shard, which no other program writes."""
         if not batch.tallies:
             return
         services = sorted(batch.tallies)

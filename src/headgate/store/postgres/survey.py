@@ -1,5 +1,5 @@
-"""A survey of a database without touching it: who has it, and whether its server could lose what it
-said it has."""
+"""A survey of a database without changing it: its owner, and whether its server could lose
+committed data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KNOWN = "SELECT fingerprint FROM {schema}.owners WHERE shard = 0"
 
 
 def survey(url: str, *, has_standby: bool) -> Survey:
-    """Look at a database. If a router waits to take it over, the loss of the database's own machine
+    """Survey a database. If a router waits to take it over, the loss of the database's own machine
     is worth a warning, too."""
     name, given = without_secrets(url), options(url)
     try:
@@ -47,7 +47,7 @@ def survey(url: str, *, has_standby: bool) -> Survey:
 
 
 def warnings(settings: dict[str, str], *, is_replicated: bool) -> list[str]:
-    """Where the server could lose what it has committed."""
+    """Settings by which the server could lose committed data."""
     found = [
         f"{name} is off: if the server's machine dies, what was accepted is lost"
         for name in ("fsync", "full_page_writes")

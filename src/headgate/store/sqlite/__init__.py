@@ -1,4 +1,4 @@
-"""The store of a router that needs no other program: one SQLite file."""
+"""The store in one SQLite file, for a router that needs no other program."""
 
 from __future__ import annotations
 

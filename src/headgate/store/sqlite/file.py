@@ -1,4 +1,4 @@
-"""A database file that one process has to itself, and what one thread does with it."""
+"""A database file that one process has to itself, used by one thread."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from headgate.store.sqlite.sql import ROWS_MAX, STATEMENTS_CACHED, padded, text
 T = TypeVar("T")
 
 APPLICATION_ID = 0x48474154
-"""What migration 0001 writes into the header of the file."""
+"""The id that migration 0001 writes into the header of the file."""
 
 CACHE_BYTES = 16 * 1024 * 1024
-"""Pages that SQLite keeps. Its default of 2 MB does not hold the inner pages of the indexes
-of a million queues."""
+"""Bytes of pages that SQLite caches. Its default of 2 MB does not hold the inner pages of the
+indexes of a million queues."""
 
 ADVICE = {
     sqlite3.SQLITE_FULL: "the disk is full; make room and it goes on by itself",
@@ -38,7 +38,7 @@ ADVICE = {
     sqlite3.SQLITE_NOTADB: "it is not an SQLite database; name another file",
     sqlite3.SQLITE_CONSTRAINT: "the batch contradicts what is stored",
 }
-"""What to do next, by the primary code of SQLite's error."""
+"""Advice by the primary code of SQLite's error."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Owner:
 
     name: str
     application_id: int
-    """What its first migration writes into the header of the file."""
+    """The id that its first migration writes into the header of the file."""
     package: str
-    """Has the folder with its migrations."""
+    """The package with its folder of migrations."""
 
 
 ROUTER = Owner("router", APPLICATION_ID, "headgate.store")
@@ -66,12 +66,12 @@ def migrations(owner: Owner = ROUTER) -> list[tuple[int, str]]:
 
 
 def lock_of(path: Path) -> Path:
-    """The file that says which process uses a database."""
+    """The lock file of a database, which names the process that uses it."""
     return path.with_name(path.name + ".lock")
 
 
 class File:
-    """The SQLite file: opened, brought up to date, and asked by one thread."""
+    """The SQLite file: opened, brought up to date, and used by one thread."""
 
     def __init__(self, path: Path, busy_seconds: float, owner: Owner = ROUTER) -> None:
         self.path = path
@@ -88,7 +88,7 @@ class File:
             _make_folder(self.path.parent)
             self._lock = self._locked()
             # Only the owner may read messages; SQLite gives its other files the same rights. A
-            # copy that was put back may have others.
+            # restored copy may have others.
             self._guard = os.open(self.path, os.O_RDWR | os.O_CREAT, FILE)
             narrow(*(self.path.with_name(self.path.name + end) for end in ("", "-wal", "-shm")))
             self._claim(self._lock, self._guard)
@@ -96,7 +96,7 @@ class File:
             self._db = sqlite3.connect(
                 self.path,
                 timeout=self._busy_seconds,
-                isolation_level=None,  # transactions are written out
+                isolation_level=None,  # transactions are explicit
                 cached_statements=STATEMENTS_CACHED,
             )
             self.run(self._prepare)
@@ -117,15 +117,15 @@ class File:
                 self.all("PRAGMA wal_checkpoint(TRUNCATE)")
             self._db.close()
             self._db = None
-        # After SQLite has closed it: a process that closes any descriptor of a file loses all the
-        # locks that SQLite has on it.
+        # After SQLite has closed it: when a process closes any descriptor of a file, all of
+        # SQLite's locks on it are lost.
         for descriptor in (self._lock, self._guard):
             if descriptor is not None:
                 os.close(descriptor)
         self._lock = self._guard = None
 
     def run(self, job: Callable[[], T]) -> T:
-        """Do it; whatever goes wrong is an error that says what to do."""
+        """Do a job; every failure is an error with advice."""
         try:
             return job()
         except sqlite3.Error as error:
@@ -134,7 +134,7 @@ class File:
             raise StoreError(f"{self.path}: a value cannot be stored or read: {error}") from error
 
     def probe(self) -> None:
-        """See that the file is the one that was opened, and can be read."""
+        """Check that the file is the one that was opened, and can be read."""
         self._check_file()
         self._connection.execute("PRAGMA schema_version").fetchall()
 
@@ -155,10 +155,10 @@ class File:
         return self._connection.execute(question, values).fetchall()
 
     def ask(self, question: str, rows: Iterable[Row], *more: object) -> list[Row]:
-        """The answers to a question about these rows, all of one width.
+        """The answers to a question about these rows, all of the same width.
 
-        A list: a cursor that is left half read, because a row cannot be decoded, would keep its
-        view of the log open and end up in the hands of another thread.
+        A list: a cursor left half read, because a row cannot be decoded, would keep its view of the
+        log open and be freed in another thread.
         """
         answers: list[Row] = []
         wanted = list(rows)
@@ -183,12 +183,12 @@ class File:
     def _failure(self, error: sqlite3.Error) -> StoreError:
         # Errors of the sqlite3 module itself carry no code.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-        advice = ADVICE.get(code & 0xFF)  # the rest of the code tells kinds of one error apart
+        advice = ADVICE.get(code & 0xFF)  # the rest of the code distinguishes kinds of one error
         return StoreError(f"{self.path}: {advice} ({error})" if advice else f"{self.path}: {error}")
 
     def _locked(self) -> int:
-        """A descriptor of the lock file, which says whose the database is. The system drops its
-        lock with the process, however that ends."""
+        """A descriptor of the lock file. The system drops its lock with the process, however that
+        ends."""
         lock = os.open(lock_of(self.path), os.O_RDWR | os.O_CREAT, FILE)
         try:
             self._claim(lock, lock)
@@ -198,10 +198,10 @@ class File:
         return lock
 
     def _claim(self, lock: int, descriptor: int) -> None:
-        """Lock a file, and say so in the lock file. The database is locked too, or whoever deleted
-        the lock file would let two processes lock two files. It comes second: one that is
-        refused must not have opened it, see `close`. It is another kind of lock than SQLite's, so
-        neither is in the other's way."""
+        """Lock the lock file and write the process into it. The database is locked too; otherwise,
+        if the lock file were deleted, two processes could lock two files. It comes second: a
+        refused process must not have opened it, see `close`. It is another kind of lock than
+        SQLite's, so neither disturbs the other."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -215,7 +215,7 @@ class File:
             os.pwrite(lock, str(os.getpid()).encode(), 0)
 
     def _prepare(self) -> None:
-        """Find out whose file it is before anything is written to it; then migrate."""
+        """Check whose file it is before anything is written to it; then migrate."""
         steps = migrations(self.owner)
         newest = steps[-1][0]
         version = self._number("PRAGMA user_version")
@@ -229,8 +229,8 @@ class File:
                 f" up to {newest}; upgrade headgate"
             )
         self._make_durable()
-        # Debian's SQLite overwrites all that is deleted, which writes a long body twice. FAST
-        # overwrites it where the page is written anyway.
+        # Debian's SQLite overwrites all deleted data, which writes a long body twice. FAST
+        # overwrites it only where the page is written anyway.
         self.all("PRAGMA secure_delete = FAST")
         self.all(f"PRAGMA cache_size = -{CACHE_BYTES // 1024}")
         for step, script in steps:
@@ -238,7 +238,7 @@ class File:
                 self._migrate(step, script)
 
     def _make_durable(self) -> None:
-        """What a COMMIT returned from outlives the process and the machine."""
+        """Have each COMMIT survive the process and the machine."""
         if self.all("PRAGMA journal_mode = WAL") != [("wal",)]:
             raise StoreError(f"{self.path}: its file system has no shared memory; move it")
         self.all("PRAGMA synchronous = FULL")
@@ -259,8 +259,8 @@ class File:
         return number
 
     def _check_file(self) -> None:
-        """SQLite goes on writing to a file that was deleted or moved, and a receipt for what is
-        in it would be worth nothing."""
+        """Check that the file is still in its place: SQLite goes on writing to a deleted or moved
+        one, and its receipts would be worthless."""
         assert self._file is not None, "apply() before open()"
         try:
             same = os.path.samestat(self._file, os.stat(self.path))
@@ -273,8 +273,8 @@ class File:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make it and what is missing above it. SQLite syncs the folder of its files; a folder that
-    is new is itself an entry of the one above, and that must be on the disk too."""
+    """Make a folder with its parents. SQLite syncs the folder of its files; a new folder is itself
+    an entry of its parent, which must be on the disk too."""
     if folder.is_dir():
         return
     _make_folder(folder.parent)

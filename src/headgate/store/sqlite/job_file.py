@@ -17,7 +17,7 @@ class JobFile(File):
         work()
 
     def commit(self, work: Callable[[], None]) -> None:
-        """Do the work in a transaction, in the file that was opened and in no other."""
+        """Do the work in a transaction, in the file that was opened only."""
         self._check_file()
         self.all("BEGIN IMMEDIATE")
         try:
@@ -25,7 +25,7 @@ class JobFile(File):
             self.all("COMMIT")
         except BaseException:
             # SQLite may have rolled back already; then this does nothing. If it fails, the disk
-            # does, and the next transaction will report it.
+            # does, and the next transaction will report that.
             with suppress(sqlite3.Error):
                 self._connection.rollback()
             raise

@@ -21,7 +21,7 @@ class SqliteOutbox:
             raise self._failure(error) from error
 
     def rows(self, after: int, upto: int, bytes_max: int) -> list[tuple[int, int, bytes]]:
-        """First and last number and facts of rows, up to the one that makes them too many."""
+        """First number, last number and facts of rows, until there are enough bytes."""
         rows: list[tuple[int, int, bytes]] = []
         size = 0
         try:

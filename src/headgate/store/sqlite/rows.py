@@ -23,7 +23,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 def ids(parties: Parties | None) -> Row:
-    """Of sender, notifier and link."""
+    """The ids of sender, notifier and link."""
     if parties is None:
         return None, None, None
     return (
@@ -34,7 +34,7 @@ def ids(parties: Parties | None) -> Row:
 
 
 def record_row(record: QueueRecord) -> Row:
-    """All of a record that can be amended."""
+    """All parts of a record that can be amended."""
     parties = record.parties
     notifier = parties.notifier if parties is not None else None
     return (
@@ -66,9 +66,9 @@ def message_row(stored: Stored) -> Row:
 
 
 def heads(found: Iterable[Row]) -> tuple[dict[QueueId, Head], set[QueueId]]:
-    """Heads from rows of a queue and one of its messages, or a queue and NULLs, and the queues
-    that cannot be read. What was asked for in several ways comes several times, with more messages
-    or fewer."""
+    """Heads from rows of a queue and one of its messages, or a queue and NULLs, and the queues that
+    cannot be read. A queue that was requested in several ways comes several times, with more
+    messages or fewer."""
     queues: dict[QueueId, tuple[Row, dict[Seq, Row]]] = {}
     for row in found:
         _, first = queues.setdefault(row[1], (row, {}))
@@ -77,7 +77,7 @@ def heads(found: Iterable[Row]) -> tuple[dict[QueueId, Head], set[QueueId]]:
     read: dict[QueueId, Head] = {}
     for queue, (row, first) in queues.items():
         with suppress(*DAMAGED):
-            # Sorted here: ORDER BY would carry the bodies through SQLite's sorter.
+            # Sorted here: ORDER BY would move the bodies through SQLite's sorter.
             messages = (message((seq, queue, *first[seq][8:])) for seq in sorted(first))
             read[queue] = Head(record(*row[1:6]), row[6], tuple(messages))
     return read, queues.keys() - read.keys()

@@ -1,9 +1,9 @@
 """Statements for SQLite.
 
-The number of statements does not depend on how much a call names. What is wanted goes in as
-the rows of a ``VALUES`` list, filled up with NULLs to the next power of two: lists of every
-length share thirteen texts per question, and sqlite3 finds them in its cache of prepared
-statements. A list above `ROWS_MAX` rows is cut; that is the one place where the count grows.
+The number of statements does not depend on how much a call names. Its keys are the rows of a
+``VALUES`` list, filled up with NULLs to the next power of two: so thirteen texts per question are
+enough for lists of every length, and sqlite3 finds them in its cache of prepared statements. A list
+above `ROWS_MAX` rows is cut; only there the count grows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ROWS_MAX = 4096
 this is half of the 32,766 variables that SQLite allows in a statement by default."""
 
 STATEMENTS_CACHED = 256
-"""Eight questions in thirteen lengths, and one text per kind of change, with room to spare."""
+"""Eight questions in thirteen lengths, and one text per kind of change, with some to spare."""
 
 
 def padded(length: int) -> int:
@@ -30,8 +30,8 @@ def text(question: str, width: int, length: int) -> str:
     return question.format(want=", ".join([row] * length))
 
 
-# Each id has an index of its own, and a join takes one index; so the number comes first. A row
-# says which of the wanted it answers by its place.
+# Each id has an index of its own, and a join uses one index; so the number comes first. A row gives
+# the position of the key that it answers.
 _HEADS = """
 WITH want(place, party, id, n) AS (VALUES {{want}}),
 found AS MATERIALIZED (
@@ -56,8 +56,8 @@ HEADS = _HEADS.format(
 )
 """At most one message of each queue, which is what subscribing asks for."""
 
-# SQLite takes no column as a LIMIT. The largest limit bounds what is walked in the index, and
-# the rank what is then read for each queue.
+# SQLite takes no column as a LIMIT. The largest limit bounds the walk of the index, and the rank
+# the rows read for each queue.
 HEADS_LONG = _HEADS.format(
     first="""IN (
     SELECT seq FROM (
@@ -147,8 +147,8 @@ WITH want(fingerprint) AS (VALUES {want})
 SELECT fingerprint, service, role FROM want CROSS JOIN identities USING (fingerprint)
 """
 
-# As a rule the one that arrived last has the largest number of the old ones, and up to there all
-# are old. So they are met in the order of their numbers, however many there are.
+# Usually the old message that arrived last has the largest number, and all up to there are old. So
+# they come in the order of their numbers, however many there are.
 AGED = """
 SELECT seq, queues.id, domain, messages.id, arrived, properties
 FROM messages NOT INDEXED CROSS JOIN queues ON number = queue
@@ -159,7 +159,7 @@ WHERE arrived < ?1 AND seq > ?2 AND seq <= (
 ORDER BY seq LIMIT ?3
 """
 
-# Where the rule does not hold, what is left is picked in the index alone, and then read.
+# Where that does not hold, the others are selected in the index alone, and then read.
 AGED_REST = """
 SELECT seq, queues.id, domain, messages.id, arrived, properties
 FROM messages CROSS JOIN queues ON number = queue
@@ -170,7 +170,7 @@ WHERE seq IN (
 ORDER BY seq
 """
 
-# Of a queue only the first messages are looked at, and none but the first if that is not old.
+# Only the first messages of a queue are checked, and only the first one if that is not old.
 OVERDUE = """
 WITH want(domain, before, after) AS (VALUES {want}),
 old AS MATERIALIZED (

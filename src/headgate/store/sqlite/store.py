@@ -1,9 +1,9 @@
 """Batches in one SQLite file: one thread, one connection, one transaction per batch.
 
-SQLite has one writer at a time, whatever the number of connections, so there is one thread
-that owns the only connection, and load and apply queue up for it. Nobody else writes to the
-file (a lock beside it keeps a second router out), hence the statements of a load see one state
-without a transaction around them.
+SQLite has one writer at a time, whatever the number of connections, so there is one thread that
+owns the only connection, and load and apply queue up for it. No other program writes to the file (a
+lock beside it keeps a second router out), hence the statements of a load see one state without a
+transaction around them.
 
 What each shape costs, and what else was tried: docs/design/stores.md.
 """
@@ -41,12 +41,12 @@ from headgate.store.sqlite.rows import Row
 T = TypeVar("T")
 
 DAMAGE_MAX = 20
-"""What is told of a damaged file."""
+"""Errors reported about a damaged file."""
 
 
 class SqliteStore(SqlStore):
-    """Keeps batches in a file. What `apply` returned from is on the disk: the write-ahead log
-    was synced before (``synchronous=FULL``)."""
+    """Keeps batches in a file. Applied batches are on the disk: the write-ahead log is synced first
+    (``synchronous=FULL``)."""
 
     kind = "sqlite"
     is_distant = False
@@ -56,7 +56,7 @@ class SqliteStore(SqlStore):
     def __init__(self, path: Path, *, busy_seconds: float = 5.0) -> None:
         self.path = path.absolute()
         self._file = File(self.path, busy_seconds)
-        """Belongs to the worker's thread."""
+        """Used by the worker's thread only."""
         super().__init__(str(self.path), self._file.close)
 
     @property
@@ -202,9 +202,9 @@ class SqliteStore(SqlStore):
                 self._file.all(sql.SEAL, (batch.sealed,))
 
     def _put_records(self, batch: Batch) -> None:
-        """Create and amend. Whether two queues have the same id is a matter of what they have in
-        the end; but SQLite looks after each row. So ids that change are let go of before any is
-        taken, and a queue that is amended at once is created as it will be."""
+        """Create and amend. Two queues must not have the same id in the end; but SQLite checks each
+        row. So changed ids are released before any is taken, and a queue that is amended at once is
+        created in its final form."""
         many = self._file.many
         create = {queue: batch.amend.get(queue, record) for queue, record in batch.create.items()}
         amend = {queue: r for queue, r in batch.amend.items() if queue not in create}

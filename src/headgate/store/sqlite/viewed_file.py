@@ -1,4 +1,4 @@
-"""A file that is looked into, also while its owner uses it: nothing is written."""
+"""A file that is read, also while its owner uses it, and never written."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from headgate.store.sqlite.job_file import JobFile
 
 
 class ViewedFile(JobFile):
-    """The file of a program, opened to be read; mixed into what the file is. It takes no lock, so
-    the program may have it, and what is read is of one moment."""
+    """The file of a program, opened for reading; a mixin for files. It takes no lock, so the
+    program may use it, and all reads see one moment."""
 
     upgrade: ClassVar[str]
     """The command that brings an older file up to date."""
@@ -39,7 +39,7 @@ class ViewedFile(JobFile):
         )
 
     def _prepare(self) -> None:
-        """See that it is the program's, of the schema that is known, and read one moment of it."""
+        """Check the file's owner and schema, and fix the moment that is read."""
         self.all("BEGIN")
         if self._number("PRAGMA application_id") != self.owner.application_id:
             name = self.owner.name
