@@ -84,7 +84,10 @@ class Authorization:
             turn.fail(command.session, command.ref, QueueId(address.id), damaged)
             return None
         queue = self.queue_of(command)
-        cached = self.find(queue) if queue is not None else None
+        cached = None
+        if queue is not None:
+            turn.used[queue] = None
+            cached = self.find(queue)
         error: HeadgateError | None = None
         if command.proof is not None:
             # ACC-72: a queue that is not there is asked for a proof as well, so both take as long.

@@ -137,8 +137,10 @@ class Sending:
         """Remove messages in memory that are too old, to make room for what comes. As many are left
         as other commands of the turn may need: there is no reading on in the middle of it."""
         ttl = domain.message_ttl
+        if ttl is None:
+            return
         needed = max(1, turn.needs.get(cached.record.queue, 0))
-        while ttl is not None and (len(cached.first) > needed or cached.is_complete):
+        while len(cached.first) > needed or cached.is_complete:
             head = cached.head
             age = turn.sure - head.message.arrived if head is not None else 0.0
             if head is None or age <= ttl or head.message.is_marker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headgate.core.commands import Sweep
-from headgate.core.delivery.gate import Gate
+from headgate.core.delivery.gate import ShutGate
 from headgate.core.delivery.sessions import Sessions
 from headgate.core.model.ids import AppId, MessageId, QueueId, ServiceId, SessionId
 from headgate.core.model.tally import NOTHING, Tally
@@ -53,7 +53,7 @@ class SessionState:
         """Exclusive queues it subscribed to one by one."""
         self.watched: set[bytes] = set()
         """Notifiers that it is, one by one."""
-        self.gates: dict[QueueId, Gate[MessageId]] = {}
+        self.gates: dict[QueueId, ShutGate] = {}
         """What is in flight of exclusive queues. An absent gate is open."""
         self.getting: dict[QueueId, MessageId | None] = {}
         """Exclusive queues it reads with `Get`, and what it read last."""
@@ -123,11 +123,11 @@ class SessionStates:
         for session in gated:
             state = self._session_states.get(session)
             # Each delivery makes a new gate, at the end: the first is the oldest.
-            first = next(iter(state.gates.values()), None) if state is not None else None
-            if state is None or first is None:
-                self.unconfirmed.set(session, 0, None)
+            gates = state.gates if state is not None else None
+            if gates:
+                self.unconfirmed.set(session, len(gates), next(iter(gates.values())).at)
             else:
-                self.unconfirmed.set(session, len(state.gates), first.oldest())
+                self.unconfirmed.set(session, 0, None)
 
     def __len__(self) -> int:
         return len(self._session_states)

@@ -90,6 +90,8 @@ class Turn:
     """So many messages of shared queues may still be removed because their time is over."""
     met: list[Matched] = field(default_factory=list)
     """Each time that something matched a message, counted when the turn has happened."""
+    used: dict[QueueId, None] = field(default_factory=dict)
+    """Exclusive queues that its commands named or that were loaded, in order."""
     gated: set[SessionId] = field(default_factory=set)
     """Sessions whose unconfirmed deliveries of exclusive queues may be others now."""
     doomed: list[tuple[QueueId, AppId, Seq, int]] = field(default_factory=list)
