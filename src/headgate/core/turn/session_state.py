@@ -108,10 +108,12 @@ class SessionStates:
         """Whether a delivery may go to a session now: it is alive, and its mailbox is easy and
         would be with what this turn has for it. If that is why it may not, the session is
         looked at again in a later turn."""
-        if self.sessions.has_room(session, turn.sent.get(session, 0)):
+        alive = self.sessions.get(session)
+        if alive is None:
+            return False
+        if alive.mailbox.has_room(turn.sent.get(session, 0)):
             return True
-        if session in self.sessions:
-            turn.look_again(session)
+        turn.look_again(session)
         return False
 
     def leave(self, session: SessionId, undo: Undo) -> None:
