@@ -12,8 +12,8 @@ def assert_totals(shard: Shard) -> None:
     states = [state for _, state in shard.session_states.items()]
     counted = shard.session_states.unconfirmed
     assert counted.count == sum(len(state.gates) for state in states)
-    times = [gate.oldest() for state in states for gate in state.gates.values()]
-    assert counted.oldest() == min((at for at in times if at is not None), default=None)
+    times = [gate.at for state in states for gate in state.gates.values()]
+    assert counted.oldest() == min(times, default=None)
     totals = shard.shared.totals
     apps = [(queue, app) for queue in shard.shared.queues.values() for app in queue.apps.values()]
     by_domain: Counter[str] = Counter()

@@ -54,6 +54,7 @@ class LoadPlan:
         self._services = exclusive.services
         self._sweeping = exclusive.sweeping
         self._shared = shared
+        self._shared_queues = shared.queues
         self._needs: dict[type[Any], Callable[[Any, Load], None]] = {
             Create: self._need_ids,
             Delete: self._need_record,
@@ -100,7 +101,7 @@ class LoadPlan:
         }
         return load
 
-    def _need_record(self, command: Delete | Send | Amend | Watch, load: Load) -> None:
+    def _need_record(self, command: Delete | Amend | Watch, load: Load) -> None:
         address = via_of(command)
         if address is not None:
             load.addresses[address] = 0
@@ -111,9 +112,13 @@ class LoadPlan:
             load.heads.setdefault(command.queue, 0)
 
     def _need_sent_to(self, command: Send, load: Load) -> None:
-        """Add the record of a queue, unless it is an open shared one, which is known completely."""
-        if command.via is not None or command.queue not in self._shared.queues:
-            self._need_record(command, load)
+        """Need the record of a queue, unless it is a shared one that is open: of that everything is
+        known."""
+        if command.via is not None:
+            load.addresses[command.via] = 0
+        elif command.queue not in self._shared_queues:
+            # S004-41: a record without messages is enough.
+            load.heads.setdefault(command.queue, 0)
 
     def _need_ids(self, command: Create, load: Load) -> None:
         """Add the ids of a new queue, to see whether they are taken."""
@@ -146,9 +151,9 @@ class LoadPlan:
         load.heads[command.queue] = max(load.heads.get(command.queue, 0), 1)
 
     def _need_next(self, command: Confirm, load: Load) -> None:
-        """One message more than is confirmed: the answer to a confirm is the next one."""
-        if command.queue not in self._shared.queues:
-            # S004-51: the next messages of all confirms come with the same request.
+        """One more than is confirmed: the answer to a confirm is the next head."""
+        if command.queue not in self._shared_queues:
+            # S004-51: the next head of every confirm comes with the same question.
             load.heads[command.queue] = max(load.heads.get(command.queue, 0), 1) + 1
 
     def _need_tally(self, command: SubscribeService, load: Load) -> None:

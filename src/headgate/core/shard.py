@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 from headgate.core.commands import (
     Amend,
@@ -52,14 +52,13 @@ from headgate.core.commands import (
 )
 from headgate.core.delivery.sessions import Sessions
 from headgate.core.effects import Deliver, Effect, Failed
-from headgate.core.exclusive.authorization import Guarded
 from headgate.core.exclusive.context import ExclusiveContext
 from headgate.core.exclusive.queue_cache import QueueCache
 from headgate.core.exclusive.queues import ExclusiveQueues
 from headgate.core.facts import Fact, QueueDamaged, TurnFailed
 from headgate.core.load_plan import LoadPlan
 from headgate.core.model.domain import Domain
-from headgate.core.model.ids import QueueId, Seq
+from headgate.core.model.ids import Seq
 from headgate.core.model.limits import Limits
 from headgate.core.model.message import Message
 from headgate.core.reader_commands import (
@@ -100,10 +99,6 @@ from headgate.core.turn.store_requests import (
 from headgate.core.turn.turn import BREATH_WORK, COMMAND_WORK, Turn
 from headgate.errors import HeadgateError, QueueExists, StoreError
 
-GUARDED = frozenset(get_args(Guarded))
-BOTH = frozenset((Send, Confirm))
-"""Commands for exclusive and shared queues."""
-
 
 class Shard:
     """All queues, durable or not, and the turn that changes them.
@@ -131,6 +126,7 @@ class Shard:
             ExclusiveContext(self.domains, limits, self.session_states, self.cache, numbers)
         )
         self.shared = SharedQueues(self.domains, self.session_states, numbers, limits)
+        self._shared_queues = self.shared.queues
         self.statistics = Statistics()
         self.journal = journal
         """Whether facts go to the outbox."""
@@ -245,7 +241,7 @@ class Shard:
             raise
         outcome = TurnOutcome(turn.effects, turn.facts, turn.again, turn.spoken)
         try:
-            for _ in self._settle(commands, turn):
+            for _ in self._settle(turn):
                 yield BREATH
         except Exception as mistake:
             # It is committed: reported as a failure, it would be carried out once more.
@@ -273,8 +269,9 @@ class Shard:
             self.outbox.record(facts)
 
     def _adopt(self, turn: Turn) -> None:
-        for head in turn.loaded.heads.values():
+        for queue, head in turn.loaded.heads.items():
             self.cache.adopt(head)
+            turn.used[queue] = None
         for queue in turn.loaded.unreadable:
             turn.facts.append(QueueDamaged(turn.now, queue))
         self.shared.catalog.adopt(turn.loaded, turn)
@@ -289,21 +286,18 @@ class Shard:
             self.exclusive.creating.create(command, turn)
 
     def _send(self, command: Send, turn: Turn) -> None:
-        if self._is_shared(command):
+        # Whoever has something to prove is a stranger to shared queues, and may have guessed the
+        # name of one.
+        if command.proof is None and command.queue in self._shared_queues:
             self.shared.accepting.send(command, turn)
         else:
             self.exclusive.sending.send(command, turn)
 
     def _confirm(self, command: Confirm, turn: Turn) -> Iterator[None] | None:
-        if self._is_shared(command):
+        if command.proof is None and command.queue in self._shared_queues:
             return self.shared.releasing.confirm(command, turn)
         self.exclusive.confirming.confirm(command, turn)
         return None
-
-    def _is_shared(self, command: Send | Confirm) -> bool:
-        """Whether a command is for a shared queue. A command with a proof is from another wire,
-        whose client may have guessed the name of one."""
-        return command.proof is None and command.queue in self.shared.queues
 
     def _expire_last(self, command: Expire, turn: Turn) -> None:
         """Expire after all else: later commands of the turn need the messages that were loaded for
@@ -373,23 +367,12 @@ class Shard:
             turn.effects[place] = replace(delivery, message=message)
             self.shared.bodies.keep(seq, body)
 
-    def _touched(self, command: Command) -> QueueId | None:
-        kind = type(command)
-        if kind is Create:
-            return cast(Create, command).queue
-        if kind not in GUARDED:
-            return None
-        named = cast(Guarded, command)
-        if kind in BOTH and cast(Send | Confirm, named).queue in self.shared.queues:
-            return None
-        return self.exclusive.authorization.queue_of(named)
-
     def _take_back(self, turn: Turn) -> None:
         self.shared.abandon()
         turn.undo.take_back()
 
-    def _settle(self, commands: Sequence[Command], turn: Turn) -> Iterator[None]:
-        """Update and trim the caches after a committed turn."""
+    def _settle(self, turn: Turn) -> Iterator[None]:
+        """The turn has happened: keep the caches true and within their bounds."""
         self.shared.settle(turn)
         self.session_states.settle(turn.gated)
         if turn.batch.outbox is not None:
@@ -401,8 +384,7 @@ class Shard:
                 self.outbox.record(part)
         if turn.batch.sealed is not None:
             self.outbox.sealed(turn.batch.sealed)
-        touched = dict.fromkeys(map(self._touched, commands))
-        self.cache.settle([queue for queue in touched if queue is not None])
+        self.cache.settle(turn.used)
         for number, part in enumerate(parts(turn.facts)):
             if number:
                 yield

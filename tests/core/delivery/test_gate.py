@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.delivery.gate import Gate
-from headgate.core.model.window import ONE, Window
+from headgate.core.model.window import Window
 
 
 def gate(messages: int, bytes: int | None = None) -> Gate[str]:
@@ -20,7 +20,7 @@ def fill(some: Gate[str], count: int, size: int = 1) -> None:
 
 def test_a_gate_of_one_is_shut_until_its_message_is_confirmed() -> None:
     """S000-28."""
-    one: Gate[str] = Gate(ONE)
+    one: Gate[str] = Gate(Window(1))
     one.admit("m1", 10, now=0.0)
     assert not one.is_open
     assert not one.confirm("m2")
@@ -35,11 +35,11 @@ def test_the_gate_remembers_what_is_in_flight_and_since_when() -> None:
     some = gate(3)
     some.admit("m1", 10, now=5.0)
     some.admit("m2", 10, now=7.0)
-    assert some.oldest() == 5.0
+    assert some.outstanding == {"m1": (10, 5.0), "m2": (10, 7.0)}
     some.confirm("m1")
-    assert some.oldest() == 7.0
+    assert some.outstanding == {"m2": (10, 7.0)}
     some.confirm("m2")
-    assert some.oldest() is None
+    assert some.outstanding == {}
 
 
 def test_a_window_of_ten_resumes_at_eight() -> None:

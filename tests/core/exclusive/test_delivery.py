@@ -91,12 +91,12 @@ def test_the_gate_remembers_what_is_in_flight_and_since_when() -> None:
     desk.now = 1010.0
     desk.say(sub(a, Q))
     gates = dict(desk.shard.session_states.items())[a].gates
-    assert list(gates[Q].outstanding) == [b"m1"]
-    assert gates[Q].oldest() == 1010.0
+    assert gates[Q].message == b"m1"
+    assert gates[Q].at == 1010.0
     desk.now = 1012.5
     desk.say(ack(a, Q, "m1"))
     assert [(fact.seconds, fact.age) for fact in desk.take_facts(f.Confirmed)] == [(2.5, 12.5)]
-    assert gates[Q].oldest() == 1012.5
+    assert gates[Q].at == 1012.5
     desk.say(ack(a, Q, "m2"))
     assert Q not in gates
 

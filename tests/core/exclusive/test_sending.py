@@ -769,7 +769,7 @@ def _held(desk: Desk, session: SessionId) -> dict[QueueId, bytes]:
     """What a session has in flight."""
     state = desk.shard.session_states.find(session)
     gates = state.gates if state is not None else {}
-    return {queue: next(iter(gate.outstanding)) for queue, gate in gates.items()}
+    return {queue: gate.message for queue, gate in gates.items()}
 
 
 def test_a_message_of_a_sender_that_is_no_marker_is_never_taken_for_one() -> None:

@@ -3,11 +3,10 @@ compare them after every turn of theirs, too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
-from headgate.core.commands import Command
 from headgate.core.shard import Shard
 from headgate.core.turn.turn import Turn
 from headgate.testing.world import World
@@ -22,9 +21,9 @@ def test_totals_are_true_after_every_turn_of_a_world(
     turns = 0
     wrong: list[AssertionError] = []  # a turn that was committed fails nobody
 
-    def settled(shard: Shard, commands: Sequence[Command], turn: Turn) -> Iterator[None]:
+    def settled(shard: Shard, turn: Turn) -> Iterator[None]:
         nonlocal turns
-        yield from settle(shard, commands, turn)
+        yield from settle(shard, turn)
         turns += 1
         try:
             assert_totals(shard)

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from headgate.core.model.ids import MessageId
+from headgate.core.model.value import value
 from headgate.core.model.window import Window
 
 K = TypeVar("K", bound=Hashable)
+
+
+@value
+class ShutGate:
+    """The gate of an exclusive queue, which admits one message, while it is shut: what it admitted,
+    and when."""
+
+    message: MessageId
+    at: float
 
 
 class Gate(Generic[K]):
@@ -68,10 +79,6 @@ class Gate(Generic[K]):
         self.window = window
         # BMQ-47: a larger window opens at once, without a confirm.
         self.full = self._is_full()
-
-    def oldest(self) -> float | None:
-        """When the oldest unconfirmed delivery was made."""
-        return min((at for _, at in self.outstanding.values()), default=None)
 
     def unadmit(self, key: K, was_full: bool) -> None:
         """Undo an `admit`."""

@@ -44,7 +44,7 @@ class SingleRoster(Mapping[SessionId, S]):
         raise KeyError(session)
 
     def __iter__(self) -> Iterator[SessionId]:
-        yield self.session
+        return iter((self.session,))
 
     def __len__(self) -> int:
         return 1

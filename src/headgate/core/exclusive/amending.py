@@ -76,7 +76,7 @@ class Amending:
         elif self._holders.holder(cached.record) == session:
             gate = state.gates.get(queue)
             standing = Standing.SUBSCRIBED
-            delivered = next(iter(gate.outstanding)) if gate is not None else None
+            delivered = gate.message if gate is not None else None
         head = cached.head
         turn.effects.append(
             Inspected(

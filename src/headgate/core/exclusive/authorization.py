@@ -83,7 +83,10 @@ class Authorization:
             turn.fail(command.session, command.ref, QueueId(address.id), damaged)
             return None
         queue = self.queue_of(command)
-        cached = self.find(queue) if queue is not None else None
+        cached = None
+        if queue is not None:
+            turn.used[queue] = None
+            cached = self.find(queue)
         error: HeadgateError | None = None
         if command.proof is not None:
             # ACC-72: the proof is checked even without a queue, so both take as long.

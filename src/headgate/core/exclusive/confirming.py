@@ -59,17 +59,16 @@ class Confirming:
     ) -> None:
         session, queue = command.session, command.queue
         gate = state.gates.get(queue)
-        # SMP-13, ACC-5, ACC-37: only a message given to this session can be confirmed, once.
-        if gate is None or (command.messages and command.messages[0] not in gate.outstanding):
+        # SMP-13, ACC-5, ACC-37: only what this session was given can be confirmed, once.
+        if gate is None or (command.messages and command.messages[0] != gate.message):
             turn.fail(session, command.ref, queue, NoMessage(queue))
             return
         # S000-33: in one turn the gate opens, the message is removed and the next is found.
         turn.undo.pop(state.gates, queue)
         turn.gated.add(session)
         if command.messages:
-            turn.confirmed(session, queue, command.messages[0])
-            at = gate.outstanding[command.messages[0]][1]
-            self._delete_head(session, command.messages[0], cached, turn.now - at, turn)
+            turn.confirmed(session, queue, gate.message)
+            self._delete_head(session, gate.message, cached, turn.now - gate.at, turn)
         # S000-34, S000-35, ACC-4, ACC-35: the next message is the answer; without one it is OK.
         if not self._delivery.offer(session, state, cached, turn, command.ref):
             turn.done(session, command.ref)

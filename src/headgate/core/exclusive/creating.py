@@ -58,6 +58,7 @@ class Creating:
         # S000-94, S001-26: the queue is the service's from its creation.
         record = QueueRecord(queue, command.domain, command.service, command.parties)
         turn.batch.create[queue] = record
+        turn.used[queue] = None
         cached = self._cache.make(record, turn.undo)
         turn.facts.append(QueueCreated(turn.now, queue, command.domain))
         if state is not None and command.subscribe:

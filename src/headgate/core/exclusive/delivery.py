@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from headgate.core.delivery.gate import Gate
+from headgate.core.delivery.gate import ShutGate
 from headgate.core.effects import Deliver
 from headgate.core.exclusive.authorization import Authorization
 from headgate.core.exclusive.context import ExclusiveContext
 from headgate.core.exclusive.holders import Holders
 from headgate.core.exclusive.queue_cache import CachedQueue
 from headgate.core.facts import Delivered
-from headgate.core.model.ids import WHOLE, MessageId, Ref, SessionId
-from headgate.core.model.window import ONE
+from headgate.core.model.ids import WHOLE, Ref, SessionId
 from headgate.core.turn.session_state import SessionState
 from headgate.core.turn.turn import Turn
 
@@ -54,14 +53,14 @@ class ExclusiveDelivery:
         if ref is None and not self._session_states.has_room(session, turn):
             turn.undo.put(state.waiting, queue, None)
             return False
-        turn.undo.pop(state.waiting, queue)
-        gate: Gate[MessageId] = Gate(ONE)
-        # S000-29, S000-32, S000-41: the delivery shuts the gate, under its id and time.
-        gate.admit(head.message.id, head.message.size, turn.now)
-        turn.undo.put(state.gates, queue, gate)
+        if state.waiting:
+            turn.undo.pop(state.waiting, queue)
+        message = head.message
+        # S000-29, S000-32, S000-41: the delivery itself shuts the gate, under its id and time.
+        turn.undo.put(state.gates, queue, ShutGate(message.id, turn.now))
         turn.gated.add(session)
-        delivery = Deliver(session, queue, head.message, ref, parties=cached.record.parties)
-        fact = Delivered(turn.now, queue, WHOLE, head.message.id, session, 0)
+        delivery = Deliver(session, queue, message, ref, parties=cached.record.parties)
+        fact = Delivered(turn.now, queue, WHOLE, message.id, session, 0)
         if ref is None:
             turn.push(delivery, fact)
         else:

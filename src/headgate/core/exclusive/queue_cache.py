@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from headgate.core.model.ids import QueueId, Seq
 from headgate.core.model.limits import Limits
@@ -40,18 +41,29 @@ class CachedQueue:
         return self.first[0]
 
     def append(self, stored: Stored, undo: Undo) -> None:
-        if self.is_complete:
-            self.first.append(stored)
-            undo.note(self.first.pop)
-        undo.note(setattr, self, "messages", self.messages)
+        first = self.first
+        is_here = len(first) == self.messages
+        if is_here:
+            first.append(stored)
         self.messages += 1
+        undo.note(self._take_out, is_here)
+
+    def _take_out(self, is_here: bool) -> None:
+        """Take back an `append`."""
+        self.messages -= 1
+        if is_here:
+            self.first.pop()
 
     def pop(self, undo: Undo) -> Stored:
         stored = self.first.pop(0)
-        undo.note(self.first.insert, 0, stored)
-        undo.note(setattr, self, "messages", self.messages)
         self.messages -= 1
+        undo.note(self._put_back, stored)
         return stored
+
+    def _put_back(self, stored: Stored) -> None:
+        """Take back a `pop`."""
+        self.messages += 1
+        self.first.insert(0, stored)
 
     def expire(self, seq: Seq, undo: Undo) -> bool:
         """Remove a message if it is the first, or may be: none of the first are here."""
@@ -142,13 +154,14 @@ class QueueCache:
             for address in _addresses(cached.record):
                 undo.pop(self._owners, address)
 
-    def settle(self, queues: list[QueueId]) -> None:
-        """Trim after a turn, whose queues are the most recently used."""
+    def settle(self, queues: Iterable[QueueId]) -> None:
+        """After a turn: its queues are the most recently used; keep within the bounds."""
         limits = self._limits
         for queue in queues:
             cached = self._cache.get(queue)
             if cached is not None:
-                self._count(cached, cached.trim(limits))
+                if cached.first or cached.counted:
+                    self._count(cached, cached.trim(limits))
                 self._cache.move_to_end(queue)
         while len(self._cache) > limits.backlogs or self.bytes > limits.backlogs_bytes:
             _, evicted = self._cache.popitem(last=False)

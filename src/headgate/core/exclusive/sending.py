@@ -137,8 +137,10 @@ class Sending:
         """Remove expired messages in memory, to make room. As many are left as other commands of
         the turn may need: the turn cannot load more."""
         ttl = domain.message_ttl
+        if ttl is None:
+            return
         needed = max(1, turn.needs.get(cached.record.queue, 0))
-        while ttl is not None and (len(cached.first) > needed or cached.is_complete):
+        while len(cached.first) > needed or cached.is_complete:
             head = cached.head
             age = turn.sure - head.message.arrived if head is not None else 0.0
             if head is None or age <= ttl or head.message.is_marker:

@@ -24,13 +24,15 @@ class Declared(dict[str, PropertyValue]):
     """Properties with the type that their sender declared for each. The core uses plain numbers; a
     receiver gets the width that was sent."""
 
-    __slots__ = ("types",)
+    __slots__ = ("types", "written")
 
     def __init__(self, properties: Properties, types: bytes) -> None:
         assert len(properties) == len(types), "each property has a type"
         super().__init__(properties)
         self.types = types
-        """One byte for each, in order, as on the wire that declared them."""
+        """One byte for each, in their order, as the wire has it that declared them."""
+        self.written: bytes | None = None
+        """What a wire has read them from, if it would write the same again."""
 
 
 class Fields(Declared):

@@ -11,6 +11,3 @@ class Window:
 
     messages: int
     bytes: int | None = None
-
-
-ONE = Window(1)

@@ -137,14 +137,14 @@ class Accepting:
             self._history.add(queue, entry, turn)
             judge(queue, turn)
         queue.latest, queue.newest = message.arrived, seq
-        queue.remembered.add(message.id, turn.now, turn.undo)
+        turn.undo.put(queue.remembered.times, message.id, turn.now)
         body = message.body if domain.journal_bodies else None
         turn.facts.append(
             Accepted(turn.now, queue.id, message.id, entry.size, message.properties, body)
         )
         if domain.speaks:
             self._speak(queue, message, turn)
-        if apps != queue.app_ids():
+        if (domain.filters or queue.joined) and apps != queue.app_ids():
             turn.facts.extend(
                 AutoConfirmed(turn.now, queue.id, app, message.id)
                 for app in queue.app_ids()

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from headgate.core.commands import Interest
+from headgate.core.delivery.gate import Gate
 from headgate.core.model.ids import AppId, Seq, SessionId
 from headgate.core.model.stream_id import FIRST
 from headgate.core.model.window import Window
@@ -233,10 +234,15 @@ class App:
         gate = subscription.gate
         was_full = gate.full
         gate.admit(seq, size, now)
-        undo.note(gate.unadmit, seq, was_full)
-        if not gate.is_open and subscription.is_active:
+        self.outstanding[seq] = subscription
+        undo.note(self._unadmit, gate, seq, was_full)
+        if gate.full and subscription.is_active:
             undo.assign(self, "open", self.open - 1)
-        undo.put(self.outstanding, seq, subscription)
+
+    def _unadmit(self, gate: Gate[Seq], seq: Seq, was_full: bool) -> None:
+        """Take back an `admit`."""
+        gate.unadmit(seq, was_full)
+        del self.outstanding[seq]
 
     def hand_over(
         self, subscription: Subscription, seq: Seq, size: int, at: float, undo: Undo
@@ -258,22 +264,32 @@ class App:
                 undo.note(line.insert, place, seq)
 
     def release(self, seq: Seq, undo: Undo) -> tuple[Subscription, float, Group | None] | None:
-        """Take a message from its consumer. Return the subscription, the time of delivery, and the
-        group that now has room and messages waiting for it."""
-        subscription = undo.pop(self.outstanding, seq)
+        """Take a message out of a consumer's hands. Return the subscription, when it was
+        delivered, and the group that has room by it and messages waiting for that."""
+        subscription = self.outstanding.pop(seq, None)
         if subscription is None:
             return None
         gate = subscription.gate
-        was_open, was_full = gate.is_open, gate.full
+        was_full = gate.full
         delivery = gate.outstanding[seq]
-        self.redelivery.release(seq, subscription.session, undo)
+        if self.redelivery.last_given:
+            self.redelivery.release(seq, subscription.session, undo)
         gate.confirm(seq)
-        undo.note(gate.unconfirm, seq, delivery, was_full)
+        undo.note(self._unrelease, subscription, seq, delivery, was_full)
+        if not was_full or gate.full or gate.held:
+            return subscription, delivery[1], None
         group = subscription.group
-        if was_open or not gate.is_open or group is None or not subscription.is_active:
+        if group is None or not subscription.is_active:
             return subscription, delivery[1], None
         undo.assign(self, "open", self.open + 1)
         return subscription, delivery[1], group if group.waiting else None
+
+    def _unrelease(
+        self, subscription: Subscription, seq: Seq, delivery: tuple[int, float], was_full: bool
+    ) -> None:
+        """Take back a `release`."""
+        self.outstanding[seq] = subscription
+        subscription.gate.unconfirm(seq, delivery, was_full)
 
     @staticmethod
     def _resize(subscription: Subscription, window: Window, undo: Undo) -> None:
@@ -288,7 +304,9 @@ class App:
             undo.pop(self.aside, seq)
         if self.waiting:
             undo.pop(self.waiting, seq)
-        self.redelivery.forget(seq, undo)
+        redelivery = self.redelivery
+        if redelivery.attempts or redelivery.repeats or redelivery.returned:
+            redelivery.forget(seq, undo)
 
     def prune(self, entries: Container[Seq], undo: Undo) -> None:
         """Drop removed messages from the front of the lines. Without a consumer no delivery would

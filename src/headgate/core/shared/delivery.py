@@ -294,7 +294,9 @@ class SharedDelivery:
         app.admit(taker, entry.seq, entry.size, turn.now, turn.undo)
         if taker.group is not None:
             taker.group.rotate(taker, turn.undo)
-        app.redelivery.deliver(entry.seq, taker.session, queue.domain, turn.now, turn.undo)
+        domain, redelivery = queue.domain, app.redelivery
+        if redelivery.returned or domain.max_delivery_attempts:
+            redelivery.deliver(entry.seq, taker.session, domain, turn.now, turn.undo)
         if app.moved != turn.now:
             turn.undo.assign(app, "moved", turn.now)
         if app.stuck:
@@ -353,16 +355,9 @@ class SharedDelivery:
         turn: Turn,
     ) -> None:
         attempts = app.redelivery.attempts.get(entry.seq, 0)
+        place = (taker.index,)
         turn.deliver(
-            Deliver(
-                taker.session,
-                queue.id,
-                message,
-                app=app.id,
-                interests=(taker.index,),
-                attempts=attempts,
-            ),
-            entry.size,
+            Deliver(taker.session, queue.id, message, None, app.id, place, attempts), entry.size
         )
         turn.facts.append(Delivered(turn.now, queue.id, app.id, entry.id, taker.session, attempts))
 

@@ -146,6 +146,9 @@ def _age(domain: Domain) -> float | None:
 def remember(queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
     """Have the store remember the id of a message that leaves the queue, if it came lately."""
     at = queue.remembered.times.get(entry.id)
-    seconds = queue.domain.deduplication_time
+    seconds = queue.state.domain.deduplication_time
     if at is not None and seconds and turn.sure - at <= seconds:
-        turn.batch.remember.setdefault(queue.id, {})[entry.id] = at
+        known = turn.batch.remember.get(queue.id)
+        if known is None:
+            known = turn.batch.remember[queue.id] = {}
+        known[entry.id] = at

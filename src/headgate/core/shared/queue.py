@@ -135,9 +135,11 @@ class SharedQueue:
 
     def has_room(self, size: int) -> bool:
         """Whether the queue and its domain have room for one more message of this size."""
-        domain = self.domain
-        has_room = self.meter.has_room(size, domain.max_messages, domain.max_bytes)
-        return has_room and self.state.has_room(size)
+        state = self.state
+        domain = state.domain
+        return self.meter.has_room(
+            size, domain.max_messages, domain.max_bytes
+        ) and state.meter.has_room(size, domain.domain_max_messages, domain.domain_max_bytes)
 
     def check_room(self, size: int) -> None:
         """Raise if there is no room, naming the limit."""
@@ -211,8 +213,10 @@ class SharedQueue:
     def remove(self, entry: MessageEntry, undo: Undo) -> None:
         undo.sort_after(self.entries)
         del self.entries[entry.seq], self.by_id[entry.id]
-        self.meter.count(-1, -entry.size)
-        self.state.meter.count(-1, -entry.size)
+        size = entry.size
+        for meter in (self.meter, self.state.meter):
+            meter.messages -= 1
+            meter.bytes -= size
         undo.note(self._put_back, entry)
 
     def _put_back(self, entry: MessageEntry) -> None:

@@ -81,14 +81,15 @@ def _share(amount: int, limit: int | None) -> float:
 
 
 def judge(queue: SharedQueue, turn: Turn) -> None:
-    """Record that a queue or its domain crosses a mark, once each way."""
-    domain, meter = queue.domain, queue.meter
+    """Say when a queue or its domain crosses a mark, once each way."""
+    state, meter = queue.state, queue.meter
+    domain = state.domain
     capacity = meter.judge(domain.max_messages, domain.max_bytes)
     # BMQ-86: one alarm for each crossing.
     if capacity is not meter.capacity:
         name = queue.id.decode(errors="backslashreplace")
         _crossed(meter, name, capacity, queue, turn)
-    judge_domain(queue.state, queue, turn)
+    judge_domain(state, queue, turn)
 
 
 def judge_less(queue: SharedQueue, turn: Turn) -> None:

@@ -80,9 +80,11 @@ class Releasing:
         self.delete(queue, entry, turn)
 
     def delete(self, queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
+        batch = turn.batch
         queue.remove(entry, turn.undo)
-        turn.batch.hold.pop(entry.seq, None)
-        turn.batch.delete.add(entry.seq)
+        if batch.hold:
+            batch.hold.pop(entry.seq, None)
+        batch.delete.add(entry.seq)
         remember(queue, entry, turn)
         judge_less(queue, turn)
 

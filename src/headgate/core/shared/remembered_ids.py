@@ -8,7 +8,6 @@ from operator import itemgetter
 
 from headgate.core.model.ids import MessageId
 from headgate.core.model.message import Known, MessageEntry
-from headgate.core.turn.undo import Undo
 
 OUTDATED_SHARE = 0.1
 """Share of the time for which ids are remembered: ids older than that by so much are removed from
@@ -33,9 +32,6 @@ class RememberedIds:
 
     def __contains__(self, message: MessageId) -> bool:
         return message in self.times
-
-    def add(self, message: MessageId, now: float, undo: Undo) -> None:
-        undo.put(self.times, message, now)
 
     def is_known(self, message: MessageId, now: float, seconds: float) -> bool:
         """Whether a message of this id was accepted within so many seconds."""

@@ -34,6 +34,7 @@ class Statistics:
 
     def __init__(self) -> None:
         self._counts: dict[QueueId, dict[AppId | None, Counter[str]]] = {}
+        """Of each queue the facts that name an app by that app, and the others under None."""
 
     def observe(self, facts: Iterable[Fact]) -> None:
         fact: Any
@@ -45,9 +46,7 @@ class Statistics:
                 if counts is None:
                     counts = self._begin(fact.queue)
                 # BMQ-91: counted from what happened, for the queue and for its app.
-                counts[None][name] += 1
-                if has_app:
-                    counts[fact.app][name] += 1
+                counts[fact.app if has_app else None][name] += 1
             elif type(fact) is QueueDeleted:
                 self._counts.pop(fact.queue, None)
 
@@ -56,8 +55,14 @@ class Statistics:
         return self.by_app(queue).get(app, {})
 
     def by_app(self, queue: QueueId) -> dict[AppId | None, dict[str, int]]:
-        """The counts of each app of a queue, and those of the queue under None."""
-        return {app: dict(counts) for app, counts in self._counts.get(queue, {}).items()}
+        """The counts of each app of a queue, and under None those of the queue."""
+        found = self._counts.get(queue)
+        if found is None:
+            return {}
+        whole: Counter[str] = Counter()
+        for counts in found.values():
+            whole.update(counts)
+        return {None: dict(whole), **{app: dict(c) for app, c in found.items() if app is not None}}
 
     def _begin(self, queue: QueueId) -> dict[AppId | None, Counter[str]]:
         counts: dict[AppId | None, Counter[str]] = defaultdict(Counter)

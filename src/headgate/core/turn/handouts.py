@@ -17,7 +17,11 @@ def handouts(effects: Iterable[Effect]) -> Iterator[tuple[SessionId, list[Effect
     """The parts in which effects are handed out, those of each session in order."""
     by_session: dict[SessionId, list[Effect]] = {}
     for effect in effects:
-        by_session.setdefault(effect.session, []).append(effect)
+        mine = by_session.get(effect.session)
+        if mine is None:
+            by_session[effect.session] = [effect]
+        else:
+            mine.append(effect)
     for session, mine in by_session.items():
         if len(mine) <= PART_SEALED:
             yield session, mine

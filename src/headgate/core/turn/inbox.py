@@ -23,7 +23,7 @@ NEAR_COMMANDS = 512
 processor's caches when it is written and handed out. Turns of 2,000 take 6 % more for each
 command."""
 
-CONFIRMS = (Confirm, Acknowledge, RemoveMessages)
+CONFIRMS = frozenset((Confirm, Acknowledge, RemoveMessages))
 
 
 class Inbox:
@@ -77,8 +77,9 @@ class Inbox:
         while waiting and len(taken) < self._most:
             first = waiting[0]
             more = size_of(first)
-            proofs += _proofs(first)
-            confirms += _confirms(first)
+            proofs += getattr(first, "proof", None) is not None
+            if type(first) in CONFIRMS:
+                confirms += len(first.messages)  # type: ignore[arg-type, union-attr]
             if taken and (
                 size + more > limits.turn_bytes
                 or proofs > limits.turn_proofs
@@ -110,14 +111,6 @@ def _unpacked(taken: list[Command | Block]) -> list[Command]:
         else:
             commands.append(each)  # type: ignore[arg-type]
     return commands
-
-
-def _proofs(command: Command | Block) -> int:
-    return getattr(command, "proof", None) is not None
-
-
-def _confirms(command: Command | Block) -> int:
-    return len(command.messages) if isinstance(command, CONFIRMS) else 0
 
 
 def size_of(command: Command | Block) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headgate.core.commands import Sweep
-from headgate.core.delivery.gate import Gate
+from headgate.core.delivery.gate import ShutGate
 from headgate.core.delivery.sessions import Sessions
 from headgate.core.model.ids import AppId, MessageId, QueueId, ServiceId, SessionId
 from headgate.core.model.tally import NOTHING, Tally
@@ -53,9 +53,9 @@ class SessionState:
         self.queues: set[QueueId] = set()
         """Exclusive queues that it subscribed to one by one."""
         self.watched: set[bytes] = set()
-        """Notifiers that it subscribed to one by one."""
-        self.gates: dict[QueueId, Gate[MessageId]] = {}
-        """Unconfirmed deliveries of exclusive queues. A missing gate is open."""
+        """Notifiers that it is, one by one."""
+        self.gates: dict[QueueId, ShutGate] = {}
+        """What is in flight of exclusive queues. An absent gate is open."""
         self.getting: dict[QueueId, MessageId | None] = {}
         """Exclusive queues that it reads with `Get`, and the message it read last."""
         self.waiting: dict[QueueId, None] = {}
@@ -105,13 +105,15 @@ class SessionStates:
         return state
 
     def has_room(self, session: SessionId, turn: Turn) -> bool:
-        """Whether a delivery may go to a session now: it is alive, and its mailbox is below the
-        soft limit and would be with the deliveries of this turn. If only room is missing, a later
-        turn looks at it again."""
-        if self.sessions.has_room(session, turn.sent.get(session, 0)):
+        """Whether a delivery may go to a session now: it is alive, and its mailbox is easy and
+        would be with what this turn has for it. If that is why it may not, the session is
+        looked at again in a later turn."""
+        alive = self.sessions.get(session)
+        if alive is None:
+            return False
+        if alive.mailbox.has_room(turn.sent.get(session, 0)):
             return True
-        if session in self.sessions:
-            turn.look_again(session)
+        turn.look_again(session)
         return False
 
     def leave(self, session: SessionId, undo: Undo) -> None:
@@ -122,12 +124,12 @@ class SessionStates:
         """Count these sessions' unconfirmed deliveries anew, after the turn is committed."""
         for session in gated:
             state = self._session_states.get(session)
-            # Each delivery puts a new gate at the end: the first is the oldest.
-            first = next(iter(state.gates.values()), None) if state is not None else None
-            if state is None or first is None:
-                self.unconfirmed.set(session, 0, None)
+            # Each delivery makes a new gate, at the end: the first is the oldest.
+            gates = state.gates if state is not None else None
+            if gates:
+                self.unconfirmed.set(session, len(gates), next(iter(gates.values())).at)
             else:
-                self.unconfirmed.set(session, len(state.gates), first.oldest())
+                self.unconfirmed.set(session, 0, None)
 
     def __len__(self) -> int:
         return len(self._session_states)

@@ -90,7 +90,9 @@ class Turn:
     expiries: int = 0
     """Expired messages of shared queues that may still be removed."""
     met: list[Matched] = field(default_factory=list)
-    """A matcher for each match, counted when the turn is committed."""
+    """Each time that something matched a message, counted when the turn has happened."""
+    used: dict[QueueId, None] = field(default_factory=dict)
+    """Exclusive queues that its commands named or that were loaded, in order."""
     gated: set[SessionId] = field(default_factory=set)
     """Sessions whose unconfirmed deliveries of exclusive queues may have changed."""
     doomed: list[tuple[QueueId, AppId, Seq, int]] = field(default_factory=list)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping, MutableSet
-from typing import Any, TypeVar
+from operator import delitem, setitem
+from typing import Any, TypeAlias, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
 N = TypeVar("N", bound=int)
+
+Note: TypeAlias = tuple[Callable[..., Any], *tuple[Any, ...]]
+"""What to call, and with what."""
 
 FORGOTTEN = 4096
 """Steps dropped in a row."""
@@ -26,24 +30,24 @@ class Undo:
 
     def __init__(self) -> None:
         self._sorted: set[int] = set()
-        self._steps: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+        self._steps: list[Note] = []
 
-    def note(self, action: Callable[..., Any], *args: Any) -> None:  # noqa: ANN401
-        """Remember a function to call if the turn fails."""
-        self._steps.append((action, args))
+    def note(self, *step: *Note) -> None:
+        """Remember what to call if the turn does not happen."""
+        self._steps.append(step)
 
     def put(self, mapping: MutableMapping[K, V], key: K, item: V) -> None:
         if key in mapping:
-            self._steps.append((mapping.__setitem__, (key, mapping[key])))
+            self._steps.append((setitem, mapping, key, mapping[key]))
         else:
-            self._steps.append((mapping.__delitem__, (key,)))
+            self._steps.append((delitem, mapping, key))
         mapping[key] = item
 
     def pop(self, mapping: MutableMapping[K, V], key: K) -> V | None:
         if key not in mapping:
             return None
         item = mapping.pop(key)
-        self._steps.append((mapping.__setitem__, (key, item)))
+        self._steps.append((setitem, mapping, key, item))
         return item
 
     def sort_after(self, mapping: dict[N, V]) -> None:
@@ -51,20 +55,20 @@ class Undo:
         last, so the dictionary is sorted again, once, after all are back."""
         if id(mapping) not in self._sorted:
             self._sorted.add(id(mapping))
-            self._steps.append((_sort, (mapping,)))
+            self._steps.append((_sort, mapping))
 
     def add(self, members: MutableSet[K], member: K) -> None:
         if member not in members:
             members.add(member)
-            self._steps.append((members.discard, (member,)))
+            self._steps.append((members.discard, member))
 
     def discard(self, members: MutableSet[K], member: K) -> None:
         if member in members:
             members.discard(member)
-            self._steps.append((members.add, (member,)))
+            self._steps.append((members.add, member))
 
     def assign(self, owner: object, name: str, item: object) -> None:
-        self._steps.append((setattr, (owner, name, getattr(owner, name))))
+        self._steps.append((setattr, owner, name, getattr(owner, name)))
         setattr(owner, name, item)
 
     def forget(self) -> Iterator[None]:
@@ -78,7 +82,7 @@ class Undo:
 
     def take_back(self) -> None:
         while self._steps:
-            action, args = self._steps.pop()
+            action, *args = self._steps.pop()
             action(*args)
 
 

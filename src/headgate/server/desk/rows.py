@@ -194,7 +194,7 @@ class Rows:
             return 0, None
         count, oldest = len(state.gates), None
         if state.gates:
-            oldest = next(iter(state.gates.values())).oldest()
+            oldest = next(iter(state.gates.values())).at
         for queue, app in islice(state.opened, SHOWN_OF_SESSION):
             found = shard.shared.queues.get(queue)
             mine = found.apps.get(app) if found is not None else None

@@ -197,11 +197,12 @@ class Incoming:
         if self._confirmed:
             self.end_confirming()
         size = len(put.data)
-        self.taken += size // WORK_BYTES
-        if put.flags & HAS_PROPERTIES:
-            self.taken += min(size, self._limits.properties_bytes) // PROPERTIES_WORK_BYTES
+        if size >= PROPERTIES_WORK_BYTES:
+            self.taken += size // WORK_BYTES
+            if put.flags & HAS_PROPERTIES:
+                self.taken += min(size, self._limits.properties_bytes) // PROPERTIES_WORK_BYTES
         try:
-            self._send(put, now)
+            self._send(put, now, size)
         except HeadgateError as error:
             self._refuse(put, error)
 
@@ -210,14 +211,14 @@ class Incoming:
         self._host.refused(self._streams.queue(put.queue) or NO_QUEUE, error)
         self.refused.append(Ack(ack_status_of(error), put.guid, put.queue))
 
-    def _send(self, put: Put, now: float) -> None:
+    def _send(self, put: Put, now: float, size: int) -> None:
         queue = self._streams.queue(put.queue)
         if queue is None:
             raise BadRequest("the queue is not open")
         if checksum(put.data) != put.crc:
             raise BadRequest("the checksum is wrong")
-        has_properties = bool(put.flags & HAS_PROPERTIES)
-        # BMQ-71: inflated first, so that it is filtered like any other.
+        has_properties = put.flags & HAS_PROPERTIES != 0
+        # BMQ-71: inflated first, so it is filtered like any other.
         if put.compression:
             opening = PayloadDecoder(
                 put.data,
@@ -229,7 +230,7 @@ class Incoming:
             self.inflate(put, queue, opening)
             return
         properties, body = split_data(put.data, has_properties, put.schema)
-        self._accept(put, queue, Message(MessageId(put.guid), body, now, properties), len(put.data))
+        self._accept(put, queue, Message(MessageId(put.guid), body, now, properties), size)
 
     def inflate(self, put: Put, queue: QueueId, opening: PayloadDecoder) -> None:
         """Inflate as much as allowed before others get a turn. Data that cannot be inflated, or
@@ -251,7 +252,7 @@ class Incoming:
         self._accept(put, queue, message, message.size)
 
     def _accept(self, put: Put, queue: QueueId, message: Message, size: int) -> None:
-        posted = Posted(put.queue, put.guid, bool(put.flags & ACK_REQUESTED), size)
+        posted = Posted(put.queue, put.guid, put.flags & ACK_REQUESTED != 0, size)
         self.unanswered += 1
         self.unanswered_bytes += size
         self.commands.append(core.Send(self._session, posted, queue, message))
@@ -261,4 +262,7 @@ class Incoming:
         more."""
         stream = self._streams.find(each.queue, each.sub_id)
         if stream is not None:
-            self._confirmed.setdefault(stream, []).append(stream.confirmed(each.guid))
+            confirmed = self._confirmed.get(stream)
+            if confirmed is None:
+                confirmed = self._confirmed[stream] = []
+            confirmed.append(stream.confirmed(each.guid))

@@ -131,6 +131,28 @@ def test_properties_come_back_in_both_styles(
         assert encode_area(found) == area
 
 
+@pytest.mark.parametrize(
+    "area",
+    [
+        AREA_OLD,
+        AREA_NEW,
+        bytes.fromhex("24000005 0001 0000 1800000200010000 736162 01"),  # longer headers
+        bytes.fromhex("1b000004 0001 04000001 0001 6202 0202"),  # a boolean of two
+        bytes.fromhex("1b000005 0001 18000003 0001 73616263 07070704"),  # other padding
+    ],
+    ids=["old", "new", "long", "boolean", "padding"],
+)
+def test_what_is_written_again_is_as_if_nobody_had_read_it(area: bytes) -> None:
+    """Bytes are kept only if the same would be written."""
+    found, _ = parse_area(area, area == AREA_NEW)
+    assert encode_area(found) == encode_area(Declared(found, found.types))
+
+
+def test_what_is_kept_of_an_area_is_the_area() -> None:
+    assert parse_area(AREA_OLD + b"rest", False)[0].written == AREA_OLD
+    assert parse_area(AREA_NEW, True)[0].written is None
+
+
 def test_longer_headers_are_skipped() -> None:
     area = bytes.fromhex("24000005 0001 0000 1800000200010000 736162 01")
     assert parse_area(area, False) == ({"s": "ab"}, 20)

@@ -30,6 +30,7 @@ FIXED: Final = {
 }
 """The types whose values have a fixed size, and their `struct` codes."""
 
+BOOL: Final = int(PropertyType.BOOL)
 STRING: Final = int(PropertyType.STRING)
 BINARY: Final = int(PropertyType.BINARY)
 
@@ -67,23 +68,32 @@ def parse_area(data: Buffer, is_new: bool) -> tuple[Declared, int]:
     if at < AREA.size:
         raise BadData("the header of the properties is wrong")
     start = at + (area >> 27 & 7) * 2 * count
-    layout, types = _layout(bytes(data[:start]), size - data[size - 1], is_new)
+    end = size - data[size - 1]
+    layout, types, padding = _layout(bytes(data[:start]), end, is_new)
     found = Declared.__new__(Declared)  # and filled here, so that nothing is copied
     fields = iter(layout.unpack_from(data, start))
     try:
         for name, item, kind in zip(fields, fields, types, strict=True):
-            found[name.decode()] = item.decode() if kind == STRING else item
+            found[_name(name)] = item.decode() if kind == STRING else item
     except UnicodeDecodeError:
         raise BadData("a property is not valid UTF-8") from None
     if len(found) != count:
         raise BadData("two properties have one name")
     found.types = types
+    found.written = None if padding is None else bytes(data[:end]) + padding
     return found, size
 
 
 @lru_cache(LAYOUTS)
-def _layout(headers: bytes, end: int, is_new: bool) -> tuple[Struct, bytes]:
-    """The layout of the names and values between the headers and the padding, and their types."""
+def _name(encoded: bytes) -> str:
+    """The name of a property, which all messages of its sender share."""
+    return encoded.decode()
+
+
+@lru_cache(LAYOUTS)
+def _layout(headers: bytes, end: int, is_new: bool) -> tuple[Struct, bytes, bytes | None]:
+    """Of the names and values that lie between the headers and the padding, and their types; and
+    the padding, if `encode_area` would write the same headers. It may write another boolean."""
     area, count = AREA.unpack_from(headers)
     size = (area & 0xFF_FFFF) * WORD
     at = (area >> 24 & 7) * 2
@@ -100,6 +110,7 @@ def _layout(headers: bytes, end: int, is_new: bool) -> tuple[Struct, bytes]:
         properties = _with_lengths(properties, end - start)
     format = [">"]
     types = []
+    lengths: list[int] = []
     for header, name in properties:
         kind = header >> LENGTH_BITS & 31
         length = header & LENGTH_MAX
@@ -108,10 +119,15 @@ def _layout(headers: bytes, end: int, is_new: bool) -> tuple[Struct, bytes]:
             raise BadData("a property without a name")
         format.append(f"{name}s{_code(kind, length)}")
         types.append(kind)
+        lengths += (name, length if kind >= STRING else 0)
         start += name + length
     if start != end:
         raise BadData("the lengths of the properties are wrong")
-    return Struct("".join(format)), bytes(types)
+    padding = None
+    if not is_new and BOOL not in types:
+        written, _, ours = _headers(bytes(types), tuple(lengths))
+        padding = ours if written == headers else None
+    return Struct("".join(format)), bytes(types), padding
 
 
 def _with_lengths(headers: Sequence[tuple[int, int]], size: int) -> list[tuple[int, int]]:
@@ -144,6 +160,8 @@ def encode_area(properties: Properties) -> bytes:
     """The area in the old style, with the properties in their order."""
     if not properties:
         return b""
+    if isinstance(properties, Declared) and properties.written is not None:
+        return properties.written
     declared = types(properties)
     fields: list[PropertyValue] = []
     lengths: list[int] = []
