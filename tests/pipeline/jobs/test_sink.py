@@ -280,6 +280,18 @@ def test_a_batch_that_is_too_large_says_how_the_stream_goes_on(
         writer.commit([Staged("query", 0, 5, 1)], 9)
 
 
+def test_a_batch_may_land_in_pieces(scripted: Callable[..., Scripted]) -> None:
+    """D3: what was too large could not be sent without taking the checkpoint apart."""
+    server = scripted(200, 200, 200)
+    options = {**OPTIONS, "router": server.url, "inPieces": "true"}
+    StreamSink(options, schema("body string")).commit([Staged("query", 0, 5, 3)], 8)
+    assert json.loads(server.asked[0][2]) == {"parts": [[0, 5]], "queue": QUEUE, "in_pieces": True}
+    BatchSink(options, schema("body string")).abort([])
+    assert [method for method, *_ in server.asked[1:]] == ["POST", "DELETE"]
+    with pytest.raises(PipelineError, match="the option inPieces is true or false, not perhaps"):
+        StreamSink({**options, "inPieces": "perhaps"}, schema("body string"))
+
+
 def test_an_abort_that_fails_hides_nothing(scripted: Callable[..., Scripted]) -> None:
     server = scripted(200, 413, 200)
     writer = StreamSink({**OPTIONS, "router": server.url}, schema("body string"))
