@@ -149,7 +149,10 @@ def _launch(conf: SparkConf, log_level: str) -> None:
     output_path = _folder() / "java.txt"
     with output_path.open("wb") as output:
         try:
-            gateway = launch_gateway(conf, {"stderr": output})  # type: ignore[no-untyped-call]
+            # In a session of its own: who ends this process by its group, as supervisors do, has it
+            # end after its batch, which Java is needed for.
+            asked = {"stderr": output, "start_new_session": True}
+            gateway = launch_gateway(conf, asked)  # type: ignore[no-untyped-call]
         except Exception as error:
             lines = output_path.read_text(errors="replace").splitlines()
             shown = [line for line in lines if not line.startswith("WARNING:")]
