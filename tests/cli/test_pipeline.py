@@ -208,6 +208,23 @@ def test_a_router_that_is_away_is_said_before_spark_starts(
 
 
 @pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize("identity", ["", "other"])
+def test_tables_of_another_journal_are_said_before_spark_starts(
+    tmp_path: Path, identity: str
+) -> None:
+    """D6: also where a journal is from before they had identities, and shorter than the tables."""
+    journal = tmp_path / "var" / "journal"
+    write_journal(journal, list(facts_of_a_day(1))[:10], per_segment=10, identity=identity)
+    archive = Archive(str(tmp_path / "var" / "pipeline"))
+    archive.commit({}, batch=Batch(0, "q", "one", 0, 20, 20, 1.0, 1.0, 1.0))
+    done = run(tmp_path, "run", "--once")
+    assert done.exit_code == 1
+    said = "made of the journal one, and this is other" if identity else "ends with fact 10, and"
+    assert said in done.stderr
+    assert "or keep the tables of this one in a folder of their own" in done.stderr
+
+
+@pytest.mark.usefixtures("no_spark")
 def test_what_stands_in_the_way_of_a_run_is_said_before_spark_starts(tmp_path: Path) -> None:
     write_journal(tmp_path / "var" / "journal", list(facts_of_a_day(1)), per_segment=10)
     for place in ("x", "127.0.0.1:99999"):

@@ -190,12 +190,20 @@ def _agreed(archive: Archive, source: Mapping[str, str]) -> tuple[State, str]:
     the tables are made of the other."""
     state = archive.state()
     Checkpoint(archive.storage).check(state)
-    found = feed_of(source).look().identity
+    listing = feed_of(source).look()
+    found = listing.identity
     known = state.batch.journal if state.batch is not None else ""
     if found and known and found != known:
         raise PipelineError(
             f"the tables in {archive.storage.root} are made of the journal {known}, and this is"
             f" {found}: name the right journal, or keep the tables of this one in a folder of their"
             " own"
+        )
+    last = max((last for _, last in listing.ranges), default=state.upto)
+    if last < state.upto:  # as one from before journals had identities
+        raise PipelineError(
+            f"the journal ends with fact {last}, and the tables in {archive.storage.root} hold the"
+            f" facts up to {state.upto}: it is not the journal that they are made of; name the"
+            " right one, or keep the tables of this one in a folder of their own"
         )
     return state, found or known
