@@ -1,20 +1,22 @@
 """What small batches, merging and matches cost on Spark.
 
-    python -m bench.batches [--quick]
+    python -m bench.batches [--quick] [--ages]
 
-A batch of four facts into tables that had 100 and 10,000 batches before: the log is real, the files
-that it names are not looked at. Merging: rows of messages in 16 files into one. Matches: 1,000
-expressions of five shapes and 5,000 messages, against the same with the router's own evaluator.
-CPU is that of this process, of Java and of Spark's Python workers.
+Batches of four facts, in turns, into tables that had 100 and 10,000 batches before: the log is
+real, the files that it names are not looked at. Merging: rows of messages in 16 files into one.
+Matches: 1,000 expressions of five shapes and 5,000 messages, against the same with the router's own
+evaluator. CPU is that of this process, of Java and of Spark's Python workers.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,6 +39,7 @@ from tests.support.journals import told, write_journal
 
 AGES = (100, 10_000)
 REPEATS, QUICK_REPEATS = 15, 6
+ROUNDS = 3
 WARM = 5
 """Batches that are not counted."""
 ROWS, QUICK_ROWS = 2_000_000, 200_000
@@ -54,13 +57,16 @@ GOAL_SECONDS = 3.0
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="Fewer batches and rows.")
+    parser.add_argument("--ages", action="store_true", help="Small batches at both ages only.")
     options = parser.parse_args()
     session = open_session()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Spark {session.version}")
-    judging(session)
+    if not options.ages:
+        judging(session)
     small(session, QUICK_REPEATS if options.quick else REPEATS)
-    merging(session, QUICK_ROWS if options.quick else ROWS)
+    if not options.ages:
+        merging(session, QUICK_ROWS if options.quick else ROWS)
     session.stop()
 
 
@@ -77,22 +83,39 @@ def small(session: SparkSession, repeats: int) -> None:
         Confirmed(1_790_000_000.1, QUEUE, APP, message, SessionId(1), 0.1, 0.1),
         Accepted(1_790_000_000.2, QUEUE, message, 100, {"amount": 2}),
     ]
+
+    def clocked(folder: str, batches: int) -> tuple[float, float]:
+        """Seconds of a batch, and of its CPU."""
+        archive, journal = Archive(f"{folder}/tables"), Path(folder) / "journal"
+        first = archive.state().upto + 1
+        write_journal(journal, batches * four, per_segment=len(four), first=first)
+        began, cpu = time.perf_counter(), cpu_seconds(session)
+        source = {"path": str(journal), "maxFacts": str(len(four))}
+        with keeping(session, source, archive.storage.root, once=True) as query:
+            query.awaitTermination()
+        took, spent = time.perf_counter() - began, cpu_seconds(session) - cpu
+        return took / batches, spent / batches
+
+    with ExitStack() as stack:
+        folders = {age: stack.enter_context(tempfile.TemporaryDirectory()) for age in AGES}
+        for age, folder in folders.items():
+            aged(Archive(f"{folder}/tables"), age)
+            clocked(folder, WARM)
+        # In turns, since Java gets faster for minutes.
+        rounds = [
+            {age: clocked(folder, repeats) for age, folder in folders.items()}
+            for _ in range(ROUNDS)
+        ]
     for age in AGES:
-        with tempfile.TemporaryDirectory() as folder:
-            archive, journal = Archive(f"{folder}/tables"), Path(folder) / "journal"
-            aged(archive, age)
-            for batches in (WARM, repeats):
-                facts, first = batches * four, archive.state().upto + 1
-                write_journal(journal, facts, per_segment=len(four), first=first)
-                began, cpu = time.perf_counter(), cpu_seconds(session)
-                source = {"path": str(journal), "maxFacts": str(len(four))}
-                with keeping(session, source, archive.storage.root, once=True) as query:
-                    query.awaitTermination()
-                took, spent = time.perf_counter() - began, cpu_seconds(session) - cpu
-            print(
-                f"4 facts after {age:,} batches: {took / repeats:.2f} s,"
-                f" {spent / repeats:.2f} s of CPU, Spark's own share included"
-            )
+        times = [turn[age] for turn in rounds]
+        took, spent = (statistics.median(each) for each in zip(*times, strict=True))
+        print(
+            f"4 facts after {age:,} batches: {took:.2f} s, {spent:.2f} s of CPU (median of"
+            f" {ROUNDS} turns of {repeats}), Spark's own share included"
+        )
+    ratios = [turn[AGES[1]][1] / turn[AGES[0]][1] for turn in rounds]
+    told_ratios = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    print(f"CPU after {AGES[1]:,} over {AGES[0]:,} batches, turn by turn: {told_ratios}")
 
 
 def merging(session: SparkSession, rows: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from click.testing import CliRunner, Result
 from headgate.cli import cli
 from headgate.cli.pipeline.place import Since
 from headgate.errors import PipelineError
+from headgate.pipeline.tables import lease
 from headgate.pipeline.tables.archive import Archive
 from headgate.pipeline.tables.manifests import Batch
 from tests.support.journals import facts_of_a_day, write_journal
@@ -128,3 +130,112 @@ def test_moments_are_so_long_ago_or_dates() -> None:
     assert since.convert("2026-11-01T00:00:00+01:00", None, None) == 1793487600.0
     with pytest.raises(click.BadParameter, match="say 7d, 12h or 30m"):
         since.convert("yesterday", None, None)
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", "--once"],
+        ["status"],
+        ["dryrun", "x > 1", "--domain", "d"],
+        ["replay", "--domain", "d", "--to", "d/q"],
+    ],
+)
+def test_a_journal_that_is_not_there_is_said_before_spark_starts(
+    tmp_path: Path, command: list[str]
+) -> None:
+    done = run(tmp_path, *command, "--journal", str(tmp_path / "nowhere"))
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"headgate: there is no journal in {tmp_path / 'nowhere'}: ")
+    assert "--journal" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "var").exists(), "nothing is made for a journal that is not there"
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sql", "select * from minutes"],
+        ["files", "minutes"],
+        ["check"],
+        ["tidy"],
+        ["rebuild"],
+        ["stop"],
+    ],
+)
+def test_tables_that_are_not_there_are_no_tables_in_which_nothing_is(
+    tmp_path: Path, command: list[str]
+) -> None:
+    write_journal(tmp_path / "var" / "journal", list(facts_of_a_day(1)), per_segment=10)
+    done = run(tmp_path, *command)
+    assert done.exit_code == 1
+    assert done.stderr == (
+        f"headgate: there are no tables in {tmp_path / 'var' / 'pipeline'}: `headgate pipeline run`"
+        " makes them; if they are elsewhere, name them with --tables\n"
+    )
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_table_that_is_not_there_is_not_routed(tmp_path: Path) -> None:
+    wanted = tmp_path / "subscriptions.jsonl"
+    wanted.write_text('{"id": "all"}\n')
+    done = run(tmp_path, "route", "--from", "messages", "--subscriptions", str(wanted))
+    assert done.exit_code == 1
+    assert "there are no tables in" in done.stderr
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_router_that_is_away_is_said_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.cli.pipeline.place.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("headgate.pipeline.source.feed.PATIENCE_SECONDS", 0.0)
+    write_journal(tmp_path / "journal", list(facts_of_a_day(1)), per_segment=10)
+    journal, away = ("--journal", str(tmp_path / "journal")), ("--url", "http://127.0.0.1:1")
+    for command in (
+        ["run", "--once", *away],
+        ["replay", "--domain", "d", "--to", "bmq://d/q", *journal, *away],
+    ):
+        done = run(tmp_path, *command)
+        assert done.exit_code == 4
+        assert "the router at http://127.0.0.1:1 does not answer" in done.stderr
+        assert done.stderr.count("\n") == 1
+    wrong = run(tmp_path, "replay", "--domain", "d", "--to", "d", *journal, *away)
+    assert wrong.exit_code == 2
+    assert "write DOMAIN/QUEUE or bmq://DOMAIN/QUEUE" in wrong.stderr
+
+
+@pytest.mark.usefixtures("no_spark")
+@pytest.mark.parametrize("identity", ["", "other"])
+def test_tables_of_another_journal_are_said_before_spark_starts(
+    tmp_path: Path, identity: str
+) -> None:
+    """D6: also where a journal is from before they had identities, and shorter than the tables."""
+    journal = tmp_path / "var" / "journal"
+    write_journal(journal, list(facts_of_a_day(1))[:10], per_segment=10, identity=identity)
+    archive = Archive(str(tmp_path / "var" / "pipeline"))
+    archive.commit({}, batch=Batch(0, "q", "one", 0, 20, 20, 1.0, 1.0, 1.0))
+    done = run(tmp_path, "run", "--once")
+    assert done.exit_code == 1
+    said = "made of the journal one, and this is other" if identity else "ends with fact 10, and"
+    assert said in done.stderr
+    assert "or keep the tables of this one in a folder of their own" in done.stderr
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_what_stands_in_the_way_of_a_run_is_said_before_spark_starts(tmp_path: Path) -> None:
+    write_journal(tmp_path / "var" / "journal", list(facts_of_a_day(1)), per_segment=10)
+    for place in ("x", "127.0.0.1:99999"):
+        assert "--metrics is a port or HOST:PORT" in run(tmp_path, "run", "--metrics", place).stderr
+    storage = Archive(str(tmp_path / "var" / "pipeline")).storage
+    with lease.held(storage, lease.WRITER):
+        second = run(tmp_path, "run", "--once")
+    assert second.exit_code == 1
+    assert f"process {os.getpid()} on " in second.stderr
+    storage.put("_checkpoint/metadata", b"{}")
+    storage.put("_checkpoint/offsets/0", b"{ga")
+    garbled = run(tmp_path, "run", "--once")
+    assert "is damaged" in garbled.stderr
+    assert "remove that folder and run again" in garbled.stderr

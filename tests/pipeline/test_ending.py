@@ -35,7 +35,8 @@ def wait_for(is_there: Callable[[], bool], process: subprocess.Popen[str]) -> No
 @pytest.mark.spark
 @pytest.mark.timeout(600)
 def test_sigterm_ends_a_run_after_the_batch_that_is_at_work(tmp_path: Path) -> None:
-    """D14: it printed traces of Java, and the code said that it was interrupted."""
+    """D14: it printed traces of Java, and the code said that it was interrupted. The signal comes
+    to the whole group, as from a supervisor: Java is to live as long as the batch."""
     facts = list(facts_of_a_day(100))[: 3 * FACTS_AT_ONCE]
     write_journal(tmp_path / "journal", facts, per_segment=FACTS_AT_ONCE)
     tables = tmp_path / "tables"
@@ -49,11 +50,12 @@ def test_sigterm_ends_a_run_after_the_batch_that_is_at_work(tmp_path: Path) -> N
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "HEADGATE_DIRECTORY": str(tmp_path / "var")},
+        start_new_session=True,
     )
     with process:
         # Spark plans a batch, and then it begins; the first takes seconds.
         wait_for((tables / "_checkpoint" / "offsets" / "0").exists, process)
-        process.send_signal(signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGTERM)
         printed, told = process.communicate(timeout=DEADLINE_SECONDS)
     assert (process.returncode, printed) == (0, ""), told
     assert f"the tables are in {tables}\n" in told

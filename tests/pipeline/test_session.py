@@ -17,6 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from headgate.errors import PipelineError
+from headgate.pipeline import session
 from headgate.pipeline.session import (
     ANSWER_SECONDS_MAX,
     frugal,
@@ -199,6 +200,11 @@ def test_nothing_listens_beyond_loopback(spark: SparkSession) -> None:
     addresses = listening(gateway.proc.pid) + listening(os.getpid())
     assert len(addresses) >= 2
     assert [each for each in addresses if not LOOPBACK.fullmatch(each)] == []
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://127.0.0.1:7077"])
+def test_spark_has_no_pages_unless_they_are_asked_for(master: str) -> None:
+    assert session._environment(master, "off")["spark.ui.enabled"] == "false"
 
 
 def test_the_catalog_leaves_nothing_in_the_working_directory(spark: SparkSession) -> None:

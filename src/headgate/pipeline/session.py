@@ -25,7 +25,6 @@ from headgate.pipeline import java
 EMBEDDED: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.catalogImplementation": "in-memory",
     # Hadoop sets the rights of some files by itself, whatever the umask of the process is.
@@ -113,7 +112,10 @@ def _environment(master: str, log_level: str) -> dict[str, str]:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     log4j = folder / "log4j2.properties"
     log4j.write_text(LOGGING.format(level=log_level))
-    wanted = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}"}
+    wanted = {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}",
+        "spark.ui.enabled": "false",  # its pages ask nobody who he is, and can end what runs
+    }
     is_local = re.match(r"local(\[|$)", master) is not None
     if is_local or master.startswith("local-cluster"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -149,7 +151,10 @@ def _launch(conf: SparkConf, log_level: str) -> None:
     output_path = _folder() / "java.txt"
     with output_path.open("wb") as output:
         try:
-            gateway = launch_gateway(conf, {"stderr": output})  # type: ignore[no-untyped-call]
+            # In a session of its own: who ends this process by its group, as supervisors do, has it
+            # end after its batch, which Java is needed for.
+            asked = {"stderr": output, "start_new_session": True}
+            gateway = launch_gateway(conf, asked)  # type: ignore[no-untyped-call]
         except Exception as error:
             lines = output_path.read_text(errors="replace").splitlines()
             shown = [line for line in lines if not line.startswith("WARNING:")]

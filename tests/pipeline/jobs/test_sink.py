@@ -280,6 +280,18 @@ def test_a_batch_that_is_too_large_says_how_the_stream_goes_on(
         writer.commit([Staged("query", 0, 5, 1)], 9)
 
 
+def test_a_batch_may_land_in_pieces(scripted: Callable[..., Scripted]) -> None:
+    """D3: what was too large could not be sent without taking the checkpoint apart."""
+    server = scripted(200, 200, 200)
+    options = {**OPTIONS, "router": server.url, "inPieces": "true"}
+    StreamSink(options, schema("body string")).commit([Staged("query", 0, 5, 3)], 8)
+    assert json.loads(server.asked[0][2]) == {"parts": [[0, 5]], "queue": QUEUE, "in_pieces": True}
+    BatchSink(options, schema("body string")).abort([])
+    assert [method for method, *_ in server.asked[1:]] == ["POST", "DELETE"]
+    with pytest.raises(PipelineError, match="the option inPieces is true or false, not perhaps"):
+        StreamSink({**options, "inPieces": "perhaps"}, schema("body string"))
+
+
 def test_an_abort_that_fails_hides_nothing(scripted: Callable[..., Scripted]) -> None:
     server = scripted(200, 413, 200)
     writer = StreamSink({**OPTIONS, "router": server.url}, schema("body string"))
@@ -300,8 +312,9 @@ def test_an_abort_that_fails_hides_nothing(scripted: Callable[..., Scripted]) ->
 class InThread:
     """A router with an admin port, in a thread of this process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, limits: Limits | None = None) -> None:
         self.folder = folder
+        self._limits = limits or Limits()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
@@ -316,7 +329,7 @@ class InThread:
             store=SqliteStore(self.folder / "queues.db"),
             # No id is remembered: what comes twice is not to be found out by its id.
             domains={"orders": Domain("orders", Mode.PRIORITY, deduplication_time=0.0)},
-            limits=Limits(),
+            limits=self._limits,
         )
         desk = SinkAdmin(self.router, self.folder / "sinks")
         app = make_app(
@@ -469,3 +482,34 @@ def test_a_stream_lands_once_whatever_is_lost(
     assert len({message.id for message in found}) == 40
     assert len(router.do(router.listed())) == 1
     assert list((router.folder / "sinks").iterdir()) == []
+
+
+def test_a_stream_that_was_refused_goes_on_in_pieces(spark: SparkSession, tmp_path: Path) -> None:
+    """D3: it repeated the same batch until somebody took its checkpoint apart."""
+    router = InThread(tmp_path, Limits(sink_messages=30, sink_bytes=2_000))
+    source = tmp_path / "source"
+    spark.range(100).selectExpr("concat('row ', id) body").coalesce(1).write.json(str(source))
+    register(spark)
+
+    def run(**more: str) -> None:
+        rows = spark.readStream.schema("body string").json(str(source))
+        query = (
+            rows.writeStream.format("sink_test")
+            .options(router=router.url, token="secret", queue=QUEUE, **more)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            query.awaitTermination()
+        finally:
+            query.stop()
+
+    try:
+        with pytest.raises(Exception, match=TOO_LARGE):
+            run()
+        run(inPieces="true")
+        found = router.do(router.taken())
+        assert [message.body for message in found] == [b"row %d" % n for n in range(100)]
+    finally:
+        router.close()

@@ -103,6 +103,9 @@ class Served:
     async def stage(self, path: str, *numbers: int) -> tuple[int, Any]:
         return await self.ask("PUT", f"/sinks/{path}", numbered(*numbers))
 
+    async def stage_in_pieces(self, path: str, *numbers: int) -> tuple[int, Any]:
+        return await self.ask("PUT", f"/sinks/{path}?in_pieces=true", numbered(*numbers))
+
     async def commit(self, path: str, *parts: tuple[int, int], **more: object) -> tuple[int, Any]:
         return await self.ask("POST", f"/sinks/{path}/commit", committing(*parts, **more))
 
@@ -121,6 +124,16 @@ class Served:
             found.append((await session.delivery()).message.body)
         session.close()
         return found
+
+    async def taken(self, count: int) -> list[bytes]:
+        """So many messages of the queue, confirmed."""
+        session = InProcessSession(self.router, "reader")
+        queue = QueueId(QUEUE.encode())
+        await session.ask(Open, queue, "orders", interests=(Interest(window=LARGE),))
+        messages = [(await session.delivery()).message for _ in range(count)]
+        await session.ask(Confirm, queue, tuple(message.id for message in messages))
+        session.close()
+        return [message.body for message in messages]
 
 
 @asynccontextmanager
@@ -327,6 +340,134 @@ async def test_a_commit_has_bounds(tmp_path: Path, limits: Limits, status: int, 
         assert await served.bodies() == bodies(7, 8)
         names = [f.name for f in served.facts if isinstance(f, LimitReachedFact)]
         assert names == [said.split()[1]]
+
+
+# In pieces.
+
+IN_PIECES = {"queue": QUEUE, "in_pieces": True}
+
+
+async def test_a_batch_that_is_too_large_for_one_turn_lands_in_pieces(tmp_path: Path) -> None:
+    async with running(tmp_path, limits=Limits(sink_messages=3)) as served:
+        await served.stage("s/0/0/1", 1, 2)
+        await served.stage("s/0/1/2", 3, 4, 5, 6, 7)
+        assert (await served.commit("s/0", (0, 1), (1, 2)))[0] == 413
+        answer = await served.commit("s/0", (0, 1), (1, 2), **IN_PIECES)
+        assert answer == (200, {"messages": 7, "repeated": False})
+        assert await served.bodies() == bodies(*range(1, 8))
+        committed = [f for f in served.facts if isinstance(f, SinkCommitted)]
+        told = [(fact.sink, fact.batch, fact.messages) for fact in committed]
+        assert told == [("s/0", 3, 3), ("s/0", 6, 3), ("s", 0, 1)]
+        assert await served.listed() == [("s", 0, 0)]
+        assert list((tmp_path / "sinks").iterdir()) == []
+        assert (await served.commit("s/0", (0, 1), **IN_PIECES))[1]["repeated"]
+        await served.stage("s/1/0/1", 8)
+        assert (await served.commit("s/1", (0, 1), **IN_PIECES))[1]["messages"] == 1
+        assert await served.bodies() == bodies(*range(1, 9))
+
+
+async def test_a_partition_may_be_larger_than_a_piece(tmp_path: Path) -> None:
+    size = len(numbered(1, 2))
+    async with running(tmp_path, limits=Limits(sink_bytes=size)) as served:
+        assert (await served.stage("s/0/0/1", *range(9)))[0] == 413
+        assert (await served.stage_in_pieces("s/0/0/1", *range(9)))[0] == 200
+        assert (await served.commit("s/0", (0, 1), **IN_PIECES))[1]["messages"] == 9
+        assert await served.bodies() == bodies(*range(9))
+        most = max(f.messages for f in served.facts if isinstance(f, SinkCommitted))
+        assert most == 2
+        large = encoded((b"1", bytes(2 * size), {}), (b"2", b"body", {}))
+        await served.ask("PUT", "/sinks/s/1/0/1?in_pieces=true", large)
+        assert (await served.commit("s/1", (0, 1), **IN_PIECES))[1]["messages"] == 2
+
+
+async def test_a_batch_that_landed_in_part_goes_on_however_it_is_cut_when_it_is_repeated(
+    tmp_path: Path,
+) -> None:
+    """The queue is full after a piece, Spark aborts the batch, the router ends, and the segments of
+    the journal are merged."""
+    domain, found = replace(ORDERS, max_messages=3), list[bytes]()
+    async with running(tmp_path, domain) as served:
+        await served.stage_in_pieces("s/0/0/1", 1, 2)
+        await served.stage_in_pieces("s/0/1/2", 3, 4, 5, 6, 7)
+        status, told = await served.commit("s/0", (0, 1), (1, 2), **IN_PIECES)
+        assert (status, "wait until some are confirmed" in told["error"]) == (429, True)
+        await served.ask("POST", "/sinks/s/0/abort")
+        assert (await served.listed())[1] == ("s/0", 3, 0)
+        found += await served.taken(3)
+    for numbers, limits, expected in (
+        ((7, 6), Limits(sink_messages=2), 429),
+        ((5, 4, 3, 2, 1), Limits(), 200),
+    ):
+        async with running(tmp_path, domain, limits) as served:
+            repeated = await served.stage_in_pieces("s/0/0/9", *numbers)
+            assert repeated == (200, {"bytes": 0, "repeated": True})
+            assert (await served.commit("s/0", (0, 9)))[0] == expected
+            found += await served.taken(2)
+    assert found == bodies(*range(1, 8))
+    async with running(tmp_path, domain) as served:
+        assert await served.bodies() == []
+        assert await served.listed() == [("s", 0, 0)]
+        assert list((tmp_path / "sinks").iterdir()) == []
+
+
+async def test_a_batch_whose_first_piece_was_refused_is_dropped_by_an_abort(tmp_path: Path) -> None:
+    async with running(tmp_path, limits=Limits(sink_messages=2)) as served:
+        for attempt in (1, 2):
+            await served.stage("s/0/0/" + str(attempt), 1, 2, 3)
+            (tmp_path / "queues.db").rename(tmp_path / "away.db")
+            assert (await served.commit("s/0", (0, attempt), **IN_PIECES))[0] == 503
+            await served.ask("POST", "/sinks/s/0/abort")
+            (tmp_path / "away.db").rename(tmp_path / "queues.db")
+            assert list((tmp_path / "sinks").iterdir()) == []
+        await served.stage("s/0/0/3", 1, 2, 3)
+        assert (await served.commit("s/0", (0, 3), **IN_PIECES))[1]["messages"] == 3
+        assert await served.bodies() == bodies(1, 2, 3)
+
+
+async def test_what_is_gone_of_a_batch_that_landed_in_part_is_said(tmp_path: Path) -> None:
+    async with running(tmp_path, replace(ORDERS, max_messages=2)) as served:
+        await served.stage("s/0/0/1", 1, 2, 3)
+        assert (await served.commit("s/0", (0, 1), **IN_PIECES))[0] == 429
+    (tmp_path / "sinks" / "s@0.pieces").write_bytes(b"{ga")
+    async with running(tmp_path) as served:
+        status, told = await served.commit("s/0", (0, 1), **IN_PIECES)
+        assert status == 409
+        assert told["error"].startswith("2 rows of batch 0 have landed, and what was staged of")
+        assert await served.ask("DELETE", "/sinks/s") == (200, {"forgotten": True})
+        assert await served.listed() == []
+        assert await served.taken(2) == bodies(1, 2)
+        await served.stage("s/0/0/2", 4, 5, 6)
+        assert (await served.commit("s/0", (0, 2), **IN_PIECES))[1]["messages"] == 3
+
+
+async def test_what_is_kept_of_a_batch_stays_as_long_as_a_part_of_it_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sinks, "SWEEP_SECONDS", 0.05)
+    async with running(tmp_path, replace(ORDERS, max_messages=2)) as served:
+        await served.stage("s/0/0/1", 1, 2, 3)
+        assert (await served.commit("s/0", (0, 1), **IN_PIECES))[0] == 429
+    old = time.time() - sinks.STAGED_SECONDS - 1
+    os.utime(tmp_path / "sinks" / "s@0-0-1", (old, old))
+    async with running(tmp_path) as served:
+        await asyncio.sleep(0.3)
+        assert len(list((tmp_path / "sinks").iterdir())) == 2
+        await served.ask("DELETE", "/sinks/s")
+        assert list((tmp_path / "sinks").iterdir()) == []
+    (tmp_path / "sinks" / "s@1.pieces").write_text('{"parts": [], "queue": "bmq://orders/q"}')
+    async with running(tmp_path) as served, asyncio.timeout(20):
+        while list((tmp_path / "sinks").iterdir()):
+            await asyncio.sleep(0.01)
+
+
+async def test_what_is_published_in_pieces_is_remembered_once(tmp_path: Path) -> None:
+    async with hearing(tmp_path, b"news", limits=Limits(sink_messages=2)) as (served, ear, _):
+        await served.stage("s/0/0/1", *range(5))
+        answer = await served.commit("s/0", (0, 1), channel="news", in_pieces=True)
+        assert answer == (200, {"messages": 5, "repeated": False})
+        assert b"".join(ear.heard) == b"".join(bodies(*range(5)))
+        assert (await served.commit("s/0", (0, 1), channel="news"))[1]["repeated"]
+        assert await served.listed() == [("s", 0, 0)]
 
 
 async def test_a_batch_at_its_bounds_lands(tmp_path: Path) -> None:

@@ -58,7 +58,8 @@ from headgate.cli.lazy import LazyGroup
 def pipeline() -> None:
     """Tables of what happened, and questions to them, on Spark.
 
-    Without a word about where, Spark runs inside the command, on this machine. The journal and
-    the tables are those of the configuration: the tables are in "pipeline" in the state
-    directory. Progress goes to standard error.
+    Begin with "run --once", which makes the tables of the journal, and "sql" to ask them. Without a
+    word about where, Spark runs inside the command, on this machine, which takes some seconds to
+    start. The journal and the tables are those of the configuration: the tables are in "pipeline"
+    in the state directory. Progress goes to standard error.
     """

@@ -19,6 +19,7 @@ import click
 
 from headgate.cli.config_file import config_option
 from headgate.cli.which_router import token_file_option
+from headgate.client.admin import AdminPort, tls_of
 from headgate.errors import ExpressionError, PipelineError
 from headgate.expr.explain import caret
 from headgate.expr.predicate import Predicate, compile_expression
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 C = TypeVar("C", bound=Callable[..., Any])
+
+PATIENCE_SECONDS = 4.0
+"""How long a router is asked before Spark starts; it may be starting again."""
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
@@ -50,6 +54,33 @@ class Place:
     def sink(self) -> dict[str, str]:
         """Options of the sink, but for the queue."""
         return {"router": self.router, **self.reach}
+
+    # What can be wrong, looked at before Spark starts.
+
+    def check_journal(self) -> None:
+        """Raise if the journal is not there, or its router does not answer."""
+        from headgate.pipeline.source.feed import feed_of
+
+        feed_of(self.source).look()
+
+    def check_tables(self) -> None:
+        """Raise if there are no tables: an empty answer would say that nothing happened."""
+        from headgate.pipeline.tables.archive import Archive
+
+        archive = Archive(self.tables)
+        # Before its first batch a run has the folder, and nothing in its log.
+        if archive.state().number < 0 and not archive.storage.names(""):
+            raise PipelineError(
+                f"there are no tables in {self.tables}: `headgate pipeline run` makes them; if they"
+                " are elsewhere, name them with --tables"
+            )
+
+    def check_router(self) -> None:
+        """Raise if the router does not answer, or takes no rows from us."""
+        tls = tls_of(self.reach)
+        AdminPort(self.router, self.reach.get("token"), tls=tls).ask(
+            "GET", "/sinks", patience=PATIENCE_SECONDS
+        )
 
 
 NO_SPARK = "Spark is not installed: pip install 'headgate[spark]'"
@@ -83,7 +114,10 @@ def place_options(command: C) -> C:
 
     for option in (
         click.option(
-            "--tables", metavar="DIR", help="Where the tables are, a folder or a URI of Spark."
+            "--tables",
+            metavar="DIR",
+            help="The folder of the tables, or a URI such as s3a://bucket/path."
+            "  [default: pipeline in the state directory]",
         ),
         click.option(
             "--url",
@@ -94,10 +128,22 @@ def place_options(command: C) -> C:
             help="The admin port of a router; the journal is downloaded from it.",
         ),
         token_file_option,
-        click.option("--tls-key", metavar="FILE", help="Its key, if it is in another file."),
-        click.option("--tls-certificate", metavar="FILE", help="Shown to an https router."),
-        click.option("--tls-ca", metavar="FILE", help="Who has signed an https router's one."),
-        click.option("--journal", metavar="DIR", help="The folder of the journal."),
+        click.option(
+            "--tls-key",
+            metavar="FILE",
+            help="The key of that certificate, if it is in another file.",
+        ),
+        click.option(
+            "--tls-certificate", metavar="FILE", help="What we show to an https router that asks."
+        ),
+        click.option(
+            "--tls-ca", metavar="FILE", help="The authorities to check an https router by."
+        ),
+        click.option(
+            "--journal",
+            metavar="DIR",
+            help="The folder of the journal.  [default: the configuration's]",
+        ),
         config_option,
     ):
         wrapper = option(wrapper)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("expression", metavar="EXPR")
-@click.option("--domain", required=True, help="Whose messages.")
+@click.option("--domain", required=True, help="The domain whose messages are asked about.")
 @click.option("--app", help="Only compare with subscriptions of this app.")
 @click.option("--priority", default=0, show_default=True, help="That the new one would have.")
 @click.option("--samples", default=5, show_default=True, help="Matching messages to show.")
@@ -55,6 +55,7 @@ def dryrun(
 ) -> None:
     """Say what an expression would have matched, and who would lose."""
     predicate = compiled(expression)
+    place.check_journal()
     session = spark()
     from headgate.pipeline.jobs.dryrun import Question, ask
 

@@ -20,6 +20,7 @@ from headgate.cli.pipeline.place import (
     since_option,
     spark_options,
 )
+from headgate.cli.queue_name import QueueName
 from headgate.cli.units import counted
 from headgate.errors import PipelineError
 
@@ -30,11 +31,19 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--domain", required=True, help="Whose messages.")
+@click.option("--domain", required=True, help="The domain whose messages are sent.")
 @click.option("--where", "expression", metavar="EXPR", help="Only messages that match.")
-@click.option("--until", type=Since(), metavar="MOMENT", help="Up to when.")
-@click.option("--to", required=True, metavar="QUEUE", help="bmq://DOMAIN/NAME, on the router.")
-@click.option("--job", metavar="NAME", help="To send again what another replay has sent.")
+@click.option("--until", type=Since(), metavar="MOMENT", help="Up to when, as --since.")
+@click.option(
+    "--to",
+    required=True,
+    type=QueueName(),
+    metavar="QUEUE",
+    help="bmq://DOMAIN/NAME, on the router.",
+)
+@click.option(
+    "--job", metavar="NAME", help="A name of its own: what another replay has sent is sent again."
+)
 @since_option
 @place_options
 @spark_options
@@ -54,6 +63,8 @@ def replay(
     interrupted goes on where it was. Needs domains with journal_bodies.
     """
     predicate = compiled(expression) if expression is not None else None
+    place.check_journal()
+    place.check_router()
     session = spark()
     from headgate.pipeline.jobs import replay as replaying
 
@@ -101,7 +112,13 @@ def _followed(query: StreamingQuery, tally: Tally) -> None:
     metavar="TABLE|PATH",
     help="A table by its name, such as messages, or Parquet with properties.",
 )
-@click.option("--subscriptions", required=True, type=click.Path(path_type=Path), metavar="FILE")
+@click.option(
+    "--subscriptions",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="JSON, one a line: app, id, expression, priority, or filter of an app.",
+)
 @click.option("--to", "target", metavar="PATH", help="Write the result as Parquet.")
 @click.option("--key", default="number", show_default=True, help="The column that names a message.")
 @place_options
@@ -118,12 +135,14 @@ def route(
 ) -> None:
     """Route any data set: which app and subscriptions get a message."""
     from headgate.pipeline.routing.subscriptions import Subscriptions
+    from headgate.pipeline.tables.tables import TABLES
 
     wanted = Subscriptions.read(subscriptions)
+    if source in TABLES:
+        place.check_tables()
     session = spark()
     from headgate.pipeline.routing.routing import route as routed
     from headgate.pipeline.tables.archive import Archive
-    from headgate.pipeline.tables.tables import TABLES
 
     with one_line():
         if source in TABLES:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@place_options
-@spark_options
 @click.option("--once", is_flag=True, help="Catch up with the journal, then end.")
 @click.option("--keep-days", type=click.IntRange(1), help="Remove rows of older days.")
 @click.option("--max-facts", type=click.IntRange(1), help="Facts of a batch at most.")
@@ -40,10 +38,12 @@ if TYPE_CHECKING:
     metavar="[HOST:]PORT",
     help="Serve metrics for Prometheus there; a port alone is on loopback.",
 )
-@click.option("--show", "queries", multiple=True, metavar="QUERY", help="Asked in the end.")
+@click.option(
+    "--show", "queries", multiple=True, metavar="QUERY", help="Ask the tables in the end."
+)
+@place_options
+@spark_options
 def run(
-    place: Place,
-    spark: Spark,
     once: bool,
     keep_days: int | None,
     max_facts: int | None,
@@ -51,13 +51,15 @@ def run(
     on_expired: str | None,
     metrics_at: str | None,
     queries: tuple[str, ...],
+    place: Place,
+    spark: Spark,
 ) -> None:
     """Keep the tables up to date, until it is stopped.
 
     SIGTERM, Ctrl-C and "pipeline stop" end it after the batch that is at work, a second signal at
     once. The exit code is 0, or 130 after Ctrl-C or if it had to catch up and has not.
     """
-    session = spark()
+    place.check_journal()
     from headgate.pipeline.tables import keeper, lease, mirrors, stopping, upkeep
     from headgate.pipeline.tables.archive import Archive
     from headgate.pipeline.tables.metrics import Metrics, served
@@ -67,10 +69,11 @@ def run(
     metrics = Metrics(place.source, place.tables)
     given = {"maxFacts": max_facts, "maxBytes": max_bytes, "onExpired": on_expired}
     source = {**place.source, **{name: str(it) for name, it in given.items() if it is not None}}
-    with one_line():
+    keeper.check(source, place.tables)
+    with one_line(), served(metrics, metrics_at) if metrics_at else nullcontext() as url:
+        session = spark()
         with (
             heeding_signals() as noted,
-            served(metrics, metrics_at) if metrics_at else nullcontext() as url,
             keeper.keeping(session, source, place.tables, once=once) as query,
         ):
             click.echo(f"the tables are in {place.tables}", err=True)
@@ -117,15 +120,16 @@ class Printed:
 
 
 @click.command()
+@click.option("--keep-days", type=click.IntRange(1), help="Remove rows of older days.")
 @place_options
 @spark_options
-@click.option("--keep-days", type=click.IntRange(1), help="Remove rows of older days.")
-def tidy(place: Place, spark: Spark, keep_days: int | None) -> None:
+def tidy(keep_days: int | None, place: Place, spark: Spark) -> None:
     """Merge small files of the tables, and remove what is too old.
 
     What counts no more is removed too. The tables may be kept and read meanwhile. "run" does the
     same beside its batches.
     """
+    place.check_tables()
     session = spark()
     from headgate.pipeline.tables import upkeep
     from headgate.pipeline.tables.archive import Archive
@@ -139,8 +143,12 @@ def tidy(place: Place, spark: Spark, keep_days: int | None) -> None:
 
 
 @click.command()
-@click.option("--table", "names", multiple=True, metavar="TABLE", help="Only this one.")
-@click.option("--from", "first", type=click.IntRange(1), default=1, help="The first fact.")
+@click.option(
+    "--table", "names", multiple=True, metavar="TABLE", help="Only this one; may be repeated."
+)
+@click.option(
+    "--from", "first", type=click.IntRange(1), default=1, help="The first fact, by number."
+)
 @click.option("--to", "last", type=click.IntRange(1), help="The last one.")
 @click.option(
     "--source",
@@ -168,6 +176,9 @@ def rebuild(
     if origin == "facts" and "facts" in names:
         raise PipelineError("the table facts is made of the journal: leave out --source")
     chosen = names or tuple(name for name in TABLES if origin == "journal" or name != "facts")
+    place.check_tables()
+    if origin == "journal":
+        place.check_journal()
     session = spark()
     from headgate.pipeline.tables import mirrors
     from headgate.pipeline.tables.archive import Archive
@@ -219,11 +230,8 @@ def stop(place: Place) -> None:
     from headgate.pipeline.tables import stopping
     from headgate.pipeline.tables.archive import Archive
 
-    archive = Archive(place.tables)
-    # Before its first batch a run has the folder, and nothing in its log.
-    if archive.state().number < 0 and not archive.storage.names(""):
-        raise PipelineError(f"there are no tables in {place.tables}: name them with --tables")
-    stopping.ask(archive.storage)
+    place.check_tables()
+    stopping.ask(Archive(place.tables).storage)
     click.echo(f"asked whoever keeps the tables in {place.tables} to stop")
 
 
@@ -240,6 +248,7 @@ def check(
 
     Exits with 3 if something does not.
     """
+    place.check_tables()
     from headgate.pipeline.source.feed import feed_of
 
     unreadable = len(feed_of(place.source).quarantined())
@@ -310,10 +319,16 @@ def _status_text(row: Mapping[str, Any]) -> str:
 def sql(
     query: str, origins: tuple[str, ...], place: Place, spark: Spark, output: Mapping[str, Any]
 ) -> None:
-    """Ask the tables by name: "select address, accepted from minutes"."""
+    """Ask the tables by name: "select address, accepted from minutes".
+
+    QUERY is any SQL that Spark knows. "show tables" names the tables, "describe minutes" the
+    columns of one, and other Parquet is read as parquet.`PATH`.
+    """
     from headgate.pipeline.tables.reading import name_tables, name_together, roots_of
 
     roots = roots_of(origins)
+    if not roots:
+        place.check_tables()
     session = spark()
     with one_line():
         if roots:
@@ -338,6 +353,7 @@ def files(table: str, place: Place) -> None:
 
     if table not in TABLES:
         raise PipelineError(f"there is no table {table}; there are {', '.join(TABLES)}")
+    place.check_tables()
     archive = Archive(place.tables)
     for file in archive.state().table(table):
         click.echo(archive.storage.uri(file.path))

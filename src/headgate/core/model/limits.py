@@ -263,10 +263,10 @@ class Limits:
     """Sinks whose last batch is remembered. All of them are in memory."""
 
     sink_messages: int = 20_000
-    """Messages of one batch of a sink. A batch is one turn, and everything else waits for it."""
+    """Messages of one batch of a sink, or of a piece of it: one turn, for which everybody waits."""
 
     sink_bytes: int = 32 * MiB
-    """Bytes of one batch of a sink, which is one transaction: a small multiple of a turn's."""
+    """Bytes of the same, which is one transaction: a small multiple of a turn's."""
 
     sink_staged_bytes: int = 256 * MiB
     """Bytes that one sink has staged and not committed: those of a batch, and of failed

@@ -75,11 +75,14 @@ class Target:
     queue: str | None
     channel: str | None
     tls: Tls | None = None
+    in_pieces: bool = False
+    """Whether a batch that is too large for the router to take at once lands in several commits."""
 
     def commit(self, parts: Sequence[tuple[int, int]]) -> bytes:
         """The body of a commit."""
         where = {"channel": self.channel} if self.queue is None else {"queue": self.queue}
-        return json.dumps({"parts": parts, **where}).encode()
+        how = {"in_pieces": True} if self.in_pieces else {}
+        return json.dumps({"parts": parts, **where, **how}).encode()
 
     def port(self) -> AdminPort:
         return AdminPort(self.router, self.token, tls=self.tls)
@@ -119,7 +122,17 @@ def target_of(options: Mapping[str, str], schema: StructType) -> Target:
         raise PipelineError(
             "messages of a channel have a body only: drop the columns properties and id"
         )
-    target = Target(router, token_of(options, os.environ), queue, channel, tls_of(options))
+    pieces = {name.lower(): text for name, text in options.items()}.get("inpieces", "false")
+    if pieces.lower() not in ("true", "false"):
+        raise PipelineError(f"the option inPieces is true or false, not {pieces}")
+    target = Target(
+        router,
+        token_of(options, os.environ),
+        queue,
+        channel,
+        tls_of(options),
+        pieces.lower() == "true",
+    )
     target.port()  # a wrong URL is said now, and so are wrong files
     return target
 
@@ -234,7 +247,8 @@ def stage(target: Target, batches: Iterator[pa.RecordBatch], sink: str, batch: i
     with tempfile.SpooledTemporaryFile(max_size=SPOOL_BYTES) as file:
         rows = spool(rows_of(batches, sink, batch, partition), file)
         if rows:
-            path = f"/sinks/{sink}/{batch}/{partition}/{attempt}"
+            how = "?in_pieces=true" if target.in_pieces else ""
+            path = f"/sinks/{sink}/{batch}/{partition}/{attempt}{how}"
             target.port().ask("PUT", path, file, kind=ROWS)
     return Staged(sink, partition, attempt, rows)
 
@@ -255,6 +269,13 @@ def abort(target: Target, sink: str, batch: int) -> None:
         target.port().ask("POST", f"/sinks/{sink}/{batch}/abort", patience=ABORT_SECONDS)
 
 
+def forget(target: Target, sink: str) -> None:
+    """Have the router forget a sink to whom nobody comes back. If it cannot be told, it forgets by
+    itself in 90 days."""
+    with suppress(RouterError):
+        target.port().ask("DELETE", f"/sinks/{sink}", patience=ABORT_SECONDS)
+
+
 class BatchSink(DataSourceArrowWriter):
     """``df.write``: one batch. With the option `job` it lands once, however often it is run."""
 
@@ -272,11 +293,12 @@ class BatchSink(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         commit(self.target, messages, 0)
         if self.is_fresh:  # nobody will come back with this name
-            with suppress(RouterError):
-                self.target.port().ask("DELETE", f"/sinks/{self.sink}", patience=ABORT_SECONDS)
+            forget(self.target, self.sink)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         abort(self.target, self.sink, 0)
+        if self.is_fresh and self.target.in_pieces:  # nobody brings the rest of it
+            forget(self.target, self.sink)
 
 
 @contextmanager
@@ -288,9 +310,11 @@ def _fitting(batch: int) -> Iterator[None]:
         if error.status != 413:
             raise
         raise PipelineError(
-            f"batch {batch} {TOO_LARGE} ({error.why}); none of it has landed: remove the file"
-            f" offsets/{batch} from the checkpoint of the stream, set maxBytes or maxFacts of the"
-            " source lower (or maxFilesPerTrigger of files), and start it again"
+            f"batch {batch} {TOO_LARGE} ({error.why}); none of it has landed: start the stream"
+            " again with inPieces = true of the sink, and it lands in several commits; or, so that"
+            f" all of a batch lands at once, remove the file offsets/{batch} from the checkpoint of"
+            " the stream, set maxBytes or maxFacts of the source lower (or maxFilesPerTrigger of"
+            " files), and start it again"
         ) from None
 
 

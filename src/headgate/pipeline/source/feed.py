@@ -141,8 +141,8 @@ class FolderFeed(Feed):
     def _files(self) -> list[Segment]:
         if not self.directory.is_dir():
             raise PipelineError(
-                f"there is no journal in {self.directory}; the option path names the folder that"
-                " the router has as journal.directory"
+                f"there is no journal in {self.directory}: a router makes it (`headgate serve`, or"
+                " `headgate demo` to try); name its folder with --journal, or with the option path"
             )
         return all_files(self.directory)
 

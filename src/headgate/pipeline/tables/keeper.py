@@ -140,6 +140,16 @@ class Known:
 KNOWN = Known()
 
 
+def check(source: Mapping[str, str], root: str) -> None:
+    """Raise what would stand in the way of keeping the tables, as far as it is seen without
+    Spark."""
+    feed_of(source).look()  # nothing is made for a journal that is not there
+    archive = Archive(root)
+    archive.storage.make()
+    with lease.held(archive.storage, lease.WRITER):
+        _agreed(archive, source)
+
+
 @contextmanager
 def keeping(
     session: SparkSession,
@@ -154,9 +164,7 @@ def keeping(
     archive = Archive(root)
     archive.storage.make()
     with lease.held(archive.storage, lease.WRITER):
-        state = archive.state()
-        Checkpoint(archive.storage).check(state)
-        journal = _journal(source, root, state)
+        state, journal = _agreed(archive, source)
         reader = register(session).readStream.format("headgate").options(**source)
         if state.upto:
             reader = reader.option("startingOffset", str(state.upto + 1))
@@ -177,13 +185,25 @@ def keeping(
             query.stop()
 
 
-def _journal(source: Mapping[str, str], root: str, state: State) -> str:
-    """The identity of the journal, if it is the one that the tables are made of."""
-    found = feed_of(source).look().identity
+def _agreed(archive: Archive, source: Mapping[str, str]) -> tuple[State, str]:
+    """The state of the tables and the identity of the journal, if the checkpoint fits the one and
+    the tables are made of the other."""
+    state = archive.state()
+    Checkpoint(archive.storage).check(state)
+    listing = feed_of(source).look()
+    found = listing.identity
     known = state.batch.journal if state.batch is not None else ""
     if found and known and found != known:
         raise PipelineError(
-            f"the tables in {root} are made of the journal {known}, and this is {found}: name the"
-            " right journal, or keep the tables of this one in a folder of their own"
+            f"the tables in {archive.storage.root} are made of the journal {known}, and this is"
+            f" {found}: name the right journal, or keep the tables of this one in a folder of their"
+            " own"
         )
-    return found or known
+    last = max((last for _, last in listing.ranges), default=state.upto)
+    if last < state.upto:  # as one from before journals had identities
+        raise PipelineError(
+            f"the journal ends with fact {last}, and the tables in {archive.storage.root} hold the"
+            f" facts up to {state.upto}: it is not the journal that they are made of; name the"
+            " right one, or keep the tables of this one in a folder of their own"
+        )
+    return state, found or known

@@ -124,7 +124,8 @@ def _sink_routes(sinks: SinkAdmin) -> list[Route]:
 
     async def stage(request: Request) -> Response:
         sink, numbers = checked(*request.path_params.values())
-        return answer(await sinks.stage(Place(sink, *numbers), request.stream()))
+        in_pieces = request.query_params.get("in_pieces") == "true"
+        return answer(await sinks.stage(Place(sink, *numbers), request.stream(), in_pieces))
 
     async def commit(request: Request) -> Response:
         sink, [batch] = checked(*request.path_params.values())

@@ -1,7 +1,9 @@
 """Sinks over the admin port: what Spark staged lands in a queue, once, or goes out on channels.
 
 Commits are carried out one after another: each is a turn of its own size, and whether a batch
-has landed before is then known before it is read. What is promised: docs/design/sink.md.
+has landed before is then known before it is read. One that may land in pieces takes as many turns
+as it has pieces; how many rows of it have landed is remembered as if its pieces were the batches of
+a sink of their own, SINK/BATCH. What is promised: docs/design/sink.md.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from headgate.core.model.message import NO_PROPERTIES, Message
 from headgate.core.shared.sinks import Sinks
 from headgate.errors import BadMessage, HeadgateError, LimitReached, QuotaReached, Refused
 from headgate.server.admin.pages import Table
-from headgate.server.admin.staging import NAME, NUMBER, Place, Row, Staging, read_away
+from headgate.server.admin.staging import NAME, NUMBER, Kept, Place, Row, Staging, read_away
 from headgate.server.router import Router
 from headgate.wire.resp.hub import Hub
 
@@ -67,7 +69,7 @@ STATUS = {
 
 SMALLER = (
     "send fewer rows per batch (maxFacts or maxBytes of the headgate source, maxFilesPerTrigger of"
-    " files, several writes of a DataFrame)"
+    " files, several writes of a DataFrame), or let it land in pieces (inPieces of the sink)"
 )
 GIVE_UP = "abort batches that will not be committed"
 ADVICE = {
@@ -86,6 +88,8 @@ class Commit(msgspec.Struct, forbid_unknown_fields=True):
     parts: list[tuple[int, int]]
     queue: str | None = None
     channel: str | msgspec.UnsetType | None = msgspec.UNSET
+    in_pieces: bool = False
+    """Whether it may land in several turns, if it is too large for one."""
 
 
 _decode_commit = msgspec.json.Decoder(Commit).decode
@@ -98,6 +102,12 @@ def checked(sink: str, *numbers: str) -> tuple[str, list[int]]:
     if not all(NUMBER.fullmatch(number) for number in numbers):
         raise HTTPException(400, "batch, partition and attempt are whole numbers")
     return sink, [int(number) for number in numbers]
+
+
+def _landing(sink: str, batch: int) -> str:
+    """The name, which no sink has, under which it is remembered how many rows of a batch have
+    landed."""
+    return f"{sink}/{batch}"
 
 
 class SinkAdmin:
@@ -129,15 +139,19 @@ class SinkAdmin:
 
     # What is asked.
 
-    async def stage(self, place: Place, chunks: AsyncIterator[bytes]) -> dict[str, object]:
+    async def stage(
+        self, place: Place, chunks: AsyncIterator[bytes], in_pieces: bool = False
+    ) -> dict[str, object]:
         """Keep an attempt of a partition until its batch is committed."""
-        most = self._router.limits.sink_bytes
-        if self._sinks.has(place.sink, place.batch):
+        limits = self._router.limits
+        most = limits.sink_staged_bytes if in_pieces else limits.sink_bytes
+        is_landing = _landing(place.sink, place.batch) in self._sinks.records
+        if is_landing or self._sinks.has(place.sink, place.batch):
             await read_away(chunks, most)
             return {"bytes": 0, "repeated": True}
         try:
             with self._router.recording_limits(self._id()):
-                return {"bytes": await self._staging.write(place, chunks), "repeated": False}
+                return {"bytes": await self._staging.write(place, chunks, most), "repeated": False}
         except LimitReached as error:
             await read_away(chunks, most)
             raise _refusal(error) from None
@@ -162,13 +176,17 @@ class SinkAdmin:
                     messages = await self._commit(sink, batch, wanted)
                 except HeadgateError as error:
                     raise _refusal(error) from error
+            await self._let_go(sink, batch)
             await self._staging.drop(lambda place, _: place.sink == sink and place.batch <= batch)
         return {"messages": messages, "repeated": is_repeated}
 
     async def abort(self, sink: str, batch: int) -> dict[str, object]:
-        """Drop what was staged of a batch. One that has landed stays landed."""
+        """Drop what was staged of a batch. One that has landed stays landed, and one of which a
+        piece has landed goes on when it is committed again."""
         self._check_open()
         async with self._one_by_one:
+            if _landing(sink, batch) not in self._sinks.records:
+                await self._staging.let_go(sink, batch)
             await self._staging.drop(lambda place, _: place[:2] == (sink, batch))
         return {"aborted": True}
 
@@ -177,6 +195,10 @@ class SinkAdmin:
         is_known = sink in self._sinks.records or sink in self._staging.bytes
         async with self._one_by_one:
             await self._ask(ForgetSink, sink)
+            for name in [name for name in self._sinks.records if name.startswith(f"{sink}/")]:
+                await self._ask(ForgetSink, name)
+            for _, batch in [key for key in self._staging.kept if key[0] == sink]:
+                await self._staging.let_go(sink, batch)
             await self._staging.drop(lambda place, _: place.sink == sink)
         return {"forgotten": is_known}
 
@@ -202,16 +224,76 @@ class SinkAdmin:
         return self._router.broker.shard.shared.sinks
 
     async def _commit(self, sink: str, batch: int, wanted: Commit) -> int:
+        landing = _landing(sink, batch)
+        landed = self._sinks.records.get(landing)
+        done = 0
+        if landed is not None:
+            wanted, done = self._kept(sink, batch, landed.batch), landed.batch
         with self._router.recording_limits(self._id()):
             self._sinks.check_room(sink)
-            places = [Place(sink, batch, *part) for part in wanted.parts]
-            rows = await asyncio.to_thread(self._staging.read, places)
+        places = [Place(sink, batch, *part) for part in wanted.parts]
+        async for rows, is_last in self._read(places, done, wanted):
+            if wanted.queue is not None and not is_last and not done:
+                kept = Kept(wanted.parts, wanted.queue)
+                await asyncio.to_thread(self._staging.keep, sink, batch, kept)
+            done += len(rows)
             if wanted.queue is None:
-                await self._publish(rows, wanted.channel)
-        if wanted.queue is None:
-            await self._ask(RememberBatch, sink, batch, len(rows))
-            return len(rows)
-        match = QUEUE.fullmatch(wanted.queue)
+                with self._router.recording_limits(self._id()):
+                    await self._publish(rows, wanted.channel)
+                if is_last:
+                    await self._ask(RememberBatch, sink, batch, done)
+            elif is_last:
+                await self._land(sink, batch, wanted.queue, rows)
+            else:
+                await self._land(landing, done, wanted.queue, rows)
+        return done
+
+    async def _read(
+        self, places: Sequence[Place], after: int, wanted: Commit
+    ) -> AsyncIterator[tuple[list[Row], bool]]:
+        """The rows of a commit, in the pieces that land together, and whether one is the last."""
+        with self._router.recording_limits(self._id()):
+            if not wanted.in_pieces:
+                yield await asyncio.to_thread(self._staging.read, places), True
+                return
+            pieces = self._staging.pieces(places, after, *self._bounds(wanted.queue))
+            piece = await asyncio.to_thread(next, pieces, None)
+            while piece is not None:
+                following = await asyncio.to_thread(next, pieces, None)
+                yield piece, following is None
+                piece = following
+
+    def _bounds(self, queue: str | None) -> tuple[int, int]:
+        """How many rows and bytes a piece has at most: what one turn takes, and what the queue has
+        room for when it is empty."""
+        limits, match = self._router.limits, QUEUE.fullmatch(queue or "")
+        domain = self._router.domain(match[1]) if match is not None else None
+        messages, size = [limits.sink_messages], [limits.sink_bytes]
+        if domain is not None:
+            messages += [each for each in (domain.max_messages, domain.domain_max_messages) if each]
+            size += [each for each in (domain.max_bytes, domain.domain_max_bytes) if each]
+        return min(messages), min(size)
+
+    def _kept(self, sink: str, batch: int, rows: int) -> Commit:
+        """What is left to do of a batch of which so many rows have landed: of what was staged then,
+        whatever is staged now."""
+        kept = self._staging.kept.get((sink, batch))
+        if kept is None:
+            raise HTTPException(
+                409,
+                f"{rows} rows of batch {batch} have landed, and what was staged of the others is"
+                f" gone: forget the sink (DELETE /sinks/{sink}), and the whole batch is sent again",
+            )
+        return Commit(kept.parts, kept.queue, in_pieces=True)
+
+    async def _let_go(self, sink: str, batch: int) -> None:
+        """Forget the pieces of batches that have landed, up to this one."""
+        for _, landed in [key for key in self._staging.kept if key[0] == sink and key[1] <= batch]:
+            await self._ask(ForgetSink, _landing(sink, landed))
+            await self._staging.let_go(sink, landed)
+
+    async def _land(self, sink: str, batch: int, queue: str, rows: Sequence[Row]) -> None:
+        match = QUEUE.fullmatch(queue)
         if match is None:
             raise HTTPException(400, "a queue is bmq://DOMAIN/NAME")
         now = self._router.clock()
@@ -220,10 +302,9 @@ class SinkAdmin:
             for row in rows
         )
         try:
-            await self._ask(Land, sink, batch, QueueId(wanted.queue.encode()), match[1], messages)
+            await self._ask(Land, sink, batch, QueueId(queue.encode()), match[1], messages)
         except QuotaReached as error:
             raise _no_room(error, messages, match[1]) from None
-        return len(rows)
 
     async def _publish(self, rows: Sequence[Row], channel: object) -> None:
         """As a session would, in pieces, each after those who hear it have room."""
@@ -308,6 +389,10 @@ class SinkAdmin:
             return self._router.sure() - at > STAGED_SECONDS
 
         while True:
+            async with self._one_by_one:
+                for sink, batch in list(self._staging.kept):
+                    if _landing(sink, batch) not in self._sinks.records:  # nobody came back
+                        await self._staging.let_go(sink, batch)
             await self._staging.drop(is_old)
             await asyncio.sleep(SWEEP_SECONDS)
 

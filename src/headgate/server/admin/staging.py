@@ -4,6 +4,9 @@ A file is the body of a request as it came, then its length and checksum. It is 
 a crash of the machine takes is found missing at the commit, and the sink sends the batch again.
 A body is a sequence of frames, each four bytes of length and a MessagePack array of rows, each an
 array of id, body, properties and, for channels, the channel.
+
+What is staged of a batch that lands in pieces is kept, synced, from before the first piece lands: a
+batch that is repeated may be cut otherwise, and what of it has landed is known by its place.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +34,9 @@ from headgate.store.private import make_file, make_folder
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 NUMBER = re.compile(r"[0-9]{1,18}")
 FILE = re.compile(rf"({NAME.pattern})@({NUMBER.pattern})-({NUMBER.pattern})-({NUMBER.pattern})")
+
+KEPT = re.compile(rf"({NAME.pattern})@({NUMBER.pattern})\.pieces")
+"""The file that says what is kept of a batch."""
 
 SILENCE_SECONDS = 30.0
 """How long a request may say nothing in the middle of its body."""
@@ -70,7 +76,16 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     channel: bytes | None = None
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """The attempts of a batch that lands in pieces, in their order, and the queue for them."""
+
+    parts: list[tuple[int, int]]
+    queue: str
+
+
 _decode_rows = msgspec.msgpack.Decoder(list[Row]).decode
+_decode_kept = msgspec.json.Decoder(Kept).decode
+_encode_row = msgspec.msgpack.Encoder().encode
 
 
 class Staging:
@@ -85,11 +100,16 @@ class Staging:
         """What each file counts for, and when it came."""
         self.bytes: Counter[str] = Counter()
         """What each sink has here, files that are not whole yet included."""
+        self.kept: dict[tuple[str, int], Kept] = {}
+        """By sink and batch."""
 
     def open(self) -> None:
         """Find what an earlier router left, and remove what it did not finish."""
         make_folder(self.directory)
         for path in self.directory.iterdir():
+            if kept := KEPT.fullmatch(path.name):
+                self._read_kept(path, kept[1], int(kept[2]))
+                continue
             match = FILE.fullmatch(path.name)
             if match is None:
                 path.unlink()
@@ -103,15 +123,16 @@ class Staging:
     def path(self, place: Place) -> Path:
         return self.directory / "{}@{}-{}-{}".format(*place)
 
-    async def write(self, place: Place, chunks: AsyncIterator[bytes]) -> int:
-        """Write a body as it comes; it is there when it is whole. Return its size."""
+    async def write(self, place: Place, chunks: AsyncIterator[bytes], most: int) -> int:
+        """Write a body of so many bytes at most as it comes; it is there when it is whole. Return
+        its size."""
         path = self.path(place)
         part = path.with_name(f"{path.name}.{next(self._parts)}.part")
         size = crc = 0
         try:
             with open(await asyncio.to_thread(make_file, part), "wb") as file:  # noqa: ASYNC230
                 async for data in _gathered(chunks):
-                    self._check(place.sink, size, len(data))
+                    self._check(place.sink, size, len(data), most)
                     size += len(data)
                     self.bytes[place.sink] += len(data)
                     crc = zlib.crc32(data, crc)
@@ -144,17 +165,55 @@ class Staging:
                     raise LimitReached("sink_messages", self._limits.sink_messages)
         return rows
 
+    def pieces(
+        self, places: Sequence[Place], after: int, messages: int, size: int
+    ) -> Iterator[list[Row]]:
+        """The rows of these attempts after so many of them, in pieces of so many rows and bytes at
+        most, but of one row at least. For a thread."""
+        piece: list[Row] = []
+        room = size
+        for row in islice(self._each(places), after, None):
+            needed = len(_encode_row(row))
+            if piece and (len(piece) == messages or needed > room):
+                yield piece
+                piece, room = [], size
+            piece.append(row)
+            room -= needed
+        yield piece
+
+    def keep(self, sink: str, batch: int, kept: Kept) -> None:
+        """Have attempts of a batch outlive the machine, until they are let go. For a thread."""
+        for part in kept.parts:
+            _sync(self.path(Place(sink, batch, *part)))
+        path = self._kept_path(sink, batch)
+        part_path = path.with_name(f"{path.name}.part")
+        with open(make_file(part_path), "wb") as file:
+            file.write(msgspec.json.encode(kept))
+        _sync(part_path)
+        part_path.replace(path)
+        _sync(self.directory)
+        self.kept[sink, batch] = kept
+
+    async def let_go(self, sink: str, batch: int) -> None:
+        """Keep nothing of a batch any longer; its files are then like all others."""
+        if self.kept.pop((sink, batch), None) is not None:
+            await asyncio.to_thread(_remove, [self._kept_path(sink, batch)])
+
     async def drop(self, is_unwanted: Callable[[Place, float], bool]) -> None:
-        """Remove files, by their place and their time."""
-        gone = [place for place, (_, at) in self._files.items() if is_unwanted(place, at)]
+        """Remove files that are not kept, by their place and their time."""
+        gone = [
+            place
+            for place, (_, at) in self._files.items()
+            if is_unwanted(place, at) and not self._is_kept(place)
+        ]
         for place in gone:
             self._change(place.sink, -self._files.pop(place)[0])
         if gone:
             await asyncio.to_thread(_remove, [self.path(place) for place in gone])
 
-    def _check(self, sink: str, before: int, size: int) -> None:
+    def _check(self, sink: str, before: int, size: int, most: int) -> None:
         limits = self._limits
-        if before + size > limits.sink_bytes:
+        if before + size > most:
             raise LimitReached("sink_bytes", limits.sink_bytes)
         if self.bytes[sink] + size > limits.sink_staged_bytes:
             raise LimitReached("sink_staged_bytes", limits.sink_staged_bytes)
@@ -165,6 +224,24 @@ class Staging:
         self.bytes[sink] += by
         if not self.bytes[sink]:
             del self.bytes[sink]
+
+    def _kept_path(self, sink: str, batch: int) -> Path:
+        return self.directory / f"{sink}@{batch}.pieces"
+
+    def _read_kept(self, path: Path, sink: str, batch: int) -> None:
+        try:
+            self.kept[sink, batch] = _decode_kept(path.read_bytes())
+        except (OSError, msgspec.MsgspecError):
+            path.unlink()
+
+    def _is_kept(self, place: Place) -> bool:
+        kept = self.kept.get((place.sink, place.batch))
+        return kept is not None and (place.partition, place.attempt) in kept.parts
+
+    def _each(self, places: Sequence[Place]) -> Iterator[Row]:
+        for place in places:
+            for frame in _frames(self._body(place), place):
+                yield from _rows(frame, place)
 
     def _body(self, place: Place) -> memoryview:
         """What was staged, if it is whole: a machine that died may have left less."""
@@ -180,6 +257,16 @@ class Staging:
             f"partition {place.partition}, attempt {place.attempt} of batch {place.batch} is not"
             " staged here; send the batch again",
         )
+
+
+def _sync(path: Path) -> None:
+    """Have a file or a folder outlive the machine; one that is gone is found missing later."""
+    with suppress(FileNotFoundError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _remove(paths: Iterable[Path]) -> None:
