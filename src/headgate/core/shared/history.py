@@ -143,7 +143,7 @@ def _age(domain: Domain) -> float | None:
 
 def remember(queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
     """Have the store recognise the id of a message that leaves the queue, if it came lately."""
-    at = queue.remembered.times.get(entry.id)
     seconds = queue.domain.deduplication_time
-    if at is not None and seconds and turn.sure - at <= seconds:
-        turn.batch.remember.setdefault(queue.id, {})[entry.id] = at
+    arrival = queue.remembered.find(entry.id, turn.sure, seconds) if seconds else None
+    if arrival is not None:
+        turn.batch.remember.setdefault(queue.id, {})[entry.id] = arrival

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import AppId, MessageId, QueueId, Seq, SessionId
-from headgate.core.model.message import MessageEntry, Properties
+from headgate.core.model.message import Arrival, MessageEntry, Properties
 from headgate.core.model.stream_id import StreamId, stream_id
 from headgate.core.shared.app import App
 from headgate.core.shared.kept import KeptMessages
@@ -225,9 +225,14 @@ class SharedQueue:
 
     def remembers(self, message: MessageId, now: float) -> bool:
         """Whether the id is that of a message that is here, or was lately."""
-        if message in self.by_id:
-            return True
-        return self.remembered.is_known(message, now, self.domain.deduplication_time)
+        return self.find_repeated(message, now) is not None
+
+    def find_repeated(self, message: MessageId, now: float) -> Arrival | None:
+        """The message of an id, if it is here or was lately."""
+        seq = self.by_id.get(message)
+        if seq is not None:
+            return Arrival(self.entries[seq].arrived, seq)
+        return self.remembered.find(message, now, self.domain.deduplication_time)
 
     def detail(self) -> str:
         """Where the undelivered messages are, for whoever is called because of them."""

@@ -80,6 +80,56 @@ def test_a_stream_that_is_not_to_be_made(guest: Guest) -> None:
     assert guest.ask("XADD", "s", "NOMKSTREAM", "*", "a", "1") is not None
 
 
+def test_a_producer_that_adds_a_message_again_is_told_its_first_id(
+    house: House, guest: Guest
+) -> None:
+    """Check 16: whether it is in line, was acknowledged, or the producer says something else."""
+    id = guest.ask("XADD", "s", "IDMP", "p", "1", "*", "a", "1")
+    assert guest.ask("XADD", "s", "IDMP", "p", "1", "MAXLEN", "5", "*", "b", "2") == id
+    others = {
+        guest.ask("XADD", key, "IDMP", producer, own, "*", "a", "1")
+        for key, producer, own in (
+            ("s", "p", "2"),
+            ("s", "q", "1"),
+            ("s", "1", "p"),
+            ("t", "p", "1"),
+        )
+    }
+    assert len(others - {id}) == 4
+    assert guest.ask("XLEN", "s") == 4
+    for group in "gh":
+        new(guest, group=group)
+        assert guest.ask("XACK", "s", group, id) == 1
+    assert guest.ask("XADD", "s", "NOMKSTREAM", "IDMP", "p", "1", "*", "a", "1") == id
+    assert guest.ask("XLEN", "s") == 3
+    house.now += JOBS.deduplication_time + 1
+    assert guest.ask("XADD", "s", "IDMP", "p", "1", "*", "a", "1") not in {id, *others}
+
+
+def test_a_producer_may_leave_the_id_of_its_messages_to_their_fields(guest: Guest) -> None:
+    """Check 16."""
+    id = guest.ask("XADD", "s", "IDMPAUTO", "p", "*", "a", "1", "data", "x")
+    assert guest.ask("XADD", "s", "idmpauto", "p", "*", "a", "1", "data", "x") == id
+    others = (
+        ("p", "a", "1", "data", "y"),
+        ("q", "a", "1", "data", "x"),
+        ("p", "a", "1data", "", "x"),
+    )
+    for producer, *fields in others:
+        assert guest.ask("XADD", "s", "IDMPAUTO", producer, "*", *fields) != id
+    assert guest.ask("XADD", "s", "*", "a", "1", "data", "x") != id
+    assert "not empty" in guest.ask("XADD", "s", "IDMPAUTO", "", "*", "a", "1")
+
+
+def test_a_message_that_is_repeated_is_not_refused_by_a_full_stream() -> None:
+    """Check 16."""
+    house = House(domains=[Domain.fanout("jobs", "g", streams=("s",), max_messages=1)])
+    guest = house.guest()
+    id = guest.ask("XADD", "s", "IDMP", "p", "1", "*", "a", "1")
+    assert guest.ask("XADD", "s", "IDMP", "p", "1", "*", "a", "1") == id
+    assert "the queue is full" in guest.ask("XADD", "s", "IDMP", "p", "2", "*", "a", "1")
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
@@ -553,7 +603,9 @@ def test_a_wrong_expression_is_told_with_its_place(guest: Guest) -> None:
         ("XREADGROUP COUNT 1 NOACK STREAMS s >", "Missing GROUP option"),
         ("XREADGROUP GROUP g c CLAIM 5 STREAMS s >", "CLAIM is not there yet"),
         ("XREADGROUP GROUP g c FOO STREAMS s >", "ERR syntax error"),
-        ("XADD s IDMP p i * a 1", "IDMP is not there yet"),
+        ("XADD s IDMP p i 5-5 a 1", "ids are given by the router here: use *"),
+        ("XADD s IDMP p i IDMPAUTO p * a 1", "ERR syntax error"),
+        ("XADD s IDMPAUTO p IDMPAUTO p * a 1", "ERR syntax error"),
         ("XTRIM s FOO 1", "ERR syntax error"),
         ("XACK s g x", "Invalid stream ID"),
     ],
