@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pytest
 
 from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
-from headgate.core.model.message import MARKER, NO_PROPERTIES, Message, Properties, Stored
+from headgate.core.model.message import MARKER, NO_PROPERTIES, Arrival, Message, Properties, Stored
 from headgate.core.model.parties import (
     Address,
     Link,
@@ -446,13 +446,15 @@ class StoreConformance:
         """BMQ-59"""
         await store.apply(creating(record(Q1), record(Q2), record(Q3)))
         await store.apply(appending(stored(1, Q1), stored(2, Q1)))
-        both = {MessageId(b"id 1"): 1.5, MessageId(b""): 2.5}
-        await store.apply(Batch(delete={Seq(1)}, remember={Q1: both, Q2: {MessageId(b"x"): 3.0}}))
-        await store.apply(Batch(remember={Q1: {MessageId(b"\0\xff"): 2.0}}))
+        both = {MessageId(b"id 1"): Arrival(1.5, Seq(2**62)), MessageId(b""): Arrival(2.5, Seq(2))}
+        await store.apply(
+            Batch(delete={Seq(1)}, remember={Q1: both, Q2: {MessageId(b"x"): Arrival(3.0, Seq(7))}})
+        )
+        await store.apply(Batch(remember={Q1: {MessageId(b"\0\xff"): Arrival(2.0, Seq(7))}}))
         loaded = await store.load(Load(backlogs={Q1, Q2, Q3, Q4}))
         assert loaded.remembered == {
-            Q1: both | {MessageId(b"\0\xff"): 2.0},
-            Q2: {MessageId(b"x"): 3.0},
+            Q1: both | {MessageId(b"\0\xff"): Arrival(2.0, Seq(7))},
+            Q2: {MessageId(b"x"): Arrival(3.0, Seq(7))},
         }
         assert [entry.seq for entry in loaded.backlogs[Q1][1]] == [2]
         assert not (await store.load(Load(heads={Q1: 1}))).remembered
@@ -460,15 +462,21 @@ class StoreConformance:
     async def test_ids_are_forgotten_with_the_newest_of_their_batch(self, store: Store) -> None:
         await store.apply(creating(record(Q1), record(Q2)))
         for id, at in ((b"a", 1.0), (b"c", 3.0)):
-            await store.apply(Batch(remember={q: {MessageId(id): at} for q in (Q1, Q2)}))
-        pair = {MessageId(b"b"): 1.5, MessageId(b"d"): 4.0}
+            await store.apply(
+                Batch(remember={q: {MessageId(id): Arrival(at, Seq(7))} for q in (Q1, Q2)})
+            )
+        pair = {MessageId(b"b"): Arrival(1.5, Seq(7)), MessageId(b"d"): Arrival(4.0, Seq(7))}
         await store.apply(Batch(remember={Q1: pair}))
         await store.apply(Batch(forget={Q1: 3.0, Q3: 9.0}))
         loaded = await store.load(Load(backlogs={Q1, Q2}))
-        assert loaded.remembered[Q1] == pair | {MessageId(b"c"): 3.0}
+        assert loaded.remembered[Q1] == pair | {MessageId(b"c"): Arrival(3.0, Seq(7))}
         assert loaded.remembered[Q2].keys() == {b"a", b"c"}
-        await store.apply(Batch(forget={Q1: 5.0}, remember={Q1: {MessageId(b"e"): 1.0}}))
-        assert (await store.load(Load(backlogs={Q1}))).remembered == {Q1: {MessageId(b"e"): 1.0}}
+        await store.apply(
+            Batch(forget={Q1: 5.0}, remember={Q1: {MessageId(b"e"): Arrival(1.0, Seq(7))}})
+        )
+        assert (await store.load(Load(backlogs={Q1}))).remembered == {
+            Q1: {MessageId(b"e"): Arrival(1.0, Seq(7))}
+        }
 
     async def test_an_id_that_came_again_is_remembered_with_the_later_time(
         self, store: Store
@@ -476,14 +484,18 @@ class StoreConformance:
         id = MessageId(b"id")
         await store.apply(creating(record(Q1)))
         for at in (2.0, 3.0, 1.0, 3.0):
-            await store.apply(Batch(remember={Q1: {id: at}}))
-        assert (await store.load(Load(backlogs={Q1}))).remembered == {Q1: {id: 3.0}}
+            await store.apply(Batch(remember={Q1: {id: Arrival(at, Seq(7))}}))
+        assert (await store.load(Load(backlogs={Q1}))).remembered == {
+            Q1: {id: Arrival(3.0, Seq(7))}
+        }
         await store.apply(Batch(forget={Q1: 4.0}))
         assert not (await store.load(Load(backlogs={Q1}))).remembered
 
     async def test_a_queue_that_is_removed_remembers_nothing(self, store: Store) -> None:
         await store.apply(creating(record(Q1), record(Q2)))
-        await store.apply(Batch(remember={q: {MessageId(b"id"): 1.0} for q in (Q1, Q2)}))
+        await store.apply(
+            Batch(remember={q: {MessageId(b"id"): Arrival(1.0, Seq(7))} for q in (Q1, Q2)})
+        )
         await store.apply(Batch(remove={Q1}))
         await store.apply(creating(record(Q1)))
         assert (await store.load(Load(backlogs={Q1, Q2}))).remembered.keys() == {Q2}
@@ -494,14 +506,14 @@ class StoreConformance:
             await store.apply(
                 Batch(
                     append={Seq(1): stored(1, Q1)},
-                    remember={Q2: {MessageId(b"id"): 1.0}},
+                    remember={Q2: {MessageId(b"id"): Arrival(1.0, Seq(7))}},
                 )
             )
         assert await seqs(store, Q1) == []
 
     async def test_many_ids_are_remembered(self, store: Store) -> None:
         """As many as a turn confirms, and more than fit into a page of a file."""
-        ids = {MessageId(b"%016d" % n): float(n) for n in range(5000)}
+        ids = {MessageId(b"%016d" % n): Arrival(float(n), Seq(n)) for n in range(5000)}
         await store.apply(creating(record(Q1)))
         await store.apply(Batch(remember={Q1: ids}))
         assert (await store.load(Load(backlogs={Q1}))).remembered == {Q1: ids}
@@ -1217,7 +1229,7 @@ class DurableStoreConformance(StoreConformance):
         await store.apply(
             Batch(
                 amend={Q3: QueueRecord(Q3, "d", None, its, is_full=True)},
-                remember={Q2: {MessageId(b"id"): 1.0}},
+                remember={Q2: {MessageId(b"id"): Arrival(1.0, Seq(7))}},
                 groups={(Q2, "a"): GroupRecord("x == 1")},
                 tallies={S1: Tally.of([Q1])},
                 identities={F1: ServiceRecord(S1, "r")},

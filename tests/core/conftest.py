@@ -65,10 +65,10 @@ def _turn(rig: Rig, commands: list[Command], *, is_refused: bool) -> TurnOutcome
 def _picture(rig: Rig) -> tuple[object, ...]:
     """What is in memory. Caches may change, and ids whose time is over may go at any time."""
     remembered = tuple(
-        (id, known, at)
+        (id, known, arrival)
         for id, queue in sorted(rig.shard.shared.queues.items())
-        for known, at in queue.remembered.times.items()
-        if rig.now - at <= queue.domain.deduplication_time
+        for known, arrival in queue.remembered.arrivals.items()
+        if rig.now - arrival.at <= queue.domain.deduplication_time
     )
     return snapshot(rig.shard, PASSED_OVER), remembered
 

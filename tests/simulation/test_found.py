@@ -99,7 +99,7 @@ def test_a_failed_turn_forgets_no_message_id() -> None:
     rig.do(sending(producer, b"m1"), sending(producer, b"m2"))
     rig.fail_at = 0
     rig.turn([sending(producer, b"m3"), Tick()])
-    assert list(rig.shard.shared.queues[Q].remembered.times) == [b"m1", b"m2"]
+    assert list(rig.shard.shared.queues[Q].remembered.arrivals) == [b"m1", b"m2"]
 
 
 def test_a_subscriber_that_was_displaced_in_between_gets_the_head_again() -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from headgate.cli import cli
 from headgate.core.model.ids import WHOLE, MessageId, QueueId, Seq, ServiceId
-from headgate.core.model.message import Message, Stored
+from headgate.core.model.message import Arrival, Message, Stored
 from headgate.core.model.parties import Link, Notifier, Parties, Purpose, QueueRecord
 from headgate.core.model.tally import Tally
 from headgate.core.turn.outbox import OutboxRow
@@ -56,7 +56,9 @@ def a_store_full() -> Batch:
     return Batch(
         create=records,
         append={stored.seq: stored for stored in messages},
-        remember={queue: {MessageId(b"gone " + queue): 7.5} for queue in QUEUES[:9]},
+        remember={
+            queue: {MessageId(b"gone " + queue): Arrival(7.5, Seq(7))} for queue in QUEUES[:9]
+        },
         tallies={SERVICE: Tally.of(QUEUES), ServiceId(b"n"): Tally(1, 7)},
         identities={b"print": ServiceRecord(SERVICE, "M")},
         sinks={"sink": SinkRecord(9, 5.0)},

@@ -292,6 +292,7 @@ async def test_an_owner_of_an_older_version_is_waited_for(
     with cluster.connect(database) as db:
         db.execute("DROP TABLE headgate.owners, headgate.open_groups")
         db.execute("ALTER TABLE headgate.marks DROP COLUMN sealed")
+        db.execute("ALTER TABLE headgate.remembered DROP COLUMN numbers")
         db.execute("UPDATE headgate.version SET number = 2")
     async with waiting(second) as task:
         await asyncio.sleep(0.5)

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core.model.ids import MessageId, QueueId, Seq, ServiceId
+from headgate.core.model.message import Arrival
 from headgate.core.model.parties import Address, Notifier, Parties, Party
 from headgate.core.model.tally import Tally
 from headgate.core.turn.outbox import OutboxRow
@@ -273,7 +274,7 @@ def many(count: int, first: int) -> tuple[Batch, Load]:
         hold={m.seq: ("b",) for m in messages},
         delete={Seq(first)},
         forget=dict.fromkeys(queues, 1.0),
-        remember={q: {MessageId(b"id"): 1.0} for q in queues},
+        remember={q: {MessageId(b"id"): Arrival(1.0, Seq(7))} for q in queues},
         associate=dict(zip(queues, services, strict=True)),
         tallies={s: Tally.of([q]) for q, s in zip(queues, services, strict=True)},
         identities={b"f" + s: ServiceRecord(s, "M") for s in services},

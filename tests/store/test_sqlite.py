@@ -17,12 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core.model.ids import WHOLE, MessageId, QueueId, Seq, ServiceId
-from headgate.core.model.message import NO_PROPERTIES, Message, Stored
+from headgate.core.model.message import NO_PROPERTIES, Arrival, Message, Stored
 from headgate.core.model.parties import (
     Address,
     Link,
@@ -283,7 +284,7 @@ async def test_each_kind_of_change_is_a_constant_number_of_statements(
             hold={Seq(n): ("b",) for n in range(many)},
             delete={Seq(n) for n in range(0, many, 2)},
             forget=dict.fromkeys(queues, 1.0),
-            remember={q: {MessageId(b"id"): 1.0} for q in queues},
+            remember={q: {MessageId(b"id"): Arrival(1.0, Seq(7))} for q in queues},
             groups={(q, "a"): GroupRecord() if n % 2 else None for n, q in enumerate(queues)},
             associate=dict.fromkeys(queues, S1),
             tallies={S1: Tally.of(queues)},
@@ -773,6 +774,26 @@ async def test_queues_of_an_older_version_have_no_parties(
     await store.close()
 
 
+async def test_ids_that_an_older_version_remembered_have_no_number(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = file.migrations()
+    store = SqliteStore(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(file, "migrations", lambda owner: known[:6])
+        await store.open()
+        await store.close()
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("INSERT INTO queues (id, domain) VALUES (?, 'd')", (Q1,))
+        row = (msgspec.msgpack.encode({b"id": 3.0}),)
+        db.execute("INSERT INTO remembered (queue, at, known) VALUES (1, 3.0, ?)", row)
+        db.commit()
+    await store.open()
+    loaded = await store.load(Load(backlogs={Q1}))
+    assert loaded.remembered == {Q1: {MessageId(b"id"): Arrival(3.0, Seq(0))}}
+    await store.close()
+
+
 async def test_a_migration_that_fails_leaves_the_version_before(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -851,7 +872,8 @@ all_parties = st.builds(
     is_off=st.booleans(),
 )
 times = st.sampled_from([-1.0, 0.0, 2.0, 2.5])
-known = st.dictionaries(some_ids.map(MessageId), times, min_size=1, max_size=3)
+arrivals = st.builds(Arrival, times, numbers)
+known = st.dictionaries(some_ids.map(MessageId), arrivals, min_size=1, max_size=3)
 identities = st.dictionaries(some_ids, st.builds(ServiceRecord, service_ids, texts), max_size=2)
 messages = st.builds(
     Message,

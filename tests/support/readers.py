@@ -67,6 +67,7 @@ class Patron:
         waits: bool = False,
         after: StreamId | None = None,
         confirms: bool = False,
+        claims: float | None = None,
     ) -> Pull:
         want = Want(Q, self.shop.domain.name, self.app, after)
         return Pull(
@@ -78,6 +79,7 @@ class Patron:
             count,
             waits,
             confirms,
+            claims,
         )
 
     def fetch(self, count: int | None = None, *, confirms: bool = False) -> list[int]:
@@ -90,9 +92,9 @@ class Patron:
         command = self.pulling(count, after=after)
         return self.answer(command, self.shop.do(command))
 
-    def wait(self, count: int | None = None) -> Pull:
+    def wait(self, count: int | None = None, *, claims: float | None = None) -> Pull:
         """Fetch, and wait if there is nothing."""
-        command = self.pulling(count, waits=True)
+        command = self.pulling(count, waits=True, claims=claims)
         effects = self.shop.do(command)
         assert not [e for e in effects if isinstance(e, Pulled)], "it was answered at once"
         return command

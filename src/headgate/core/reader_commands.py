@@ -69,7 +69,10 @@ class Pull:
     count: int | None = None
     waits: bool = False
     confirms: bool = False
-    """Whether the messages are confirmed with the pull, in the same transaction."""
+    """What is given is confirmed with it, in the same transaction; not what was claimed."""
+    claims: float | None = None
+    """Seconds after which a message that a reader holds is claimed, before what is in line; none
+    to claim nothing."""
     client: str = ""
     compiled: Compiled = field(default_factory=dict, compare=False, repr=False)
 

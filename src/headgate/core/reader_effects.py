@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from headgate.core.model.ids import AppId, QueueId, Ref, SessionId
+from headgate.core.model.ids import AppId, QueueId, Ref, Seq, SessionId
 from headgate.core.model.stream_id import FIRST, StreamId
 from headgate.core.model.value import value
 
@@ -30,12 +30,19 @@ class Fed:
     taken: int
 
 
+Past: TypeAlias = dict[tuple[QueueId, Seq], tuple[float, int]]
+"""Of messages that a pull was given: the seconds for which a reader had held each, and how often it
+was given to somebody before."""
+
+
 @value
 class Pulled:
     """The end of a `Pull`; its messages came before this."""
 
     session: SessionId
     ref: Ref
+    past: Past | None = None
+    """Of what it was given, if it claims."""
 
 
 @value

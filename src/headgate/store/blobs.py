@@ -5,12 +5,20 @@ remembers."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 import msgspec
 
-from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, ServiceId
-from headgate.core.model.message import NO_PROPERTIES, Declared, Fields, Known, Properties
+from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, Seq, ServiceId
+from headgate.core.model.message import (
+    NO_PROPERTIES,
+    Arrival,
+    Declared,
+    Fields,
+    Known,
+    Properties,
+)
 from headgate.core.model.parties import Link, Notifier, Parties, Purpose
 
 DAMAGED = (ValueError, TypeError, msgspec.MsgspecError)
@@ -25,6 +33,7 @@ _decode_properties = msgspec.msgpack.Decoder(dict[str, Any] | tuple[dict[str, An
 _decode_apps = msgspec.json.Decoder(tuple[AppId, ...]).decode
 
 _decode_known = msgspec.msgpack.Decoder(dict[MessageId, float]).decode
+_decode_numbers = msgspec.msgpack.Decoder(list[Seq]).decode
 
 BODY = b"\0"
 """Stands between the types of properties and the name of the body."""
@@ -112,14 +121,23 @@ def _notifier(id: bytes, key: bytes, secret: bytes, service: bytes | None) -> No
     return Notifier(id, key, secret, ServiceId(service) if service is not None else None)
 
 
-def known_row(known: Known) -> tuple[float, bytes]:
-    """A row of remembered ids: the newest time, and all of them."""
-    return max(known.values()), _encode(known)
+def known_row(known: Known) -> tuple[float, bytes, bytes]:
+    """When the newest was accepted, when each was, and their numbers in the same order."""
+    times = {id: arrival.at for id, arrival in known.items()}
+    return max(times.values()), _encode(times), _encode([each.seq for each in known.values()])
 
 
-def known_of(rows: Iterable[tuple[QueueId, bytes]]) -> dict[QueueId, Known]:
-    """The remembered ids of each queue."""
-    return joined((queue, _decode_known(blob)) for queue, blob in rows)
+def known_of(rows: Iterable[tuple[QueueId, bytes, bytes | None]]) -> dict[QueueId, Known]:
+    """What each queue remembers."""
+    return joined((queue, _known(times, numbers)) for queue, times, numbers in rows)
+
+
+def _known(times: bytes, numbers: bytes | None) -> Known:
+    """Ids of a row. One of an older version has no numbers, and no id that was added by a stream:
+    nobody asks for them."""
+    found = _decode_known(times)
+    seqs = repeat(Seq(0)) if numbers is None else _decode_numbers(numbers)
+    return {id: Arrival(at, seq) for (id, at), seq in zip(found.items(), seqs, strict=False)}
 
 
 def joined(parts: Iterable[tuple[QueueId, Known]]) -> dict[QueueId, Known]:
@@ -127,7 +145,7 @@ def joined(parts: Iterable[tuple[QueueId, Known]]) -> dict[QueueId, Known]:
     found: dict[QueueId, Known] = {}
     for queue, known in parts:
         ids = found.setdefault(queue, {})
-        for id, at in known.items():
-            if at >= ids.get(id, at):
-                ids[id] = at
+        for id, arrival in known.items():
+            if arrival >= ids.get(id, arrival):
+                ids[id] = arrival
     return found

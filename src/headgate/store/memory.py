@@ -268,7 +268,7 @@ class MemoryStore:
                 del self._backlogs[self._place.pop(seq)][seq]
         for queue, before in batch.forget.items():
             parts = self._remembered.pop(queue, [])
-            left = [part for part in parts if max(part.values()) >= before]
+            left = [part for part in parts if max(part.values()).at >= before]
             if left:
                 self._remembered[queue] = left
         for queue, known in batch.remember.items():

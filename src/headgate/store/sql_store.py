@@ -299,7 +299,7 @@ class SqlStore(ABC):
 
     def _remembered(self, after: int) -> tuple[Batch, int | None]:
         found = self._all(self.sql.REMEMBERED, after)
-        known = known_of((queue, blob) for _, queue, blob in found)
+        known = known_of(row[1:] for row in found)
         return Batch(remember=known), found[0][0] if found else None
 
     def _groups(self, after: int) -> tuple[Batch, int | None]:

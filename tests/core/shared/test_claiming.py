@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headgate.core.commands import Tick
 from headgate.core.effects import Failed
 from headgate.core.facts import Claimed, Poisoned, Purged
 from headgate.core.model.stream_id import FIRST, StreamId, id_of
-from headgate.core.reader_commands import RemoveMessages
-from headgate.core.reader_effects import ClaimDone
+from headgate.core.reader_commands import Pull, RemoveMessages
+from headgate.core.reader_effects import ClaimDone, Pulled
 from headgate.errors import NoSuchApp
 from tests.support.readers import Patron
 from tests.support.shared_queues import FANOUT, PRIORITY, Q, Shop
@@ -195,3 +196,92 @@ def test_who_may_not_write_removes_nothing() -> None:
     reader.fetch()
     command = RemoveMessages(reader.session, 1, Q, "orders", (StreamId(1, 1),))
     assert [type(e) for e in shop.do(command)] == [Failed]
+
+
+# Claiming with a fetch.
+
+
+def claimed(shop: Shop, reader: Patron, command: Pull) -> tuple[list[int], list[tuple[float, int]]]:
+    """The messages that a fetch was given, and what it was told of their past."""
+    effects = shop.do(command)
+    [past] = [e.past for e in effects if isinstance(e, Pulled)]
+    assert past is not None
+    return reader.answer(command, effects), list(past.values())
+
+
+def test_a_fetch_that_claims_gets_what_was_held_before_what_is_new() -> None:
+    """What was given first is claimed first, and both count."""
+    shop, a, b = shop_with(2)
+    shop.rig.now += 5
+    a.held(after=a.ids[1])
+    shop.post_many(3)
+    assert claimed(shop, b, b.pulling(2, claims=5)) == ([1, 3], [(5, 1), (0, 0)])
+    shop.rig.now += 5
+    assert claimed(shop, a, a.pulling(claims=5)) == (
+        [1, 2, 3, 4, 5],
+        [(5, 2), (5, 2), (5, 1), (0, 0), (0, 0)],
+    )
+    assert [p.deliveries for p in a.pending()] == [3, 3, 2, 1, 1]
+    assert len(shop.rig.take_facts(Claimed)) == 4
+    assert claimed(shop, b, b.pulling(claims=5)) == ([], [])
+
+
+def test_a_fetch_claims_what_its_expression_is_true_for() -> None:
+    shop = Shop()
+    a, b = Patron(shop, b"a"), Patron(shop, b"b", where="x > 1")
+    for x in range(4):
+        shop.post(x=x)
+    a.fetch(3)
+    assert claimed(shop, b, b.pulling(claims=0)) == ([3, 4], [(0, 1), (0, 0)])
+
+
+def test_what_was_claimed_is_not_confirmed_with_it() -> None:
+    """Only what is new is."""
+    shop, _, b = shop_with(1)
+    shop.post_many(1)
+    assert claimed(shop, b, b.pulling(confirms=True, claims=0))[0] == [1, 2]
+    assert b.held() == [1]
+
+
+def test_a_fetch_that_waits_is_given_what_was_held_for_long_enough() -> None:
+    shop, _, b = shop_with(2)
+    shop.rig.now += 4
+    waiting = b.wait(claims=5)
+    assert shop.do(Tick()) == []
+    shop.rig.now += 1
+    assert b.answer(waiting, shop.do(Tick())) == [1, 2]
+    assert not shop.rig.shard.shared.pulling.readers.pulls
+
+
+def test_a_fetch_does_not_claim_from_a_session_that_is_alive() -> None:
+    """Check 45."""
+    shop = Shop()
+    other, reader = shop.consumer(), Patron(shop)
+    shop.post_many(2)
+    shop.rig.now += 5
+    assert claimed(shop, reader, reader.pulling(claims=0)) == ([], [])
+    assert [p.reader for p in reader.pending()] == [None, None]
+    other.confirm(1, 2)
+
+
+def test_a_fetch_may_poison_what_it_claims() -> None:
+    """Check 44."""
+    shop = Shop(replace(PRIORITY, max_delivery_attempts=1))
+    a, b = Patron(shop, b"a"), Patron(shop, b"b")
+    shop.post_many(2)
+    a.fetch(1)
+    assert claimed(shop, b, b.pulling(claims=0))[0] == [2]
+    assert len(shop.rig.take_facts(Poisoned)) == 1
+
+
+def test_what_came_back_says_how_often_it_was_given() -> None:
+    shop, a, b = shop_with(1)
+    a.drop()
+    assert claimed(shop, b, b.pulling(claims=5)) == ([1], [(0, 1)])
+
+
+def test_a_fetch_claims_no_more_than_it_may_hold_in_one_answer() -> None:
+    shop, _, b = shop_with(3)
+    shop.rig.now += 2
+    assert claimed(shop, b, b.pulling(2, claims=1))[0] == [1, 2]
+    assert claimed(shop, b, b.pulling(1, claims=1))[0] == [3]

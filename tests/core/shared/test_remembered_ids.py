@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from headgate.core.commands import Tick
 from headgate.core.facts import Accepted, Repeated
 from headgate.core.model.domain import Domain
-from headgate.core.model.ids import MessageId
 from headgate.core.model.limits import Limits
+from headgate.core.model.message import Known
 from headgate.core.turn.store_requests import Batch, Load
 from headgate.testing.rig import at_once
 from tests.support.shared_queues import FANOUT, PRIORITY, Q, Shop, for_all, message_id
@@ -20,7 +20,7 @@ from tests.support.shared_queues import FANOUT, PRIORITY, Q, Shop, for_all, mess
 MINUTE = replace(PRIORITY, deduplication_time=60.0)
 
 
-def remembered(shop: Shop) -> dict[MessageId, float]:
+def remembered(shop: Shop) -> Known:
     """What the store remembers of the queue."""
     return at_once(shop.rig.store.load(Load(backlogs={Q}))).remembered.get(Q, {})
 
@@ -186,7 +186,7 @@ def test_the_store_remembers_about_as_many_ids_as_memory(bound: int) -> None:
         assert len(remembered(shop)) <= bound * 1.1 + 2
     shop = shop.restarted(limits=limits)
     shop.producer()
-    known = shop.rig.shard.shared.queues[Q].remembered.times
+    known = shop.rig.shard.shared.queues[Q].remembered.arrivals
     assert len(known) <= bound
     assert list(known.values()) == sorted(known.values())
     assert is_repeated(shop, 40) is (bound > 0)

@@ -154,6 +154,38 @@ def test_workers_of_a_library(name: str, router: StreamRouter, tmp_path: Path) -
         assert {*lost.given} <= {*EXPRESS}
 
 
+@pytest.mark.parametrize("where", ["", WHERE])
+@pytest.mark.parametrize("name", [*PYTHON, "node"])
+def test_a_worker_claims_what_a_lost_one_held(name: str, where: str, tmp_path: Path) -> None:
+    """Nothing comes back by itself where a lost consumer keeps what it holds; and what was
+    acknowledged is not given again after a restart."""
+    router = StreamRouter(tmp_path, domains=DOMAINS.replace('"1 s"', '"never"'))
+    router.start()
+    try:
+        library = Library(name, router, tmp_path)
+        library.add()
+        with library.worker("hang", f"lost{where}") as lost:
+            eventually(lambda: lost.has([]) and lost.given != [], "the first order")
+        client = router.client()
+        held = client.xpending(library.key, "g")["consumers"]
+        assert [each["name"] for each in held] == ["lost"]
+        wanted = EXPRESS if where else EXPRESS + SLOW
+        with library.worker("claim", f"other{where}") as other:
+            library.add()  # taskiq claims only where something is new
+            left = 2 * (ORDERS - len(wanted))
+            eventually(lambda: client.xlen(library.key) == left, "what the lost one had, too")
+            assert {*other.given} == {*wanted}
+        router.kill()
+        router.start()
+        assert router.client().xlen(library.key) == left
+        with library.worker("claim", "third") as third:
+            eventually(lambda: third.has(SLOW if where else []), "what nobody had")
+            eventually(lambda: router.client().xlen(library.key) == 0, "all acknowledged")
+            assert {*third.given} == ({*SLOW} if where else set())
+    finally:
+        router.stop()
+
+
 def test_what_was_published_survives_the_router(tmp_path: Path) -> None:
     """Check 68: on a channel that feeds, PUBLISH is a receipt. What BMQP's clients post is heard by
     subscribers, and what is published reaches them by an expression."""

@@ -118,6 +118,22 @@ def test_killed_routers_lose_nothing_and_forget_no_ack(router: StreamRouter) -> 
     assert pairs == sorted(set(pairs))
 
 
+def test_a_killed_router_recognises_what_is_added_again(router: StreamRouter) -> None:
+    """Check 16, with entries that are in line and that were acknowledged."""
+    client: Any = router.client()
+    kept = client.xadd("s", {"n": 1}, idmp=("p", b"1"))
+    gone = client.xadd("s", {"n": 2}, idmpauto="p")
+    found = [id for id, _ in fetch(client)]
+    assert found == [kept, gone]
+    assert client.xack("s", "g", gone) == 1
+    router.kill()
+    router.start()
+    again: Any = router.client(3)
+    assert again.xadd("s", {"n": 1}, idmp=("p", b"1")) == kept
+    assert again.xadd("s", {"n": 2}, idmpauto="p") == gone
+    assert [id for id, _ in fetch(again)] == [kept]
+
+
 def test_what_a_lost_worker_held_goes_to_another(router: StreamRouter) -> None:
     """Checks 30, 48: without XAUTOCLAIM."""
     lost, other = router.client(), router.client()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from headgate.core.model.ids import AppId, MessageId, QueueId, Seq
 from headgate.core.model.limits import Limits
@@ -93,8 +93,15 @@ class Stored:
     """The apps that have not confirmed it."""
 
 
-Known: TypeAlias = dict[MessageId, float]
-"""Ids of messages, and when each was accepted."""
+class Arrival(NamedTuple):
+    """When a message was accepted, and its number: readers know it by these two."""
+
+    at: float
+    seq: Seq
+
+
+Known: TypeAlias = dict[MessageId, Arrival]
+"""Ids of messages, and the arrival of each."""
 
 
 @value

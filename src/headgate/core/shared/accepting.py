@@ -11,6 +11,7 @@ from headgate.core.model.binding import Spoken, spoken_channel
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import AppId
 from headgate.core.model.message import Message, MessageEntry, Properties, Stored, check
+from headgate.core.model.stream_id import StreamId, id_of, stream_id
 from headgate.core.reader_commands import Add
 from headgate.core.shared.context import SharedContext
 from headgate.core.shared.delivery import SharedDelivery
@@ -67,17 +68,21 @@ class Accepting:
         apps = wanting(queue.domain, queue, message.properties)
         self.take(queue, message, message.size, apps, turn)
 
-    def add(self, command: Add, queue: SharedQueue, turn: Turn) -> MessageEntry:
-        """Accept a message of a session that does not have the queue open; raise if there is no
-        room."""
+    def add(self, command: Add, queue: SharedQueue, turn: Turn) -> StreamId:
+        """Take a message of a session that does not have the queue open, and return its id, or that
+        of the first if it is repeated; raise if there is no room for it."""
         size = check(command.message, self._context.limits)
+        repeated = queue.find_repeated(command.message.id, turn.sure)
+        if repeated is not None:
+            turn.facts.append(Repeated(turn.now, queue.id, command.message.id))
+            return stream_id(*repeated)
         if turn.outbox_is_full:
             raise LimitReached("outbox_bytes", self._context.limits.outbox_bytes)
         message = replace(command.message, arrived=turn.now)
         entry = self.accept(queue, message, size, turn)
         if command.trim is not None:
             self._history.trim(queue, command.trim, turn)
-        return entry
+        return id_of(entry)
 
     def accept(self, queue: SharedQueue, message: Message, size: int, turn: Turn) -> MessageEntry:
         """Evaluate the apps' filters, once; store the message for the apps that want it."""
@@ -137,7 +142,7 @@ class Accepting:
             self._history.add(queue, entry, turn)
             judge(queue, turn)
         queue.latest, queue.newest = message.arrived, seq
-        turn.undo.put(queue.remembered.times, message.id, turn.now)
+        queue.remembered.add(entry, turn.undo)
         body = message.body if domain.journal_bodies else None
         turn.facts.append(
             Accepted(turn.now, queue.id, message.id, entry.size, message.properties, body)

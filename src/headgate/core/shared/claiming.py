@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headgate.core.commands import GiveBack
-from headgate.core.facts import Claimed, Confirmed, Purged, ReaderGone, Trimmed
+from headgate.core.facts import Confirmed, Purged, ReaderGone, Trimmed
 from headgate.core.model.ids import Seq
 from headgate.core.model.message import MessageEntry
 from headgate.core.model.stream_id import FIRST, StreamId, id_of
@@ -14,6 +14,7 @@ from headgate.core.reader_effects import ClaimDone, Counted
 from headgate.core.shared.app import App
 from headgate.core.shared.catalog import Catalog
 from headgate.core.shared.delivery import SharedDelivery
+from headgate.core.shared.handing_over import HandingOver
 from headgate.core.shared.history import History
 from headgate.core.shared.pulling import Pulling
 from headgate.core.shared.queue import SharedQueue
@@ -44,8 +45,10 @@ class Claiming:
         catalog: Catalog,
         releasing: Releasing,
         returning: Returning,
+        handing: HandingOver,
         history: History,
     ) -> None:
+        self._handing = handing
         self._history = history
         self._session_states = session_states
         self._pulling = pulling
@@ -197,22 +200,15 @@ class Claiming:
                 return  # too many messages
             claim.reader = reader
             self._readers.speak(command.session, reader, undo)
-        if holder is not None:
-            self._delivery.take_back(queue, app, seq, turn)
-            is_other = holder.session != reader.number
-            if is_other and self._returning.blame(queue, app, entry, turn):
-                claim.poisoned.append(id_of(entry))
-                return
         at = turn.now if command.since is None else min(command.since, turn.now)
-        app.hand_over(reader.subscription, seq, entry.size, at, undo)
-        app.redelivery.deliver(seq, reader.number, queue.domain, turn.now, undo)
+        if not self._handing.hand_over(reader, entry, at, turn):
+            claim.poisoned.append(id_of(entry))
+            return
         if command.deliveries is not None:
             undo.put(app.redelivery.repeats, seq, command.deliveries - 1)
         elif not command.only_ids and holder is not None:
             app.redelivery.count(seq, undo)
         claim.ids.append(id_of(entry))
-        turn.facts.append(Claimed(turn.now, queue.id, app.id, entry.id, reader.number))
-        self._delivery.note(queue, app)
         if not command.only_ids:
             claim.room -= entry.size
             self._delivery.show(queue, app, entry, command.session, command.ref, turn)

@@ -10,6 +10,7 @@ from headgate.core.commands import ExpireUnopened, Prune
 from headgate.core.facts import Expired
 from headgate.core.model.domain import Mode
 from headgate.core.model.ids import QueueId
+from headgate.core.model.message import Arrival
 from headgate.core.shared.context import Chore, SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.queue import DomainState, SharedQueue
@@ -118,7 +119,7 @@ class Expiry:
                 turn.facts.append(Expired(turn.now, dated.queue, dated.id, age))
             if age <= self._context.domains[dated.domain].deduplication_time:
                 known = turn.batch.remember.setdefault(dated.queue, {})
-                known[dated.id] = dated.arrived
+                known[dated.id] = Arrival(dated.arrived, dated.seq)
             state = self._context.states.get(dated.domain)
             if state is not None:
                 state.meter.change(-1, -dated.size, turn.undo)

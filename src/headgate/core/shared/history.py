@@ -144,11 +144,8 @@ def _age(domain: Domain) -> float | None:
 
 
 def remember(queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
-    """Have the store remember the id of a message that leaves the queue, if it came lately."""
-    at = queue.remembered.times.get(entry.id)
-    seconds = queue.state.domain.deduplication_time
-    if at is not None and seconds and turn.sure - at <= seconds:
-        known = turn.batch.remember.get(queue.id)
-        if known is None:
-            known = turn.batch.remember[queue.id] = {}
-        known[entry.id] = at
+    """Have the store recognise the id of a message that leaves the queue, if it came lately."""
+    seconds = queue.domain.deduplication_time
+    arrival = queue.remembered.find(entry.id, turn.sure, seconds) if seconds else None
+    if arrival is not None:
+        turn.batch.remember.setdefault(queue.id, {})[entry.id] = arrival

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headgate.core.facts import Confirmed, Interested
-from headgate.core.model.ids import SessionId
+from headgate.core.model.ids import Seq, SessionId
 from headgate.core.model.interest import Interest
 from headgate.core.model.limits import Limits
 from headgate.core.model.stream_id import StreamId, id_of
@@ -23,6 +23,7 @@ from headgate.core.shared.context import Chore, SharedContext
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.dispatch import Subscription
 from headgate.core.shared.expiry import Expiry
+from headgate.core.shared.handing_over import HandingOver
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.read_share import share_of
 from headgate.core.shared.reader import EVERYTHING, OpenPull, Reader, Readers
@@ -34,6 +35,9 @@ from headgate.expr.predicate import Predicate
 
 LEAVE_WORK = 2
 """Work of forgetting a reader, in looks."""
+
+HELD_PER_LOOK = 10
+"""Messages that somebody holds whose time is looked at, for a look."""
 
 
 class Pulling:
@@ -51,8 +55,10 @@ class Pulling:
         catalog: Catalog,
         expiry: Expiry,
         releasing: Releasing,
+        handing: HandingOver,
     ) -> None:
         self._context = context
+        self._handing = handing
         self.readers = readers
         self._delivery = delivery
         self._catalog = catalog
@@ -86,7 +92,14 @@ class Pulling:
             # Earlier messages go to the pulls that waited before.
             yield from self._expiry.offering_now(turn)
             count = min(command.count or share.messages, share.messages)
-            pull = OpenPull(session, command.ref, count, share.bytes, confirms=command.confirms)
+            pull = OpenPull(
+                session,
+                command.ref,
+                count,
+                share.bytes,
+                confirms=command.confirms,
+                claims=command.claims,
+            )
             for want, reader in zip(command.wants, readers, strict=True):
                 yield from self._pulling(want, reader, command, predicate[0], pull, turn)
         except HeadgateError as error:
@@ -100,7 +113,7 @@ class Pulling:
             if is_cut_off:
                 turn.again.append(command)  # the messages in line were not looked at
             else:
-                turn.effects.append(Pulled(session, command.ref))
+                turn.effects.append(Pulled(session, command.ref, pull.past))
         else:
             turn.undo.put(self.readers.pulls, session, pull)
 
@@ -134,13 +147,21 @@ class Pulling:
         self._end(pull, turn)
         turn.effects.append(Pulled(command.session, command.ref))
 
+    def tick(self, turn: Turn) -> None:
+        """Give those who wait and claim what readers have held for long enough by now."""
+        for pull in [each for each in self.readers.pulls.values() if each.claims is not None]:
+            for reader in pull.readers:
+                if reader.pull is pull:
+                    for _ in self._claiming(reader, pull, turn):
+                        pass
+
     def finish(self, turn: Turn) -> None:
         """End the waiting pulls that were given messages."""
         served, self.readers.served = self.readers.served, {}
         for session, pull in served.items():
             if turn.undo.pop(self.readers.pulls, session) is not None:
                 self._end(pull, turn)
-                turn.effects.append(Pulled(session, pull.ref))
+                turn.effects.append(Pulled(session, pull.ref, pull.past))
         self._delivery.put_off(turn)
 
     def disconnect(self, session: SessionId, turn: Turn) -> None:
@@ -273,6 +294,29 @@ class Pulling:
         undo.pop(self.readers.idle, reader.number)
         if reader.pull is pull:
             self._open(reader, pull, turn)
+            yield from self._claiming(reader, pull, turn)
+
+    def _claiming(self, reader: Reader, pull: OpenPull, turn: Turn) -> Iterator[None]:
+        """Have a reader given what readers have held for long, by a pull that claims: first what
+        was given first. What a session of another wire holds is not taken from it."""
+        if pull.claims is None:
+            return
+        queue, app, predicate = reader.queue, reader.app, reader.subscription.predicate
+        turn.work += len(app.outstanding) // HELD_PER_LOOK
+        for at, seq in _held_since(app, turn.now - pull.claims):
+            if reader.left <= 0 or reader.bytes_left <= 0:
+                self._delivery.hold_reader(reader, held=True, turn=turn)
+                return
+            turn.work += 1
+            if turn.take_breath():
+                yield
+            entry = queue.entries[seq]
+            if predicate is not None and not predicate.matches(entry.properties):
+                continue
+            if self._handing.hand_over(reader, entry, turn.now, turn):
+                app.redelivery.count(seq, turn.undo)
+                self.readers.give(reader, entry, turn.undo, turn.now - at)
+                self._delivery.show(queue, app, entry, pull.session, pull.ref, turn)
 
     def _open(self, reader: Reader, pull: OpenPull, turn: Turn) -> None:
         """Open the gate of a reader for a pull."""
@@ -367,3 +411,11 @@ class Pulling:
         turn.undo.assign(queue, "used", turn.now)
         if not queue.opens:
             self._context.chores.put(turn.now + queue.domain.queue_ttl, (queue.id, Chore.UNUSED))
+
+
+def _held_since(app: App, until: float) -> list[tuple[float, Seq]]:
+    """Messages that readers have held since then or longer, the longest first."""
+    held = (
+        (s.gate.outstanding[seq][1], seq) for seq, s in app.outstanding.items() if s.session < 0
+    )
+    return sorted((at, seq) for at, seq in held if at <= until)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import AppId, MessageId, QueueId, Seq, SessionId
-from headgate.core.model.message import MessageEntry, Properties
+from headgate.core.model.message import Arrival, MessageEntry, Properties
 from headgate.core.model.stream_id import StreamId, stream_id
 from headgate.core.shared.app import App
 from headgate.core.shared.kept import KeptMessages
@@ -227,10 +227,15 @@ class SharedQueue:
         self.state.meter.count(1, entry.size)
 
     def remembers(self, message: MessageId, now: float) -> bool:
-        """Whether a message with this id is here, or was lately."""
-        if message in self.by_id:
-            return True
-        return self.remembered.is_known(message, now, self.domain.deduplication_time)
+        """Whether the id is that of a message that is here, or was lately."""
+        return self.find_repeated(message, now) is not None
+
+    def find_repeated(self, message: MessageId, now: float) -> Arrival | None:
+        """The message of an id, if it is here or was lately."""
+        seq = self.by_id.get(message)
+        if seq is not None:
+            return Arrival(self.entries[seq].arrived, seq)
+        return self.remembered.find(message, now, self.domain.deduplication_time)
 
     def detail(self) -> str:
         """The places of its undelivered messages, for the operator who gets the alarm."""

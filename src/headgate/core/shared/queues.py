@@ -22,6 +22,7 @@ from headgate.core.shared.dead_letters import DeadLetters
 from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.expiry import Expiry
 from headgate.core.shared.feeding import Feeding
+from headgate.core.shared.handing_over import HandingOver
 from headgate.core.shared.history import History
 from headgate.core.shared.open_groups import OpenGroups
 from headgate.core.shared.opening import Opening
@@ -75,7 +76,10 @@ class SharedQueues:
         self.feeding = Feeding(context, catalog, self.accepting)
         self.returning = Returning(context, self._delivery, releasing)
         self.opening = Opening(context, self._delivery, catalog, expiry, self.returning)
-        self.pulling = Pulling(context, readers, self._delivery, catalog, expiry, releasing)
+        handing = HandingOver(self._delivery, self.returning)
+        self.pulling = Pulling(
+            context, readers, self._delivery, catalog, expiry, releasing, handing
+        )
         self.claiming = Claiming(
             session_states,
             self.pulling,
@@ -83,6 +87,7 @@ class SharedQueues:
             catalog,
             releasing,
             self.returning,
+            handing,
             history,
         )
         self.open_groups = OpenGroups(

@@ -13,6 +13,7 @@ from headgate.core.model.ids import AppId, QueueId, Ref, Seq, SessionId
 from headgate.core.model.interest import Interest
 from headgate.core.model.message import MessageEntry
 from headgate.core.model.window import Window
+from headgate.core.reader_effects import Past
 from headgate.core.shared.app import App
 from headgate.core.shared.dispatch import Subscription
 from headgate.core.shared.queue import SharedQueue
@@ -26,10 +27,28 @@ EVERYTHING = Window(1 << 40)
 class OpenPull:
     """A pull under way: the request to answer, and the readers that may get messages by it."""
 
-    __slots__ = ("bytes", "confirms", "count", "gave", "given", "readers", "ref", "session")
+    __slots__ = (
+        "bytes",
+        "claims",
+        "confirms",
+        "count",
+        "gave",
+        "given",
+        "past",
+        "readers",
+        "ref",
+        "session",
+    )
 
     def __init__(
-        self, session: SessionId, ref: Ref, count: int, bytes: int, *, confirms: bool
+        self,
+        session: SessionId,
+        ref: Ref,
+        count: int,
+        bytes: int,
+        *,
+        confirms: bool,
+        claims: float | None = None,
     ) -> None:
         self.session = session
         self.ref = ref
@@ -42,7 +61,11 @@ class OpenPull:
         """Messages given so far."""
         self.confirms = confirms
         self.gave: list[tuple[Reader, Seq]] = []
-        """The given messages, if they are confirmed at once."""
+        """Those messages, if they are confirmed with it."""
+        self.claims = claims
+        """Seconds after which it claims what a reader holds, if it does."""
+        self.past: Past | None = None if claims is None else {}
+        """Of those messages, if it claims."""
 
 
 class Reader:
@@ -170,15 +193,21 @@ class Readers:
             if not reader.sessions:
                 undo.put(self.deserted, number, now)
 
-    def give(self, reader: Reader, entry: MessageEntry, undo: Undo) -> OpenPull:
-        """Give a reader a message, by its pull."""
+    def give(
+        self, reader: Reader, entry: MessageEntry, undo: Undo, held: float | None = None
+    ) -> OpenPull:
+        """A message goes to a reader, by its pull: out of the line, or from a reader that held it
+        for so many seconds."""
         pull = reader.pull
         assert pull is not None, "only who fetches is given something"
         self._count(reader, pull, 1, entry.size)
         undo.note(self._count, reader, pull, -1, -entry.size)
-        if pull.confirms:
+        if pull.confirms and held is None:
             pull.gave.append((reader, entry.seq))
             undo.note(pull.gave.pop)
+        if pull.past is not None:
+            times = reader.app.redelivery.repeats.get(entry.seq, 0)
+            undo.put(pull.past, (reader.queue.id, entry.seq), (held or 0.0, times))
         if pull.session in self.pulls:
             self.served[pull.session] = pull
         return pull

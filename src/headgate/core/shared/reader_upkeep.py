@@ -33,6 +33,7 @@ class ReaderUpkeep:
     def tick(self, turn: Turn) -> None:
         self._rest(turn)
         self._desert(turn)
+        self._pulling.tick(turn)
 
     def _rest(self, turn: Turn) -> None:
         due: list[Reader] = []

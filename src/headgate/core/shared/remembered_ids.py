@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from operator import itemgetter
 
 from headgate.core.model.ids import MessageId
-from headgate.core.model.message import Known, MessageEntry
+from headgate.core.model.message import Arrival, Known, MessageEntry
+from headgate.core.turn.undo import Undo
 
 OUTDATED_SHARE = 0.1
 """Share of the time for which ids are remembered: ids older than that by so much are removed from
@@ -21,50 +21,55 @@ class RememberedIds:
     the ids of removed ones.
     """
 
-    __slots__ = ("kept", "times")
+    __slots__ = ("arrivals", "kept")
 
     def __init__(self) -> None:
-        self.times: OrderedDict[MessageId, float] = OrderedDict()
-        """Arrival of the message with each id, oldest first. Not a plain dictionary: finding its
-        first item means passing all that were deleted before it."""
+        self.arrivals: OrderedDict[MessageId, Arrival] = OrderedDict()
+        """Of the message of each id, oldest first. The first of a plain dictionary is behind
+        everything that was deleted before it."""
         self.kept: tuple[float, float] | None = None
         """The oldest and the newest time of the ids with a row in the store."""
 
     def __contains__(self, message: MessageId) -> bool:
-        return message in self.times
+        return message in self.arrivals
 
-    def is_known(self, message: MessageId, now: float, seconds: float) -> bool:
-        """Whether a message of this id was accepted within so many seconds."""
-        at = self.times.get(message)
-        return at is not None and now - at <= seconds
+    def add(self, entry: MessageEntry, undo: Undo) -> None:
+        undo.put(self.arrivals, entry.id, Arrival(entry.arrived, entry.seq))
+
+    def find(self, message: MessageId, now: float, seconds: float) -> Arrival | None:
+        """The message of this id, if it was accepted within so many seconds."""
+        arrival = self.arrivals.get(message)
+        return arrival if arrival is not None and now - arrival.at <= seconds else None
 
     def oldest(self) -> float | None:
-        return next(iter(self.times.values()), None)
+        first = next(iter(self.arrivals.values()), None)
+        return None if first is None else first.at
 
     def newest(self) -> float | None:
-        return next(reversed(self.times.values()), None)
+        last = next(reversed(self.arrivals.values()), None)
+        return None if last is None else last.at
 
     def forget(self, now: float, seconds: float, keep: int | None = None) -> None:
-        """Drop ids that are too old, and the oldest beyond a bound. Not undone: they stay too old,
-        and the bound is enforced after a turn, not in it."""
-        times, most = self.times, len(self.times) if keep is None else keep
-        while times:
-            if len(times) <= most and now - times[next(iter(times))] <= seconds:
+        """Forget ids whose time is over, and the oldest beyond a bound. Not undone: what is over
+        stays over, and the bound is kept after a turn, not in it."""
+        arrivals, most = self.arrivals, len(self.arrivals) if keep is None else keep
+        while arrivals:
+            if len(arrivals) <= most and now - next(iter(arrivals.values())).at <= seconds:
                 return
-            times.popitem(last=False)
+            arrivals.popitem(last=False)
 
     def adopt(self, known: Known, entries: Iterable[MessageEntry], keep: int) -> None:
         """Take over the ids in the store and those of the queue's messages; of all of them the
         newest."""
         if known:
             self.store(known)
-        ids = {**known, **{entry.id: entry.arrived for entry in entries}}
-        ordered = sorted(ids.items(), key=itemgetter(1))
-        self.times = OrderedDict(ordered[max(0, len(ordered) - keep) :])
+        ids = {**known, **{entry.id: Arrival(entry.arrived, entry.seq) for entry in entries}}
+        ordered = sorted(ids.items(), key=lambda item: item[1].at)
+        self.arrivals = OrderedDict(ordered[max(0, len(ordered) - keep) :])
 
     def store(self, known: Known) -> None:
-        """Note that the store has these as well."""
-        times = [*known.values(), *(self.kept or ())]
+        """The store has these as well."""
+        times = [*(arrival.at for arrival in known.values()), *(self.kept or ())]
         self.kept = min(times), max(times)
 
     def outdated(self, now: float, seconds: float) -> float | None:

@@ -58,13 +58,13 @@ class Surveying:
                     turn.effects.append(Added(command.session, command.ref, command.queue, None))
                     return
                 queue = self._catalog.find_or_make(command, command.client, turn)
-            entry = self._accepting.add(command, queue, turn)
+            id = self._accepting.add(command, queue, turn)
         except HeadgateError as error:
             turn.fail(command.session, command.ref, command.queue, error)
             return
         if turn.now - queue.used > 1.0:
             turn.undo.assign(queue, "used", turn.now)
-        turn.effects.append(Added(command.session, command.ref, command.queue, id_of(entry)))
+        turn.effects.append(Added(command.session, command.ref, command.queue, id))
 
     def make_queue(self, command: MakeQueue, turn: Turn) -> None:
         try:

@@ -73,10 +73,10 @@ LEFT JOIN LATERAL (
 """
 
 KNOWN = """
-SELECT want.queue, r.known
+SELECT want.queue, r.known, r.numbers
 FROM unnest(%b::bytea[]) AS want (queue)
 CROSS JOIN LATERAL (SELECT number FROM queues WHERE id = want.queue OFFSET 0) AS q
-CROSS JOIN LATERAL (SELECT known FROM remembered WHERE queue = q.number OFFSET 0) AS r
+CROSS JOIN LATERAL (SELECT known, numbers FROM remembered WHERE queue = q.number OFFSET 0) AS r
 """
 
 GROUPS = """
@@ -252,9 +252,9 @@ WHERE queue = old.number AND at < old.before
 
 # An unknown queue has no number, and the column takes no NULL.
 REMEMBER_KNOWN = """
-INSERT INTO remembered (queue, at, known)
-SELECT (SELECT number FROM queues WHERE queues.id = new.queue), at, known
-FROM unnest(%b::bytea[], %b::float8[], %b::bytea[]) AS new (queue, at, known)
+INSERT INTO remembered (queue, at, known, numbers)
+SELECT (SELECT number FROM queues WHERE queues.id = new.queue), at, known, numbers
+FROM unnest(%b::bytea[], %b::float8[], %b::bytea[], %b::bytea[]) AS new (queue, at, known, numbers)
 """
 
 # An unknown queue has no number, and the column takes no NULL.
@@ -330,7 +330,7 @@ FROM messages AS m WHERE m.seq > %b AND m.seq <= %b ORDER BY m.seq
 """
 
 REMEMBERED = """
-SELECT queue, (SELECT id FROM queues WHERE number = queue), known FROM remembered
+SELECT queue, (SELECT id FROM queues WHERE number = queue), known, numbers FROM remembered
 WHERE queue = (SELECT queue FROM remembered WHERE queue > %b ORDER BY queue LIMIT 1)
 """
 

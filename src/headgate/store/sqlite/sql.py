@@ -104,7 +104,7 @@ LEFT JOIN holds ON holds.seq = m.seq
 
 KNOWN = """
 WITH want(queue) AS (VALUES {want})
-SELECT want.queue, known
+SELECT want.queue, known, numbers
 FROM want CROSS JOIN queues ON queues.id = want.queue
 CROSS JOIN remembered ON remembered.queue = number
 """
@@ -261,7 +261,8 @@ DELETE FROM remembered WHERE queue = (SELECT number FROM queues WHERE id = ?) AN
 
 # An unknown queue has no number, and the column takes no NULL.
 REMEMBER_KNOWN = """
-INSERT INTO remembered (queue, at, known) VALUES ((SELECT number FROM queues WHERE id = ?), ?, ?)
+INSERT INTO remembered (queue, at, known, numbers)
+VALUES ((SELECT number FROM queues WHERE id = ?), ?, ?, ?)
 ON CONFLICT DO NOTHING
 """
 
@@ -332,7 +333,7 @@ WHERE m.seq > ? AND m.seq <= ? ORDER BY m.seq
 """
 
 REMEMBERED = """
-SELECT number, queues.id, known FROM queues JOIN remembered ON queue = number
+SELECT number, queues.id, known, numbers FROM queues JOIN remembered ON queue = number
 WHERE number = (SELECT queue FROM remembered WHERE queue > ? ORDER BY queue LIMIT 1)
 """
 

@@ -59,7 +59,9 @@ class Confirms(Checker):
         done: set[tuple[QueueId, MessageId]] = set()
         for effect in taken.outcome.effects:
             if isinstance(effect, Deliver):
-                parcel = ledger.by_id.get((effect.queue, effect.message.id))
+                # A history may have an id twice; readers are told which of them it is.
+                of_id = ledger.by_id.get((effect.queue, effect.message.id))
+                parcel = ledger.parcels.get(effect.seq, of_id)
                 gone = parcel.gone.get(effect.app) if parcel is not None else None
                 is_again = effect.queue in moved
                 if gone is not None and gone < taken.number and not is_again:

@@ -83,6 +83,7 @@ class Patron(Client):
             random.choice((None, 1, 2)),
             waits,
             confirms=random.random() < 0.1,
+            claims=random.choice((None, None, None, 0.0, 0.5)),
         )
         if waits:
             self.waiting = pull

@@ -109,7 +109,9 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
         return 0
     names, bodies, end = run
     is_one = len(names) == 1 or names.count(names[0]) == len(names)
-    if hub.feeds.is_used and not hub.feeds.has_none(names[:1] if is_one else names):
+    feeds = hub.feeds
+    # One channel, the usual read, is looked for without a call.
+    if feeds.is_used and not (is_one and names[0] in feeds.unfed) and not feeds.has_none(names):
         return 0
     budget = hub.budget
     if budget.stuck and not _has_room(hub, names, bodies):

@@ -24,7 +24,12 @@ if verb == "add":
     sys.exit()
 
 
-@broker.subscriber(stream=StreamSub("orders.faststream", group="g", consumer=word))
+claims = 300 if verb == "claim" else None
+
+
+@broker.subscriber(
+    stream=StreamSub("orders.faststream", group="g", consumer=word, claim_min_idle_time=claims)
+)
 async def handle(order: dict[str, str | int]) -> None:
     print(order["number"], flush=True)
     if verb == "hang":

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headgate.core.commands import Interest, Open, Reconfigure
+from headgate.core.commands import Interest, Open, Reconfigure, Tick
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import QueueId
 from headgate.core.model.limits import Limits
@@ -78,6 +78,56 @@ def test_a_stream_that_is_not_to_be_made(guest: Guest) -> None:
     assert guest.ask("XADD", "s", "NOMKSTREAM", "*", "a", "1") is None
     add(guest)
     assert guest.ask("XADD", "s", "NOMKSTREAM", "*", "a", "1") is not None
+
+
+def test_a_producer_that_adds_a_message_again_is_told_its_first_id(
+    house: House, guest: Guest
+) -> None:
+    """Check 16: whether it is in line, was acknowledged, or the producer says something else."""
+    id = guest.ask("XADD", "s", "IDMP", "p", "1", "*", "a", "1")
+    assert guest.ask("XADD", "s", "IDMP", "p", "1", "MAXLEN", "5", "*", "b", "2") == id
+    others = {
+        guest.ask("XADD", key, "IDMP", producer, own, "*", "a", "1")
+        for key, producer, own in (
+            ("s", "p", "2"),
+            ("s", "q", "1"),
+            ("s", "1", "p"),
+            ("t", "p", "1"),
+        )
+    }
+    assert len(others - {id}) == 4
+    assert guest.ask("XLEN", "s") == 4
+    for group in "gh":
+        new(guest, group=group)
+        assert guest.ask("XACK", "s", group, id) == 1
+    assert guest.ask("XADD", "s", "NOMKSTREAM", "IDMP", "p", "1", "*", "a", "1") == id
+    assert guest.ask("XLEN", "s") == 3
+    house.now += JOBS.deduplication_time + 1
+    assert guest.ask("XADD", "s", "IDMP", "p", "1", "*", "a", "1") not in {id, *others}
+
+
+def test_a_producer_may_leave_the_id_of_its_messages_to_their_fields(guest: Guest) -> None:
+    """Check 16."""
+    id = guest.ask("XADD", "s", "IDMPAUTO", "p", "*", "a", "1", "data", "x")
+    assert guest.ask("XADD", "s", "idmpauto", "p", "*", "a", "1", "data", "x") == id
+    others = (
+        ("p", "a", "1", "data", "y"),
+        ("q", "a", "1", "data", "x"),
+        ("p", "a", "1data", "", "x"),
+    )
+    for producer, *fields in others:
+        assert guest.ask("XADD", "s", "IDMPAUTO", producer, "*", *fields) != id
+    assert guest.ask("XADD", "s", "*", "a", "1", "data", "x") != id
+    assert "not empty" in guest.ask("XADD", "s", "IDMPAUTO", "", "*", "a", "1")
+
+
+def test_a_message_that_is_repeated_is_not_refused_by_a_full_stream() -> None:
+    """Check 16."""
+    house = House(domains=[Domain.fanout("jobs", "g", streams=("s",), max_messages=1)])
+    guest = house.guest()
+    id = guest.ask("XADD", "s", "IDMP", "p", "1", "*", "a", "1")
+    assert guest.ask("XADD", "s", "IDMP", "p", "1", "*", "a", "1") == id
+    assert "the queue is full" in guest.ask("XADD", "s", "IDMP", "p", "2", "*", "a", "1")
 
 
 @pytest.mark.parametrize(
@@ -551,9 +601,10 @@ def test_a_wrong_expression_is_told_with_its_place(guest: Guest) -> None:
         ("XREADGROUP GROUP g c BLOCK x STREAMS s >", "timeout is not an integer or out of range"),
         ("XREADGROUP GROUP g c STREAMS s t >", "Unbalanced"),
         ("XREADGROUP COUNT 1 NOACK STREAMS s >", "Missing GROUP option"),
-        ("XREADGROUP GROUP g c CLAIM 5 STREAMS s >", "CLAIM is not there yet"),
         ("XREADGROUP GROUP g c FOO STREAMS s >", "ERR syntax error"),
-        ("XADD s IDMP p i * a 1", "IDMP is not there yet"),
+        ("XADD s IDMP p i 5-5 a 1", "ids are given by the router here: use *"),
+        ("XADD s IDMP p i IDMPAUTO p * a 1", "ERR syntax error"),
+        ("XADD s IDMPAUTO p IDMPAUTO p * a 1", "ERR syntax error"),
         ("XTRIM s FOO 1", "ERR syntax error"),
         ("XACK s g x", "Invalid stream ID"),
     ],
@@ -633,3 +684,49 @@ def test_other_commands_wait_until_all_is_answered(house: House, guest: Guest) -
     house.end_pass()
     assert guest.received.endswith(b"+PONG\r\n")
     assert not guest.paused
+
+
+# Claiming with a read.
+
+
+def test_a_read_that_claims_tells_of_each_entry_what_became_of_it(
+    house: House, guest: Guest
+) -> None:
+    """Milliseconds for which somebody held it, and how often it was given before."""
+    held, fresh = add(guest), add(guest, a="2")
+    new(guest, count=1)
+    house.now += 5
+    claim = ("GROUP", "g", "d", "COUNT", "5", "CLAIM", "5000", "STREAMS", "s", ">")
+    assert guest.raw("XREADGROUP", *claim) == (
+        b"*1\r\n*2\r\n$1\r\ns\r\n*2\r\n"
+        b"*4\r\n%b*2\r\n$1\r\na\r\n$1\r\n1\r\n:5000\r\n:1\r\n"
+        b"*4\r\n%b*2\r\n$1\r\na\r\n$1\r\n2\r\n:0\r\n:0\r\n"
+    ) % (bulk(held.encode()), bulk(fresh.encode()))
+    assert guest.raw("XREADGROUP", *claim) == b"*-1\r\n"
+    # By an id it has no meaning.
+    again = read(guest, "CLAIM", "0", "STREAMS", "s", "0", consumer="d")
+    assert [len(entry) for entry in again[0][1]] == [2, 2]
+
+
+def test_a_read_that_waits_claims_what_is_due_by_then(house: House, guest: Guest) -> None:
+    other = house.guest()
+    id = add(guest)
+    assert new(guest) == [id]
+    read = ("GROUP", "g", "d", "BLOCK", 0, "CLAIM", 5000, "STREAMS", "s", ">")
+    assert other.raw("XREADGROUP", *read) == b""
+    house.now += 6
+    house.submitted.append(Tick())
+    house.end_pass()
+    assert other.received.endswith(b":6000\r\n:1\r\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("CLAIM x STREAMS s >", "ERR Invalid min-idle-time argument for XREADGROUP"),
+        ("CLAIM STREAMS s >", "ERR Invalid min-idle-time argument for XREADGROUP"),
+        ("MAXCOUNT 5 STREAMS s >", "ERR MAXCOUNT is not there yet: use COUNT"),
+    ],
+)
+def test_claims_that_are_refused(guest: Guest, words: str, error: str) -> None:
+    assert guest.ask("XREADGROUP", "GROUP", "g", "c", *words.split()) == error

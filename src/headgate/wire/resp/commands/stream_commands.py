@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headgate.core.effects import Deliver, Effect
 from headgate.core.model.ids import AppId
 from headgate.core.model.stream_id import stream_id
-from headgate.core.reader_effects import Counted
+from headgate.core.reader_effects import Counted, Past
 from headgate.errors import (
     BadSubscription,
     HeadgateError,
@@ -32,6 +32,7 @@ WRITING, WRITING_FAST = ("write", "stream", "slow"), ("write", "stream", "fast")
 ID_STEPS = 3
 """Of an id that a command names: it is read, and looked for."""
 SYNTAX = "ERR syntax error"
+NO_PAST: Final[Past] = {}
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 ADVICE = {
     "max_groups": ": destroy a group, or raise max_groups of the domain",
@@ -104,12 +105,14 @@ def counted(delivered: list[Deliver], effect: Effect) -> Reply:
     return effect.count
 
 
-def entry_of(delivery: Deliver) -> bytes:
-    """A message as it is answered."""
-    message = delivery.message
-    return write_entry(write_id(stream_id(message.arrived, delivery.seq)), message)
+def entry_of(delivery: Deliver, past: Past = NO_PAST) -> bytes:
+    """A message as it is answered, with what is told of its past."""
+    message, seq = delivery.message, delivery.seq
+    id = write_id(stream_id(message.arrived, seq))
+    return write_entry(id, message, past.get((delivery.queue, seq)) if past else None)
 
 
-def entries(deliveries: list[Deliver]) -> Encoded:
+def entries(deliveries: list[Deliver], past: Past = NO_PAST) -> Encoded:
     """A list of entries; it is the same in both versions of the protocol."""
-    return Encoded(b"*%d\r\n" % len(deliveries) + b"".join(map(entry_of, deliveries)))
+    found = [entry_of(each, past) for each in deliveries]
+    return Encoded(b"*%d\r\n" % len(found) + b"".join(found))

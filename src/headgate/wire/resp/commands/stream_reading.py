@@ -9,11 +9,12 @@ from headgate.core.effects import Deliver, Effect
 from headgate.core.model.ids import QueueId
 from headgate.core.model.interest import Interest
 from headgate.core.reader_commands import Browse, Pull, View, Want
-from headgate.core.reader_effects import BrowseDone, Pulled
+from headgate.core.reader_effects import BrowseDone, Past, Pulled
 from headgate.errors import AppGone, HeadgateError, NoSuchApp, NoSuchQueue
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, NoArray, Pairs, Reply
 from headgate.wire.resp.commands.stream_commands import (
+    NO_PAST,
     SYNTAX,
     app_of,
     client_of,
@@ -49,7 +50,7 @@ STREAMS_MOST = 50
 TIMEOUT_MAX = 2**63 // 1_000_000 - 1
 
 
-VALUES = {b"GROUP": 2, b"BLOCK": 1, b"COUNT": 1, b"WHERE": 1, b"PRIORITY": 1}
+VALUES = {b"GROUP": 2, b"BLOCK": 1, b"COUNT": 1, b"CLAIM": 1, b"WHERE": 1, b"PRIORITY": 1}
 """Words of a read that have others behind them."""
 
 
@@ -71,6 +72,7 @@ class Reading:
 
     __slots__ = (
         "block",
+        "claims",
         "confirms",
         "consumer",
         "count",
@@ -85,6 +87,8 @@ class Reading:
         self.block: int | None = None
         """Milliseconds; 0 is for ever."""
         self.count: int | None = None
+        self.claims: float | None = None
+        """Seconds after which what a consumer holds is claimed."""
         self.group: bytes | None = None
         self.consumer = b""
         self.confirms = False
@@ -130,11 +134,11 @@ class Reading:
             self.expression = read_expression(next(words)[1])
         elif word == b"PRIORITY" and by_group:
             self.priority = read_priority(next(words)[1])
-        elif word in (b"CLAIM", b"MAXCOUNT", b"MAXSIZE") and by_group:
-            raise CommandError(
-                f"ERR {word.decode()} is not there yet: use XAUTOCLAIM, or COUNT; what a consumer"
-                " holds that is gone comes back by itself"
-            )
+        elif word == b"CLAIM" and by_group:
+            wrong = "ERR Invalid min-idle-time argument for XREADGROUP"
+            self.claims = max(0, integer(next(words)[1], wrong)) / 1000
+        elif word in (b"MAXCOUNT", b"MAXSIZE") and by_group:
+            raise CommandError(f"ERR {word.decode()} is not there yet: use COUNT")
         else:
             return False
         return True
@@ -206,13 +210,14 @@ def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
             reading.count,
             is_blocking,
             reading.confirms,
+            reading.claims,
             client,
         )
 
     def answer(delivered: list[Deliver], effect: Effect) -> Reply:
         assert isinstance(effect, Pulled), "the pull is over"
         repeated = {want.queue for want in wants if want.after is not None}
-        return _by_stream(keys, delivered, repeated)
+        return _by_stream(keys, delivered, repeated, effect.past or NO_PAST)
 
     def refused(error: HeadgateError) -> CommandError | None:
         if isinstance(error, AppGone):
@@ -260,13 +265,18 @@ def xread(session: RespSession, args: list[bytes]) -> Reply:
     return Asked(make, answer, refusal=refusal, seconds=seconds)
 
 
-def _by_stream(keys: dict[QueueId, bytes], delivered: list[Deliver], always: set[QueueId]) -> Reply:
+def _by_stream(
+    keys: dict[QueueId, bytes],
+    delivered: list[Deliver],
+    always: set[QueueId],
+    past: Past = NO_PAST,
+) -> Reply:
     """What came of each stream; of some even if it is nothing."""
     found: dict[QueueId, list[Deliver]] = {queue: [] for queue in keys}
     for each in delivered:
         found[each.queue].append(each)
     pairs = [
-        (key, entries(found[queue]))
+        (key, entries(found[queue], past))
         for queue, key in keys.items()
         if found[queue] or queue in always
     ]

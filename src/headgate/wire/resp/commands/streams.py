@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from headgate.core.effects import Deliver, Effect
@@ -40,17 +42,22 @@ ID_BYTES: Final = 16
 KEY_BYTES: Final = 1024
 """No key of a stream is longer."""
 STRATEGIES: Final = (b"MAXLEN", b"MINID")
+OWN_IDS: Final = {b"IDMP": 2, b"IDMPAUTO": 1}
+"""Options by which a producer may add a message again, and how many words are behind them."""
 NOT_THE_ROUTERS: Final = "ERR ids are given by the router here: use *"
 
 
 class Trimming:
     """The options of XADD and XTRIM. Nothing is ever trimmed that a group has not confirmed."""
 
-    __slots__ = ("makes", "place", "to")
+    __slots__ = ("makes", "place", "repeatable", "to")
 
     def __init__(self, words: list[bytes], *, is_add: bool) -> None:
         self.makes = True
         """Whether a stream is made if it is not there."""
+        self.repeatable: tuple[bytes, ...] = ()
+        """The producer and its own id of the message, if it says so that it may add it again; or
+        the producer alone: then a message of its with the same fields is the same."""
         self.place = len(words)
         """Where the options end."""
         self.to: TrimTo | None = None
@@ -79,11 +86,13 @@ class Trimming:
                 place += 1
             elif is_add and word == b"NOMKSTREAM":
                 self.makes = False
-            elif is_add and word in (b"IDMP", b"IDMPAUTO"):
-                raise CommandError(
-                    f"ERR {word.decode()} is not there yet: add without it, or post over BMQP,"
-                    " where a message that is repeated is recognised"
-                )
+            elif is_add and word in OWN_IDS and more >= OWN_IDS[word]:
+                if self.repeatable:
+                    raise CommandError(SYNTAX)
+                self.repeatable = tuple(words[place + 1 :][: OWN_IDS[word]])
+                if b"" in self.repeatable:
+                    raise CommandError("ERR a producer and its ids are not empty")
+                place += OWN_IDS[word]
             elif is_add and word in (b"KEEPREF", b"DELREF", b"ACKED"):
                 pass  # only what every group has acknowledged is ever trimmed
             elif is_add:
@@ -140,7 +149,9 @@ def xadd(session: RespSession, args: list[bytes]) -> Reply:
         raise CommandError(NOT_THE_ROUTERS)
     stream = stream_of(session, args[0])
     hub = session.hub
-    message = read_fields(stream.domain, hub.shell.draw(ID_BYTES), fields, hub.bodies)
+    own = options.repeatable
+    id = _own_id(own if len(own) == 2 else (*own, *fields)) if own else hub.shell.draw(ID_BYTES)
+    message = read_fields(stream.domain, id, fields, hub.bodies)
     client = client_of(session)
 
     def make(ref: PendingAnswer) -> Add:
@@ -156,6 +167,12 @@ def xadd(session: RespSession, args: list[bytes]) -> Reply:
         )
 
     return Asked(make, _added, refusal=refusal)
+
+
+def _own_id(words: Sequence[bytes]) -> bytes:
+    """The id of a message that its producer may repeat: the same for the same words."""
+    whole = b"".join(b"%d:%b" % (len(word), word) for word in words)
+    return sha256(whole).digest()[:ID_BYTES]
 
 
 def _added(delivered: list[Deliver], effect: Effect) -> Reply:

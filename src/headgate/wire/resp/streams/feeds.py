@@ -60,8 +60,8 @@ class ChannelFeeds:
         """Longest name of a queue in bytes; publishing to a longer channel is refused."""
         self._feeds: list[tuple[Domain, ChannelFeed, tuple[Glob, ...]]] = []
         self._bound: dict[tuple[Kind, bytes], tuple[BoundFeed, ...]] = {}
-        self._unfed: set[bytes] = set()
-        """Plain channels known to feed nothing."""
+        self.unfed: set[bytes] = set()
+        """Plain channels that are known to feed nothing."""
         self.is_used = False
         """Whether any domain has a feed."""
         self.look()
@@ -83,7 +83,7 @@ class ChannelFeeds:
             (domain, feed, tuple(Glob(each.encode()) for each in feed.channels))
             for domain, feed in now
         ]
-        self._bound, self._unfed = {}, set()
+        self._bound, self.unfed = {}, set()
         self.is_used = bool(now)
 
     def of(self, kind: Kind, channel: bytes) -> tuple[BoundFeed, ...]:
@@ -93,15 +93,15 @@ class ChannelFeeds:
         found = self._bound.get((kind, channel))
         if found is None:
             if len(self._bound) >= KNOWN_MAX:
-                self._bound, self._unfed = {}, set()
+                self._bound, self.unfed = {}, set()
             found = self._bound[kind, channel] = self._find(kind, channel)
             if not found and kind is Kind.EXACT:
-                self._unfed.add(channel)
+                self.unfed.add(channel)
         return found
 
     def has_none(self, names: Sequence[bytes]) -> bool:
         """Whether none of these plain channels feeds anything."""
-        if self._unfed.issuperset(names):
+        if self.unfed.issuperset(names):
             return True
         return not any(self.of(Kind.EXACT, name) for name in {*names})
 

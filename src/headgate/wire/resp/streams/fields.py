@@ -122,8 +122,9 @@ READERS: Final[dict[type, Callable[[bytes], PropertyValue | None]]] = {
 }
 
 
-def write_entry(id: bytes, message: Message) -> bytes:
-    """An entry as clients get it: its id, and its names and values."""
+def write_entry(id: bytes, message: Message, past: tuple[float, int] | None = None) -> bytes:
+    """An entry as it is answered: its id, its names and values, and where that is asked for the
+    milliseconds for which it was held, and how often it was given to somebody before."""
     properties, body = message.properties, message.body
     parts, fields = [], properties.items()
     if isinstance(properties, Fields):
@@ -138,7 +139,10 @@ def write_entry(id: bytes, message: Message) -> bytes:
     if body or not parts:
         parts.append(bulk((named or NO_NAME).encode()))
         parts.append(bulk(body))
-    return b"*2\r\n%b*%d\r\n%b" % (bulk(id), len(parts), b"".join(parts))
+    content = b"%b*%d\r\n%b" % (bulk(id), len(parts), b"".join(parts))
+    if past is None:
+        return b"*2\r\n" + content
+    return b"*4\r\n%b:%d\r\n:%d\r\n" % (content, past[0] * 1000, past[1])
 
 
 def _text(value: PropertyValue) -> bytes:
