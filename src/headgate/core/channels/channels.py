@@ -97,9 +97,16 @@ class Channels(ChannelSubscriptions):
 
     # Who hears a channel.
 
-    def blocker(self, kind: Kind, channel: bytes, budget: Budget) -> SessionId | None:
-        """A session that hears this channel and for which its publishers have to wait."""
-        for session in self.hearing(kind, channel, budget.stuck):
+    def blocker(
+        self,
+        kind: Kind,
+        channel: bytes,
+        budget: Budget,
+        among: Collection[SessionId] | None = None,
+    ) -> SessionId | None:
+        """A session that hears this channel and for which its publishers have to wait: one of
+        those that are stuck, or of some of them."""
+        for session in self.hearing(kind, channel, budget.stuck if among is None else among):
             # S002-29, S002-61: only those who hear this channel are asked.
             if budget.is_blocking(session):
                 return session
