@@ -23,9 +23,11 @@ from tests.strangers.resp_sequences import Arena, Line, arena
 from tests.support.resp_servers import Setting, start_headgate
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    with arena(tmp_path_factory.mktemp("found")) as both:
+@pytest.fixture(scope="module", params=[1, 2], ids=["one", "two workers"])
+def both(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Arena]:
+    with arena(tmp_path_factory.mktemp("found"), request.param) as both:
         both.avoid = False
         yield both
 
@@ -115,6 +117,20 @@ FOUND = {
     ],
     "a transaction asks for its own connection": [said(0, "MULTI", "CLIENT INFO", "EXEC")],
     "a transaction asks for all connections": [said(0, "MULTI", "CLIENT LIST", "EXEC")],
+    "a key is got where a subscribe is refused in a transaction without replies": [
+        said(which, "CLIENT REPLY OFF", "MULTI", "GET k1", "SSUBSCRIBE b", "EXEC")
+        for which in (0, 1)
+    ],
+    "a transaction with a key lists channels and then subscribes": [
+        said(which, "MULTI", "GET k1", "PUBSUB CHANNELS", f"SUBSCRIBE a{which}", "EXEC")
+        for which in (0, 1)
+    ],
+    "a user may subscribe to the first of two channels": [
+        said(2, "ACL SETUSER u1 on >p1 +@all ~* &news.*"),
+        *(said(which, "AUTH u1 p1") for which in (0, 1)),
+        *(said(which, "SUBSCRIBE news.1", "SUBSCRIBE b") for which in (0, 1)),
+        said(2, "PUBLISH b x"),
+    ],
     # Nothing but confirmations: an error is none.
     "a subscribe is refused in a transaction without replies": [
         said(0, "CLIENT REPLY OFF", "MULTI", "SUBSCRIBE a", "SSUBSCRIBE b", "PING", "EXEC"),
@@ -169,4 +185,4 @@ def test_a_mailbox_exceeds_its_limit_by_one_shard_message_per_publisher(tmp_path
             waiting = field(control, b"dispatch_queue_subscriber_bytes")
             slow.close()
         control.close()
-    assert waiting <= most_waiting(small)
+    assert waiting <= most_waiting(small, server.workers)
