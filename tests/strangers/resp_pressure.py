@@ -230,7 +230,7 @@ def play_drop(server: Server, control: Line, scene: Scene) -> None:
         others_go_on(server)
         for publisher in publishers:
             assert publisher.answers == [(":", 1)] * scene.each
-    slow.send(multibulk((b"PING", b"over")))
+    slow.send(fence(server))
     heard = numbers_heard(until_over(slow), scene)
     assert all(numbers == sorted(set(numbers)) for numbers in heard), heard
     assert sum(map(len, heard)) < scene.each * scene.publishers
@@ -264,8 +264,13 @@ def most_waiting(scene: Scene, workers: int) -> int:
     return mailbox * workers + UNDER_WAY * (workers - 1)
 
 
+def fence(server: Server) -> bytes:
+    """What is answered with the word over, behind all that was published before, wherever."""
+    return multibulk((b"PING" if server.workers == 1 else b"UNSUBSCRIBE", b"over"))
+
+
 def until_over(slow: Line) -> list[Frame]:
-    """The messages up to the answer of PING; confirmations of leaving are left out."""
+    """The messages up to the answer of a fence; confirmations of leaving are left out."""
     frames: list[Frame] = []
     while True:
         frame = slow.frame()

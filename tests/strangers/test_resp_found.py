@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.strangers.resp_draw import Command, Step, multibulk
+from tests.strangers.resp_draw import Command, Step
 from tests.strangers.resp_pressure import (
     LIMITS,
     Scene,
     eventually,
+    fence,
     field,
     most_waiting,
     numbers_heard,
@@ -169,7 +170,7 @@ def test_the_newest_arrives_where_one_message_is_over_the_limit(tmp_path: Path) 
         slow = slow_subscriber(server, large)
         with publishing(server, large) as publishers:
             eventually(lambda: publishers[0].is_done(), "all is published")
-        slow.send(multibulk((b"PING", b"over")))
+        slow.send(fence(server))
         (heard,) = numbers_heard(until_over(slow), large)
         slow.close()
     assert heard[-1] == large.each - 1
