@@ -245,12 +245,13 @@ class Channels(ChannelSubscriptions):
         return self._hear(kind, channel).receivers
 
     def _log_all(self, audience: Audience, bodies: Sequence[bytes]) -> None:
-        """Messages on one channel: at once, if it is told in one form."""
+        """Messages on one channel: at once, if nobody is told them in two forms."""
         groups = audience.frame_groups
-        if len(groups) == 1:
-            self._pass.add_all(groups[0], bodies)
+        if audience.is_apart:
+            for group in groups:
+                self._pass.add_all(group, bodies)
             self._logged()
-        elif groups:
+        else:
             for body in bodies:
                 self._pass.add(groups, body)
                 self._logged()
