@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.strangers.resp_draw import Command, Step, multibulk
+from tests.strangers.resp_draw import Command, Step
 from tests.strangers.resp_pressure import (
     LIMITS,
     Scene,
     eventually,
+    fence,
     field,
     most_waiting,
     numbers_heard,
@@ -23,9 +24,11 @@ from tests.strangers.resp_sequences import Arena, Line, arena
 from tests.support.resp_servers import Setting, start_headgate
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    with arena(tmp_path_factory.mktemp("found")) as both:
+@pytest.fixture(scope="module", params=[1, 2], ids=["one", "two workers"])
+def both(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Arena]:
+    with arena(tmp_path_factory.mktemp("found"), request.param) as both:
         both.avoid = False
         yield both
 
@@ -115,6 +118,20 @@ FOUND = {
     ],
     "a transaction asks for its own connection": [said(0, "MULTI", "CLIENT INFO", "EXEC")],
     "a transaction asks for all connections": [said(0, "MULTI", "CLIENT LIST", "EXEC")],
+    "a key is got where a subscribe is refused in a transaction without replies": [
+        said(which, "CLIENT REPLY OFF", "MULTI", "GET k1", "SSUBSCRIBE b", "EXEC")
+        for which in (0, 1)
+    ],
+    "a transaction with a key lists channels and then subscribes": [
+        said(which, "MULTI", "GET k1", "PUBSUB CHANNELS", f"SUBSCRIBE a{which}", "EXEC")
+        for which in (0, 1)
+    ],
+    "a user may subscribe to the first of two channels": [
+        said(2, "ACL SETUSER u1 on >p1 +@all ~* &news.*"),
+        *(said(which, "AUTH u1 p1") for which in (0, 1)),
+        *(said(which, "SUBSCRIBE news.1", "SUBSCRIBE b") for which in (0, 1)),
+        said(2, "PUBLISH b x"),
+    ],
     # Nothing but confirmations: an error is none.
     "a subscribe is refused in a transaction without replies": [
         said(0, "CLIENT REPLY OFF", "MULTI", "SUBSCRIBE a", "SSUBSCRIBE b", "PING", "EXEC"),
@@ -153,7 +170,7 @@ def test_the_newest_arrives_where_one_message_is_over_the_limit(tmp_path: Path) 
         slow = slow_subscriber(server, large)
         with publishing(server, large) as publishers:
             eventually(lambda: publishers[0].is_done(), "all is published")
-        slow.send(multibulk((b"PING", b"over")))
+        slow.send(fence(server))
         (heard,) = numbers_heard(until_over(slow), large)
         slow.close()
     assert heard[-1] == large.each - 1
@@ -169,4 +186,4 @@ def test_a_mailbox_exceeds_its_limit_by_one_shard_message_per_publisher(tmp_path
             waiting = field(control, b"dispatch_queue_subscriber_bytes")
             slow.close()
         control.close()
-    assert waiting <= most_waiting(small)
+    assert waiting <= most_waiting(small, server.workers)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.strangers.resp_pressure import LIMITS, PLAYS, scene
 from tests.strangers.resp_sequences import Arena, Line, arena, check
-from tests.support.resp_servers import Server, Setting, start_headgate
+from tests.support.resp_servers import Server, Setting, start_workers
 
 PARTS = 10
 IN_A_PART = 200
@@ -52,11 +52,14 @@ def test_drawn_sessions_have_the_answers_of_redis_from_several_workers(tmp_path:
             assert trouble is None, trouble
 
 
+@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("policy", PLAYS)
-def test_a_slow_subscriber_is_treated_as_its_policy_says(policy: str, tmp_path: Path) -> None:
+def test_a_slow_subscriber_is_treated_as_its_policy_says(
+    policy: str, workers: int, tmp_path: Path
+) -> None:
     """RESP-59, RESP-61, RESP-64: and strangers to it go on."""
     settings: dict[str, Setting] = {**LIMITS, "slow_session": policy, "slow_timeout": "0s"}
-    with start_headgate(tmp_path, **settings) as server:
+    with start_workers(tmp_path, workers, settings) as server:
         control = Line(server.address)
         for seed in range(SCENES):
             PLAYS[policy](server, control, scene(seed))

@@ -214,7 +214,9 @@ class Client:
         protocol: int = 2,
         timeout: float = TIMEOUT_SECONDS,
         receive_buffer: int | None = None,
+        fence: str = "PING",
     ) -> None:
+        self._fence = fence
         self._socket = socket.socket()
         if receive_buffer is not None:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -320,11 +322,12 @@ class Client:
         return b"".join(parts)
 
     def before_fence(self) -> list[Frame]:
-        """Everything that the server sends before it answers a PING sent now."""
+        """Everything that the server sends before it answers a PING sent now. Of several workers
+        what others published is waited for, too: they are asked with an UNSUBSCRIBE of nothing."""
         word = b"fence-%d" % next(_fences)
-        self.send("PING", word)
+        self.send(self._fence, word)
         frames: list[Frame] = []
-        while (frame := self.read()) not in (word, [b"pong", word]):
+        while (frame := self.read()) != word and not (isinstance(frame, list) and word in frame):
             frames.append(frame)
         return frames
 

@@ -39,6 +39,8 @@ class Server:
     address: tuple[str, int]
     process: subprocess.Popen[bytes]
     log: Path
+    workers: int = 1
+    """Processes that have clients: what is said to be different of several, tests ask this."""
 
     @property
     def is_redis(self) -> bool:
@@ -70,7 +72,11 @@ class Dial:
         receive_buffer: int | None = None,
     ) -> Client:
         client = Client(
-            server.address, protocol=protocol, timeout=timeout, receive_buffer=receive_buffer
+            server.address,
+            protocol=protocol,
+            timeout=timeout,
+            receive_buffer=receive_buffer,
+            fence="PING" if server.workers == 1 else "UNSUBSCRIBE",
         )
         self._clients.append(client)
         return client
@@ -130,7 +136,7 @@ def start_workers(
         at = json.loads(ready.read_text())
         assert "resp" in at, f"nothing listens for Redis clients: {at}"
         address = (at["resp"]["host"], at["resp"]["port"])
-        yield Server("headgate", address, process, log)
+        yield Server("headgate", address, process, log, workers)
 
 
 @contextlib.contextmanager

@@ -154,7 +154,7 @@ class Audience(Heard):
     """The receivers of a channel, valid while the rosters it was made of are current, and its
     counts since they were last taken."""
 
-    __slots__ = ("elsewhere", "rosters")
+    __slots__ = ("elsewhere", "is_apart", "rosters")
 
     def __init__(
         self, rosters: Sequence[Named], channel: bytes, elsewhere: PeerAudience | None = None
@@ -168,8 +168,15 @@ class Audience(Heard):
             self.frame_groups = tuple(_frame_groups(rosters, channel))
         if elsewhere is not None:
             self.receivers += elsewhere.receivers
+        self.is_apart = len(self.frame_groups) < 2 or self._is_apart()
+        """Whether nobody is told a message in two forms."""
+        if elsewhere is not None:
             group = FrameGroup(elsewhere.framing, elsewhere.links)
             self.frame_groups = (*self.frame_groups, group)
+
+    def _is_apart(self) -> bool:
+        sessions = [*chain.from_iterable(group.sessions for group in self.frame_groups)]
+        return len({*sessions}) == len(sessions)
 
     def is_of(self, rosters: Sequence[Named], elsewhere: PeerAudience | None = None) -> bool:
         """Whether the audience was made of these very rosters."""

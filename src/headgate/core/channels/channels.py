@@ -96,10 +96,17 @@ class Channels(ChannelSubscriptions):
 
     # Receivers of a channel.
 
-    def blocker(self, kind: Kind, channel: bytes, budget: Budget) -> SessionId | None:
-        """A session that receives this channel and blocks its publishers."""
-        for session in self.hearing(kind, channel, budget.stuck):
-            # S002-29, S002-61: only receivers of this channel can block it.
+    def blocker(
+        self,
+        kind: Kind,
+        channel: bytes,
+        budget: Budget,
+        among: Collection[SessionId] | None = None,
+    ) -> SessionId | None:
+        """A session that hears this channel and for which its publishers have to wait: one of
+        those that are stuck, or of some of them."""
+        for session in self.hearing(kind, channel, budget.stuck if among is None else among):
+            # S002-29, S002-61: only those who hear this channel are asked.
             if budget.is_blocking(session):
                 return session
         return None
@@ -239,12 +246,13 @@ class Channels(ChannelSubscriptions):
         return self._hear(kind, channel).receivers
 
     def _log_all(self, audience: Audience, bodies: Sequence[bytes]) -> None:
-        """Append messages on one channel to the pass: at once, if all receivers use one form."""
+        """Messages on one channel: at once, if nobody is told them in two forms."""
         groups = audience.frame_groups
-        if len(groups) == 1:
-            self._pass.add_all(groups[0], bodies)
+        if audience.is_apart:
+            for group in groups:
+                self._pass.add_all(group, bodies)
             self._logged()
-        elif groups:
+        else:
             for body in bodies:
                 self._pass.add(groups, body)
                 self._logged()

@@ -338,10 +338,7 @@ class SinkAdmin:
         """Wait while a session that hears a channel has no room, as any publisher does."""
         hub.flush()  # what is not charged yet would not count
         publisher, waited = self._id(), 0.0
-        while hub.settings.slow_session == "wait":
-            blocker = hub.channels.blocker(Kind.EXACT, channel, hub.budget)
-            if blocker is None:
-                return
+        while (blocker := hub.blocker(Kind.EXACT, channel)) is not None:
             if not waited:
                 fact = PublisherWaited(self._router.clock(), publisher, blocker)
                 self._router.announce([fact])

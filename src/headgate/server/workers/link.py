@@ -12,7 +12,6 @@ import socket
 from collections.abc import Callable
 
 from headgate.core.delivery.mailbox import PART, Mailbox, Pressure
-from headgate.core.facts import MessagesDiscarded
 from headgate.server.net.connection import Connection, SocketPipe
 from headgate.server.net.poller import poller_of
 from headgate.server.router_port import ChannelRouterPort
@@ -99,19 +98,10 @@ class Link:
     # Calls of the connection.
 
     def pressed(self, connection: Connection) -> None:
-        hub, mailbox = self._relay.hub, self._mailbox
-        hard = mailbox.budget.mailbox_hard
-        if mailbox.bytes > hard and hub.settings.slow_session != "wait":
-            # RESP-64: no publisher waits, so the oldest messages are dropped.
-            dropped = mailbox.drop_oldest(hard)
-            if dropped:
-                name = f"worker {self.worker}"
-                fact = MessagesDiscarded(self._router.clock(), self.id, name, dropped)
-                self._router.announce([fact])
-        limits = self._router.limits
-        # The commands lane never holds more than an inbox and a budget have room for.
+        mailbox, limits = self._mailbox, self._router.limits
+        # Of the commands lane there is never more than an inbox and a budget have room for.
         lane = limits.inbox_bytes + limits.budget_bytes
-        most = OVER * (hard + limits.answers_bytes) + lane
+        most = OVER * (mailbox.budget.mailbox_hard + limits.answers_bytes) + lane
         if mailbox.bytes > most and not self._is_reported:
             self._is_reported = True
             self._lost(self, f"holds more than {most} bytes")

@@ -102,6 +102,8 @@ class Hub:
         self.sessions: dict[SessionId, RespSession] = {}
         self.monitors: dict[SessionId, Monitor] = {}
         self._deliver: dict[SessionId, Callable[[bytes, int], None]] = {}
+        self._links: dict[SessionId, None] = {}
+        """Those that stand for other workers."""
         self._flushing = self._flushing_on = False
         self.left: deque[Unwritten] = deque()
         """Messages that could not be written to all receivers in one go. No more are published
@@ -186,9 +188,11 @@ class Hub:
     def add_link(self, id: SessionId, deliver: Callable[[bytes, int], None]) -> None:
         """Add a link to another worker, which gets messages like this one's sessions."""
         self._deliver[id] = deliver
+        self._links[id] = None
 
     def remove_link(self, id: SessionId) -> None:
         self._deliver.pop(id, None)
+        self._links.pop(id, None)
 
     def call_when_written(self, call: Callable[[], None]) -> None:
         """Call it when the unwritten messages are written."""
@@ -349,6 +353,20 @@ class Hub:
                 if session in deliver and session not in early:
                     deliver[session](blob, messages)
 
+    def waited_for(self) -> Collection[SessionId]:
+        """Those with something in their mailbox that publishers may have to wait for. Where slow
+        sessions are closed, or lose messages, that are links alone: behind one are sessions that
+        read."""
+        stuck = self.budget.stuck
+        if self.settings.slow_session == "wait":
+            return stuck
+        # RESP-64: nobody waits for a slow session, and who is not slow misses nothing.
+        return [link for link in self._links if link in stuck]
+
+    def blocker(self, kind: Kind, channel: bytes) -> SessionId | None:
+        """Whom those who publish to a channel wait for."""
+        return self.channels.blocker(kind, channel, self.budget, self.waited_for())
+
     def wait(self, publisher: SessionId, blocker: SessionId) -> None:
         self.waiting.wait(publisher, blocker, self.budget)
         self.shell.announce([PublisherWaited(self.shell.clock(), publisher, blocker)])
@@ -454,7 +472,7 @@ class Hub:
         if expired and self.settings.notifies_expired:
             # S002-78, S002-79, RESP-68: all of a sweep together, on their databases' channels.
             events = [(b"__keyevent@%d__:expired" % db, key) for db, key in expired]
-            if self.budget.stuck and self.settings.slow_session == "wait":
+            if self.waited_for():
                 self.flush()
                 self.channels.publish(Kind.EXACT, events)
                 self.flush_with_room()
@@ -467,7 +485,7 @@ class Hub:
         publisher on a channel that feeds one has waited for slow sessions already; no publisher
         waits for a domain's own messages, so sessions without room lose them."""
         has_own = any(not each.is_fed for each in spoken)
-        is_careful = has_own and self.budget.stuck and self.settings.slow_session == "wait"
+        is_careful = has_own and self.waited_for()
         if is_careful:
             self.flush()
         for each in spoken:
@@ -479,13 +497,13 @@ class Hub:
             self.flush_soon()
 
     def flush_with_room(self) -> None:
-        """Write published messages to the sessions with room. An expiry cannot wait for the others:
-        they lose it, which is counted and recorded."""
-        deliver, now = self._deliver, self.shell.clock()
+        """Write what was published to those who have room. Time cannot be made to wait for the
+        others: they lose it, which is counted and told."""
+        deliver, now, waited = self._deliver, self.shell.clock(), self.waited_for()
         for blob, sessions, messages in self.channels.take():
             for session in sessions:
-                # S002-81: a session over its limit loses the event, and that is counted.
-                if self.budget.is_blocking(session):
+                # S002-81: who is over its limit loses the event, and that is counted.
+                if session in waited and self.budget.is_blocking(session):
                     alive = self.broker.sessions.get(session)
                     name = "" if alive is None else alive.name
                     self.shell.announce([MessagesDiscarded(now, session, name, messages)])

@@ -217,8 +217,6 @@ def _may_execute(session: RespSession) -> bool:
     read on or are closed in time.
     """
     hub, budget = session.hub, session.hub.budget
-    if hub.settings.slow_session != "wait":
-        return True
     sizes: dict[tuple[Kind, bytes], int] = {}
     largest = 0
     for entry, queued in session.queued or ():
@@ -226,6 +224,8 @@ def _may_execute(session: RespSession) -> bool:
             of, size = (entry.publishes, queued[1]), len(queued[1]) + len(queued[2]) + FRAME_BYTES
             sizes[of] = sizes.get(of, 0) + size
             largest = max(largest, size)
+    if hub.settings.slow_session != "wait":
+        return all(_may_publish(session, kind, channel) for kind, channel in sizes)
     easy = min(budget.mailbox_soft, budget.mailbox_hard // 2)
     if sum(sizes.values()) - largest > budget.mailbox_hard - easy:
         _discard(session, LimitReached("mailbox_hard", budget.mailbox_hard))
@@ -256,13 +256,15 @@ def _discard(session: RespSession, reached: LimitReached) -> NoReturn:
 
 def _may_publish(session: RespSession, kind: Kind, channel: bytes) -> bool:
     hub = session.hub
-    if not hub.budget.stuck or hub.settings.slow_session != "wait":
+    if not hub.budget.stuck:
         return True
-    channels, stuck = hub.channels, hub.budget.stuck
-    if channels.is_unwritten and any(True for _ in channels.hearing(kind, channel, stuck)):
-        hub.flush_for(stuck)  # uncharged data would not count
-    # S002-58, S002-64: checked anew each time, also after a wait.
-    blocker = channels.blocker(kind, channel, hub.budget)
+    channels, waited = hub.channels, hub.waited_for()
+    if not waited:
+        return True
+    if channels.is_unwritten and any(True for _ in channels.hearing(kind, channel, waited)):
+        hub.flush_for(waited)  # what is not charged yet would not count
+    # S002-58, S002-64: looked at anew each time, also after a wait.
+    blocker = hub.blocker(kind, channel)
     if blocker is None:
         return True
     _wait(session, blocker)

@@ -214,6 +214,74 @@ def test_counts_are_right_when_a_transaction_is_answered(commands: bytes, counts
     assert other.received == b":%d\r\n" % counts
 
 
+def test_a_subscription_that_will_be_refused_is_not_announced() -> None:
+    """Who may not subscribe is not counted, however it asks."""
+    crew = Crew(2)
+    client, other = crew.guest(1), crew.guest(0)
+    other.ask("ACL", "SETUSER", "u", "on", "nopass", "+@all", "~*", "&news.*")
+    client.ask("AUTH", "u", "")
+    client.session.receive(b"SUBSCRIBE news.1\r\nSUBSCRIBE else\r\n")
+    for _ in range(20):
+        crew.step()
+        assert crew.houses[0].hub.channels.subscribers(Kind.EXACT, b"else") == 0
+    assert b"NOPERM" in client.received
+    assert other.ask("PUBLISH", "news.1", "x") == 1
+    assert len(crew.houses[1].facts_of("AccessDenied")) == 1, "which is told once"
+
+
+def in_a_transaction(client: CrewGuest, *lines: bytes) -> bytes:
+    """What is answered to a transaction with a key, which is worker 0's."""
+    client.heard()
+    client.session.receive(b"\r\n".join((b"MULTI", b"SET k v", *lines, b"EXEC\r\n")))
+    client.crew.settle()
+    return client.heard()
+
+
+def test_a_transaction_that_worker_0_carries_out_is_silent_where_it_is_to_be() -> None:
+    """RESP-35: an error is no confirmation; and what is not answered is done."""
+    answers = []
+    for workers in (1, 2):
+        crew = Crew(workers)
+        client, other = crew.guest(1), crew.guest(0)
+        other.ask("SUBSCRIBE", "a")
+        lines = b"CLIENT REPLY OFF", b"SSUBSCRIBE a", b"SUBSCRIBE b", b"PUBLISH a x"
+        answers.append((in_a_transaction(client, *lines), other.heard()))
+    assert answers[0] == answers[1]
+    assert b"message" in answers[0][1]
+
+
+def test_a_transaction_that_worker_0_carries_out_lists_channels_at_its_point() -> None:
+    client = Crew(2).guest(1)
+    lines = b"PUBSUB CHANNELS", b"PUBSUB NUMSUB a", b"PUBSUB NUMPAT", b"SUBSCRIBE a"
+    answer = in_a_transaction(client, *lines, b"PSUBSCRIBE b", b"PUBSUB NUMPAT")
+    _, _, found = answer.partition(b"*7\r\n")
+    assert found.startswith(b"+OK\r\n*0\r\n*2\r\n$1\r\na\r\n:0\r\n:0\r\n*3\r\n")
+    assert found.endswith(b":1\r\n")
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_a_transaction_did_not_change_is_not_changed_elsewhere(place: int) -> None:
+    """It is not carried out if a watched key changed, and a command of it may be refused."""
+    crew = Crew(3)
+    client, admin, user = crew.guest(place), crew.guest(0), crew.guest(2)
+    for name in ("u", "poor"):
+        admin.ask("ACL", "SETUSER", name, "on", "nopass", "+@all", "~*", "&*")
+    user.ask("AUTH", "u", "")
+    client.ask("WATCH", "k")
+    client.raw("MULTI")
+    client.raw("ACL", "DELUSER", "u")
+    admin.ask("SET", "k", "1")
+    assert client.raw("EXEC") == b"*-1\r\n"
+    client.ask("AUTH", "poor", "")
+    client.raw("MULTI")
+    client.raw("ACL", "DELUSER", "u")
+    client.raw("CONFIG", "SET", "slow-timeout", "3")
+    admin.ask("ACL", "SETUSER", "poor", "-acl")
+    assert b"NOPERM" in client.raw("EXEC")
+    assert not user.ended
+    assert [house.hub.settings.slow_timeout for house in crew.houses] == [3.0] * 3
+
+
 def limits() -> Limits:
     return Limits(mailbox_bytes_soft=500, mailbox_bytes_hard=1000)
 
@@ -261,19 +329,27 @@ def test_a_pattern_that_blocks_blocks_every_channel_that_it_matches() -> None:
     assert slow.mailbox.bytes < 2000
 
 
-def test_a_link_that_is_held_makes_publishers_wait_as_a_session_does() -> None:
+@pytest.mark.parametrize("policy", ["wait", "close", "drop-oldest"])
+def test_a_link_that_is_held_makes_publishers_wait_as_a_session_does(policy: str) -> None:
+    """RESP-64: also where nobody waits for a slow session, since those behind a link are not."""
     crew = Crew(2, limits())
     subscriber, publisher, stranger = crew.guest(1), crew.guest(0), crew.guest(0)
+    stranger.ask("CONFIG", "SET", "slow-session", policy)
+    queuing = crew.guest(0)
     subscriber.ask("SUBSCRIBE", "news")
     link = crew.links[0, 1]
     link.is_held = True
     sent = fill(publisher)
     assert link.mailbox.bytes < 2000
+    for words in (("MULTI",), ("PUBLISH", "news", "in a transaction"), ("EXEC",)):
+        queuing.raw(*words)
+    assert queuing.paused
     assert stranger.ask("PUBLISH", "other", "x") == 0
     link.release()
     crew.settle()
     assert publisher.received == b":1\r\n"
-    assert subscriber.received.count(b"message") == sent
+    assert queuing.received == b"*1\r\n:1\r\n"
+    assert subscriber.received.count(b"message") == sent + 1
 
 
 def test_what_waits_for_a_worker_goes_on_without_it() -> None:

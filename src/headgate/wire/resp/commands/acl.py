@@ -123,6 +123,14 @@ def check_access(
     )
 
 
+def is_allowed(session: RespSession, entry: CommandEntry, command: list[bytes]) -> bool:
+    """Whether a session may run a command now. It does not, so a refusal is not noted."""
+    user = session.user
+    if user is None or user.is_unrestricted:
+        return user is not None
+    return _denial(session, user, entry, command) is None
+
+
 def _denial(
     session: RespSession, user: User, entry: CommandEntry, command: list[bytes]
 ) -> Denial | None:

@@ -3,7 +3,7 @@ command may read or change, and the session that stands in for it there."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -119,18 +119,25 @@ def take_over(session: RespSession, after: Caller) -> None:
         session.delay(after.delayed)
 
 
-def mark(place: int, protocol: int) -> bytes:
-    """A mark for the answer to a transaction's command that is carried out elsewhere, in this
-    version of the protocol. No answer of Redis begins like it."""
-    return b"\0%d %d" % (place, protocol)
+class Mark(NamedTuple):
+    """What stands for the answer to a command of a transaction that is carried out elsewhere: its
+    place, and how the client wants to be answered at that point. No answer of Redis begins like
+    this."""
+
+    place: int
+    protocol: int
+    is_silent: bool
+
+    def __bytes__(self) -> bytes:
+        return b"\0%d %d %d" % self
 
 
-def marked(blob: bytes) -> tuple[int, int] | None:
-    """The position and the version of the protocol, if this is a mark."""
+def marked(blob: bytes) -> Mark | None:
+    """The mark, if this is one."""
     if not blob.startswith(b"\0"):
         return None
-    place, protocol = map(int, blob[1:].split())
-    return place, protocol
+    place, protocol, is_silent = map(int, blob[1:].split())
+    return Mark(place, protocol, bool(is_silent))
 
 
 def bulk_text(blob: bytes) -> str | None:

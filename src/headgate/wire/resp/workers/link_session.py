@@ -138,8 +138,11 @@ class LinkSession:
     def _publish(self, kind: Kind, names: Sequence[bytes], bodies: Sequence[bytes]) -> None:
         relay = self.relay
         deliver = relay.hub.channels.deliver
-        for name, run in groupby(zip(names, bodies, strict=True), itemgetter(0)):
-            deliver(kind, name, [body for _, body in run])
+        if names.count(names[0]) == len(names):
+            deliver(kind, names[0], bodies)
+        else:
+            for name, run in groupby(zip(names, bodies, strict=True), itemgetter(0)):
+                deliver(kind, name, [body for _, body in run])
         relay.delivered(self, kind, names)
 
     # Frames of single words.

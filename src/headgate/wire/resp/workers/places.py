@@ -14,7 +14,14 @@ AT_HOME = CHANGES | frozenset(
     ("config|get", "acl|list", "acl|users", "acl|getuser", "acl|log", "acl|save")
 )
 EVERYWHERE = frozenset(("client|list", "client|kill", "client|unblock", "info"))
-OF_THE_SESSION = EVERYWHERE | frozenset(("client|info", "client|setinfo", "monitor", "ping"))
+LISTINGS = frozenset(
+    f"pubsub|{kind}{what}" for kind in ("", "shard") for what in ("channels", "numsub")
+)
+OF_THE_SESSION = (
+    EVERYWHERE
+    | LISTINGS
+    | frozenset(("client|info", "client|setinfo", "monitor", "ping", "pubsub|numpat"))
+)
 """Carried out by the session's own worker, also in a transaction with keys."""
 MIXED = (
     "EXECABORT Transaction discarded because of: keys and streams cannot be in one where a router"

@@ -34,6 +34,7 @@ from headgate.wire.resp.commands.monitor import send_to_monitors
 from headgate.wire.resp.commands.table import CommandEntry
 from headgate.wire.resp.port import HERE, WAIT
 from headgate.wire.resp.publishing import may_run
+from headgate.wire.resp.reply_mode import is_confirmation
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.workers.caller import (
     Call,
@@ -50,7 +51,7 @@ from headgate.wire.resp.workers.places import (
     NO_HOME,
     is_at_home,
 )
-from headgate.wire.resp.workers.serving_others import change_words, ignore
+from headgate.wire.resp.workers.serving_others import change_words, ignore, noted
 
 if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
@@ -121,18 +122,20 @@ class Placing:
         queued = session.queued
         if queued is None or session.broken:
             return HERE
-        changes = [words for each, words in queued if each.name in CHANGES]
         needs_home = bool(session.watched) or any(is_at_home(each) for each, _ in queued)
         if self._is_home:
-            if not changes:
+            if not any(each.name in CHANGES for each, _ in queued):
                 return HERE
             if not may_run(session, entry, command):
                 return WAIT
-            reply = session.attempt(entry, command)
-            # It may have subscribed and published: its messages come after the answer, which
-            # therefore cannot wait.
-            self._serving.pass_on(session.id, reply, changes, ignore)
-            return reply
+
+            def changed(words: list[bytes]) -> None:
+                # It may have subscribed and published: what it hears comes after the answer,
+                # which therefore cannot wait.
+                self._serving.pass_on(session.id, [words], ignore)
+
+            session.queued = [(noted(each, changed), words) for each, words in queued]
+            return session.attempt(entry, command)
         if not needs_home:
             return HERE
         if any(each.takes_turns for each, _ in queued):
@@ -163,11 +166,14 @@ class Placing:
         if found is None:
             return blob
         assert session.queued is not None, "in a transaction"
-        place, protocol = found
+        entry, command = session.queued[found.place]
+        reply = session.attempt(entry, command)
+        if found.is_silent and not is_confirmation(entry, reply):
+            return b""
         try:
-            return encode(session.attempt(*session.queued[place]), protocol)
+            return encode(reply, found.protocol)
         except HeadgateError as failed:
-            return encode(session.failure(failed), protocol)
+            return encode(session.failure(failed), found.protocol)
 
     def _ask_home(
         self, session: RespSession, call: Call, reply_of: Callable[[Outcome], Reply]

@@ -14,7 +14,8 @@ from headgate.core.channels.announcements import Announcements
 from headgate.core.channels.audience import Kind
 from headgate.core.channels.peers import InterestChange, Name, Peers
 from headgate.core.model.ids import SessionId
-from headgate.wire.resp.codec.replies import CommandError
+from headgate.errors import HeadgateError
+from headgate.wire.resp.commands.acl import is_allowed
 from headgate.wire.resp.port import HERE, WAIT, OtherWorkers
 from headgate.wire.resp.workers import link_frames as frames
 from headgate.wire.resp.workers.link_session import LinkPort, LinkSession
@@ -248,15 +249,16 @@ class Relay(OtherWorkers):
         return WAIT
 
     def _look_ahead(self, session: RespSession) -> None:
-        """Announce all subscriptions that follow one another in a pipeline together, so that their
-        session waits only once."""
+        """Wish for all subscriptions that follow one another in a pipeline and will not be refused,
+        so that their session waits once for all of them."""
         run: list[tuple[CommandEntry, list[bytes]]] = []
         for command in session.pending[:RUN]:
             try:
                 entry = self.hub.table.find(command)
-            except CommandError:
-                break
-            if entry.name not in SUBSCRIBING:
+                if entry.name not in SUBSCRIBING or not is_allowed(session, entry, command):
+                    break
+                self.hub.channels.check_names(session.id, SUBSCRIBING[entry.name][0], command[1:])
+            except HeadgateError:
                 break
             run.append((entry, command))
         if len(run) > 1:

@@ -19,14 +19,15 @@ from headgate.wire.resp.commands.acl import REASON, known_rules, may_keep
 from headgate.wire.resp.commands.config import SETTINGS
 from headgate.wire.resp.commands.info import fields_of
 from headgate.wire.resp.commands.table import CommandEntry
+from headgate.wire.resp.reply_mode import SILENT
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.workers.caller import (
     Call,
     Caller,
+    Mark,
     Outcome,
     bulk_text,
     caller_of,
-    mark,
     stand_in,
 )
 from headgate.wire.resp.workers.places import CHANGES, HOME, OF_THE_SESSION
@@ -70,23 +71,20 @@ class ServingOthers:
         """Carry out a command, or a transaction, for a session of another worker."""
         call = msgspec.msgpack.decode(words[0], type=Call)
         hub, session = self._hub, stand_in(self._hub, call.caller)
+        changes: list[list[bytes]] = []
         if call.watched is None:
             [command] = call.commands
-            entry = hub.table.find(command)
-            changes = [command] if entry.name in CHANGES else []
+            entry = noted(hub.table.find(command), changes.append)
         else:
             subscribes = any(hub.table.find(each).is_confirmed for each in call.commands)
-            queued = [
-                (_placed(hub.table.find(each), place, subscribes), each)
+            session.queued = [
+                (noted(_placed(hub.table.find(each), place, subscribes), changes.append), each)
                 for place, each in enumerate(call.commands)
             ]
-            session.queued = queued
             session.watched = {(db, key): stamp for db, key, stamp in call.watched}
             command = [b"EXEC"]
             entry = hub.table.find(command)
-            changes = [words for each, words in queued if each.name in CHANGES]
-        # For the time during which its own user may be looked up.
-        hub.sessions[session.id] = session
+        hub.sessions[session.id] = session  # for the time that its own user may be looked for
         try:
             if call.watched is None:
                 charge(session, entry, command)
@@ -99,7 +97,7 @@ class ServingOthers:
             is_decided = type(result) is Decided
             outcome = Outcome(blobs, caller_of(session), is_decided, session.is_closing)
             content = msgspec.msgpack.encode(outcome)
-            self.pass_on(session.id, result, changes, lambda answers: reply(content))
+            self.pass_on(session.id, changes, lambda answers: reply(content))
 
         if type(result) is Parts:
             self._make(session, iter(result), [], finish)
@@ -164,14 +162,10 @@ class ServingOthers:
     # Changes of settings and users.
 
     def pass_on(
-        self,
-        session: SessionId,
-        reply: Reply,
-        changes: list[list[bytes]],
-        done: Callable[[Answers], None],
+        self, session: SessionId, changes: list[list[bytes]], done: Callable[[Answers], None]
     ) -> None:
-        """Repeat a change made here on the other workers, unless it was refused."""
-        others = self._relay.others() if changes and type(reply) is not CommandError else []
+        """Have others do what was done here."""
+        others = self._relay.others() if changes else []
         self._relay.questions.ask(others, change_words(session, changes), done)
 
     def _apply(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
@@ -263,11 +257,32 @@ def change_words(asker: SessionId, changes: list[list[bytes]]) -> tuple[bytes, .
     return b"apply", b"%d" % asker, msgspec.msgpack.encode(changes)
 
 
+def noted(entry: CommandEntry, done: Callable[[list[bytes]], None]) -> CommandEntry:
+    """A command whose change of settings or users is told when it is done: in a transaction it
+    may be refused when its turn comes, or not be tried."""
+    run = entry.run
+    if entry.name not in CHANGES or run is None:
+        return entry
+    names = [name.encode() for name in entry.name.split("|")]
+
+    def change(session: RespSession, args: list[bytes]) -> Reply:
+        reply = run(session, args)
+        if type(reply) is not CommandError:
+            done([*names, *args])
+        return reply
+
+    return replace(entry, run=change)
+
+
 def _placed(entry: CommandEntry, place: int, subscribes: bool) -> CommandEntry:
-    """A command of a transaction, as worker 0 carries it out: in place of one for the session's own
-    worker, such as a subscription, there is a mark. If the transaction subscribes, it may receive
-    its own later messages, so these are published on its own worker, too."""
+    """A command of a transaction, as worker 0 carries it out: what is the affair of the session's
+    own worker, as a subscription, only marks its place, also where it is not answered. Who
+    subscribes may hear what it publishes after that, so it is published there, too."""
     is_own = entry.is_confirmed or entry.name in OF_THE_SESSION
     if not is_own and not (subscribes and entry.publishes is not None):
         return entry
-    return replace(entry, run=lambda session, args: Encoded(mark(place, session.protocol)))
+
+    def leave(session: RespSession, args: list[bytes]) -> Reply:
+        return Encoded(bytes(Mark(place, session.protocol, session.answers in SILENT)))
+
+    return replace(entry, run=leave, is_confirmed=True)
