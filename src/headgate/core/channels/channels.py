@@ -21,11 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TypeAlias
 
 from headgate.core.channels.audience import Audience, FrameLine, Kind, Named, PeerPort, PureLine
 from headgate.core.channels.channel_counts import ChannelCounts
-from headgate.core.channels.publish_pass import Blob, Pass, PurePass
+from headgate.core.channels.publish_pass import Blob, OpenPass, Pass, PurePass
 from headgate.core.channels.subscriptions import ChannelSubscriptions
 from headgate.core.delivery.mailbox import Budget
 from headgate.core.facts import ChannelCounted
@@ -39,11 +38,7 @@ UNHEARD = 32
 """New channels that nobody hears are published to in a row, if every pattern is a quick one."""
 
 
-Tap: TypeAlias = Callable[[bytes, Sequence[bytes]], None]
-"""A channel, and what was published on it."""
-
-
-class Channels(ChannelSubscriptions):
+class Channels(ChannelSubscriptions, OpenPass):
     """Subscriptions to channels and patterns, and messages that are published and not written yet.
 
     The broker owns it. Wires subscribe and publish at any time; whoever runs the event loop calls
@@ -53,17 +48,14 @@ class Channels(ChannelSubscriptions):
     def __init__(self, limits: Limits, *, shards: int = 16) -> None:
         super().__init__(limits, shards=shards, before_change=self._before_change)
         self._moment = 1
-        """Another one after every change of a roster."""
-        self._known: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
+        self._exact: dict[bytes, Audience] = {}
+        self._known: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: self._exact, Kind.SHARDED: {}}
         self._pass = self._new_pass(1)
-        """What was published and not taken, and goes to the rosters of this moment."""
         self._passes: list[PurePass] = []
-        """The same of earlier moments."""
+        """Of earlier moments, or full."""
         self._counts = ChannelCounts(limits)
         self.is_unwritten = False
-        """Whether there is something to take."""
-        self.tap: Tap | None = None
-        """Told of everything that is published, while somebody looks."""
+        self.tap = None
         self._known_here: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
         """Those of this worker alone who hear a channel, for what another worker published."""
 

@@ -20,6 +20,7 @@ from headgate.wire.resp.reply_mode import ReplyMode
 
 if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
+    from headgate.wire.resp.plain import PurePlainSession
     from headgate.wire.resp.session import RespSession
     from headgate.wire.resp.streams.feeds import ChannelFeeds
 
@@ -84,7 +85,7 @@ def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
     return done
 
 
-def publish_at_once(session: RespSession, data: bytes) -> int:
+def publish_at_once(session: PurePlainSession, data: bytes) -> int:
     """Publish what a read has at its start, if nothing is in its way: the short way of those who
     do little else. Return how many bytes that was; what others get their turn before is among
     the session's commands then."""
@@ -128,8 +129,8 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
     if done < len(names):
         rest = zip(names[done:], bodies[done:], strict=True)
         session.pending = [[b"PUBLISH", name, body] for name, body in rest]
-    if budget.stuck and budget.answers > hub.broker.limits.answers_bytes:
-        hub.shed_answers()
+    if budget.stuck:
+        hub.look_at_answers()
     return end
 
 
@@ -142,7 +143,7 @@ def _has_room(hub: Hub, names: Sequence[bytes], bodies: Sequence[bytes]) -> bool
 
 
 def _published(
-    session: RespSession, names: Sequence[bytes], bodies: Sequence[bytes], is_one: bool
+    session: PurePlainSession, names: Sequence[bytes], bodies: Sequence[bytes], is_one: bool
 ) -> tuple[bytes, int]:
     """Publish, on one channel or on several; return the answers, and how many they are. Others get
     their turn after a while, if there are new channels among them."""
@@ -165,7 +166,7 @@ def _published(
     return answers, done
 
 
-def _give_way(session: RespSession) -> None:
+def _give_way(session: PurePlainSession) -> None:
     """Others get their turn; then it goes on."""
     session.outlet.pause(may_leave=False)
     session.hub.go_on_later(session.id)
