@@ -950,17 +950,72 @@ begin(Blobs *self)
     return find_shares(self) ? share_out(self) : set_apart(self);
 }
 
-static PyObject *
-Blobs_next(Blobs *self)
+static int
+begun(Blobs *self)
 {
     if (self->state == BEGUN) {
         PyErr_SetString(PyExc_RuntimeError, "blobs are asked for while their lines are found");
-        return NULL;
+        return -1;
     }
     if (self->state == NEW && begin(self) < 0) {
         self->state = OVER;
-        return NULL;
+        return -1;
     }
+    return 0;
+}
+
+/* The next session that has frames of its own, and its line; or nothing. */
+static PyObject *
+next_apart(Blobs *self, Line **line)
+{
+    while (self->state == APART && self->at < self->count) {
+        Py_ssize_t at = self->at++;
+        *line = self->lines[at];
+        if ((*line)->count) /* or somebody took it while another blob was written */
+            return self->sessions[at];
+    }
+    return NULL;
+}
+
+static int
+blobs_next(PyObject *blobs, Frames *frames)
+{
+    Line *line;
+    if (begun((Blobs *)blobs) < 0)
+        return -1;
+    PyObject *session = next_apart((Blobs *)blobs, &line);
+    if (session == NULL)
+        return 0;
+    *frames = (Frames){Py_NewRef(session), Py_NewRef(line), line->frames, line->count,
+                       line->room, line->size, line->messages};
+    line->frames = NULL;
+    line->count = line->room = line->size = 0;
+    line->messages = 0;
+    return 1;
+}
+
+static void
+blobs_let_go(Frames *frames)
+{
+    Line *line = (Line *)frames->line;
+    for (Py_ssize_t at = 0; at < frames->count; at++)
+        Py_DECREF(frames->frames[at]);
+    if (line->frames == NULL && frames->room <= LINE_KEPT) {
+        line->frames = frames->frames;
+        line->room = frames->room;
+    } else
+        PyMem_Free(frames->frames);
+    Py_DECREF(line);
+    Py_DECREF(frames->session);
+}
+
+static BlobsPort blobs_port = {NULL, blobs_next, blobs_let_go};
+
+static PyObject *
+Blobs_next(Blobs *self)
+{
+    if (begun(self) < 0)
+        return NULL;
     if (self->state == ALONE) {
         self->state = OVER;
         return joined(self->pass, 0, NULL, self->pass->groups[0]->sessions);
@@ -969,11 +1024,9 @@ Blobs_next(Blobs *self)
         Py_ssize_t at = self->at++;
         return joined(self->pass, self->first[at], self->next, self->sessions[at]);
     }
-    while (self->state == APART && self->at < self->count) {
-        Py_ssize_t at = self->at++;
-        Line *line = self->lines[at];
-        if (!line->count)
-            continue; /* somebody took it while another blob was written */
+    Line *line;
+    PyObject *session = next_apart(self, &line);
+    if (session != NULL) {
         PyObject *blob = PyBytes_FromStringAndSize(NULL, line->size);
         if (blob == NULL)
             return NULL;
@@ -982,7 +1035,7 @@ Blobs_next(Blobs *self)
             to = put_bytes(to, line->frames[each]);
         long long messages = line->messages;
         line_clear(line);
-        PyObject *one = PyTuple_Pack(1, self->sessions[at]);
+        PyObject *one = PyTuple_Pack(1, session);
         if (one == NULL) {
             Py_DECREF(blob);
             return NULL;
@@ -1328,6 +1381,8 @@ PyInit__passes(void)
         || (_flush = PyUnicode_InternFromString("flush")) == NULL
         || (port.type = OpenPass_Type,
             add_object(made, "channels_port", PyCapsule_New(&port, CHANNELS_PORT, NULL))) < 0
+        || (blobs_port.type = Blobs_Type,
+            add_object(made, "blobs_port", PyCapsule_New(&blobs_port, BLOBS_PORT, NULL))) < 0
         || PyModule_AddStringConstant(made, "SOURCE", HEADGATE_SOURCE) < 0)
         Py_CLEAR(made);
     return made;
