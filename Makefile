@@ -18,7 +18,7 @@ LONG_WORLDS := test_agents.py test_fronts.py test_groups.py
 TWICE := tests/core/channels tests/server/net tests/wire/resp/codec tests/wire/resp/test_session.py
 # All but those that are run in one process each, or need the machine alone.
 PARALLEL := not serial and not alone and not spark and not page
-C_SOURCES := $(shell find src -name '_*.c')
+C_SOURCES := $(shell find src -name '_*.[ch]')
 
 .DEFAULT_GOAL := help
 .PHONY: .lane-serial .lane-shown $(shell sed -nE 's/^([a-z-]+):.*##.*/\1/p' Makefile)
@@ -214,6 +214,7 @@ laws: .venv/.dev ## new examples for every law, TIMES=10 times as many as the te
 
 sanitize: .venv/.dev ## what is compiled against its twin in Python, with the address sanitizer, SECONDS=300
 	@rm -rf build/sanitize && mkdir -p build/sanitize && cp -r src fuzz hatch_build.py build/sanitize
+	@mkdir build/sanitize/tests && cp -r tests/__init__.py tests/support build/sanitize/tests
 	CC="gcc -fsanitize=address,undefined -fno-sanitize-recover=undefined" $(BIN)/python build/sanitize/hatch_build.py
 	cd build/sanitize && LD_PRELOAD=$$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
 	  PYTHONPATH=src ../../$(BIN)/python -m fuzz.compiled_ways $(SECONDS)

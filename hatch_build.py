@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -27,6 +28,7 @@ OPTIONS = ("-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-W
 QUIET = ("-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Wno-cast-function-type")
 """What CPython's own way to write extensions is warned of."""
 BUILD_SECONDS = 100
+HEADER = re.compile(rb'#include "(.+)"')
 
 
 def sources(root: Path) -> list[Path]:
@@ -60,7 +62,7 @@ def build(root: Path) -> list[Path]:
 
 def _compile(source: Path, target: Path) -> None:
     compiler = os.environ.get("CC") or str(sysconfig.get_config_var("CC") or "cc")
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    digest = _digest(source)
     # In another file first: a router may be running with the old one.
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     command = [
@@ -86,6 +88,13 @@ def _compile(source: Path, target: Path) -> None:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _digest(source: Path) -> str:
+    """As `headgate.compiled` has it: of a source and its headers."""
+    text = source.read_bytes()
+    headers = [(source.parent / name.decode()).read_bytes() for name in HEADER.findall(text)]
+    return hashlib.sha256(b"".join((text, *headers))).hexdigest()[:16]
 
 
 class HeadgateHook(BuildHookInterface):  # type: ignore[type-arg]

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, cast
 
+from headgate.compiled import PARTS
+from headgate.core.channels.audience import Framing, PureFrameGroup, PureLine
+from headgate.core.channels.publish_pass import PurePass
 from headgate.server.net.pump import (
     HELD_BYTES,
     READABLE,
@@ -27,18 +32,34 @@ MORE = READABLE | 16
 
 
 class PumpWay(NamedTuple):
-    """The type and the functions of one way."""
+    """The types and the functions of one way: of pumps, and of the passes whose blobs they send."""
 
     pump: Any
     serve: Any
     deliver_all: Any
+    log: Any
+    group: Any
+    line: Any
 
 
-PURE = PumpWay(PurePump, pure_serve, pure_deliver_all)
+PURE = PumpWay(PurePump, pure_serve, pure_deliver_all, PurePass, PureFrameGroup, PureLine)
+BARE = Framing(lambda size: b"", b"")
 
 
 def way_of(module: ModuleType) -> PumpWay:
-    return PumpWay(module.Pump, module.serve, module.deliver_all)
+    passes = import_module(PARTS[0])
+    functions = module.Pump, module.serve, module.deliver_all
+    return PumpWay(*functions, passes.Pass, passes.FrameGroup, passes.Line)
+
+
+def passed(way: PumpWay, frames: Sequence[tuple[tuple[int, ...], bytes]]) -> Iterator[Any]:
+    """The blobs of a pass in which these sessions hear these frames."""
+    groups = {sessions: way.group(BARE, sessions) for sessions, _ in frames}
+    log, lines = way.log(1, 1000, 1 << 30), defaultdict[int, Any](way.line)
+    for sessions, frame in frames:
+        log.add((groups[sessions],), frame)
+    found: Iterator[Any] = log.blobs(lines.__getitem__)
+    return found
 
 
 class QuietPoller:
@@ -145,8 +166,8 @@ def came(client: socket.socket) -> bytes:
     return b"".join(parts).replace(b".", b"")
 
 
-def deliveries(way: PumpWay, draw: random.Random) -> object:
-    """Blobs for drawn connections, and what came of them."""
+def deliveries(way: PumpWay, draw: random.Random, *, is_of_pass: bool = False) -> object:
+    """Blobs for drawn connections, or frames that each hears, and what came of them."""
     with ExitStack() as stack:
         poller, strange = QuietPoller(), list[tuple[bytes, int]]()
         made = [
@@ -160,8 +181,15 @@ def deliveries(way: PumpWay, draw: random.Random) -> object:
         for _ in range(draw.randint(0, 6)):
             sessions = draw.sample(everybody, draw.randint(0, len(everybody)))
             blobs.append((draw.choice(BLOBS), tuple(sessions), draw.randint(0, 3)))
-        rest = way.deliver_all(iter(blobs), calls, draw.choice((0, 5, 60, 1000)))
+        given = iter(blobs)
+        if is_of_pass:
+            given = passed(way, [(sessions, blob) for blob, sessions, _ in blobs])
+        rest = way.deliver_all(given, calls, draw.choice((0, 5, 60, 1000)))
         return rest, strange, [seen(each, client) for each, client in made]
+
+
+def frames(way: PumpWay, draw: random.Random) -> object:
+    return deliveries(way, draw, is_of_pass=True)
 
 
 def answers(way: PumpWay, draw: random.Random) -> object:
@@ -215,14 +243,15 @@ def seen(one: Any, client: socket.socket) -> object:  # noqa: ANN401
 
 def check_pumps(seed: int, other: ModuleType) -> None:
     """One scene of each kind, played in both ways."""
-    for scene in (deliveries, answers, reads):
+    for scene in (deliveries, frames, answers, reads):
         pure, found = (scene(way, random.Random(seed)) for way in (PURE, way_of(other)))
         assert pure == found, (scene.__name__, pure, found)
     if seed % 20 == 0:
-        check_long(400_000, 1 + seed % 7, way_of(other))
+        for is_of_pass in (False, True):
+            check_long(400_000, 1 + seed % 7, way_of(other), is_of_pass=is_of_pass)
 
 
-def check_long(size: int, others: int, way: PumpWay) -> None:
+def check_long(size: int, others: int, way: PumpWay, *, is_of_pass: bool = False) -> None:
     """A blob that no socket takes whole: the client has what was taken, and the rest is told, also
     where somebody asks for something of the one while the other is told."""
     with ExitStack() as stack:
@@ -241,7 +270,10 @@ def check_long(size: int, others: int, way: PumpWay) -> None:
             each.told = Meddling()
         blob = b"x" * size
         calls = {place: each.deliver for place, each in enumerate(pumps)}
-        assert not way.deliver_all([(blob, tuple(calls), 1)], calls, 1000)
+        blobs = [(blob, tuple(calls), 1)]
+        # Who hears something else as well, if only nothing, is sent frames of its own.
+        given = passed(way, [(blobs[0][1], blob), ((0, 99), b"")]) if is_of_pass else blobs
+        assert not way.deliver_all(given, calls, 1000)
         for each, client in made:
             got, stream = came(client), b""
             assert len(got) == each.bytes_out

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from fuzz.compiled_pumps import check_pumps
+from fuzz.compiled_sessions import check_sessions
 from headgate.compiled import PARTS
 from headgate.core.channels.audience import Framing, PureFrameGroup, PureHeard, PureLine
 from headgate.core.channels.publish_pass import PurePass
@@ -45,7 +46,7 @@ PURE = Ways(PureLine, PureFrameGroup, PureHeard, PurePass)
 def compiled() -> tuple[Ways, ModuleType, ModuleType] | None:
     """The compiled types and functions, whatever runs; nothing if they are not built."""
     try:
-        passes, pumps, codec = map(import_module, PARTS)
+        passes, pumps, _, codec = map(import_module, PARTS)
     except ImportError:
         return None
     return Ways(passes.Line, passes.FrameGroup, passes.Heard, passes.Pass), codec, pumps
@@ -188,6 +189,7 @@ def check(seed: int) -> None:
     check_passes(draw, ways)
     check_read(read(draw), codec)
     check_pumps(seed, pumps)
+    check_sessions(seed)
 
 
 def main(seconds: float, seed: int) -> None:

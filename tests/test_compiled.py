@@ -33,7 +33,7 @@ def test_a_variable_forces_pure_python() -> None:
 @pytest.fixture
 def hook(tmp_path: Path) -> ModuleType:
     """The build hook, of a copy of the sources."""
-    for source in (ROOT / "src").rglob("_*.c"):
+    for source in (ROOT / "src").rglob("_*.[ch]"):
         target = tmp_path / source.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)

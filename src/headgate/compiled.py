@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -21,8 +22,11 @@ VARIABLE = "HEADGATE_PURE"
 PARTS = (
     "headgate.core.channels._passes",
     "headgate.server.net._pump",
+    "headgate.wire.resp._plain",
     "headgate.wire.resp.codec._requests",
 )
+
+HEADER = re.compile(rb'#include "(.+)"')
 
 T = TypeVar("T", bound=type[Any] | Callable[..., Any])
 
@@ -48,9 +52,11 @@ def is_pure() -> bool:
     return described() != "compiled"
 
 
-def digest_of(source: bytes) -> str:
-    """The digest of a source, as a compiled part has it."""
-    return hashlib.sha256(source).hexdigest()[:16]
+def digest_of(source: Path) -> str:
+    """What a compiled part says of its source, and of the headers that has."""
+    text = source.read_bytes()
+    headers = [(source.parent / name.decode()).read_bytes() for name in HEADER.findall(text)]
+    return hashlib.sha256(b"".join((text, *headers))).hexdigest()[:16]
 
 
 @cache
@@ -64,7 +70,7 @@ def _loaded(module: str) -> ModuleType | None:
         _why_not[module] = "not built: no C compiler or no Python headers when it was installed"
         return None
     source = Path(__file__).parent.joinpath(*module.split(".")[1:]).with_suffix(".c")
-    if source.exists() and digest_of(source.read_bytes()) != found.SOURCE:
+    if source.exists() and digest_of(source) != found.SOURCE:
         _why_not[module] = "built of another source: install it again (make setup)"
         return None
     return found

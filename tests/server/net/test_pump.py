@@ -29,9 +29,12 @@ def test_both_ways_send_and_tell_the_same(first: int) -> None:
 
 @pytest.mark.parametrize("way", EACH)
 @pytest.mark.parametrize("sessions", [1, 3, 40])
-def test_nothing_comes_between_the_parts_of_a_blob(way: PumpWay, sessions: int) -> None:
+@pytest.mark.parametrize("is_of_pass", [False, True])
+def test_nothing_comes_between_the_parts_of_a_blob(
+    way: PumpWay, sessions: int, is_of_pass: bool
+) -> None:
     """Not even where somebody who is told that one socket is full writes to all the others."""
-    check_long(3_000_000, sessions, way)
+    check_long(3_000_000, sessions, way, is_of_pass=is_of_pass)
 
 
 @pytest.mark.parametrize("way", EACH)

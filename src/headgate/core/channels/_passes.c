@@ -1,6 +1,7 @@
 /* What is published between two times that it is written, compiled: the twins of `Heard` and
- * `FrameGroup` in audience.py and of `Pass` in publish_pass.py, which say what each of them is. They
- * make the same blobs of the same messages in the same order; tests compare every one of them.
+ * `FrameGroup` in audience.py and of `Pass` and `OpenPass` in publish_pass.py, which say what each of
+ * them is. They make the same blobs of the same messages in the same order; tests compare every one
+ * of them.
  *
  * Nothing here does I/O, and nothing is kept but references to Python's objects. The lock of the
  * interpreter is held throughout. A framing without parts is a function of Python: it is called, so
@@ -10,8 +11,7 @@
  * can be cleared: so those types that blobs at work depend upon are visited, and never cleared.
  */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "_passes.h"
 #include <stdint.h>
 #include <string.h>
 #include <structmember.h>
@@ -65,6 +65,13 @@ typedef struct {
     Py_ssize_t log_count, log_room;
 } Pass;
 
+typedef struct {
+    PyObject_HEAD
+    long long moment;
+    PyObject *pass, *exact, *by_session, *tap; /* a Pass; dicts; or nothing */
+    char is_unwritten;
+} OpenPass;
+
 enum { NEW, BEGUN, ALONE, SHARED, APART, OVER };
 
 typedef struct {
@@ -80,8 +87,9 @@ typedef struct {
     Line **lines; /* held by groups */
 } Blobs;
 
-static PyTypeObject *Line_Type, *FrameGroup_Type, *Heard_Type, *Pass_Type, *Blobs_Type;
+static PyTypeObject *Line_Type, *FrameGroup_Type, *Heard_Type, *Pass_Type, *OpenPass_Type, *Blobs_Type;
 
+static PyObject *_flush; /* the name of a method */
 static uint64_t looks = 0; /* so many times all groups of a pass were looked at */
 static uint64_t serials = 0; /* so many passes were made */
 
@@ -274,32 +282,43 @@ add_sizes(Py_ssize_t *total, Py_ssize_t more)
     return 0;
 }
 
-/* The frames of a run of messages, in one. The bodies are bytes, and nobody changes the array. */
+static inline Span
+span_of(PyObject *bytes)
+{
+    return (Span){PyBytes_AS_STRING(bytes), PyBytes_GET_SIZE(bytes)};
+}
+
+/* What a message of this size has besides its body, where no function says it. */
+static inline Py_ssize_t
+around(const FrameGroup *group, Py_ssize_t size)
+{
+    char buffer[DIGITS_MOST];
+    return PyBytes_GET_SIZE(group->head) + PyBytes_GET_SIZE(group->mark)
+           + PyBytes_GET_SIZE(group->tail) + digits_of(size, buffer);
+}
+
+/* The frames of a run of messages, in one. Somebody holds the bodies, and nobody changes them. */
 static PyObject *
-framed(FrameGroup *group, PyObject *const *bodies, Py_ssize_t count)
+framed(FrameGroup *group, const Span *bodies, Py_ssize_t count)
 {
     char buffer[DIGITS_MOST];
     Py_ssize_t total = 0;
     PyObject *tail = group->tail;
     if (group->head != NULL) {
-        Py_ssize_t around = PyBytes_GET_SIZE(group->head) + PyBytes_GET_SIZE(group->mark)
-                            + PyBytes_GET_SIZE(tail);
-        for (Py_ssize_t at = 0; at < count; at++) {
-            Py_ssize_t size = PyBytes_GET_SIZE(bodies[at]);
-            if (add_sizes(&total, around + digits_of(size, buffer)) < 0
-                || add_sizes(&total, size) < 0)
+        for (Py_ssize_t at = 0; at < count; at++)
+            if (add_sizes(&total, around(group, bodies[at].size)) < 0
+                || add_sizes(&total, bodies[at].size) < 0)
                 return NULL;
-        }
         PyObject *made = PyBytes_FromStringAndSize(NULL, total);
         if (made == NULL)
             return NULL;
         char *to = PyBytes_AS_STRING(made);
         for (Py_ssize_t at = 0; at < count; at++) {
-            int digits = digits_of(PyBytes_GET_SIZE(bodies[at]), buffer);
+            int digits = digits_of(bodies[at].size, buffer);
             to = put_bytes(to, group->head);
             to = put(to, buffer + DIGITS_MOST - digits, digits);
             to = put_bytes(to, group->mark);
-            to = put_bytes(to, bodies[at]);
+            to = put(to, bodies[at].at, bodies[at].size);
             to = put_bytes(to, tail);
         }
         return made;
@@ -309,7 +328,7 @@ framed(FrameGroup *group, PyObject *const *bodies, Py_ssize_t count)
     if (leads == NULL)
         return NULL;
     for (Py_ssize_t at = 0; at < count; at++) {
-        PyObject *size = PyLong_FromSsize_t(PyBytes_GET_SIZE(bodies[at]));
+        PyObject *size = PyLong_FromSsize_t(bodies[at].size);
         PyObject *lead = size == NULL ? NULL : PyObject_CallOneArg(group->lead, size);
         Py_XDECREF(size);
         if (lead == NULL || check_bytes(lead, "a lead") < 0) {
@@ -319,7 +338,7 @@ framed(FrameGroup *group, PyObject *const *bodies, Py_ssize_t count)
         }
         PyTuple_SET_ITEM(leads, at, lead);
         if (add_sizes(&total, PyBytes_GET_SIZE(lead) + PyBytes_GET_SIZE(tail)) < 0
-            || add_sizes(&total, PyBytes_GET_SIZE(bodies[at])) < 0) {
+            || add_sizes(&total, bodies[at].size) < 0) {
             Py_DECREF(leads);
             return NULL;
         }
@@ -329,7 +348,7 @@ framed(FrameGroup *group, PyObject *const *bodies, Py_ssize_t count)
         char *to = PyBytes_AS_STRING(made);
         for (Py_ssize_t at = 0; at < count; at++) {
             to = put_bytes(to, PyTuple_GET_ITEM(leads, at));
-            to = put_bytes(to, bodies[at]);
+            to = put(to, bodies[at].at, bodies[at].size);
             to = put_bytes(to, tail);
         }
     }
@@ -337,28 +356,40 @@ framed(FrameGroup *group, PyObject *const *bodies, Py_ssize_t count)
     return made;
 }
 
-/* A list or tuple of bytes, as a tuple of its own: what is called meanwhile cannot change it. */
+/* A list or tuple of bytes, as a tuple of its own: what is called meanwhile cannot change it. The
+ * spans of its items are to be freed. */
 static PyObject *
-bodies_of(PyObject *given)
+bodies_of(PyObject *given, Span **spans)
 {
     PyObject *bodies = PySequence_Tuple(given);
     if (bodies == NULL)
         return NULL;
-    for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(bodies); at++)
-        if (check_bytes(PyTuple_GET_ITEM(bodies, at), "a body") < 0) {
-            Py_DECREF(bodies);
-            return NULL;
-        }
+    Py_ssize_t count = PyTuple_GET_SIZE(bodies);
+    *spans = PyMem_New(Span, (size_t)count);
+    if (*spans == NULL)
+        PyErr_NoMemory();
+    for (Py_ssize_t at = 0; at < count && *spans != NULL; at++) {
+        PyObject *body = PyTuple_GET_ITEM(bodies, at);
+        if (check_bytes(body, "a body") < 0) {
+            PyMem_Free(*spans);
+            *spans = NULL;
+        } else
+            (*spans)[at] = span_of(body);
+    }
+    if (*spans == NULL)
+        Py_CLEAR(bodies);
     return bodies;
 }
 
 static PyObject *
 FrameGroup_framed(FrameGroup *self, PyObject *given)
 {
-    PyObject *bodies = bodies_of(given);
+    Span *spans;
+    PyObject *bodies = bodies_of(given, &spans);
     if (bodies == NULL)
         return NULL;
-    PyObject *made = framed(self, &PyTuple_GET_ITEM(bodies, 0), PyTuple_GET_SIZE(bodies));
+    PyObject *made = framed(self, spans, PyTuple_GET_SIZE(bodies));
+    PyMem_Free(spans);
     Py_DECREF(bodies);
     return made;
 }
@@ -489,7 +520,7 @@ Pass_is_full(Pass *self, void *unused)
 
 /* Log a run of bodies as one entry of a group. */
 static int
-pass_log(Pass *self, FrameGroup *group, PyObject *const *bodies, Py_ssize_t count)
+pass_log(Pass *self, FrameGroup *group, const Span *bodies, Py_ssize_t count)
 {
     PyObject *frames = framed(group, bodies, count);
     if (frames == NULL)
@@ -512,11 +543,11 @@ pass_log(Pass *self, FrameGroup *group, PyObject *const *bodies, Py_ssize_t coun
 }
 
 static int
-log_to_all(Pass *self, PyObject *groups, PyObject *const *bodies, Py_ssize_t count)
+log_to_all(Pass *self, PyObject *groups, Span body)
 {
     Py_INCREF(groups);
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(groups); at++)
-        if (pass_log(self, (FrameGroup *)PyTuple_GET_ITEM(groups, at), bodies, count) < 0) {
+        if (pass_log(self, (FrameGroup *)PyTuple_GET_ITEM(groups, at), &body, 1) < 0) {
             Py_DECREF(groups);
             return -1;
         }
@@ -544,7 +575,7 @@ Pass_add(Pass *self, PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     if (check_groups(args[0]) < 0 || check_bytes(args[1], "a body") < 0
-        || log_to_all(self, args[0], &args[1], 1) < 0)
+        || log_to_all(self, args[0], span_of(args[1])) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -560,11 +591,12 @@ Pass_add_all(Pass *self, PyObject *const *args, Py_ssize_t count)
         PyErr_SetString(PyExc_TypeError, "add_all() takes a FrameGroup");
         return NULL;
     }
-    PyObject *bodies = bodies_of(args[1]);
+    Span *spans;
+    PyObject *bodies = bodies_of(args[1], &spans);
     if (bodies == NULL)
         return NULL;
-    int failed = pass_log(self, (FrameGroup *)args[0], &PyTuple_GET_ITEM(bodies, 0),
-                          PyTuple_GET_SIZE(bodies));
+    int failed = pass_log(self, (FrameGroup *)args[0], spans, PyTuple_GET_SIZE(bodies));
+    PyMem_Free(spans);
     Py_DECREF(bodies);
     if (failed < 0)
         return NULL;
@@ -624,7 +656,7 @@ Pass_run(Pass *self, PyObject *const *args, Py_ssize_t count)
         heard->published += 1;
         heard->size += PyBytes_GET_SIZE(body);
         int is_bad = heard->frame_groups != NULL
-                     && log_to_all(self, heard->frame_groups, &body, 1) < 0;
+                     && log_to_all(self, heard->frame_groups, span_of(body)) < 0;
         Py_DECREF(body);
         PyObject *receivers = is_bad ? NULL : PyLong_FromLongLong(heard->receivers);
         Py_DECREF(heard);
@@ -918,17 +950,72 @@ begin(Blobs *self)
     return find_shares(self) ? share_out(self) : set_apart(self);
 }
 
-static PyObject *
-Blobs_next(Blobs *self)
+static int
+begun(Blobs *self)
 {
     if (self->state == BEGUN) {
         PyErr_SetString(PyExc_RuntimeError, "blobs are asked for while their lines are found");
-        return NULL;
+        return -1;
     }
     if (self->state == NEW && begin(self) < 0) {
         self->state = OVER;
-        return NULL;
+        return -1;
     }
+    return 0;
+}
+
+/* The next session that has frames of its own, and its line; or nothing. */
+static PyObject *
+next_apart(Blobs *self, Line **line)
+{
+    while (self->state == APART && self->at < self->count) {
+        Py_ssize_t at = self->at++;
+        *line = self->lines[at];
+        if ((*line)->count) /* or somebody took it while another blob was written */
+            return self->sessions[at];
+    }
+    return NULL;
+}
+
+static int
+blobs_next(PyObject *blobs, Frames *frames)
+{
+    Line *line;
+    if (begun((Blobs *)blobs) < 0)
+        return -1;
+    PyObject *session = next_apart((Blobs *)blobs, &line);
+    if (session == NULL)
+        return 0;
+    *frames = (Frames){Py_NewRef(session), Py_NewRef(line), line->frames, line->count,
+                       line->room, line->size, line->messages};
+    line->frames = NULL;
+    line->count = line->room = line->size = 0;
+    line->messages = 0;
+    return 1;
+}
+
+static void
+blobs_let_go(Frames *frames)
+{
+    Line *line = (Line *)frames->line;
+    for (Py_ssize_t at = 0; at < frames->count; at++)
+        Py_DECREF(frames->frames[at]);
+    if (line->frames == NULL && frames->room <= LINE_KEPT) {
+        line->frames = frames->frames;
+        line->room = frames->room;
+    } else
+        PyMem_Free(frames->frames);
+    Py_DECREF(line);
+    Py_DECREF(frames->session);
+}
+
+static BlobsPort blobs_port = {NULL, blobs_next, blobs_let_go};
+
+static PyObject *
+Blobs_next(Blobs *self)
+{
+    if (begun(self) < 0)
+        return NULL;
     if (self->state == ALONE) {
         self->state = OVER;
         return joined(self->pass, 0, NULL, self->pass->groups[0]->sessions);
@@ -937,11 +1024,9 @@ Blobs_next(Blobs *self)
         Py_ssize_t at = self->at++;
         return joined(self->pass, self->first[at], self->next, self->sessions[at]);
     }
-    while (self->state == APART && self->at < self->count) {
-        Py_ssize_t at = self->at++;
-        Line *line = self->lines[at];
-        if (!line->count)
-            continue; /* somebody took it while another blob was written */
+    Line *line;
+    PyObject *session = next_apart(self, &line);
+    if (session != NULL) {
         PyObject *blob = PyBytes_FromStringAndSize(NULL, line->size);
         if (blob == NULL)
             return NULL;
@@ -950,7 +1035,7 @@ Blobs_next(Blobs *self)
             to = put_bytes(to, line->frames[each]);
         long long messages = line->messages;
         line_clear(line);
-        PyObject *one = PyTuple_Pack(1, self->sessions[at]);
+        PyObject *one = PyTuple_Pack(1, session);
         if (one == NULL) {
             Py_DECREF(blob);
             return NULL;
@@ -962,6 +1047,177 @@ Blobs_next(Blobs *self)
     Blobs_clear(self);
     return NULL;
 }
+
+/* The pass that is open. */
+
+static PyObject *
+OpenPass_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    return type->tp_alloc(type, 0); /* a subclass takes the arguments */
+}
+
+static int
+OpenPass_traverse(OpenPass *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(self->pass);
+    Py_VISIT(self->exact);
+    Py_VISIT(self->by_session);
+    Py_VISIT(self->tap);
+    return 0;
+}
+
+static int
+OpenPass_clear(OpenPass *self)
+{
+    Py_CLEAR(self->pass);
+    Py_CLEAR(self->exact);
+    Py_CLEAR(self->by_session);
+    Py_CLEAR(self->tap);
+    return 0;
+}
+
+static void
+OpenPass_dealloc(OpenPass *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    OpenPass_clear(self);
+    type->tp_free((PyObject *)self);
+    Py_DECREF(type);
+}
+
+static int
+open_is_plain(PyObject *channels, PyObject *session)
+{
+    OpenPass *self = (OpenPass *)channels;
+    if ((self->tap != NULL && self->tap != Py_None) || self->by_session == NULL
+        || !PyDict_Check(self->by_session) || self->exact == NULL || !PyDict_Check(self->exact))
+        return 0;
+    int has = PyDict_Contains(self->by_session, session);
+    return has < 0 ? -1 : !has;
+}
+
+static int
+open_is_unwritten(PyObject *channels)
+{
+    return ((OpenPass *)channels)->is_unwritten;
+}
+
+/* Who hears a channel, if that is known and of this moment; a new reference, or nothing. */
+static Heard *
+open_heard(OpenPass *self, Span channel)
+{
+    PyObject *name = PyBytes_FromStringAndSize(channel.at, channel.size);
+    if (name == NULL)
+        return NULL;
+    PyObject *found = PyDict_GetItemWithError(self->exact, name);
+    Py_XINCREF(found);
+    Py_DECREF(name);
+    if (found != NULL
+        && (!PyObject_TypeCheck(found, Heard_Type) || ((Heard *)found)->moment != self->moment
+            || ((Heard *)found)->frame_groups == NULL))
+        Py_CLEAR(found);
+    return (Heard *)found;
+}
+
+/* So many messages on one channel are logged together: up to the one that fills the pass. */
+static Py_ssize_t
+fitting(const Pass *pass, const FrameGroup *group, const Publishing *messages, Py_ssize_t count)
+{
+    Py_ssize_t at = 0, frames = pass->frames, bytes = pass->bytes;
+    if (group->head == NULL)
+        return 1;
+    do {
+        frames++;
+        bytes += around(group, messages[at].body.size) + messages[at].body.size;
+        at++;
+    } while (at < count && frames <= pass->frames_most && bytes <= pass->bytes_most);
+    return at;
+}
+
+#define TOGETHER 64 /* messages that are logged as one entry */
+
+/* Publish messages on one channel; return how many, which are fewer if its audience is not any
+ * longer that of the moment, or -1. */
+static Py_ssize_t
+open_publish_same(OpenPass *self, Heard *heard, const Publishing *messages, Py_ssize_t count)
+{
+    Py_ssize_t done = 0;
+    PyObject *groups = Py_NewRef(heard->frame_groups);
+    Py_ssize_t forms = PyTuple_GET_SIZE(groups);
+    while (done < count && heard->moment == self->moment) {
+        Pass *pass = (Pass *)self->pass;
+        if (pass == NULL || !Py_IS_TYPE(pass, Pass_Type) || is_full(pass))
+            break;
+        const Publishing *first = messages + done;
+        Py_ssize_t some = 1;
+        int is_bad = 0;
+        Py_INCREF(pass);
+        if (forms == 1) {
+            FrameGroup *group = (FrameGroup *)PyTuple_GET_ITEM(groups, 0);
+            Span bodies[TOGETHER];
+            some = count - done < TOGETHER ? count - done : TOGETHER;
+            some = fitting(pass, group, first, some);
+            for (Py_ssize_t at = 0; at < some; at++)
+                bodies[at] = first[at].body;
+            is_bad = pass_log(pass, group, bodies, some) < 0;
+        } else if (forms)
+            is_bad = log_to_all(pass, groups, first->body) < 0;
+        int is_over = forms && is_full(pass);
+        Py_DECREF(pass);
+        if (is_bad) {
+            done = -1;
+            break;
+        }
+        for (Py_ssize_t at = 0; at < some; at++)
+            heard->size += first[at].body.size;
+        heard->published += some;
+        done += some;
+        if (forms)
+            self->is_unwritten = 1;
+        if (is_over) {
+            PyObject *flushed = PyObject_CallMethodNoArgs((PyObject *)self, _flush);
+            if (flushed == NULL) {
+                done = -1;
+                break;
+            }
+            Py_DECREF(flushed);
+        }
+    }
+    Py_DECREF(groups);
+    return done;
+}
+
+static Py_ssize_t
+open_publish(PyObject *channels, const Publishing *messages, Py_ssize_t count,
+             long long *receivers)
+{
+    OpenPass *self = (OpenPass *)channels;
+    Py_ssize_t done = 0;
+    while (done < count) {
+        const Publishing *first = messages + done;
+        Heard *heard = open_heard(self, first->channel);
+        if (heard == NULL)
+            break;
+        Py_ssize_t same = 1;
+        while (done + same < count && first[same].channel.size == first->channel.size
+               && !memcmp(first[same].channel.at, first->channel.at, (size_t)first->channel.size))
+            same++;
+        Py_ssize_t some = open_publish_same(self, heard, first, same);
+        for (Py_ssize_t at = 0; at < some; at++)
+            receivers[done + at] = heard->receivers;
+        Py_DECREF(heard);
+        if (some < 0)
+            return -1;
+        done += some;
+        if (some < same)
+            break;
+    }
+    return PyErr_Occurred() ? -1 : done;
+}
+
+static ChannelsPort port = {NULL, open_is_plain, open_publish, open_is_unwritten};
 
 /* Types. */
 
@@ -1053,6 +1309,28 @@ static PyType_Slot pass_slots[] = {
 static PyType_Spec pass_spec = {"headgate.core.channels._passes.Pass", sizeof(Pass), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, pass_slots};
 
+static PyMemberDef open_members[] = {
+    {"_moment", T_LONGLONG, offsetof(OpenPass, moment), 0, NULL},
+    {"_pass", T_OBJECT_EX, offsetof(OpenPass, pass), 0, NULL},
+    {"_exact", T_OBJECT_EX, offsetof(OpenPass, exact), 0, NULL},
+    {"_by_session", T_OBJECT_EX, offsetof(OpenPass, by_session), 0, NULL},
+    {"tap", T_OBJECT, offsetof(OpenPass, tap), 0, NULL},
+    {"is_unwritten", T_BOOL, offsetof(OpenPass, is_unwritten), 0, NULL},
+    {NULL},
+};
+static PyType_Slot open_slots[] = {
+    {Py_tp_doc, "The pass that plain messages are published to, and who hears them."},
+    {Py_tp_new, OpenPass_new},
+    {Py_tp_dealloc, OpenPass_dealloc},
+    {Py_tp_traverse, OpenPass_traverse},
+    {Py_tp_clear, OpenPass_clear},
+    {Py_tp_members, open_members},
+    {0, NULL},
+};
+static PyType_Spec open_spec = {"headgate.core.channels._passes.OpenPass", sizeof(OpenPass), 0,
+                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+                                open_slots};
+
 static PyType_Slot blobs_slots[] = {
     {Py_tp_doc, "The blobs of a pass, each made when it is asked for."},
     {Py_tp_dealloc, Blobs_dealloc},
@@ -1079,6 +1357,15 @@ add_type(PyObject *made, PyType_Spec *spec, const char *name)
     return (PyTypeObject *)type;
 }
 
+/* Add an object to a module and let go of it. */
+static int
+add_object(PyObject *made, const char *name, PyObject *object)
+{
+    int failed = object == NULL ? -1 : PyModule_AddObjectRef(made, name, object);
+    Py_XDECREF(object);
+    return failed;
+}
+
 PyMODINIT_FUNC
 PyInit__passes(void)
 {
@@ -1089,7 +1376,13 @@ PyInit__passes(void)
         || (FrameGroup_Type = add_type(made, &group_spec, "FrameGroup")) == NULL
         || (Heard_Type = add_type(made, &heard_spec, "Heard")) == NULL
         || (Pass_Type = add_type(made, &pass_spec, "Pass")) == NULL
+        || (OpenPass_Type = add_type(made, &open_spec, "OpenPass")) == NULL
         || (Blobs_Type = add_type(made, &blobs_spec, "Blobs")) == NULL
+        || (_flush = PyUnicode_InternFromString("flush")) == NULL
+        || (port.type = OpenPass_Type,
+            add_object(made, "channels_port", PyCapsule_New(&port, CHANNELS_PORT, NULL))) < 0
+        || (blobs_port.type = Blobs_Type,
+            add_object(made, "blobs_port", PyCapsule_New(&blobs_port, BLOBS_PORT, NULL))) < 0
         || PyModule_AddStringConstant(made, "SOURCE", HEADGATE_SOURCE) < 0)
         Py_CLEAR(made);
     return made;

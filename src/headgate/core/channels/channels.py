@@ -20,11 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TypeAlias
 
 from headgate.core.channels.audience import Audience, FrameLine, Kind, Named, PeerPort, PureLine
 from headgate.core.channels.channel_counts import ChannelCounts
-from headgate.core.channels.publish_pass import Blob, Pass, PurePass
+from headgate.core.channels.publish_pass import Blob, OpenPass, Pass, PurePass
 from headgate.core.channels.subscriptions import ChannelSubscriptions
 from headgate.core.delivery.mailbox import Budget
 from headgate.core.facts import ChannelCounted
@@ -38,12 +37,8 @@ UNHEARD = 32
 """New channels without receivers published to in a row, if every pattern is cheap to match."""
 
 
-Tap: TypeAlias = Callable[[bytes, Sequence[bytes]], None]
-"""Called with a channel and the bodies published on it."""
-
-
-class Channels(ChannelSubscriptions):
-    """Subscriptions to channels and patterns, and messages published and not written yet.
+class Channels(ChannelSubscriptions, OpenPass):
+    """Subscriptions to channels and patterns, and messages that are published and not written yet.
 
     The broker owns it. Wires subscribe and publish at any time; whoever runs the event loop calls
     `take` at the end of a pass and writes what it gets.
@@ -52,17 +47,14 @@ class Channels(ChannelSubscriptions):
     def __init__(self, limits: Limits, *, shards: int = 16) -> None:
         super().__init__(limits, shards=shards, before_change=self._before_change)
         self._moment = 1
-        """Number of the present rosters; it grows with every change of a roster."""
-        self._known: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
+        self._exact: dict[bytes, Audience] = {}
+        self._known: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: self._exact, Kind.SHARDED: {}}
         self._pass = self._new_pass(1)
-        """Messages published to the present rosters and not taken yet."""
         self._passes: list[PurePass] = []
-        """Messages published to earlier rosters and not taken yet."""
+        """Of earlier moments, or full."""
         self._counts = ChannelCounts(limits)
         self.is_unwritten = False
-        """Whether there are messages to take."""
-        self.tap: Tap | None = None
-        """Called with every message published, while a viewer follows them."""
+        self.tap = None
         self._known_here: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
         """Audiences of this worker's own sessions, for messages published on another worker."""
 

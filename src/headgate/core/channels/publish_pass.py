@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.compiled import part
-from headgate.core.channels.audience import PureFrameGroup, PureHeard, PureLine
+from headgate.core.channels.audience import Heard, PureFrameGroup, PureHeard, PureLine
+from headgate.core.channels.session_channels import SessionChannels
 from headgate.core.model.ids import SessionId
 
 Logged: TypeAlias = tuple[PureFrameGroup, bytes, int]
@@ -23,6 +24,9 @@ Blob: TypeAlias = tuple[bytes, Sequence[SessionId], int]
 
 LineOf: TypeAlias = Callable[[SessionId], PureLine]
 """Returns the buffer for the frames of a session."""
+
+Tap: TypeAlias = Callable[[bytes, Sequence[bytes]], None]
+"""A channel, and what was published on it."""
 
 
 class PurePass:
@@ -160,6 +164,30 @@ class PurePass:
 
 
 Pass = part("headgate.core.channels._passes", "Pass", PurePass)
+
+
+class PureOpenPass:
+    """The pass that plain messages are published to, and who hears them. `Channels` is made of it:
+    what is compiled asks nothing else of them, and leaves what is not known here to them."""
+
+    _moment: int
+    """Another one after every change of a roster."""
+    _pass: PurePass
+    """What was published and not taken, and goes to the rosters of this moment."""
+    _exact: Mapping[bytes, Heard]
+    """The audiences of exact channels, each as it was in its own moment."""
+    _by_session: dict[SessionId, SessionChannels]
+    """Who subscribes to anything."""
+    tap: Tap | None
+    """Told of everything that is published, while somebody looks."""
+    is_unwritten: bool
+    """Whether there is something to take."""
+
+
+if TYPE_CHECKING:
+    OpenPass = PureOpenPass
+else:
+    OpenPass = part("headgate.core.channels._passes", "OpenPass", PureOpenPass)
 
 
 def _blob(log: Sequence[Logged], sessions: Sequence[SessionId]) -> Blob:

@@ -8,8 +8,7 @@
  * loop touches a pump, so nothing about one changes meanwhile.
  */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "../../core/channels/_passes.h"
 #include <errno.h>
 #include <string.h>
 #include <structmember.h>
@@ -19,7 +18,8 @@
 
 #define READ_BYTES (64 * 1024) /* as in pump.py */
 #define HELD_BYTES 4096        /* as in pump.py */
-#define TOGETHER 32 /* sockets that a message is sent to before the lock is taken again */
+#define TOGETHER 32 /* sockets that are sent to before the lock is taken again */
+#define JOINED_BYTES (64 * 1024) /* frames that are put together without room of their own */
 
 typedef struct Row Row;
 
@@ -35,9 +35,11 @@ typedef struct {
     PyObject *poller, *pipe, *recv, *send, *reader;
 } Pump;
 
-/* Sockets that one message is sent to in a row, without the lock of the interpreter. */
+/* Sockets that are sent to in a row, without the lock of the interpreter: all the same, or each the
+ * frames of its session. */
 struct Row {
-    PyObject *blob, *messages; /* held by who delivers */
+    PyObject *blob, *messages; /* held by who delivers; or nothing */
+    Frames *frames; /* held by who delivers, as many as pumps; or nothing */
     int is_sent;
     Py_ssize_t count;
     Pump *pumps[TOGETHER]; /* held */
@@ -50,6 +52,7 @@ static PyObject *_by_pipe_deliver, *_by_pipe_ready, *_broken, *_calls, *_failed,
     *_hung_up, *_is_serving, *_keep, *_let_go, *_receive, *_unreadable, *_unusual;
 static PyObject *nothing; /* no bytes */
 static PyObject *answer;  /* how many messages an answer is */
+static const BlobsPort *blobs_port;
 
 static PyObject *
 Pump_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -396,18 +399,49 @@ serve(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return PyBool_FromLong(has_others);
 }
 
+static void
+put_together(char *to, const Frames *frames)
+{
+    for (Py_ssize_t at = 0; at < frames->count; at++) {
+        Py_ssize_t size = PyBytes_GET_SIZE(frames->frames[at]);
+        memcpy(to, PyBytes_AS_STRING(frames->frames[at]), (size_t)size);
+        to += size;
+    }
+}
+
+/* Send the frames of a session. The room for them is on the stack for no longer than it takes, so
+ * it is warm; the lock of the interpreter is not held, and not needed for what somebody holds. */
+static __attribute__((noinline)) Py_ssize_t
+send_frames(int fileno, const Frames *frames)
+{
+    char few[JOINED_BYTES];
+    char *bytes = frames->size <= JOINED_BYTES ? few : PyMem_RawMalloc((size_t)frames->size);
+    if (bytes == NULL) {
+        errno = EAGAIN; /* it waits in the mailbox, whose limits are the ones that count */
+        return -1;
+    }
+    put_together(bytes, frames);
+    Py_ssize_t sent = send(fileno, bytes, (size_t)frames->size, MSG_NOSIGNAL);
+    int number = errno;
+    if (bytes != few)
+        PyMem_RawFree(bytes);
+    errno = number;
+    return sent;
+}
+
 static int
 row_send(Row *row)
 {
-    Py_ssize_t size = PyBytes_GET_SIZE(row->blob);
-    const char *bytes = PyBytes_AS_STRING(row->blob);
     /* Who is gone by now has a closed socket, whose number may be somebody else's. */
     for (Py_ssize_t at = 0; at < row->count; at++)
         if (row->pumps[at]->is_ending)
             row->files[at] = -1;
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t at = 0; at < row->count; at++) {
-        row->sent[at] = send(row->files[at], bytes, (size_t)size, MSG_NOSIGNAL);
+        row->sent[at] = row->frames != NULL
+                            ? send_frames(row->files[at], row->frames + at)
+                            : send(row->files[at], PyBytes_AS_STRING(row->blob),
+                                   (size_t)PyBytes_GET_SIZE(row->blob), MSG_NOSIGNAL);
         row->errors[at] = errno;
     }
     Py_END_ALLOW_THREADS
@@ -421,10 +455,22 @@ row_send(Row *row)
             pump->bytes_out += row->sent[at] > 0 ? row->sent[at] : 0;
         } else if (pump->row == row)
             failed = pump_settle(pump);
+        if (row->frames != NULL)
+            blobs_port->let_go(row->frames + at);
         Py_DECREF(pump);
     }
     row->count = row->is_sent = 0;
     return failed;
+}
+
+/* The frames of a session as a blob, for who needs an object. */
+static PyObject *
+joined(const Frames *frames)
+{
+    PyObject *blob = PyBytes_FromStringAndSize(NULL, frames->size);
+    if (blob != NULL)
+        put_together(PyBytes_AS_STRING(blob), frames);
+    return blob;
 }
 
 /* Learn what came of the row that it is in, before anything else is done with it. */
@@ -435,8 +481,34 @@ pump_settle(Pump *self)
     if (!row->is_sent)
         return row_send(row);
     self->row = NULL;
-    return pump_sent(self, row->blob, row->messages, row->sent[self->place],
-                     row->errors[self->place]);
+    Py_ssize_t sent = row->sent[self->place];
+    int number = row->errors[self->place];
+    if (row->frames == NULL)
+        return pump_sent(self, row->blob, row->messages, sent, number);
+    const Frames *frames = row->frames + self->place;
+    if (sent == frames->size) {
+        self->bytes_out += sent;
+        return 0;
+    }
+    PyObject *blob = joined(frames), *messages = PyLong_FromLongLong(frames->messages);
+    int failed = blob == NULL || messages == NULL ? -1 : 0;
+    if (!failed)
+        failed = pump_sent(self, blob, messages, sent, number);
+    Py_XDECREF(blob);
+    Py_XDECREF(messages);
+    return failed;
+}
+
+/* Nobody in a row is sent to: it is over with an error, as for those behind them. */
+static void
+row_forget(Row *row)
+{
+    for (Py_ssize_t at = 0; at < row->count; at++) {
+        row->pumps[at]->row = NULL;
+        Py_DECREF(row->pumps[at]);
+        if (row->frames != NULL)
+            blobs_port->let_go(row->frames + at);
+    }
 }
 
 /* One blob to all of these. */
@@ -447,6 +519,7 @@ deliver_one(PyObject *calls, PyObject *blob, PyObject *const *sessions, Py_ssize
     Row row;
     row.blob = blob;
     row.messages = messages;
+    row.frames = NULL;
     row.is_sent = 0;
     row.count = 0;
     for (Py_ssize_t at = 0; at < count; at++) {
@@ -476,12 +549,76 @@ deliver_one(PyObject *calls, PyObject *blob, PyObject *const *sessions, Py_ssize
     }
     return row.count ? row_send(&row) : 0;
 failed:
-    /* They are not sent to: it is over with the error, as for those behind it. */
-    for (Py_ssize_t at = 0; at < row.count; at++) {
-        row.pumps[at]->row = NULL;
-        Py_DECREF(row.pumps[at]);
-    }
+    row_forget(&row);
     return -1;
+}
+
+/* A blob of the frames of a session: to a session that cannot be sent to with others, or to who
+ * delivers the rest, as Python makes them. */
+static int
+deliver_blob(PyObject *call, const Frames *frames, PyObject *rest)
+{
+    PyObject *blob = joined(frames), *messages = PyLong_FromLongLong(frames->messages);
+    int failed = blob == NULL || messages == NULL ? -1 : 0;
+    if (!failed && call != NULL) {
+        Pump *pump = pump_of(call, (PyCFunction)(void (*)(void))Pump_deliver);
+        PyObject *given[] = {blob, messages};
+        Py_INCREF(call);
+        failed = pump != NULL ? pump_deliver(pump, blob, messages)
+                              : done(PyObject_Vectorcall(call, given, 2, NULL));
+        Py_DECREF(call);
+    } else if (!failed) {
+        PyObject *each = Py_BuildValue("(O(O)O)", blob, frames->session, messages);
+        failed = each == NULL ? -1 : PyList_Append(rest, each);
+        Py_XDECREF(each);
+    }
+    Py_XDECREF(blob);
+    Py_XDECREF(messages);
+    return failed;
+}
+
+/* To each session what it hears, while each has frames of its own. */
+static int
+deliver_apart(PyObject *blobs, PyObject *calls, Py_ssize_t *room, PyObject *rest)
+{
+    Frames frames[TOGETHER];
+    Row row;
+    row.blob = row.messages = NULL;
+    row.frames = frames;
+    row.is_sent = 0;
+    row.count = 0;
+    int more;
+    while ((more = blobs_port->next(blobs, frames + row.count)) > 0) {
+        Frames this = frames[row.count];
+        PyObject *call = NULL;
+        int is_bad = 0;
+        if (--*room >= 0 && (call = PyDict_GetItemWithError(calls, this.session)) == NULL) {
+            is_bad = PyErr_Occurred() != NULL; /* S002-9: who is gone is skipped */
+        } else {
+            Pump *pump = call == NULL ? NULL
+                                      : pump_of(call, (PyCFunction)(void (*)(void))Pump_deliver);
+            if (pump != NULL && is_open(pump)) {
+                pump->row = &row;
+                pump->place = row.count;
+                row.pumps[row.count] = (Pump *)Py_NewRef(pump);
+                row.files[row.count++] = pump->fileno;
+                if (row.count == TOGETHER && row_send(&row) < 0)
+                    return -1;
+                continue;
+            }
+            is_bad = deliver_blob(call, &this, rest);
+        }
+        blobs_port->let_go(&this);
+        if (is_bad) {
+            row_forget(&row);
+            return -1;
+        }
+    }
+    if (more < 0) {
+        row_forget(&row);
+        return -1;
+    }
+    return row.count ? row_send(&row) : 0;
 }
 
 static PyObject *
@@ -497,6 +634,9 @@ deliver_all(PyObject *module, PyObject *const *args, Py_ssize_t count)
         return NULL;
     PyObject *rest = PyList_New(0), *blobs = PyObject_GetIter(args[0]);
     if (rest == NULL || blobs == NULL)
+        goto failed;
+    if (Py_IS_TYPE(blobs, blobs_port->type)
+        && deliver_apart(blobs, calls, &room, rest) < 0)
         goto failed;
     while ((each = PyIter_Next(blobs)) != NULL) {
         int is_bad = 0;
@@ -600,6 +740,15 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_pump", NULL, -1, methods};
 
+static const BlobsPort *
+found_port(void)
+{
+    PyObject *passes = PyImport_ImportModule("headgate.core.channels._passes");
+    PyObject *port = passes == NULL ? NULL : PyObject_GetAttrString(passes, "blobs_port");
+    Py_XDECREF(passes);
+    return port == NULL ? NULL : PyCapsule_GetPointer(port, BLOBS_PORT); /* it lives as long */
+}
+
 PyMODINIT_FUNC
 PyInit__pump(void)
 {
@@ -616,6 +765,9 @@ PyInit__pump(void)
     for (size_t at = 0; at < sizeof(names) / sizeof(names[0]); at++)
         if ((*names[at].at = PyUnicode_InternFromString(names[at].name)) == NULL)
             return NULL;
+    blobs_port = found_port();
+    if (blobs_port == NULL)
+        return NULL;
     nothing = PyBytes_FromStringAndSize(NULL, 0);
     answer = PyLong_FromLong(0);
     PyObject *made = PyModule_Create(&module);

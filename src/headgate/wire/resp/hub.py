@@ -35,7 +35,8 @@ from headgate.wire.resp.command_cost import portions
 from headgate.wire.resp.commands.acl import UserFile
 from headgate.wire.resp.commands.all_commands import COMMANDS
 from headgate.wire.resp.commands.client import line
-from headgate.wire.resp.port import HubPort, Monitor, OtherWorkers, RespPort
+from headgate.wire.resp.plain import PlainHub
+from headgate.wire.resp.port import HubPort, RespPort
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.settings import Settings
 from headgate.wire.resp.streams.bodies import BodyReader
@@ -64,7 +65,7 @@ class Unwritten:
         """Sessions among them that got the messages early."""
 
 
-class Hub:
+class Hub(PlainHub):
     """The state that all Redis sessions of a router share: channels, keys, users, settings.
 
     The server makes one for its listener. Sessions use it for everything that is not their own.
@@ -83,11 +84,11 @@ class Hub:
         self.broker = broker
         self.channels = broker.channels
         self.budget = broker.limit_apart("resp")
+        self.stuck = self.budget.stuck
         self.table = COMMANDS
         self.settings = settings
         self.access = access
         self.cluster = cluster
-        """The owners of slots; None outside of cluster mode."""
         self.user_file = user_file
         self.denials = AclLog()
         self._suspects = FailedLogins()
@@ -97,22 +98,16 @@ class Hub:
         self.feeds = ChannelFeeds(broker.shard.domains, broker.limits.name_bytes)
         broker.speaker = self.speak
         self.names_fit = broker.limits.name_bytes >= NAME_BYTES
-        """Whether no name in a run of PUBLISHes can exceed the limit."""
         self.waiting = broker.waiting
         self.sessions: dict[SessionId, RespSession] = {}
-        self.monitors: dict[SessionId, Monitor] = {}
+        self.monitors = {}
         self._deliver: dict[SessionId, Callable[[bytes, int], None]] = {}
-        self._links: dict[SessionId, None] = {}
-        """Those that stand for other workers."""
-        self._flushing = self._flushing_on = False
+        self.is_flushing = self._flushing_on = False
         self.left: deque[Unwritten] = deque()
-        """Messages that could not be written to all receivers in one go. No more are published
-        before they are."""
         self._held: dict[SessionId, None] = {}
         """Sessions that wait for that."""
         self._when_written: list[Callable[[], None]] = []
-        self.elsewhere: OtherWorkers | None = None
-        """The other workers of the router, if there are any."""
+        self.elsewhere = None
         self._sweeping = self._clearing = False
         self._counted_at = shell.clock()
         """When the counts of bodies were last recorded."""
@@ -122,7 +117,6 @@ class Hub:
         self.connections = 0
         """Sessions opened since the start."""
         self.commands = 0
-        """Commands carried out since the start."""
         self.expired = 0
         """Keys expired since the start."""
 
@@ -157,6 +151,11 @@ class Hub:
             most.close("over the limit input_bytes", at_once=True)
             return most is not session
         return True
+
+    def look_at_answers(self) -> None:
+        """Somebody does not read: see that it does not leave more answers than all may."""
+        if self.budget.answers > self.broker.limits.answers_bytes:
+            self.shed_answers()
 
     def shed_answers(self) -> None:
         """Close the sessions with the most unread answers while all together exceed the limit.
@@ -278,9 +277,9 @@ class Hub:
     # Publishing.
 
     def flush_soon(self) -> None:
-        """Write published messages at the end of this pass."""
-        if not self._flushing:
-            self._flushing = True
+        """Have what was published written at the end of this pass."""
+        if not self.is_flushing:
+            self.is_flushing = True
             self.shell.soon(self._flush_some)
 
     def flush(self) -> None:
@@ -311,7 +310,7 @@ class Hub:
         self._held[session.id] = None
 
     def _flush_some(self) -> None:
-        self._flushing = False
+        self.is_flushing = False
         self._take()
         if self.left and not self._flushing_on:
             self._flush_on()

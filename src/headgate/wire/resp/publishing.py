@@ -20,6 +20,7 @@ from headgate.wire.resp.reply_mode import ReplyMode
 
 if TYPE_CHECKING:
     from headgate.wire.resp.hub import Hub
+    from headgate.wire.resp.plain import PurePlainSession
     from headgate.wire.resp.session import RespSession
     from headgate.wire.resp.streams.feeds import ChannelFeeds
 
@@ -83,10 +84,10 @@ def publish(session: RespSession, run: Sequence[Sequence[bytes]]) -> int:
     return done
 
 
-def publish_at_once(session: RespSession, data: bytes) -> int:
-    """Publish the PUBLISHes at the start of a read, if no other commands or checks are in the way:
-    the fast path of sessions that do little else. Return the bytes consumed; commands left over for
-    later are then in the session's line."""
+def publish_at_once(session: PurePlainSession, data: bytes) -> int:
+    """Publish what a read has at its start, if nothing is in its way: the short way of those who
+    do little else. Return how many bytes that was; what others get their turn before is among
+    the session's commands then."""
     hub = session.hub
     if session.held or session.is_closing or hub.left:
         return 0
@@ -130,8 +131,8 @@ def publish_at_once(session: RespSession, data: bytes) -> int:
     if done < len(names):
         rest = zip(names[done:], bodies[done:], strict=True)
         session.pending = [[b"PUBLISH", name, body] for name, body in rest]
-    if budget.stuck and budget.answers > hub.broker.limits.answers_bytes:
-        hub.shed_answers()
+    if budget.stuck:
+        hub.look_at_answers()
     return end
 
 
@@ -144,7 +145,7 @@ def _has_room(hub: Hub, names: Sequence[bytes], bodies: Sequence[bytes]) -> bool
 
 
 def _published(
-    session: RespSession, names: Sequence[bytes], bodies: Sequence[bytes], is_one: bool
+    session: PurePlainSession, names: Sequence[bytes], bodies: Sequence[bytes], is_one: bool
 ) -> tuple[bytes, int]:
     """Publish on one channel or on several; return the answers and their number. If there are new
     channels among them, it may stop early to let others get a turn."""
@@ -167,8 +168,8 @@ def _published(
     return answers, done
 
 
-def _give_way(session: RespSession) -> None:
-    """Let others get a turn, then go on."""
+def _give_way(session: PurePlainSession) -> None:
+    """Others get their turn; then it goes on."""
     session.outlet.pause(may_leave=False)
     session.hub.go_on_later(session.id)
 

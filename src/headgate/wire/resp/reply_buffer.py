@@ -73,9 +73,8 @@ class ReplyBuffer:
             else:
                 for blob in _joined(out):
                     self._outlet.write(blob)
-            hub = self._hub
-            if hub.budget.answers > hub.broker.limits.answers_bytes:
-                hub.shed_answers()
+            if self._hub.stuck:
+                self._hub.look_at_answers()
 
 
 def _joined(blobs: list[bytes]) -> Iterator[bytes]:

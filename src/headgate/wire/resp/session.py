@@ -19,7 +19,7 @@ from headgate.core.model.ids import SessionId
 from headgate.core.redis.acl import User
 from headgate.errors import HeadgateError, LimitReached
 from headgate.wire.resp.codec.message_frames import FORMS
-from headgate.wire.resp.codec.publish_runs import PUBLISH, STARTS
+from headgate.wire.resp.codec.publish_runs import PUBLISH
 from headgate.wire.resp.codec.replies import (
     NOTHING,
     CommandError,
@@ -38,13 +38,13 @@ from headgate.wire.resp.commands.cluster import check_slots
 from headgate.wire.resp.commands.monitor import send_to_monitors
 from headgate.wire.resp.commands.table import CommandEntry
 from headgate.wire.resp.commands.transactions import queue, rejected, size_of
+from headgate.wire.resp.plain import PlainSession, PurePlainSession
 from headgate.wire.resp.port import HERE, WAIT, RespPort
 from headgate.wire.resp.publishing import (
     is_fed,
     is_plain,
     may_run,
     publish,
-    publish_at_once,
     run_of_publishes,
 )
 from headgate.wire.resp.reply_buffer import FULL_BYTES, ReplyBuffer
@@ -57,10 +57,12 @@ if TYPE_CHECKING:
 FORM_STEPS = 4
 """Work of changing the form of a subscription's messages."""
 SLICE_SECONDS = 0.005
-"""Seconds of carrying out one session's commands before others get a turn."""
+"""How long one session's commands are carried out before others get their turn."""
+TAKEN_SECONDS = SLICE_SECONDS / 8
+"""How long commands between PUBLISHes may take, each time that some are taken."""
 
 
-class RespSession:
+class RespSession(PlainSession):
     """One Redis client: its requests in, replies and messages out.
 
     The server owns it with a connection, and calls `receive` with bytes; it writes through its
@@ -68,36 +70,24 @@ class RespSession:
     """
 
     __slots__ = (
-        "answers",
-        "awaited",
         "broken",
         "db",
         "delayed",
         "failures",
-        "held",
-        "hub",
-        "id",
-        "is_closing",
         "is_delayed",
         "is_executing",
-        "last_command",
         "library",
         "local",
         "name",
         "out",
-        "outlet",
         "parts",
         "parts_are_wanted",
         "peer",
-        "pending",
         "protocol",
-        "queued",
         "queued_bytes",
         "queued_steps",
-        "requests",
         "since",
         "typed",
-        "user",
         "watched",
     )
 
@@ -111,16 +101,12 @@ class RespSession:
         self.requests = RequestParser(hub.broker.limits)
         self.library = {"lib-name": b"", "lib-ver": b""}
         self.held = 0
-        """Bytes of its requests that are not carried out yet, as the hub knows them."""
         self.out = ReplyBuffer(hub, outlet)
-        self.pending: list[list[bytes]] = []
-        """Commands behind one that waits: a PUBLISH for a slow receiver, or any command for the
-        client to read its answers."""
+        self.pending = []
         self.parts: Iterator[Reply] | None = None
         """The rest of an answer in parts, which goes out before anything else."""
         self.parts_are_wanted = True
-        self.awaited: Awaited | None = None
-        """The answers that wait for turns, while there are any: see `streams/awaited.py`."""
+        self.awaited = None
         self.is_closing = False
         self.failures = 0
         """Wrong passwords since it connected."""
@@ -138,10 +124,8 @@ class RespSession:
         self.name = b""
         self.db = 0
         self.user = self.hub.access.entrant()
-        """The user of the session; None until the client has authenticated, if it has to."""
         self.requests.is_trusted = self.user is not None
-        self.queued: list[tuple[CommandEntry, list[bytes]]] | None = None
-        """The commands of a transaction, while there is one."""
+        self.queued = None
         self.queued_bytes = 0
         self.queued_steps = 0
         self.watched: dict[tuple[int, bytes], int] = {}
@@ -170,34 +154,8 @@ class RespSession:
 
     # Calls of the shell.
 
-    def receive(self, data: bytes) -> None:
-        """Carry out the complete commands that the client sent."""
-        hub = self.hub
-        if self.awaited is not None:
-            self._receive_later(data)
-            return
-        if (hub.channels.is_unwritten or hub.left) and hub.channels.has(self.id):
-            # Messages published before these commands come before their answers.
-            # S002-42, RESP-46: its messages from before a command precede the answer.
-            hub.flush_for((self.id,))
-        if data.startswith(STARTS):
-            end = publish_at_once(self, data)
-            if end and self.pending:
-                self.pending += self.requests.feed(data[end:])
-                self._may_hold()
-                return
-            if end == len(data):
-                return
-            data = data[end:]
-        requests = self.requests
-        commands = requests.feed(data)
-        if (self.held or requests.unread is not None) and not self._may_hold():
-            return
-        if commands:
-            self._run(commands)
-            self._may_hold()
-        if requests.error is not None and not self.is_busy and not self.is_delayed:
-            self._break_off()
+    # What is left over by the short way.
+    _receive_by_steps = PurePlainSession.receive
 
     def _receive_later(self, data: bytes) -> None:
         """Queue commands behind those that wait for a turn: no more is read until these are
@@ -338,6 +296,23 @@ class RespSession:
         if self.awaited is not None:
             self.awaited.begin()
 
+    def _take(self, commands: list[list[bytes]], data: bytes, end: int) -> bool:
+        """Carry out commands that stand between PUBLISHes in a read, and take no turn. False if the
+        rest of the read was taken as well, since these have to wait or took a while."""
+        clock = self.hub.shell.clock
+        began = clock()
+        self._run(commands)
+        if self.is_busy or self.is_delayed:
+            self.pending += self.requests.feed(data[end:])
+            self._may_hold()
+            return False
+        if self.queued is not None:
+            self._may_hold()
+        if clock() - began < TAKEN_SECONDS:
+            return True
+        self._receive_by_steps(data[end:])
+        return False
+
     def _may_follow(self, command: list[bytes]) -> bool:
         """Whether a command may be submitted before those that wait for a turn are answered."""
         assert self.awaited is not None, "some wait"
@@ -398,7 +373,6 @@ class RespSession:
         self.hub.go_on_later(self.id)
 
     def _may_hold(self) -> bool:
-        """Report to the hub the bytes that are not carried out yet; false if they are too many."""
         held = self.requests.held
         if self.queued is not None:
             held += self.queued_bytes
@@ -510,6 +484,10 @@ class RespSession:
             return True
         self.answers = FOLLOWING[before]
         return before is ReplyMode.SKIP_NEXT
+
+    def _may_break_off(self) -> None:
+        if not self.is_busy and not self.is_delayed:
+            self._break_off()
 
     def _break_off(self) -> None:
         """Answer a breach of the protocol, and close."""

@@ -6,81 +6,7 @@
  * data are bytes, which nobody changes, and nothing of Python's is called.
  */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <string.h>
-
-#define ARGUMENT_BYTES 6 /* the shortest: $0, two line ends */
-#define DIGITS_MOST 9
-#define NAME_BYTES 4095 /* the longest name in a run, as in publish_runs.py */
-
-static const char UPPER[] = "*3\r\n$7\r\nPUBLISH\r\n$", LOWER[] = "*3\r\n$7\r\npublish\r\n$";
-#define START_BYTES ((Py_ssize_t)sizeof(UPPER) - 1)
-
-/* The number behind a mark, and its line end: digits as they are usually written. Return where the
- * next line starts, or NULL if that is anything else or not there. */
-static inline const char *
-read_number(const char *at, const char *end, Py_ssize_t *number)
-{
-    const char *first = at;
-    Py_ssize_t value = 0;
-    while (at < end && *at >= '0' && *at <= '9') {
-        if (at - first == DIGITS_MOST)
-            return NULL;
-        value = value * 10 + (*at++ - '0');
-    }
-    if (at == first || (*first == '0' && at - first > 1))
-        return NULL;
-    if (end - at < 2 || at[0] != '\r' || at[1] != '\n')
-        return NULL;
-    *number = value;
-    return at + 2;
-}
-
-/* An argument behind its mark: where it starts, and how long it is. Return what is behind it, of
- * which two bytes are skipped and not looked at; NULL if it is not plain or not whole. */
-static inline const char *
-read_argument(const char *at, const char *end, const char **start, Py_ssize_t *size)
-{
-    at = read_number(at, end, size);
-    if (at == NULL || end - at < *size + 2)
-        return NULL;
-    *start = at;
-    return at + *size + 2;
-}
-
-/* The arguments of one request, as a list. NULL without an error if it is not whole. */
-static PyObject *
-read_request(const char **from, const char *end, Py_ssize_t count)
-{
-    const char *at = *from, *start;
-    Py_ssize_t size;
-    if ((end - at) / ARGUMENT_BYTES < count)
-        return NULL;
-    /* First a look whether it is whole, so that nothing is made in vain. */
-    for (Py_ssize_t each = 0; each < count; each++) {
-        if (at >= end || *at != '$')
-            return NULL;
-        at = read_argument(at + 1, end, &start, &size);
-        if (at == NULL)
-            return NULL;
-    }
-    PyObject *arguments = PyList_New(count);
-    if (arguments == NULL)
-        return NULL;
-    at = *from;
-    for (Py_ssize_t each = 0; each < count; each++) {
-        at = read_argument(at + 1, end, &start, &size);
-        PyObject *argument = PyBytes_FromStringAndSize(start, size);
-        if (argument == NULL) {
-            Py_DECREF(arguments);
-            return NULL;
-        }
-        PyList_SET_ITEM(arguments, each, argument);
-    }
-    *from = at;
-    return arguments;
-}
+#include "_requests.h"
 
 static PyObject *
 pipeline(PyObject *self, PyObject *data)
@@ -133,14 +59,8 @@ run_in(PyObject *self, PyObject *data)
     PyObject *names = PyList_New(0), *bodies = PyList_New(0), *last = NULL;
     if (names == NULL || bodies == NULL)
         goto failed;
-    while (end - at > START_BYTES
-           && (!memcmp(at, UPPER, START_BYTES) || !memcmp(at, LOWER, START_BYTES))) {
-        const char *next = read_argument(at + START_BYTES, end, &name, &name_size);
-        if (next == NULL || name_size > NAME_BYTES || next >= end || *next != '$')
-            break;
-        next = read_argument(next + 1, end, &body, &body_size);
-        if (next == NULL)
-            break;
+    const char *next;
+    while ((next = read_publish(at, end, &name, &name_size, &body, &body_size)) != NULL) {
         /* Often it is the channel of the one before. */
         if (last == NULL || PyBytes_GET_SIZE(last) != name_size
             || memcmp(PyBytes_AS_STRING(last), name, (size_t)name_size)) {

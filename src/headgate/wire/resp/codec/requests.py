@@ -62,13 +62,13 @@ class RequestParser:
 
     __slots__ = (
         "_arguments",
-        "_harmless_bytes",
         "_limits",
         "_missing",
         "_needed",
         "_short_bytes",
         "_taken",
         "error",
+        "harmless_bytes",
         "is_trusted",
         "unread",
     )
@@ -80,11 +80,11 @@ class RequestParser:
         """How the client broke the protocol; empty if it is not even a client of Redis. From then
         on there are no requests."""
         self._limits = limits
-        self._harmless_bytes = min(
+        self.harmless_bytes = min(
             limits.bulk_bytes, limits.request_bytes, limits.arguments * ARGUMENT_BYTES
         )
         """No request in so many bytes can be over a limit."""
-        self._short_bytes = min(SHORT_BYTES, self._harmless_bytes)
+        self._short_bytes = min(SHORT_BYTES, self.harmless_bytes)
         self.unread: bytearray | None = None
         """The end of what came, if it is not a whole request; it is looked at again when more
         comes. One that has some of its arguments is here without them."""
@@ -108,7 +108,7 @@ class RequestParser:
             self.unread is None
             and self.error is None
             and self.is_trusted
-            and size <= self._harmless_bytes
+            and size <= self.harmless_bytes
         )
 
     def feed(self, data: bytes) -> list[list[bytes]]:
@@ -135,7 +135,7 @@ class RequestParser:
                 position = self._next(data, 0, whole)
             if (
                 data.startswith(b"*", position)
-                and len(data) - position <= self._harmless_bytes
+                and len(data) - position <= self.harmless_bytes
                 and self.is_trusted
             ):
                 data = data[position:]
