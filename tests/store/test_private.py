@@ -64,7 +64,7 @@ async def test_rows_that_a_sink_staged(tmp_path: Path) -> None:
     async def body() -> AsyncIterator[bytes]:
         yield b"secret"
 
-    await staging.write(Place("s", 0, 0, 0), body())
+    await staging.write(Place("s", 0, 0, 0), body(), Limits().sink_bytes)
     assert len(rights(tmp_path / "state")) == 3
     assert_private(tmp_path / "state")
 

@@ -102,6 +102,8 @@ class Hub(PlainHub):
         self.sessions: dict[SessionId, RespSession] = {}
         self.monitors = {}
         self._deliver: dict[SessionId, Callable[[bytes, int], None]] = {}
+        self._links: dict[SessionId, None] = {}
+        """Those that stand for other workers."""
         self.is_flushing = self._flushing_on = False
         self.left: deque[Unwritten] = deque()
         self._held: dict[SessionId, None] = {}

@@ -1,8 +1,8 @@
-"""What a session does with a read, and what it asks of the hub for that.
+"""The read of a session, and the attributes of the hub that it needs.
 
-Most reads are PUBLISHes of somebody for whom nothing is in the way. Compiled, those take a short
-way (`_plain.c`) from the read to the pass that is open; whatever is not plain is left to
-`PurePlainSession.receive`, at the command where it begins.
+Most reads are PUBLISHes that nothing stands in the way of. Compiled, those take a short way
+(`_plain.c`) from the read to the open pass; anything else is left to `PurePlainSession.receive`, at
+the command where it begins.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ if TYPE_CHECKING:
 
 
 class PurePlainHub:
-    """The part of the hub that a plain read asks."""
+    """The part of the hub that a plain read needs."""
 
     channels: Channels
     left: Sized
-    """What was published and could not be written to all in one go. Nothing more is published
-    before it is."""
+    """Messages that could not be written to all receivers in one go. No more are published before
+    they are."""
     monitors: dict[SessionId, Monitor]
     cluster: Cluster | None
-    """Who owns which slots; nothing outside of cluster mode."""
+    """The owners of slots; None outside of cluster mode."""
     elsewhere: OtherWorkers | None
     """The other workers of the router, if there are any."""
     feeds: ChannelFeeds
     stuck: Mapping[SessionId, Mailbox]
-    """Who does not read."""
+    """The mailboxes of sessions that do not read."""
     names_fit: bool
-    """Whether no name in a run of PUBLISHes can be over the limit."""
+    """Whether no name in a run of PUBLISHes can exceed the limit."""
     is_flushing: bool
-    """Whether what was published is written at the end of this pass."""
+    """Whether published messages are written at the end of this pass."""
     commands: int
     """Commands carried out since the start."""
 
 
 class PurePlainSession:
-    """The part of a session that is told what the client sent."""
+    """The part of a session that gets what the client sent."""
 
     __slots__ = (
         "answers",
@@ -75,28 +75,27 @@ class PurePlainSession:
     outlet: RespPort
     requests: RequestParser
     user: User | None
-    """Nobody, until the client says who it is, if it has to."""
+    """None until the client has authenticated, if it has to."""
     answers: ReplyMode
     awaited: Awaited | None
-    """The answers that wait for turns, while there are any: see `streams/awaited.py`."""
+    """Answers that wait for their turns, if there are any (`streams/awaited.py`)."""
     queued: list[tuple[CommandEntry, list[bytes]]] | None
-    """The commands of a transaction, while there is one."""
+    """The commands of an open transaction."""
     held: int
-    """Bytes that it sent and that are not carried out yet, as the hub knows them."""
+    """Bytes received and not carried out yet, as counted by the hub."""
     is_closing: bool
     last_command: str
     pending: list[list[bytes]]
-    """Commands behind one that has to wait: a PUBLISH for who does not read, or any for the client
-    to take the answers it has."""
+    """Commands behind one that waits: a PUBLISH to a session that does not read, or any command
+    until the client takes its answers."""
 
     def receive(self, data: bytes) -> None:
-        """Carry out what the client sent, as far as it is whole."""
+        """Carry out the complete commands that the client sent."""
         hub = self.hub
         if self.awaited is not None:
             self._receive_later(data)
             return
         if (hub.channels.is_unwritten or hub.left) and hub.channels.has(self.id):
-            # What was published before these commands comes before their answers.
             # S002-42, RESP-46: its messages from before a command precede the answer.
             hub.flush_for((self.id,))
         if data.startswith(STARTS):
@@ -121,19 +120,19 @@ class PurePlainSession:
     # What the session decides.
 
     def _receive_later(self, data: bytes) -> None:
-        """Commands behind those that wait for a turn."""
+        """Queue commands behind those that wait for a turn."""
         raise NotImplementedError
 
     def _run(self, commands: list[list[bytes]]) -> None:
-        """Carry commands out, as far as that is possible now."""
+        """Carry out commands, as far as possible now."""
         raise NotImplementedError
 
     def _may_hold(self) -> bool:
-        """Tell the hub what it has sent that is not carried out yet; false if that is too much."""
+        """Report to the hub what is not carried out yet; return False if that is too much."""
         raise NotImplementedError
 
     def _may_break_off(self) -> None:
-        """The client broke the protocol. It is told when all before that is carried out."""
+        """Answer a breach of the protocol once everything before it is carried out."""
         raise NotImplementedError
 
 
