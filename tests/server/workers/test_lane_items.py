@@ -90,6 +90,7 @@ EXAMPLES: dict[str, Any] = {
     "body": b"rain",
     "parts": (FeedPart(QueueId(b"queue"), "orders", MESSAGE, True),),
     "taken": 1,
+    "past": {(QueueId(b"queue"), Seq(8)): (1.5, 2)},
 }
 OTHERS: dict[tuple[str, str], Any] = {
     ("Deliver", "interests"): (1, 2),

@@ -104,6 +104,8 @@ def form_of(hint: Any) -> Form:  # noqa: ANN401 whatever stands behind the name 
         return _form_of_union([each for each in get_args(hint) if each is not NoneType])
     if origin is tuple:
         return _form_of_tuple(get_args(hint))
+    if origin is dict:
+        return _form_of_dict(get_args(hint))
     assert isinstance(hint, type), f"a value has no field of the type {hint}"
     if hint in PLAIN:
         return AS_IT_IS
@@ -154,6 +156,16 @@ def _form_of_tuple(members: tuple[Any, ...]) -> Form:
     return Form(
         None if pack is None else lambda value: list(map(pack, value)),
         tuple if unpack is None else lambda found: tuple(map(unpack, found)),
+    )
+
+
+def _form_of_dict(members: tuple[Any, ...]) -> Form:
+    """The form of a dict, by its pairs: a key may be a tuple, which msgpack makes a list."""
+    pack, unpack = _form_of_tuple(members)
+    assert unpack is not None, "a tuple is made of a list"
+    return Form(
+        lambda value: [(pack or _same)(each) for each in value.items()],
+        lambda found: dict(map(unpack, found)),
     )
 
 
