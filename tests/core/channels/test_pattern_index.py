@@ -182,7 +182,7 @@ def mix(count: int) -> list[bytes]:
 
 
 def test_few_patterns_are_asked() -> None:
-    """What the index is for: each channel has the key of a few patterns of thousands."""
+    """S002-37: each channel has the key of a few patterns of thousands."""
     index = index_of(mix(7_000))
     asked = [
         len(index._candidates(channel))
@@ -203,6 +203,7 @@ def held() -> int:
 
 
 def test_removal_leaves_nothing_behind() -> None:
+    """RESP-55: what was added for patterns is given back when they are gone."""
     patterns = [*mix(2_000), b"*", b"[", b"?"]
     Random(1).shuffle(patterns)
     tracemalloc.start()
