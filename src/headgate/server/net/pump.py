@@ -6,6 +6,7 @@ methods of the connection, the same for both.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -172,36 +173,37 @@ class PurePump:
 
     # Decisions of the connection.
 
+    @abstractmethod
     def _keep(self, blob: bytes | memoryview, messages: int) -> None:
         """Put a blob in line behind the data that waits already."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _fell_short(self, blob: bytes, sent: int, messages: int) -> None:
         """Keep the rest of a blob of which the socket took only so many bytes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _broken(self, error: OSError) -> None:
         """Handle an error of writing. The caller may be in the middle of something."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _unreadable(self, error: OSError) -> None:
-        raise NotImplementedError
+        """Handle an error of reading."""
 
+    @abstractmethod
     def _hung_up(self) -> None:
         """Note that the client will send nothing more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _unusual(self, events: int) -> None:
         """Handle other events than data to read."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _failed(self, error: Exception) -> None:
         """Handle an error of the reader."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _look_again(self) -> None:
         """Note that there may be more to read that the poller does not know of."""
-        raise NotImplementedError
 
 
 def pure_serve(

@@ -7,6 +7,7 @@ the command where it begins.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sized
 from typing import TYPE_CHECKING
 
@@ -119,21 +120,21 @@ class PurePlainSession:
 
     # What the session decides.
 
+    @abstractmethod
     def _receive_later(self, data: bytes) -> None:
         """Queue commands behind those that wait for a turn."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _run(self, commands: list[list[bytes]]) -> None:
         """Carry out commands, as far as possible now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _may_hold(self) -> bool:
         """Report to the hub what is not carried out yet; return False if that is too much."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _may_break_off(self) -> None:
         """Answer a breach of the protocol once everything before it is carried out."""
-        raise NotImplementedError
 
 
 if TYPE_CHECKING:
