@@ -70,7 +70,7 @@ async def sweep(client: SmpClient, expected: Tally) -> list[tuple[bytes, r.Msg]]
     assert await client.ask(subs(client, expected)) == [r.Soks(expected)]
     found: list[tuple[bytes, r.Msg]] = []
     while True:
-        entity, told = await client.event(10.0)
+        entity, told = await client.event()
         if told == r.Alls():
             return found
         assert isinstance(told, r.Msg)

@@ -177,7 +177,7 @@ class SmpClient:
                 answers.append(outcome)
         return answers
 
-    async def event(self, timeout: float = 2.0) -> Event:  # noqa: ASYNC109
+    async def event(self, timeout: float = 20.0) -> Event:  # noqa: ASYNC109
         """What came next without being asked for; raises `TimeoutError` if nothing does."""
         async with asyncio.timeout(timeout):
             return await self._events.get()

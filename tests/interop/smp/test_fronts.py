@@ -82,7 +82,7 @@ async def test_a_notifier_and_a_service_are_told_after_a_restart(fronted: Rig) -
     assert await recipient.send(queue, b"hello") == OK
     assert await receive(service, queue) == [b"hello"]
     assert await recipient.send(watched, b"look", notify=True) == OK
-    entity, notice = await notifier.event(5.0)
+    entity, notice = await notifier.event()
     assert entity == watched.notifier
     watched.open_notice(notice)
 

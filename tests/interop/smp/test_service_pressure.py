@@ -60,7 +60,7 @@ async def test_a_full_outbox_of_a_service_is_delivered_to_later(start_rig: Start
     used = await fill(router, sender, queues)
     assert await sender.ask(Request(c.Ping())) == [r.Pong()]
     client.go_on()
-    found = [await client.event(5.0) for _ in range(used)]
+    found = [await client.event() for _ in range(used)]
     assert Counter(entity for entity, _ in found) == Counter(q.id for q in queues[:used])
     assert not waits(router)
     entity, told = found[-1]
@@ -90,7 +90,7 @@ async def test_a_sweep_waits_for_a_session_that_does_not_read(start_rig: StartRi
     assert not any(isinstance(fact, SweepEnded) for fact in router.facts)
     client.go_on()
     found = []
-    while (event := await client.event(5.0)) != (b"", r.Alls()):
+    while (event := await client.event()) != (b"", r.Alls()):
         found.append(event[0])
     assert found == [queue.id for queue in queues]
     await client.quiet(0.1)
@@ -116,7 +116,7 @@ async def test_a_displaced_session_that_does_not_read_holds_up_nobody(
     assert await sender.event() == (single.id, r.SmpEnd())
     stuck.go_on()
     before = set()
-    while isinstance((event := await stuck.event(5.0))[1], r.Msg):
+    while isinstance((event := await stuck.event())[1], r.Msg):
         assert event[0] not in before
         before.add(event[0])
     assert event == (id_of(stuck), r.Ends(tally(*queues)))

@@ -84,9 +84,7 @@ def test_one_session_of_each_worker_is_shown(two: Workers) -> None:
 
 
 def test_gauges_are_sums_and_have_workers(two: Workers) -> None:
-    clients = [two.client() for _ in range(4)]
-    for client in clients:
-        client.ping()
+    clients = [two.client_on(worker) for worker in (0, 1, 0, 1)]
 
     def are_all_there() -> bool:
         by_worker = [gauge(two, f'worker_sessions{{worker="{worker}"}}') for worker in (0, 1)]
