@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog import Catalog, load_catalog
 from pyspark.sql import SparkSession
 
 from headgate.errors import PipelineError
@@ -19,7 +20,7 @@ from headgate.pipeline.tables import iceberg, mirrors, upkeep
 from headgate.pipeline.tables.archive import Archive
 from headgate.pipeline.tables.iceberg import KEPT_SECONDS, MANIFEST, Mirror, Shown, schema_of
 from headgate.pipeline.tables.keeper import Keeper
-from headgate.pipeline.tables.manifests import File, State
+from headgate.pipeline.tables.manifests import Batch, File, State
 from headgate.pipeline.tables.mirrors import Overtaken, Settings, mirror_of, turn_on
 from headgate.pipeline.tables.tables import TABLES, Table
 from headgate.pipeline.tables.upkeep import Group
@@ -252,6 +253,56 @@ def test_tables_are_mirrored_to_one_place(tmp_path: Path) -> None:
     turn_on(archive, Settings())
     with pytest.raises(PipelineError, match=r"mirrored to a catalog beside them, namespace headg"):
         turn_on(archive, Settings(namespace="other"))
+
+
+def shared_by_routers(
+    folder: Path, *settings: Settings
+) -> tuple[Catalog, list[tuple[Archive, Mirror]]]:
+    """A catalog that several have, and the tables of a router for each of these settings; the
+    facts of each begin with 1."""
+    warehouse = f"file://{folder / 'warehouse'}"
+    catalog = load_catalog(
+        "shared", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=warehouse
+    )
+    made = []
+    for place, each in enumerate(settings):
+        archive = Archive(str(folder / f"router{place}"))
+        batch = Batch(0, "q", f"journal{place}", 0, 3, 3, 1.0, 1.0, 1.0)
+        archive.commit({"messages": [put(archive, 0, rows=3 + place)]}, batch=batch)
+        mirror = Mirror(archive, each, catalog)
+        mirror.make_namespace()
+        made.append((archive, mirror))
+    return catalog, made
+
+
+def test_tables_of_two_routers_are_not_shown_in_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each mirror took out the files of the other, and readers saw the one or the other."""
+    place = Settings("shared")
+    catalog, [(_, east), (archive, west)] = shared_by_routers(tmp_path, place, place)
+    east.follow()
+    with pytest.raises(PipelineError, match=r"messages in .* shows the journal journal0, and the"):
+        west.follow()
+    monkeypatch.setattr(iceberg, "_opened", lambda storage, settings: catalog)
+    with pytest.raises(PipelineError, match="are of journal1: each router needs a namespace of"):
+        turn_on(archive, place)
+    assert mirror_of(archive) is None, "it was not turned on"
+    assert numbers(east) == [0, 1, 2]
+    assert "messages" in turn_on(archive, Settings("shared", "west")).follow()
+
+
+def test_tables_of_several_routers_in_one_catalog_are_asked_together(tmp_path: Path) -> None:
+    names = ("east", "west")
+    catalog, made = shared_by_routers(tmp_path, *(Settings("shared", name) for name in names))
+    for _, mirror in made:
+        mirror.follow()
+    with duckdb.connect() as connection:
+        for name in names:
+            catalog.load_table((name, "messages")).scan().to_duckdb(name, connection)
+        both = " union all ".join(f"select '{name}' origin, * from {name}" for name in names)
+        query = f"select origin, count(*), max(number) from ({both}) group by all order by all"
+        assert connection.execute(query).fetchall() == [("east", 3, 2), ("west", 4, 3)]
 
 
 def test_every_column_of_every_table_has_a_type() -> None:

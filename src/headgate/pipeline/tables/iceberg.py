@@ -9,7 +9,7 @@ at work finds one of the two refused by the catalog.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -55,6 +55,8 @@ MANIFEST = "headgate.manifest"
 """The property of a snapshot that says which manifest it shows."""
 FACTS = "headgate.upto"
 """And up to which fact."""
+JOURNAL = "headgate.journal"
+"""And of which journal the facts are."""
 KEPT = 20
 """Snapshots of a table that the catalog knows."""
 KEPT_SECONDS = 600.0
@@ -111,6 +113,13 @@ class Mirror:
         """A table as it is now."""
         return self.catalog.load_table((self.settings.namespace, TABLES[name].stored_name))
 
+    def check(self) -> None:
+        """Raise if the namespace shows tables that are made of another journal."""
+        state = self.archive.state()
+        for name in TABLES:
+            with suppress(NoSuchTableError):
+                self._check_journal(self.table(name), state)
+
     def follow(self) -> list[str]:
         """Show what counts now; say which tables have a new snapshot."""
         state = self.archive.state()
@@ -141,10 +150,11 @@ class Mirror:
         added, gone = files.keys() - shown.paths, shown.paths - files.keys()
         if not added and not gone:
             return False
+        self._check_journal(shown.table, state)
         if _manifest_of(shown.table) >= state.number:
             self._shown.pop(table.name, None)
             return False  # somebody else was faster, and knows more
-        what = {MANIFEST: str(state.number), FACTS: str(state.upto)}
+        what = {MANIFEST: str(state.number), FACTS: str(state.upto), JOURNAL: state.journal}
         with self._as_committed(table.name), shown.table.transaction() as transaction:
             snapshot = transaction.update_snapshot(snapshot_properties=what)
             with snapshot.overwrite() if gone else snapshot.fast_append() as change:
@@ -158,6 +168,16 @@ class Mirror:
                 ExpireSnapshots(transaction).by_ids(old_ones).commit()
         shown.paths = set(files)
         return True
+
+    def _check_journal(self, table: IcebergTable, state: State) -> None:
+        """Two mirrors of different tables in one place would each take out the other's files."""
+        known = _summary_of(table).get(JOURNAL)
+        if known and state.journal and known != state.journal:
+            raise PipelineError(
+                f"{table.name()[-1]} in {self.where} shows the journal {known}, and the tables in"
+                f" {self.archive.storage.root} are of {state.journal}: each router needs a"
+                " namespace of its own there (`headgate pipeline iceberg --namespace NAME`)"
+            )
 
     def _load(self, table: Table) -> Shown | None:
         """What the catalog shows of a table, with the columns that it has by now. Who made it may
@@ -241,10 +261,15 @@ def _uri(storage: Storage, path: str) -> str:
 
 def _manifest_of(table: IcebergTable) -> int:
     """The manifest that a table shows; -1 if it shows none yet."""
+    return int(_summary_of(table).get(MANIFEST) or -1)
+
+
+def _summary_of(table: IcebergTable) -> Mapping[str, str]:
+    """What the current snapshot says of itself."""
     snapshot = table.current_snapshot()
     if snapshot is None or snapshot.summary is None:
-        return -1
-    return int(snapshot.summary.get(MANIFEST) or -1)
+        return {}
+    return snapshot.summary.additional_properties
 
 
 def _paths(table: IcebergTable) -> Iterator[str]:

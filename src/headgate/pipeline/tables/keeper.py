@@ -192,7 +192,7 @@ def _agreed(archive: Archive, source: Mapping[str, str]) -> tuple[State, str]:
     Checkpoint(archive.storage).check(state)
     listing = feed_of(source).look()
     found = listing.identity
-    known = state.batch.journal if state.batch is not None else ""
+    known = state.journal
     if found and known and found != known:
         raise PipelineError(
             f"the tables in {archive.storage.root} are made of the journal {known}, and this is"

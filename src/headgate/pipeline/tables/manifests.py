@@ -114,6 +114,11 @@ class State(msgspec.Struct):
         """The last fact that the tables hold."""
         return self.batch.upto if self.batch is not None else 0
 
+    @property
+    def journal(self) -> str:
+        """The identity of the journal that the tables are made of, as far as it is known."""
+        return self.batch.journal if self.batch is not None else ""
+
     def has(self, query: str, batch: int) -> bool:
         """Whether a batch is in the tables: it, or one after it, is the last of its query."""
         last = self.batch

@@ -57,6 +57,7 @@ def turn_on(archive: Archive, settings: Settings) -> Mirror:
     mirror = _made(archive, settings)
     archive.storage.make()
     mirror.make_namespace()
+    mirror.check()
     if not archive.storage.put(SETTINGS, msgspec.json.encode(settings)):
         known = mirror_of(archive)
         if known is not None and known.settings != settings:

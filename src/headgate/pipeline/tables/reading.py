@@ -53,12 +53,11 @@ def roots_of(given: tuple[str, ...]) -> dict[str, str]:
         state = Archive(root).state()
         if state.number < 0:
             raise PipelineError(f"there are no tables in {root}, which are to be {name}'s")
-        journal = state.batch.journal if state.batch is not None else ""
-        other = known.setdefault(journal, name) if journal else name
+        other = known.setdefault(state.journal, name) if state.journal else name
         if other != name:
             raise PipelineError(
-                f"{other} and {name} are tables of one journal, {journal}: name one of them, or"
-                " rows would be counted twice"
+                f"{other} and {name} are tables of one journal, {state.journal}: name one of them,"
+                " or rows would be counted twice"
             )
         roots[name] = root
     return roots
