@@ -1,7 +1,6 @@
 """Traffic and times by minute as a page with plots, out of the table of minutes.
 
-    headgate pipeline sql --json "select minute, sum(accepted) accepted, sum(confirmed) confirmed,
-        max(p50) p50, max(p95) p95, max(p99) p99 from minutes group by minute order by minute" |
+    headgate pipeline sql --json "$(cat examples/minutes.sql)" |
         python examples/plot_minutes.py > minutes.html
 
 A minute that is far from the usual is marked: its distance from the median is more than six times
