@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from headgate.pipeline.source import feed, options
 from tests.support.repository import DOCS, ROOT
 
 PAGE = DOCS / "pipeline.md"
@@ -56,3 +58,11 @@ def test_every_link_leads_somewhere() -> None:
     for page in (PAGE, PAGE.with_name("clusters.md")):
         for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), target
+
+
+def test_every_option_of_the_source_is_on_the_page() -> None:
+    sources = "".join(Path(inspect.getfile(it)).read_text() for it in (options, feed))
+    asked = set(re.findall(r'\bgiven(?:\.get\(|\[)"(\w+)"', sources))
+    told = TEXT.partition("Options of the source:")[2].partition("`df.write")[0]
+    assert asked
+    assert asked - {name.lower() for name in re.findall(r"`(\w+)`", told)} == set()
