@@ -185,7 +185,7 @@ function asideOf(queue, app, aside) {
   if (found instanceof Error) return trouble(found);
   const explain = (row) => `#/playground?${new URLSearchParams({ queue: queue.queue, app: app.app, properties: written(row.properties) })}`;
   return h("div", { class: "stack" },
-    h("h3", {}, `Of the oldest ${count(found.rows.length)} of ${count(found.total)} that ${verb(found.total, "matches", "match")} nobody`),
+    h("h3", {}, found.total === 1 ? "Of the one that matches nobody" : `Of the oldest ${count(found.rows.length)} of ${count(found.total)} that match nobody`),
     table([
       { name: "priority, expression", cell: (why) => [h("span", { class: "priority" }, String(why.priority)), h("code", {}, why.expression ?? "(every message)")] },
       { name: "false", number: true, cell: (why) => count(why.false) },
