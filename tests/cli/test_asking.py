@@ -78,6 +78,18 @@ def test_an_expression_says_what_it_would_take(router: CliRouter) -> None:
     assert "^" in wrong.stderr
 
 
+def test_one_message_is_no_plural(router: CliRouter) -> None:
+    assert router.run("pub", "bmq://fan/single", "x", "--property", "n=1").exit_code == 0
+    asked = ("--queue", "fan/single", "--app", "billing")
+    done = router.run("expr", "impact", "n == 1", *asked)
+    assert done.stdout.startswith("The last message matches.\n"), done.output
+    done = router.run("expr", "impact", "n == 2", *asked)
+    assert done.stdout.startswith("The last message does not match.\n"), done.output
+    assert router.run("pub", "bmq://fan/single", "x", "--property", "n=2").exit_code == 0
+    done = router.run("expr", "impact", "n == 1", *asked)
+    assert done.stdout.startswith("1 of the last 2 messages matches.\n"), done.output
+
+
 def test_two_sets_are_compared(router: CliRouter, tmp_path: Path) -> None:
     before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
     for path, expression in ((before, "n >= 2"), (after, "n >= 3")):

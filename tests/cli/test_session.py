@@ -82,8 +82,13 @@ def test_a_session_is_closed_by_who_types_its_name(router: CliRouter) -> None:
     with stuck(router, "closed"):
         number = str(in_trouble(router, "closed")["session"])
         doubted = router.run("session", "close", number, answer="other\n")
-        assert doubted.exit_code == 2
-        assert "nothing was done" in doubted.stderr
+        assert doubted.exit_code == 1
+        assert "headgate: nothing was done, as that is not closed\n" in doubted.stderr
+        alone = router.run("session", "close", number)
+        assert alone.exit_code == 1
+        assert alone.stderr.endswith(
+            "\nheadgate: nothing was done, as nobody said yes; --yes does not ask\n"
+        )
         done = router.run("session", "close", number, "--reason", "asleep", answer="closed\n")
         assert done.exit_code == 0, done.output
         assert done.stdout.startswith(f"{number}: closed")
@@ -117,6 +122,28 @@ def test_watching_ends_quietly_with_ctrl_c(router: CliRouter) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert (process.returncode, errors) == (130, "")
+
+
+def test_a_question_ends_quietly_with_ctrl_c(router: CliRouter) -> None:
+    environ = {name: text for name, text in router.environ.items() if text is not None}
+    program = [sys.executable, "-u", "-c", "from headgate.cli import main; main()"]
+    with router.client() as client:
+        number = str(client.ask("CLIENT", "ID"))
+        process = subprocess.Popen(
+            [*program, "session", "close", number],
+            env=os.environ | environ | {"HEADGATE_TOKEN": OPERATOR},
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        )
+        assert process.stderr is not None
+        asked = b""
+        while not asked.endswith(b" to go on: ") and (more := process.stderr.read(1)):
+            asked += more
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert (process.returncode, errors.strip()) == (130, b""), asked
+        assert client.ask("PING") == b"PONG"
 
 
 def test_all_pages_are_listed_once(router: CliRouter) -> None:

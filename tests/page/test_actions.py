@@ -8,7 +8,7 @@ from playwright.sync_api import StorageState, expect
 
 from tests.page.conftest import Open
 from tests.support.page_browser import Look
-from tests.support.page_shop import PageRouter, Shop
+from tests.support.page_shop import OPERATOR_TOKEN, PageRouter, Shop
 
 
 def test_who_may_only_look_is_offered_nothing(look: Look, shop: Shop) -> None:
@@ -67,6 +67,54 @@ def test_an_audit_is_begun_once_its_name_was_typed(
     dialog.get_by_role("button", name="Close", exact=True).click()
     expect(card.get_by_text(re.compile("^(running|✓ done|✕ failed)$"))).to_be_visible()
     look.accessible()
+
+
+def test_a_queue_is_removed_once_its_name_was_typed(
+    open_look: Open, operator_cookies: StorageState, router: PageRouter, shop: Shop
+) -> None:
+    look = open_look(state=operator_cookies)
+    shop.post("bmq://jobs/outdated", {"kind": "old"})
+    page = look.go("domains/jobs/outdated")
+    holds = page.locator(".numbers div", has_text="messages").first
+    expect(holds).to_contain_text("1 of")
+    page.get_by_role("button", name="Delete…").click()
+    dialog = page.get_by_role("dialog")
+    look.accessible()
+    dialog.get_by_label("Type bmq://jobs/outdated to confirm").fill("bmq://jobs/outdated")
+    dialog.get_by_role("button", name="Delete it").click()
+    expect(dialog.get_by_role("status")).to_contain_text("removed (1)")
+    dialog.get_by_role("button", name="Close", exact=True).click()
+    left = [row["name"] for row in router.ask("domains/jobs")["rows"]]
+    assert "outdated" not in left
+    expect(holds.get_by_role("img", name="nobody has opened it")).to_be_visible()
+    look.accessible()
+
+
+def test_a_queue_that_is_open_stays(
+    open_look: Open, operator_cookies: StorageState, shop: Shop
+) -> None:
+    look = open_look(state=operator_cookies)
+    page = look.go("domains/orders/incoming")
+    page.get_by_role("button", name="Delete…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("to confirm").fill("bmq://orders/incoming")
+    dialog.get_by_role("button", name="Delete it").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("the queue is open")
+    look.clean("status of 409")
+
+
+def test_more_is_logged_for_a_while(
+    open_look: Open, operator_cookies: StorageState, router: PageRouter, shop: Shop
+) -> None:
+    look = open_look(state=operator_cookies)
+    page = look.go("settings")
+    page.get_by_role("button", name="Log more…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Type debug to confirm").fill("debug")
+    dialog.get_by_role("button", name="Log it").click()
+    expect(dialog.get_by_role("status")).to_contain_text("debug for 10 min")
+    back = {"confirm": "warning", "level": "warning"}
+    assert router.ask("log-level", back, OPERATOR_TOKEN)["outcome"] == "warning for 10 min"
 
 
 def test_what_cannot_be_done_is_said_and_nothing_is_closed(

@@ -20,6 +20,8 @@ PAGES = {
     "domains/orders/incoming": "kind == EXPRESS",
     "playground?queue=bmq://orders/incoming&app=shipping": "Looked up by",
     "playground?expression=kind %3D 1": "It cannot be read.",
+    "playground/compare": "Subscriptions of which queue?",
+    "playground/compare?queue=bmq://orders/incoming": "go where they went.",
     "channels": "ticks.AAPL",
     "queues": "Look up a queue",
     "journal": "facts sealed",

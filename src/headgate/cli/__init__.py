@@ -98,7 +98,7 @@ SECTIONS: Mapping[str, Lazy] = {
     "To ask what happened": {
         "journal": (
             "headgate.cli.journal",
-            "Look at the facts that the router, or another server, wrote down.",
+            "Look at the facts that a router or a server wrote down.",
         ),
         "pipeline": (
             "headgate.cli.pipeline",

@@ -7,7 +7,10 @@ from typing import Any, TypeVar
 
 import click
 
+from headgate.errors import HeadgateError
+
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def yes_option(command: F) -> F:
@@ -27,14 +30,26 @@ def reason_option(command: F) -> F:
 
 def confirm(yes: bool, text: str) -> None:
     """Go on only if that is meant."""
-    if not yes and not click.confirm(text, err=True):
-        raise click.UsageError("nothing was done")
+    if not yes and not _answer(lambda: click.confirm(text, err=True)):
+        raise HeadgateError("nothing was done")
 
 
 def confirm_by_name(yes: bool, text: str, name: str) -> None:
     """Go on only if somebody types the name of what it is about."""
     if yes:
         return
-    typed = click.prompt(f"{text} Type {name} to go on", default="", err=True, show_default=False)
+    question = f"{text} Type {name} to go on"
+    typed = _answer(lambda: click.prompt(question, default="", err=True, show_default=False))
     if typed != name:
-        raise click.UsageError("nothing was done")
+        raise HeadgateError(f"nothing was done, as that is not {name}")
+
+
+def _answer(ask: Callable[[], T]) -> T:
+    """What somebody says; where nobody can be asked, that has to be said beforehand."""
+    try:
+        return ask()
+    except click.Abort as abort:
+        if isinstance(abort.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        click.echo(err=True)  # the question has no end of its line yet
+        raise HeadgateError("nothing was done, as nobody said yes; --yes does not ask") from None

@@ -183,5 +183,14 @@ def test_an_unlabelled_counter_is_there_before_anything_happened() -> None:
     assert "headgate_redeliveries_total" in samples
 
 
+def test_a_counter_with_labels_that_are_known_is_there_before_anything_happened() -> None:
+    metrics = Metrics()
+    for kind in ("queue", "notifier", "service"):
+        assert value(metrics, "displacements_total", kind=kind) == 0
+    for drift in ("more", "fewer", "different"):
+        assert value(metrics, "service_drift_total", kind=drift) == 0
+    assert value(metrics, "service_drift_total", kind="none") is None
+
+
 def test_what_is_running_is_a_metric() -> None:
     assert b'headgate_build_info{python="3.' in Metrics().exposition()

@@ -204,7 +204,7 @@ def test_many_conditions_are_not_many_sentences() -> None:
         (
             replace(CALM, undecided=[UNDECIDED]),
             "kind == EXPRESS cannot be decided",
-            "orders/q · shipping: NAME: the message lacks EXPRESS, in 100% of the messages, and it"
+            "orders/q · shipping: NAME: the message lacks EXPRESS, in 100 % of the messages, and it"
             " is never true; kind and EXPRESS are both property names; quotes make a text: kind"
             ' == "EXPRESS"',
         ),
@@ -254,12 +254,12 @@ def test_many_conditions_are_not_many_sentences() -> None:
         (
             replace(CALM, disk_free=0.05),
             "The disk is nearly full",
-            "5% of the disk with the state directory is free",
+            "5 % of the disk with the state directory is free",
         ),
         (
             replace(CALM, point=Point(busy=0.95)),
             "Turns leave no time",
-            "one is under way 95% of the time",
+            "one is under way 95 % of the time",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -62,9 +62,16 @@ def _check(expression: str) -> None:
         raise click.UsageError(f"the expression is wrong\n{caret(error)}") from None
 
 
+def _match(matching: int, recent: int) -> str:
+    if recent == 1:
+        return f"The last message {'matches' if matching else 'does not match'}."
+    verb = "matches" if matching == 1 else "match"
+    return f"{count(matching)} of the last {count(recent)} messages {verb}."
+
+
 def _impact_text(row: Mapping[str, Any]) -> str:
     tried = row["tried"] or {"true": 0, "name": 0, "type": 0, "arithmetic": 0}
-    lines = [f"{count(tried['true'])} of the last {count(row['recent'])} messages match."]
+    lines = [_match(tried["true"], row["recent"])]
     undecided = {
         "lack a property": tried["name"],
         "have one of another type": tried["type"],

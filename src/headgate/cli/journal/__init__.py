@@ -18,4 +18,4 @@ LOOKING = "headgate.cli.journal.looking"
     },
 )
 def journal() -> None:
-    """Look at the facts that the router, or another server, wrote down."""
+    """Look at the facts that a router or a server wrote down."""

@@ -27,6 +27,7 @@ from prometheus_client.registry import Collector
 
 from headgate.core import facts as f
 from headgate.core.facts import Fact
+from headgate.core.model.drift import Drift
 from headgate.core.model.fact_kind import FACT_KINDS, FactCounter
 from headgate.core.model.value import EMPTY
 from headgate.server.admin.process_metrics import ProcessMetrics
@@ -62,6 +63,13 @@ COUNTED: Mapping[type[Fact], Described] = {
     if counter not in (*LABELLED, *SUMMED, f.CONFIRM_SECONDS)
 }
 """Counters that are the number of facts of a kind."""
+
+KNOWN_LABELS: Mapping[Described, Sequence[tuple[str, ...]]] = {
+    f.DISPLACEMENTS: (("queue",), ("notifier",), ("service",)),
+    f.SERVICE_DRIFT: tuple((each.value,) for each in Drift if each is not Drift.NONE),
+}
+"""Counters of which it is known by what they can be labelled. They are there from the start, since
+Prometheus does not see the step of a counter from nothing."""
 
 GAUGES: Mapping[str, Described] = {
     "sessions": Described("sessions", "Sessions that are open."),
@@ -177,7 +185,9 @@ class Metrics(Collector):
         self.registry.register(self)
         self.registry.register(ProcessMetrics())
         self.facts: Counter[type[Fact]] = Counter()
-        self.labelled: dict[Described, dict[tuple[str, ...], int]] = {d: {} for d in LABELLED}
+        self.labelled: dict[Described, dict[tuple[str, ...], int]] = {
+            d: dict.fromkeys(KNOWN_LABELS.get(d, ()), 0) for d in LABELLED
+        }
         self.sums = dict.fromkeys(SUMMED, 0)
         self.buckets = [0] * (len(SECONDS) + 1)
         self.seconds = 0.0

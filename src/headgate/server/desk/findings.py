@@ -12,7 +12,7 @@ from headgate.server.certificates import URGENT_SECONDS
 from headgate.server.desk.advice import advice_of
 from headgate.server.desk.answers import AppRow
 from headgate.server.desk.attention import Finding, Happened, Moment
-from headgate.server.desk.words import in_words, some, some_do
+from headgate.server.desk.words import in_words, percent, some, some_do
 
 BEHIND_MESSAGES = 100
 """Fewer that wait are nobody's worry."""
@@ -167,7 +167,7 @@ def _unknown(moment: Moment) -> Iterator[Finding]:
 
 def _undecided(moment: Moment) -> Iterator[Finding]:
     for each in moment.undecided:
-        text = f"{each.reason}, in {each.share:.0%} of the messages, and it is never true"
+        text = f"{each.reason}, in {percent(each.share)} of the messages, and it is never true"
         advice = advice_of(each.expression)
         where = f"{each.queue.removeprefix(SCHEME)}{' · ' if each.app else ''}{each.app}"
         asked = {"queue": each.queue, "app": each.app, "expression": each.expression}
@@ -324,7 +324,7 @@ def _machine(moment: Moment) -> Iterator[Finding]:
             "disk",
             "state",
             "The disk is nearly full",
-            f"{moment.disk_free:.0%} of the disk with the state directory is free",
+            f"{percent(moment.disk_free)} of the disk with the state directory is free",
             "/settings",
             "headgate check",
             "The disk was nearly full",
@@ -335,7 +335,7 @@ def _machine(moment: Moment) -> Iterator[Finding]:
             "busy",
             "turns",
             "Turns leave no time",
-            f"one is under way {min(1.0, point.busy):.0%} of the time",
+            f"one is under way {percent(min(1.0, point.busy))} of the time",
             "/",
             "headgate top",
             "Turns left no time",

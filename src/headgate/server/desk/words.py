@@ -13,6 +13,11 @@ def some_do(number: float, noun: str, one: str, many: str) -> str:
     return f"{some(number, noun)} {one if number == 1 else many}"
 
 
+def percent(part: float) -> str:
+    """A part of a whole, as the page and the command line write it."""
+    return f"{part * 100:.0f} %"
+
+
 def in_words(seconds: float) -> str:
     """A duration for people."""
     if seconds < 120:

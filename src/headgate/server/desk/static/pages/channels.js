@@ -2,7 +2,7 @@
 
 import { mayShowBodies } from "../actions.js";
 import { address, get } from "../api.js";
-import { bytes, clock, count, rate, some } from "../numbers.js";
+import { bytes, clock, count, rate, some, verb } from "../numbers.js";
 import { bar, card, head, pager, pick, pill, search, table, trouble, unmeasured } from "../parts.js";
 import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
@@ -35,7 +35,7 @@ function channelCard({ rows, total, subscribed, counted }, { q, offset }, set, t
   const nothing = q ? "No channel of the last ten seconds has this in its name."
     : counted ? "Nothing was published in the last ten seconds." : "Nothing was published yet. Try: redis-cli publish news 'rain tomorrow'";
   return card("Channels", [
-    total || subscribed || q ? h("p", { class: "quiet counted" }, `${q ? "With this in the name: " : ""}${some(total, "channel")} published to in the last ten seconds. ${some(subscribed, "channel")} ${subscribed === 1 ? "is" : "are"} subscribed to by name, besides patterns.`) : null,
+    total || subscribed || q ? h("p", { class: "quiet counted" }, `${q ? "With this in the name: " : ""}${some(total, "channel")} published to in the last ten seconds. ${some(subscribed, "channel")} ${verb(subscribed, "is", "are")} subscribed to by name, besides patterns.`) : null,
     table([
     { name: "channel", cell: (row) => h("button", { type: "button", class: "command", title: "Tail this one", onclick: () => tail.begin(row.channel) }, h("code", {}, row.channel)) },
     { name: "in", class: "meter", cell: (row) => [bar(row.rate, most), ` ${rate(row.rate)}/s`] },
@@ -114,7 +114,7 @@ class Tail {
     this.#line(h("li", {}, h("time", {}, clock(at, true)), h("b", {}, channel ?? queue), h("span", {}, said)));
   }
 
-  #skipped(n) { if (n) this.#line(h("li", { class: "skipped" }, `… ${count(n)} more in this second were not shown`)); }
+  #skipped(n) { if (n) this.#line(h("li", { class: "skipped" }, `… ${count(n)} more in this second ${verb(n, "was", "were")} not shown`)); }
 
   #line(line) {
     if (this.isEmpty) this.lines.replaceChildren();

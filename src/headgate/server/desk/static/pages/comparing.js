@@ -1,7 +1,7 @@
 // Two sets of subscriptions on the messages of late: who gets what before, and who after.
 
 import { get, post } from "../api.js";
-import { count, some } from "../numbers.js";
+import { count } from "../numbers.js";
 import { openQueues, queuePath } from "../open_queues.js";
 import { empty, head, numbers, table, trouble } from "../parts.js";
 import { written } from "../properties.js";
@@ -100,6 +100,6 @@ function changes({ recent, unchanged, moved, orphaned, newly_matched: matched })
       { name: "before", cell: (row) => to(row.before) },
       { name: "after", cell: (row) => to(row.after) },
       { name: "one of them", class: "whole", cell: (row) => h("code", {}, written(row.sample.properties).replaceAll("\n", ", ")) },
-    ], moved, `All ${some(recent, "message")} go where they went.`, { key: (row) => `${row.app} ${row.before} ${row.after}` }),
+    ], moved, recent === 1 ? "The one message goes where it went." : `All ${count(recent)} messages go where they went.`, { key: (row) => `${row.app} ${row.before} ${row.after}` }),
   ];
 }

@@ -105,6 +105,8 @@ function queues({ rows, total }, offset, go) {
   { beside: total ? h("span", { class: "quiet" }, count(total)) : null });
 }
 
+const UNOPENED = "nobody has opened it since the router started";
+
 function openQueue(main, path) {
   const [domain, ...rest] = path.split("/");
   const name = rest.join("/");
@@ -124,12 +126,13 @@ function whole(found, again) {
   const counted = found.counts ?? {};
   return h("section", { class: "card", "data-key": "whole" },
     h("h2", {}, "The queue", pill(found.mode), pill(found.capacity, CAPACITY[found.capacity]),
-      found.opened ? null : h("span", { class: "quiet" }, "nobody has opened it since the router started")),
+      found.opened ? null : h("span", { class: "quiet" }, UNOPENED)),
     numbers(
-      ["messages", found.opened ? quota(found.messages, found.max_messages, count) : "—"], ["size", found.opened ? quota(found.bytes, found.max_bytes, bytes) : "—"],
+      ["messages", found.opened ? quota(found.messages, found.max_messages, count) : unmeasured(UNOPENED)], ["size", found.opened ? quota(found.bytes, found.max_bytes, bytes) : unmeasured(UNOPENED)],
       ["producers", count(found.producers)], ...Object.entries(counted).map(([kind, n]) => [COUNTS[kind] ?? kind, count(n)])),
     isOperator() ? h("p", { class: "filters" },
-      h("button", { type: "button", onclick: () => act("queues/purge", { title: `Empty ${found.queue}?`, confirm: found.queue, fields: { queue: found.queue, count: found.messages }, text: `Its ${some(found.messages, "message")} ${verb(found.messages, "is", "are")} gone for all apps, for ever.`, verb: "Empty it", level: "danger", then: again }) }, "Purge…")) : null);
+      h("button", { type: "button", onclick: () => act("queues/purge", { title: `Empty ${found.queue}?`, confirm: found.queue, fields: { queue: found.queue, count: found.messages }, text: `Its ${some(found.messages, "message")} ${verb(found.messages, "is", "are")} gone for all apps, for ever.`, verb: "Empty it", level: "danger", then: again }) }, "Purge…"),
+      h("button", { type: "button", onclick: () => act("queues/delete", { title: `Delete ${found.queue}?`, confirm: found.queue, fields: { queue: found.queue }, text: "It is gone for ever, with its messages. While somebody has it open it stays.", verb: "Delete it", level: "danger", then: again }) }, "Delete…")) : null);
 }
 
 function appCard(queue, app, aside) {
@@ -182,7 +185,7 @@ function asideOf(queue, app, aside) {
   if (found instanceof Error) return trouble(found);
   const explain = (row) => `#/playground?${new URLSearchParams({ queue: queue.queue, app: app.app, properties: written(row.properties) })}`;
   return h("div", { class: "stack" },
-    h("h3", {}, `Of the oldest ${count(found.rows.length)} of ${count(found.total)} that ${verb(found.total, "matches", "match")} nobody`),
+    h("h3", {}, found.total === 1 ? "Of the one that matches nobody" : `Of the oldest ${count(found.rows.length)} of ${count(found.total)} that match nobody`),
     table([
       { name: "priority, expression", cell: (why) => [h("span", { class: "priority" }, String(why.priority)), h("code", {}, why.expression ?? "(every message)")] },
       { name: "false", number: true, cell: (why) => count(why.false) },

@@ -29,7 +29,7 @@ function journalCard(journal) {
       ["not sealed yet", count(journal.lag), journal.lag > 100_000 ? "warn" : ""], ["outbox", bytes(journal.outbox_bytes)],
       ["segments", count(journal.segments)],
       ["on disk", journal.max_bytes ? [bar(journal.bytes, journal.max_bytes), ` ${bytes(journal.bytes)} of ${bytes(journal.max_bytes)}`] : bytes(journal.bytes)],
-      ["oldest", journal.oldest_at ? lasted(since(journal.oldest_at)) : unmeasured("Nothing is sealed yet")], ["kept for", journal.keep ? lasted(journal.keep) : "ever"],
+      ["oldest segment", journal.oldest_at ? lasted(since(journal.oldest_at)) : unmeasured("Nothing is sealed yet")], ["kept for", journal.keep ? lasted(journal.keep) : "ever"],
       ["sealer started", some(journal.sealer_starts, "time")]),
     h("p", { class: "filters" }, commandLine("headgate journal tail --follow"), commandLine("headgate journal verify")));
 }

@@ -2,7 +2,7 @@
 // who would get this one. Everything that was typed is in the address, so that it can be shared.
 
 import { get, post, Refused } from "../api.js";
-import { ago, count, some } from "../numbers.js";
+import { ago, count, some, verb } from "../numbers.js";
 import { openQueues, queuePath } from "../open_queues.js";
 import { bar, called, commandLine, empty, head, pill, trouble } from "../parts.js";
 import { parsed, written } from "../properties.js";
@@ -203,7 +203,7 @@ class Playground {
 
   #showFit(read) {
     const { fit } = this.parts;
-    if (!read.ok) return morph(fit, empty("–"));
+    if (!read.ok) return morph(fit, empty("What it would take is shown once it can be read."));
     const { app, priority, queue } = this.state;
     const domain = queue.replace("bmq://", "").split("/")[0];
     const week = h("p", { class: "quiet" }, "All that the journal has: ", commandLine(`headgate pipeline dryrun ${quoted(this.state.expression)}${domain ? ` --domain ${domain}` : ""}`));
@@ -211,8 +211,8 @@ class Playground {
     const { true: yes, false: no, ...open } = read.tried;
     const part = (n, name, level) => (n ? h("span", { class: level }, h("b", {}, count(n)), ` ${name}`) : null);
     return morph(fit,
-      h("p", { class: "quiet" }, `of the last ${some(read.recent, "message")} of the domain`),
-      h("div", { class: "split" }, bar(yes, read.recent, "good"), part(yes, "match", "good"), part(no, "do not", ""),
+      h("p", { class: "quiet" }, read.recent === 1 ? "of the last message of the domain" : `of the last ${count(read.recent)} messages of the domain`),
+      h("div", { class: "split" }, bar(yes, read.recent, "good"), part(yes, verb(yes, "matches", "match"), "good"), part(no, verb(no, "does not", "do not"), ""),
         Object.entries(open).map(([kind, n]) => part(n, `undecided (${kind.toUpperCase()})`, "warn"))),
       h("h3", {}, `With priority ${Number(priority) || 0} in ${app || "the app"} it would take`),
       read.impact.length ? h("ul", { class: "plain-list impact" }, read.impact.map(taken))

@@ -97,7 +97,7 @@ function one(found, again) {
       numbers(
         ["mailbox", [bar(row.mailbox_bytes, row.mailbox_hard, row.pressure === "easy" ? "" : "bad"), ` ${bytes(row.mailbox_bytes)} of ${bytes(row.mailbox_hard)}`], row.pressure === "hard" ? "bad" : ""],
         ["reads", `${bytes(row.out_per_s)}/s`], ["writes", `${bytes(row.in_per_s)}/s`],
-        ["subscriptions", count(row.subscriptions)], ["queues", count(row.queues)],
+        ["channels", count(found.channels_total)], ["patterns", count(found.patterns_total)], ["queues", count(row.queues)],
         ["unconfirmed", count(row.unconfirmed)],
         row.oldest_unconfirmed ? ["oldest unconfirmed", lasted(since(row.oldest_unconfirmed))] : null,
         row.slow_since ? ["slow since", clock(row.slow_since), "bad"] : null,
