@@ -451,6 +451,8 @@ def test_a_worker_of_another_version_is_cut_off() -> None:
 class CrewLinkless:
     """A link whose other end is a test."""
 
+    unwritten = 0
+
     def __init__(self, house: CrewHouse) -> None:
         self.ended = ""
         self.id = house.hub.broker.sessions.next_id()
