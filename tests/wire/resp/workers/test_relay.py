@@ -432,6 +432,29 @@ def test_keys_are_missed_while_worker_0_is_gone() -> None:
     assert client.ask("PUBLISH", "news", "x") == 0
 
 
+def test_channels_are_served_while_worker_0_is_gone() -> None:
+    """S002-86: keys are loading then, and the nine commands of channels do not wait for them."""
+    crew = Crew(2)
+    client, publisher = crew.guest(1), crew.guest(1)
+    client.ask("HELLO", "3")
+    crew.links[1, 0].cut()
+    crew.settle()
+    assert client.ask("GET", "k").startswith("LOADING")
+    for command, *names in (
+        ("SUBSCRIBE", "a", "b"),
+        ("PSUBSCRIBE", "[ab]", "c*"),
+        ("SSUBSCRIBE", "a"),
+        ("UNSUBSCRIBE", "b"),
+        ("PUNSUBSCRIBE", "c*"),
+    ):
+        assert client.raw(command, *names).count(command.lower().encode()) == len(names)
+    assert publisher.ask("PUBSUB", "NUMSUB", "a", "b") == ["a", 1, "b", 0]
+    assert publisher.ask("PUBSUB", "NUMPAT") == 1
+    assert publisher.ask("PUBLISH", "a", "x") == 2
+    assert publisher.ask("SPUBLISH", "a", "x") == 1
+    assert client.raw("SUNSUBSCRIBE", "a").count(b"sunsubscribe") == 1
+
+
 def test_a_worker_that_says_something_else_is_cut_off() -> None:
     crew = Crew(2)
     link = crew.links[0, 1]
