@@ -49,6 +49,10 @@ class CrewLink:
         self.session: LinkSession = house.relay.join(self, worker, 1)
         self.other: CrewLink
 
+    @property
+    def unwritten(self) -> int:
+        return self.mailbox.bytes
+
     def write(self, frame: bytes) -> None:
         self.deliver(frame, 1)
 
@@ -75,6 +79,7 @@ class CrewLink:
             assert isinstance(item, bytes)
             self.sent.append(item)
             self.house.relieve(self.id)
+            self.house.relay.questions.taken(self.session)
 
     def carry(self) -> bool:
         """Hand over what was sent; whether there was something."""

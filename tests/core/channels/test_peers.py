@@ -55,6 +55,7 @@ def heard(channels: Channels) -> dict[SessionId, bytes]:
 
 
 def test_a_worker_is_told_once_whatever_it_hears_it_by() -> None:
+    """S002-8: it is known which workers have subscribers, and how many."""
     channels, peers = linked()
     named = InterestChange(EXACT, b"news", 3), InterestChange(PATTERN, b"n*", 2)
     change(channels, peers, ONE, *named)

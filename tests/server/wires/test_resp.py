@@ -443,6 +443,16 @@ async def test_silent_clients_of_one_address_do_not_keep_others_out(start: Start
     assert await silent[1].ask("AUTH", "sesame") == b"+OK\r\n"
 
 
+async def test_silent_clients_do_not_take_all_sessions(start: Start) -> None:
+    """Few sessions are possible where a process may have few file descriptors."""
+    scene = await start(Limits(sessions=20), password=Secret("sesame"))
+    silent = [await scene.dial() for _ in range(20)]
+    other = await scene.dial("127.0.0.2")
+    assert await other.ask("AUTH", "sesame") == b"+OK\r\n"
+    assert await silent[0].read_all() == b""
+    assert (await silent[-1].read_all()).startswith(b"-ERR max number of clients reached")
+
+
 async def test_silent_handshakes_of_one_address_do_not_keep_others_out(
     start: Start, tmp_path: Path
 ) -> None:

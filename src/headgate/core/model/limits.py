@@ -234,7 +234,7 @@ class Limits:
     handshakes: int = 1024
     """Clients of one listener that have not shown who they are: in a TLS handshake, or before the
     required hello or AUTH. Beyond it the client that is silent longest is closed, of the address
-    with the most."""
+    with the most. Half of the sessions that are possible, if that is less."""
 
     handshakes_per_address: int = 256
     """Such clients of one address, or of one IPv6 network."""

@@ -181,8 +181,10 @@ class Endpoint(Generic[S]):
         self.is_draining = False
         """Whether new clients are sent away, before the router stops."""
         limits = server.limits
+        # Where few sessions are possible, strangers may have half of them: if they had all, a new
+        # client would be refused before one of them makes room.
         self._strangers: PendingLogins[Guest] = PendingLogins(
-            limits.handshakes, limits.handshakes_per_address
+            max(1, min(limits.handshakes, limits.sessions // 2)), limits.handshakes_per_address
         )
         server.expect(wire)
         section = f"listen.{wire}"

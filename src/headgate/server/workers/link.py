@@ -48,6 +48,7 @@ class Link:
         self._poller = poller_of(asyncio.get_running_loop())
         self._held: list[bytes] = []
         """Frames held until the end of this pass."""
+        self._held_bytes = 0
         self._is_reported = False
         self.id = router.broker.sessions.next_id()
         self._mailbox = Mailbox(self.id, relay.hub.budget)
@@ -72,10 +73,15 @@ class Link:
 
     # Calls of the relay.
 
+    @property
+    def unwritten(self) -> int:
+        return self._held_bytes + self._mailbox.bytes
+
     def write(self, frame: bytes) -> None:
         if not self._held:
             self._poller.soon(self._let_go)
         self._held.append(frame)
+        self._held_bytes += len(frame)
 
     def deliver(self, blob: bytes, messages: int) -> None:
         self._let_go()
@@ -92,8 +98,9 @@ class Link:
 
     def _let_go(self) -> None:
         if self._held:
-            held, self._held = b"".join(self._held), []
+            held, self._held, self._held_bytes = b"".join(self._held), [], 0
             self._connection.deliver(held, PART)  # which is never dropped
+            self._relay.questions.taken(self.session)
 
     # Calls of the connection.
 
@@ -108,6 +115,7 @@ class Link:
 
     def eased(self, connection: Connection, before: Pressure) -> None:
         self._router.relieve(self.id)
+        self._relay.questions.taken(self.session)
 
     def gone(self, connection: Connection, reason: str) -> None:
         self._mailbox.close()

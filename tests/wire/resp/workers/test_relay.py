@@ -13,6 +13,7 @@ from headgate.core.model.limits import Limits
 from headgate.wire.resp import session
 from headgate.wire.resp.codec.replies import bulk
 from headgate.wire.resp.workers import link_frames as frames
+from headgate.wire.resp.workers import questions
 from tests.support.resp_crew import Crew, CrewGuest, CrewHouse, CrewLink
 
 # No two patterns match one channel: in which order their copies come is nobody's promise.
@@ -367,6 +368,56 @@ def test_what_waits_for_a_worker_goes_on_without_it() -> None:
     assert b"subscribe" in subscriber.received
 
 
+def test_answers_that_a_worker_does_not_take_are_no_more_than_one_answer_may_be() -> None:
+    """Each session has a question under way, and each answer may be a large value."""
+    crew = Crew(2, Limits(reply_bytes=5000))
+    crew.guest(0).ask("SET", "k", "v" * 4000)
+    clients = [crew.guest(1) for _ in range(20)]
+    link = crew.links[0, 1]
+    link.is_held = True
+    for client in clients:
+        client.session.receive(b"GET k\r\n")
+    crew.settle()
+    assert link.mailbox.bytes < 5000 + 5000
+    link.release()
+    crew.settle()
+    assert [client.received for client in clients] == [b"$4000\r\n%b\r\n" % (b"v" * 4000)] * 20
+
+
+def test_questions_of_a_worker_leave_others_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass answers some, at least one, in the order in which they came."""
+    monkeypatch.setattr(questions, "SLICE_SECONDS", -1.0)
+    crew = Crew(2)
+    home, clients = crew.houses[0], [crew.guest(1) for _ in range(5)]
+    for client in clients:
+        client.session.receive(b"INCR k\r\n")
+    crew.links[1, 0].carry()
+    seen: list[bytes | None] = []
+    while not seen or seen[-1] != b"5":
+        seen.append(home.hub.keys.get(0, b"k", home.now))
+        home.end_pass()
+    assert [*dict.fromkeys(seen)] == [b"1", b"2", b"3", b"4", b"5"]
+    crew.settle()
+    assert [client.received for client in clients] == [b":%d\r\n" % n for n in range(1, 6)]
+
+
+def test_answers_in_parts_are_made_one_after_another() -> None:
+    """Each is in memory until all of it is made."""
+    crew = Crew(2)
+    home, clients = crew.houses[0], [crew.guest(1) for _ in range(3)]
+    for number in range(1000):
+        crew.guest(0).ask("SET", f"k{number}", "v")
+    home.step = 0.003  # so that each is made in many passes
+    for client in clients:
+        client.session.receive(b"KEYS *\r\n")
+    crew.links[1, 0].carry()
+    while not clients[0].received:
+        assert crew.step()
+    assert [client.received for client in clients[1:]] == [b"", b""]
+    crew.settle()
+    assert [client.received[:7] for client in clients] == [b"*1000\r\n"] * 3
+
+
 def test_keys_are_missed_while_worker_0_is_gone() -> None:
     crew = Crew(2)
     client = crew.guest(1)
@@ -379,6 +430,29 @@ def test_keys_are_missed_while_worker_0_is_gone() -> None:
     assert client.heard()
     assert client.ask("GET", "k").startswith("LOADING")
     assert client.ask("PUBLISH", "news", "x") == 0
+
+
+def test_channels_are_served_while_worker_0_is_gone() -> None:
+    """S002-86: keys are loading then, and the nine commands of channels do not wait for them."""
+    crew = Crew(2)
+    client, publisher = crew.guest(1), crew.guest(1)
+    client.ask("HELLO", "3")
+    crew.links[1, 0].cut()
+    crew.settle()
+    assert client.ask("GET", "k").startswith("LOADING")
+    for command, *names in (
+        ("SUBSCRIBE", "a", "b"),
+        ("PSUBSCRIBE", "[ab]", "c*"),
+        ("SSUBSCRIBE", "a"),
+        ("UNSUBSCRIBE", "b"),
+        ("PUNSUBSCRIBE", "c*"),
+    ):
+        assert client.raw(command, *names).count(command.lower().encode()) == len(names)
+    assert publisher.ask("PUBSUB", "NUMSUB", "a", "b") == ["a", 1, "b", 0]
+    assert publisher.ask("PUBSUB", "NUMPAT") == 1
+    assert publisher.ask("PUBLISH", "a", "x") == 2
+    assert publisher.ask("SPUBLISH", "a", "x") == 1
+    assert client.raw("SUNSUBSCRIBE", "a").count(b"sunsubscribe") == 1
 
 
 def test_a_worker_that_says_something_else_is_cut_off() -> None:
@@ -399,6 +473,8 @@ def test_a_worker_of_another_version_is_cut_off() -> None:
 
 class CrewLinkless:
     """A link whose other end is a test."""
+
+    unwritten = 0
 
     def __init__(self, house: CrewHouse) -> None:
         self.ended = ""

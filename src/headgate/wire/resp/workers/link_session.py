@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -29,6 +30,11 @@ class LinkPort(Protocol):
     @property
     def id(self) -> SessionId:
         """The number of its mailbox among those of sessions."""
+        ...
+
+    @property
+    def unwritten(self) -> int:
+        """Bytes of what was sent that the other worker has not taken."""
         ...
 
     def write(self, frame: bytes) -> None:
@@ -68,6 +74,10 @@ class LinkSession:
             replace(limits, bulk_bytes=NO_LIMIT, request_bytes=NO_LIMIT, arguments=NO_LIMIT)
         )
         self._requests.is_trusted = True
+        self.unanswered: deque[Callable[[], None]] = deque()
+        """Questions of the other worker that wait until it takes the answers to earlier ones."""
+        self.slice_end: float | None = None
+        """The time until which its questions are answered in this pass."""
         self._waiting: list[list[bytes]] = []
         """Frames that came while there was no room for messages."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.wire.resp.workers import link_frames as frames
@@ -16,6 +17,9 @@ Answers: TypeAlias = dict[int, bytes]
 Reply: TypeAlias = Callable[[bytes], None]
 Handler: TypeAlias = Callable[[list[bytes], Reply], None]
 """Answers a question, at once or later."""
+
+SLICE_SECONDS = 0.005
+"""Seconds of answering one worker in a pass; then others get a turn."""
 
 
 class Question:
@@ -31,7 +35,12 @@ class Question:
 
 class Questions:
     """Questions of this worker to others, and its answers to theirs. A worker that is gone is not
-    waited for."""
+    waited for.
+
+    The answer to a short question may be a value of megabytes, and each session of the other worker
+    may ask one. So questions wait while the other worker has still to take as much as one answer
+    may be.
+    """
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
@@ -59,6 +68,7 @@ class Questions:
             self._settle(number, question, link.worker)
 
     def leave(self, link: LinkSession) -> None:
+        link.unanswered.clear()
         for number, question in list(self._open.items()):
             if link.worker in question.missing:
                 self._settle(number, question, link.worker)
@@ -70,7 +80,7 @@ class Questions:
             question.done(question.answers)
 
     def asked(self, link: LinkSession, number: int, word: bytes, words: list[bytes]) -> None:
-        """Answer a question of another worker."""
+        """Answer a question of another worker, after those that came before."""
 
         def reply(content: bytes) -> None:
             if self._relay.links.get(link.worker) is link:
@@ -79,5 +89,33 @@ class Questions:
         handler = self.handlers.get(word)
         if handler is None:
             link.port.close("not the words of a worker: an unknown question")
-        else:
-            handler(words, reply)
+            return
+        link.unanswered.append(partial(handler, words, reply))
+        if len(link.unanswered) == 1:
+            self._go_on(link)
+
+    def taken(self, link: LinkSession) -> None:
+        """Go on with the questions of another worker: it has taken something."""
+        if link.unanswered:
+            self._relay.hub.shell.next_pass(partial(self._go_on, link))
+
+    def _go_on(self, link: LinkSession) -> None:
+        shell = self._relay.hub.shell
+        if link.slice_end is None:
+            link.slice_end = shell.clock() + SLICE_SECONDS
+            shell.soon(partial(self._end_slice, link))
+        elif shell.clock() > link.slice_end:
+            return
+        while self._may_answer(link):
+            link.unanswered.popleft()()
+            if shell.clock() > link.slice_end:
+                return
+
+    def _end_slice(self, link: LinkSession) -> None:
+        link.slice_end = None
+        if self._may_answer(link):
+            self._relay.hub.shell.next_pass(partial(self._go_on, link))
+
+    def _may_answer(self, link: LinkSession) -> bool:
+        most = self._relay.hub.broker.limits.reply_bytes
+        return bool(link.unanswered) and link.port.unwritten <= most

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -42,6 +42,16 @@ SLICE_SECONDS = 0.005
 """Seconds of making an answer in parts before others get a turn."""
 
 
+class Unmade(NamedTuple):
+    """An answer in parts that is being made, or waits for that."""
+
+    session: RespSession
+    parts: Iterator[Reply]
+    blobs: list[bytes]
+    """The parts that are made."""
+    done: Callable[[list[bytes]], None]
+
+
 class ServingOthers:
     """Answers the questions of other workers. Owned by the relay."""
 
@@ -49,6 +59,8 @@ class ServingOthers:
         self._relay = relay
         self.ending: set[SessionId] = set()
         """Sessions to close after their answer: their own rules changed."""
+        self._unmade: deque[Unmade] = deque()
+        """Answers in parts, made one after another: each is in memory until all of it is made."""
         relay.questions.handlers.update(
             {
                 b"run": self._run,
@@ -100,31 +112,34 @@ class ServingOthers:
             self.pass_on(session.id, changes, lambda answers: reply(content))
 
         if type(result) is Parts:
-            self._make(session, iter(result), [], finish)
+            self._unmade.append(Unmade(session, iter(result), [], finish))
+            if len(self._unmade) == 1:
+                self._make()
         elif type(result) is Decided:
             finish([*map(bytes, result)])
         else:
             finish([encode(result, session.protocol)])
 
-    def _make(
-        self,
-        session: RespSession,
-        parts: Iterator[Reply],
-        blobs: list[bytes],
-        done: Callable[[list[bytes]], None],
-    ) -> None:
-        """Make an answer in parts; others get a turn in between."""
+    def _make(self) -> None:
+        """Make answers in parts; others get a turn in between."""
         clock = self._hub.shell.clock
         end = clock() + SLICE_SECONDS
-        try:
-            for part in parts:
-                blobs.append(encode(part, session.protocol))
-                if clock() > end:
-                    self._hub.shell.next_pass(partial(self._make, session, parts, blobs, done))
-                    return
-        except HeadgateError as failed:
-            blobs.append(encode(session.failure(failed), session.protocol))
-        done(blobs)
+        while self._unmade:
+            session, parts, blobs, done = self._unmade[0]
+            try:
+                for part in parts:
+                    blobs.append(encode(part, session.protocol))
+                    if clock() > end:
+                        self._hub.shell.next_pass(self._make)
+                        return
+            except HeadgateError as failed:
+                blobs.append(encode(session.failure(failed), session.protocol))
+            except Exception:
+                self._unmade.popleft()
+                self._hub.shell.next_pass(self._make)  # the others do not wait for it
+                raise
+            self._unmade.popleft()
+            done(blobs)
 
     def _stamps(self, words: list[bytes], reply: Callable[[bytes], None]) -> None:
         db, hub = int(words[0]), self._hub
