@@ -121,10 +121,6 @@ class Tokens:
         self._look = look.encode()
         self._act = None if act is None else act.encode()
 
-    @property
-    def has_operator(self) -> bool:
-        return self._act is not None
-
     def knows(self, given: bytes) -> bool:
         return hmac.compare_digest(given, self._look) or self.may_act(given)
 
