@@ -51,7 +51,7 @@ class Patterns:
     def __init__(self, mark: bytes, whole: str) -> None:
         self.mark = mark
         self.whole = whole
-        """What the patterns are of: keys, or channels."""
+        """The names that the patterns are for: keys, or channels."""
         self.is_all = False
         self.globs: dict[bytes, Glob] = {}
         self.steps = 0

@@ -13,7 +13,7 @@ from headgate.core.turn.turn import Turn
 class HandingOver:
     """Puts messages into a reader's hands that another one holds, or that it holds itself.
 
-    Who had a message before is lost, as far as is known: that is an attempt.
+    The reader that had a message before is lost, as far as is known: that is an attempt.
     """
 
     def __init__(self, delivery: SharedDelivery, poison: Poison) -> None:

@@ -37,7 +37,7 @@ class ChannelUse(Enum):
     PATTERNS = "patterns"
     """The same of patterns, which have to be allowed as they stand."""
     LEAVES = "leaves"
-    """Who unsubscribes may name anything."""
+    """A client may unsubscribe from any name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,8 @@ class CommandTable:
         is_queued: bool = True,
         find_keys: KeysIn | None = None,
     ) -> Callable[[Handler], Handler]:
-        """Register a handler: ``ping`` or, for a subcommand, ``client|id``. What has
-        subcommands is there as soon as its first subcommand is."""
+        """Register a handler: ``ping`` or, for a subcommand, ``client|id``. A command with
+        subcommands exists as soon as its first one is registered."""
 
         def register(run: Handler) -> Handler:
             entry = CommandEntry(
