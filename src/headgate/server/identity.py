@@ -104,7 +104,7 @@ class Identity:
         return urlsafe_b64encode(self.fingerprint).decode().rstrip("=")
 
     def address(self, host: str, port: int) -> str:
-        """What a client is given to find the router and to know that it is the right one."""
+        """The address by which a client finds the router and knows that it is the right one."""
         shown = f"[{host}]" if ":" in host else host
         return f"smp://{urlsafe_b64encode(self.fingerprint).decode()}@{shown}:{port}"
 

@@ -51,7 +51,7 @@ class StoreHealth:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the store, if anything is."""
+        """The trouble with the store, if there is any."""
         waited = 0.0 if self._asked is None else self._clock() - self._asked
         if waited >= SILENCE_SECONDS:
             return f"it has not answered for {waited:.0f} s"

@@ -28,7 +28,7 @@ HEAD = """\
 
 
 def default_text() -> str:
-    """What ``headgate config default`` prints."""
+    """The text that ``headgate config default`` prints."""
     lines = [
         HEAD,
         "# The state directory, relative to this file.",

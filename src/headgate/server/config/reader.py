@@ -80,7 +80,7 @@ class _Reader(Reading):
         return replace(config, warnings=tuple(self.warnings))
 
     def check(self, config: Config) -> None:
-        """What only several values together can be wrong about."""
+        """Check values that can only be wrong together."""
         limits = config.limits
         self.check_admin(config.admin)
         if config.admin.operator_token is not None and (

@@ -110,7 +110,7 @@ class Workers:
     def conflicts(
         self, store: Store, listen: Listen, domains: Mapping[str, Domain]
     ) -> Iterator[Conflict]:
-        """What several workers cannot do yet is refused, with what to do instead."""
+        """Settings that several workers do not support yet are refused, with advice."""
         if self.number == 1:
             return
         for name, domain in domains.items():
@@ -165,20 +165,20 @@ class ListenResp:
     port: Port = 6379
     """0 picks a free one."""
     password: Hidden = None
-    """What clients say with AUTH: the password of the user default."""
+    """The password of the user default, for AUTH."""
     acl_file: Annotated[str | None, Text("the path of a file", example="users.acl")] = None
     """A list of users as Redis keeps it, relative to the state directory. It is read at the start
     and by ACL LOAD, and written by ACL SAVE."""
     users: Annotated[Mapping[str, Secret], Secrets(USER_NAME)] = EMPTY
-    """Users by name, each with its rules as ACL SETUSER takes them. What ACL SETUSER changes is
-    forgotten at a restart; to keep it, use acl_file instead."""
+    """Users by name, each with its rules as ACL SETUSER takes them. Changes by ACL SETUSER are
+    forgotten at a restart; to keep them, use acl_file instead."""
     auth_timeout: Seconds = 10.0
     """A client that has to say who it is, and has not after so long, is closed; 0 is never."""
     cluster: Switch = False
     """Whether clients are told that this is a cluster: sharded channels only."""
     slow_session: Annotated[str, Choice("wait", "close", "drop-oldest")] = "wait"
-    """What happens to those who publish to a slow session: they wait, or the session is
-    closed, or it loses its oldest messages."""
+    """The policy for a slow session: publishers to it wait, or it is closed, or it loses its oldest
+    messages."""
     publish_buffer_limit: OwnLimit = None
     """Bytes in all mailboxes, those of other wires included, above which those who publish to slow
     sessions wait. "limits" is budget_bytes of [limits]. CONFIG SET changes it until a restart, as
@@ -280,7 +280,7 @@ class Listen:
     bmq: ListenBmq | None = None
 
     def each(self) -> dict[str, ListenSection]:
-        """Those that there are, by name."""
+        """The listeners that the configuration has, by name."""
         found = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: listen for name, listen in found.items() if listen is not None}
 
@@ -300,7 +300,7 @@ class Smp:
     create_queues: Switch = True
     """Whether clients may make queues at all."""
     create_password: Hidden = None
-    """What clients say to create a queue; without it everybody may."""
+    """The password for creating a queue; without one everybody may."""
     max_sessions: Count = 0
     """Sessions of this wire; 0 is as many as limits.sessions."""
     handshake_timeout: Seconds = 30.0
@@ -334,8 +334,8 @@ class RouterAdmin(Admin):
     """Health, metrics, the API and the page over HTTP."""
 
     operator_token: Hidden = None
-    """Whoever says this one instead may act: close sessions, empty queues, reload, drain. Without
-    it there are no actions."""
+    """The token of operators, who may act: close sessions, empty queues, reload, drain. Without it
+    there are no actions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,7 +392,7 @@ class ServerConfig:
     """The file, if there is one."""
     entries: tuple[Entry, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
-    """What was accepted and probably not meant."""
+    """Warnings: settings that were accepted and probably not meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class SlowRule:
     """A wire's rule for sessions that do not read."""
 
     action: Callable[[SessionId], SlowAction]
-    """What happens to a session that holds more than its share while the budget is spent: others
+    """The policy for a session that holds more than its share while the budget is spent: others
     wait for it, or it is closed, or it loses its oldest messages."""
     timeout: Callable[[], float]
     """Seconds after which a slow session that took nothing is closed; 0 is never."""

@@ -51,7 +51,7 @@ class Poller(selectors.BaseSelector):
         self.is_selector = False
         """Whether a loop uses it as its selector, in every pass."""
         self._later: list[Callable[[], None]] = []
-        """What is to be done in the next pass."""
+        """Calls to make in the next pass."""
         self.loop: Any = None
         """A loop that says of itself whether it has something else to do."""
 

@@ -127,7 +127,8 @@ class BmqServer(Listening):
     # What clients ask.
 
     def count_input(self, client: BmqConnection) -> None:
-        """Bytes of events that are not whole. Who holds the most of too many is closed."""
+        """Bytes of events that are not whole. If there are too many, the session with the most is
+        closed."""
         if not self.has(client):
             return  # closed for what it sent
         more = client.session.held - client.held
@@ -164,8 +165,8 @@ class BmqServer(Listening):
             self._beating = self._loop.call_later(self.pulse.seconds, self._beat)
 
     def _beat(self) -> None:
-        """Ask those who are silent for a sign of life; who gives none is gone. Those whom we do not
-        read cannot give one."""
+        """Ask silent clients for a sign of life; a client that gives none is gone. Clients that are
+        not read cannot give one."""
         self._beat_later()
         now = self.router.clock()
         for client in list(self._clients.values()):

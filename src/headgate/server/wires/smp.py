@@ -88,7 +88,8 @@ class SmpServer(Listening):
         return {"fingerprint": self.identity.fingerprint_text}
 
     def reload(self) -> None:
-        """Show a new leaf to those who come from now on. Who the router is stays the same."""
+        """Show a new leaf to clients that connect from now on. The router's identity stays the
+        same."""
         identity = Identity.load(self._folder, time.time())
         if identity.fingerprint != self.identity.fingerprint:
             raise ConfigError("the identity is another; restart the router to take it over")
@@ -144,7 +145,7 @@ class SmpServer(Listening):
         self._deferred.setdefault(session, []).extend(effects)
 
     def deferred(self, session: SessionId) -> list[Effect]:
-        """What waits for the next flush, which no longer has to."""
+        """Answers that wait for the next flush, and no longer have to."""
         return self._deferred.pop(session, [])
 
     def _every(self, seconds: float, call: Callable[[], None]) -> None:
@@ -215,7 +216,7 @@ class SmpConnection(SessionShell):
         self.session.receive(data)
 
     owes_answers = False
-    """Who hangs up is gone."""
+    """A client that hangs up is gone."""
 
     def go_on(self) -> None:
         """Requests are read again when they are answered, not when answers are taken."""
