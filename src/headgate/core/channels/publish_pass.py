@@ -173,11 +173,11 @@ class PureOpenPass:
     _moment: int
     """Another one after every change of a roster."""
     _pass: PurePass
-    """Messages published and not taken, which go to the rosters of this moment."""
+    """What was published and not taken, and goes to the rosters of this moment."""
     _exact: Mapping[bytes, Heard]
     """The audiences of exact channels, each as it was in its own moment."""
     _by_session: dict[SessionId, SessionChannels]
-    """The names of each session that has subscriptions."""
+    """Who subscribes to anything."""
     tap: Tap | None
     """Told of everything that is published, while somebody looks."""
     is_unwritten: bool
