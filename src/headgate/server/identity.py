@@ -64,7 +64,11 @@ ADVICE = (
 
 
 class Identity:
-    """The certificates of a router and the key of its leaf."""
+    """The certificates of a router and the key of its leaf.
+
+    Read from the state directory when the listener opens, and again by a reload. The fingerprint
+    stays the same for the life of a router: clients know it by that.
+    """
 
     def __init__(self, chain: tuple[bytes, bytes], private: keys.SigningKey) -> None:
         self.chain = chain

@@ -49,7 +49,11 @@ logger = logging.getLogger("headgate")
 
 
 class FactLog:
-    """Writes facts as log lines, at most so many of a kind in one second."""
+    """Writes facts as log lines, at most so many of a kind in one second.
+
+    Owned by the service; the router passes facts to `observe`. Left-out lines are counted in a line
+    of their own.
+    """
 
     def __init__(self, lines_per_second: int, clock: Callable[[], float]) -> None:
         self.lines_per_second = lines_per_second

@@ -113,7 +113,11 @@ def serve(
 
 
 class RouterService(Service):
-    """A router that runs: opened part by part, ready, reloaded, and ended in the opposite order."""
+    """A router that runs: opened part by part, ready, reloaded, and ended in the opposite order.
+
+    `serve` makes it and `run_service` runs it. Everything that was opened is closed, however far
+    the start came.
+    """
 
     def __init__(
         self,

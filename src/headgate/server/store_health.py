@@ -21,7 +21,10 @@ SILENCE_SECONDS = 5.0
 
 
 class StoreHealth:
-    """Asks the store a small question now and then, and knows how long it has not answered."""
+    """Asks the store a small question now and then, and knows how long it has not answered.
+
+    Owned by the router; `/readyz` shows its `problem`.
+    """
 
     def __init__(
         self, probe: Callable[[], Awaitable[None]], clock: Callable[[], float] = time.monotonic

@@ -123,7 +123,11 @@ class Budget:
 
 
 class Mailbox:
-    """Bytes and messages that wait for the socket of one session."""
+    """Bytes and messages that wait for the socket of one session.
+
+    Made by the broker for each session; its connection fills and empties it, and the core asks it
+    for room. Its bytes are always part of its budget's.
+    """
 
     __slots__ = (
         "_charged",

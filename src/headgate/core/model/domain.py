@@ -42,7 +42,10 @@ class Mode(Enum):
 
 @value
 class Domain:
-    """A limit of None is no limit. A limit of N admits N."""
+    """The settings that the queues of a domain share.
+
+    A value: a reload replaces it. A limit of None is no limit, and a limit of N admits N.
+    """
 
     name: str
     mode: Mode

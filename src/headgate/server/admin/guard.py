@@ -177,7 +177,11 @@ def _is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Lets requests through to the application, or answers them itself, unread."""
+    """Lets requests through to the application, or answers them itself, unread.
+
+    The outermost part of an admin port. No request passes without a token, a visit, or a path that
+    is open to all.
+    """
 
     def __init__(self, app: ASGIApp, tokens: Tokens, names: Names, visitors: Visitors) -> None:
         self.app = app

@@ -89,7 +89,11 @@ _encode_row = msgspec.msgpack.Encoder().encode
 
 
 class Staging:
-    """The files, and how much they take."""
+    """The staged files of all sinks, and the bytes that they take.
+
+    Owned by `SinkAdmin`. A file is known here from its first byte to its removal, and all together
+    stay below the limit.
+    """
 
     def __init__(self, directory: Path, limits: Limits, clock: Callable[[], float]) -> None:
         self.directory = directory

@@ -44,7 +44,10 @@ QUOTA = 100
 
 
 class Connections:
-    """The connections of one wire: opened, watched for pressure, and closed together."""
+    """The connections of one wire: opened, watched for pressure, and closed together.
+
+    Owned by the wire's server, which is called when one of them is gone.
+    """
 
     def __init__(self, router: RouterPort, wire: str, gone: Gone, slow: SlowRule = WAIT) -> None:
         self._router = router

@@ -43,7 +43,11 @@ SOON_SECONDS = 0.001
 
 
 class BmqServer(Listening):
-    """Listens for BlazingMQ clients, and puts a `BmqSession` on each connection."""
+    """Listens for BlazingMQ clients, and puts a `BmqSession` on each connection.
+
+    Opened and closed by the service, through `Wire`. It bounds the bytes of incomplete events over
+    all sessions, and sends heartbeats.
+    """
 
     def __init__(
         self,
@@ -181,7 +185,10 @@ class BmqServer(Listening):
 
 
 class BmqConnection(SessionShell):
-    """The shell of one session."""
+    """The shell of one session: between its connection, its `BmqSession` and the router.
+
+    Owned by `BmqServer`; implements `BmqPort`.
+    """
 
     __slots__ = (
         "_again",

@@ -41,7 +41,11 @@ FULL = "ERR max number of clients reached"
 
 
 class RespServer(Listening):
-    """Listens for Redis clients, and puts a `RespSession` on each connection."""
+    """Listens for Redis clients, and puts a `RespSession` on each connection.
+
+    Opened and closed by the service, through `Wire`. It owns the hub that the sessions share, and
+    calls its tick.
+    """
 
     def __init__(
         self,

@@ -33,7 +33,11 @@ MINUTE = 60.0
 
 
 class SmpServer(Listening):
-    """Listens for SMP clients over TLS, and puts an `SmpSession` on each connection."""
+    """Listens for SMP clients over TLS, and puts an `SmpSession` on each connection.
+
+    Opened and closed by the service, through `Wire`. ENDs and notices are collected here, and sent
+    at the next flush.
+    """
 
     def __init__(
         self,
@@ -183,7 +187,10 @@ class SmpServer(Listening):
 
 
 class SmpConnection(SessionShell):
-    """The shell of one session."""
+    """The shell of one session: between its connection, its `SmpSession` and the router.
+
+    Owned by `SmpServer`; implements `SmpPort`.
+    """
 
     __slots__ = ("_created", "_deadline", "_server", "_since", "session")
 

@@ -31,7 +31,11 @@ class Finding:
 
 
 class Listening(ABC):
-    """The open listener of a wire, with its sessions. Each wire has its own."""
+    """The open listener of a wire, with its sessions.
+
+    Each wire has its own. The service owns it: announces its address, drains, reloads and closes
+    it.
+    """
 
     _endpoint: Endpoint[Any]
     _connections: Connections

@@ -89,7 +89,10 @@ class CommandEntry:
 
 
 class CommandTable:
-    """Commands by name, in upper case."""
+    """Commands by name, in upper case, each with its traits.
+
+    The modules of commands fill it when they are imported; nothing changes it later.
+    """
 
     def __init__(self, *parts: CommandTable) -> None:
         self._entries: dict[bytes, CommandEntry] = {}
