@@ -48,10 +48,10 @@ def build(root: Path) -> list[Path]:
         try:
             _compile(source, target)
         except (OSError, subprocess.SubprocessError) as failed:
-            said = str(failed)
+            text = str(failed)
             if isinstance(failed, subprocess.SubprocessError):
-                said = str(getattr(failed, "stderr", None) or "the compiler failed")
-            first = said.strip().splitlines()[0]
+                text = str(getattr(failed, "stderr", None) or "the compiler failed")
+            first = text.strip().splitlines()[0]
             print(f"warning: Headgate runs as pure Python, {source.name}: {first}", file=sys.stderr)
             for each in made:
                 each.unlink()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repository import ROOT
+from tests.support.repository import DOCS, ROOT
 
 README = ROOT / "README.md"
 TEXT = README.read_text()
@@ -84,6 +84,16 @@ def test_the_program_prints_what_its_comments_say(program: str, tmp_path: Path) 
 def test_every_link_leads_somewhere() -> None:
     for target in re.findall(r"\]\(([^)]+)\)", TEXT):
         assert (README.parent / target).exists(), target
+
+
+def test_its_numbers_are_five_and_those_of_the_page_of_numbers() -> None:
+    [table] = re.findall(r"## Five numbers\n[^|]*\|.*\n\|---\|---\|\n((?:\|.*\n)+)", TEXT)
+    rows = table.splitlines()
+    known = (DOCS / "numbers.md").read_text()
+    shown = [number for row in rows for number in re.findall(r"\d[\d,.]*\d", row.split("|")[2])]
+    assert len(rows) == 5
+    assert shown
+    assert [number for number in shown if number not in known] == []
 
 
 def test_the_two_commands_are_verbs_of_the_makefile() -> None:

@@ -53,7 +53,7 @@ def is_pure() -> bool:
 
 
 def digest_of(source: Path) -> str:
-    """What a compiled part says of its source, and of the headers that has."""
+    """The digest of a source and its headers, which the compiled part has too."""
     text = source.read_bytes()
     headers = [(source.parent / name.decode()).read_bytes() for name in HEADER.findall(text)]
     return hashlib.sha256(b"".join((text, *headers))).hexdigest()[:16]

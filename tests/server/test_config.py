@@ -26,8 +26,8 @@ from headgate.server.config import (
 )
 from headgate.server.config.binding_kinds import Feeds
 from headgate.server.config.kinds import Duration, Size
+from headgate.server.config.known_keys import DOMAIN_KINDS, KNOWN
 from headgate.server.config.reading import FILE_BYTES
-from headgate.server.config.sections import DOMAIN_KINDS, KNOWN
 from headgate.server.config.tree import Group
 
 STREAMS = """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import headgate
-from headgate.server.config.sections import DOMAIN, KNOWN
+from headgate.server.config.known_keys import DOMAIN, KNOWN
 from headgate.server.config.tree import Group, Key
 
 SOURCE = Path(headgate.__file__).parent

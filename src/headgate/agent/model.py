@@ -68,5 +68,5 @@ class Which(Enum):
 
     ALL = "all"
     SINGLE = "single"
-    """Those outside of the service."""
+    """The queues outside of the service."""
     ASSOCIATED = "associated"

@@ -43,7 +43,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place to connect to. What is not said is None."""
+    """A place to connect to. A missing part is None."""
 
     host: str
     port: int

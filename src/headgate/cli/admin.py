@@ -19,14 +19,14 @@ API = "/api/v1"
 EVENTS = "text/event-stream"
 TOO_MANY, TRIES = 429, 3
 NO_PATH = "no such path"
-"""What a router answers that does not know what is asked of it."""
+"""The answer of a router that does not know a path."""
 COMMANDS = {
     "; see sessions": "; headgate session ls lists those there are",
     "; see domains": "; headgate domain ls lists what there is",
 }
 """Where the API names a path of its own, and commands that ask for the same."""
 NO_METHOD = 405
-"""What it answers to an action if it has none, and something else has its path."""
+"""The answer to an action that it does not know, if something else has its path."""
 ANSWER_SECONDS = 10.0
 ACTION_SECONDS = 600.0
 """A large queue is emptied a part at a time."""
@@ -49,7 +49,7 @@ class Admin:
         self._acting = AdminPort(url, token, answer_seconds=ACTION_SECONDS, tls=tls)
 
     def get(self, path: str, **query: object) -> dict[str, Any]:
-        """What the API says at a path."""
+        """The answer of the API at a path."""
         return self._ask(self._asking, "GET", API + path + _query(query))
 
     def post(self, path: str, content: Mapping[str, object]) -> dict[str, Any]:
@@ -79,15 +79,15 @@ class Admin:
         return self._asking.take("GET", path, lambda reply: reply.read().decode(), patience=0)
 
     def events(self, path: str, **query: object) -> Iterator[Event]:
-        """What the API sends for as long as somebody listens."""
+        """The lines that the API sends, for as long as somebody reads them."""
         return self.stream(API + path + _query(query))
 
     def stream(self, path: str) -> Iterator[Event]:
-        """What comes on a stream of the admin port."""
+        """The events on a stream of the admin port."""
         return self._asking.events(path)
 
     def raw(self, method: str, path: str, body: bytes) -> Answer:
-        """Whatever the admin port answers."""
+        """An answer of the admin port, of any kind."""
 
         def take(reply: HTTPResponse) -> Answer:
             kind = reply.headers.get_content_type()

@@ -52,7 +52,7 @@ def completion(shell: str, install: bool) -> None:
 
 
 def script(shell: str) -> str:
-    """What the shell reads. It asks the program at each TAB."""
+    """The script for the shell. It asks the program at each TAB."""
     from click.shell_completion import get_completion_class
 
     from headgate.cli import cli

@@ -188,7 +188,7 @@ def _logged_in(
 
 
 def _warn_of_listeners(url: str) -> None:
-    """Who listens on the way learns the token, unless there is TLS."""
+    """An eavesdropper on the way learns the token, unless there is TLS."""
     from headgate.server.config.hosts import is_loopback
 
     parts = urlsplit(url)

@@ -24,7 +24,7 @@ FILE_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A context: where a router is, and who asks. What is not said is None."""
+    """A context: where a router is, and who asks. A missing part is None."""
 
     url: str | None = None
     """Of the admin port."""
@@ -58,7 +58,7 @@ class Contexts:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Contexts:
-        """Those in the home of whoever has this environment."""
+        """The contexts in the home that this environment names."""
         base = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME", "/"), ".config")
         return cls(Path(base) / "headgate")
 

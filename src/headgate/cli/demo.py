@@ -135,7 +135,7 @@ QUERIES = (
     "select family, address, app, expression, priority from subscriptions order by since, priority",
     "select channel, sum(published) published, sum(deliveries) deliveries from channels group by 1",
 )
-"""What is shown of the tables: how deliveries ended, who wanted what, how busy channels were."""
+"""Questions to the tables: how deliveries ended, the expressions, how busy channels were."""
 
 SEALED_SECONDS_MAX = 10.0
 """The scene is in the journal within a second or two."""
@@ -185,5 +185,5 @@ def at_free_port(listen: Section) -> Section:
 
 
 def explained(router: Router, queue: str, properties: Properties) -> Iterator[str]:
-    """What `headgate explain` says, without the way over the admin port."""
+    """The text of `headgate explain`, without the way over the admin port."""
     return lines({"queue": queue, "properties": properties, **router.explain(queue, properties)})

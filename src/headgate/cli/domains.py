@@ -66,7 +66,8 @@ async def follow(
 
 
 def wanted(expressions: Sequence[str], priority: int, count: int | None) -> list[Subscription]:
-    """What is read: no more at a time than is to be printed, since others may be reading too."""
+    """The messages read: no more at a time than are to be printed, since others may be reading
+    too."""
     window = Subscription().max_unconfirmed_messages
     if count is not None:
         window = min(window, count)

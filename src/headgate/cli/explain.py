@@ -155,7 +155,7 @@ def _history(settings: Config, queue: str, message: bytes) -> list[dict[str, Any
 
 
 def _facts(directory: Path, wanted: object) -> Iterator[dict[str, Any]]:
-    """Those facts of the journal for which an expression of pyarrow is true."""
+    """The facts of the journal for which an expression of pyarrow is true."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -229,7 +229,7 @@ def _moment(fact: Mapping[str, Any]) -> str:
 
 
 def _happened(fact: Mapping[str, Any]) -> tuple[str, str, str]:
-    """What happened, in which app, and more about it."""
+    """The event, its app, and more about it."""
     app, who = fact.get("app", ""), _who(fact) if "session" in fact else ""
     match fact["kind"]:
         case "Accepted":

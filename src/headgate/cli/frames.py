@@ -50,7 +50,7 @@ def show(frame: DataFrame, as_json: bool = False, target: str | None = None) -> 
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401
-    """What JSON can say. Bytes are text if they are printable, else hex."""
+    """A value that JSON can express. Bytes are text if they are printable, else hex."""
     match value:
         case bytes() | bytearray():
             return readable(bytes(value))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMPLETING = "_HEADGATE_COMPLETE"
-"""What is set in the environment when a shell asks."""
+"""The variable that is set when a shell asks for completions."""
 
 Lazy = Mapping[str, tuple[str, str]]
 """Names of commands; of each, the module that has it under this name (or MODULE:NAME), and its

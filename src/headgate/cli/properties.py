@@ -91,7 +91,7 @@ def _guessed(name: str, written: str) -> tuple[str, PropertyValue]:
 
 
 def _from_text(type_name: str, written: str) -> object:
-    """What `property_value` takes for a text; if it is wrong, the text, for it to refuse."""
+    """The value of a text for `property_value`; if it is wrong, the text, for it to refuse."""
     if type_name == "bool" and written in ("true", "false"):
         return written == "true"
     if type_name in INTEGER_BITS and INTEGER.fullmatch(written) and len(written) <= DIGITS_MAX:

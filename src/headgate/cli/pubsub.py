@@ -33,7 +33,7 @@ OPERATORS = frozenset(["==", "!=", "<", "<=", ">", ">=", "&&", "||", "=", "+", "
 """Words that are no names: an expression was not quoted."""
 QUOTE = "the shell took the expression apart; quote it: --where 'kind == \"express\"'"
 AGENT = "smp://"
-"""What the address of an agent's queue begins with."""
+"""The beginning of the address of an agent's queue."""
 
 
 @click.command()

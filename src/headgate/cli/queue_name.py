@@ -7,7 +7,7 @@ from urllib.parse import quote
 import click
 
 SCHEME = "bmq://"
-"""What the name of a queue begins with, and the name of a channel does not."""
+"""The beginning of the name of a queue, which no name of a channel has."""
 
 FORM = f"{SCHEME}DOMAIN/QUEUE"
 

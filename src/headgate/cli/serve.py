@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headgate.server.wires.wire import Finding
 
 WARNING = "warning: "
-"""What a text begins with that is nothing but one."""
+"""The beginning of a text that is only a warning."""
 
 
 @click.command()

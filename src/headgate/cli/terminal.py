@@ -1,6 +1,6 @@
 """The terminal at standard output: how wide it is, and whether it takes colours.
 
-``NO_COLOR`` and ``TERM=dumb`` are respected. What others chose (names, expressions, reasons) is
+``NO_COLOR`` and ``TERM=dumb`` are respected. Names, expressions and reasons that others chose are
 text: characters that a terminal would obey are shown as a mark.
 """
 
@@ -54,7 +54,7 @@ def styled(text: str, **style: bool | str) -> str:
 
 
 def clean(text: str) -> str:
-    """What somebody else chose, without what a terminal would obey."""
+    """A text that somebody else chose, without characters that a terminal would obey."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

@@ -23,7 +23,7 @@ def version(as_json: bool) -> None:
 
 
 def installed() -> dict[str, object]:
-    """What there is on this machine."""
+    """The versions on this machine."""
     return {
         "headgate": _installed("headgate"),
         "python": platform.python_version(),

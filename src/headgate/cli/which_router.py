@@ -1,6 +1,6 @@
 """The router that a command asks, and its token: one answer for all commands.
 
-What is said nearest wins: ``--url``, ``--context``, their variables ``HEADGATE_URL`` and
+The nearest of these wins: ``--url``, ``--context``, their variables ``HEADGATE_URL`` and
 ``HEADGATE_CONTEXT``, the configuration (``--config``, or headgate.toml of the current directory),
 the context in use, and at last the admin port of a router with the defaults.
 """

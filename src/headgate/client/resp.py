@@ -34,7 +34,10 @@ class Published:
 
 
 class RespClient:
-    """One connection with a Redis server: requests, replies in order, messages as they come."""
+    """One connection with a Redis server: requests, replies in order, messages as they come.
+
+    Used by commands and tests, in one thread; it blocks.
+    """
 
     def __init__(
         self,

@@ -43,7 +43,11 @@ from headgate.core.turn.turn import Turn
 
 
 class LoadPlan:
-    """Collects the reads that the commands of a turn need. Every turn begins with it."""
+    """Collects the reads that the commands of a turn need.
+
+    Owned by the shard, which calls `missing` at the beginning of every turn. Data that is in memory
+    is not read again.
+    """
 
     def __init__(self, exclusive: ExclusiveQueues, shared: SharedQueues) -> None:
         context = exclusive.context

@@ -69,7 +69,7 @@ class Pull:
     count: int | None = None
     waits: bool = False
     confirms: bool = False
-    """What is given is confirmed with it, in the same transaction; not what was claimed."""
+    """Messages given are confirmed with it, in the same transaction; claimed ones are not."""
     claims: float | None = None
     """Seconds after which a message that a reader holds is claimed, before what is in line; none
     to claim nothing."""

@@ -89,7 +89,7 @@ class Party:
 
 
 async def next_of(agent: Agent, kind: type[T]) -> T:
-    """The next event of a kind. What is missing or comes twice ends the scene."""
+    """The next event of a kind. A missing event, or one that comes twice, ends the scene."""
     async for event in agent.events():
         if isinstance(event, kind):
             return event

@@ -1,7 +1,8 @@
 """An act of the scene: clients of two wires meet at one queue.
 
-What a Redis client adds reaches a BlazingMQ client by its expression, and what that one posts
-reaches a Redis client by its own. Their router is one of the act's own, beside the one that serves.
+An entry of a Redis client reaches a BlazingMQ client by its expression, and a message that this one
+posts reaches a Redis client by its own. Their router is one of the act's own, beside the one that
+serves.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ DOMAINS: Mapping[str, Domain] = {
         journal_bodies=True,
     ),
 }
-"""What the scene needs beside the domains of the configuration."""
+"""The domains of the scene, beside those of the configuration."""
 
 CONSUMERS = (
     ("express", "shipping", 'kind == "express"', 10, 'kind == "express" is true'),
@@ -67,7 +67,7 @@ SECONDS_MAX = 10.0
 Show = Callable[[str], None]
 
 Explained = Callable[[str, Properties], Iterable[str]]
-"""What the router would do with a message, in lines."""
+"""The router's plan for a message, in lines."""
 
 
 async def play(router: Router, show: Show) -> None:
@@ -147,7 +147,7 @@ class Inbox:
         raise AssertionError(f"the router of the scene has sent {report}")
 
     def lost(self, link: Link, reason: str) -> None:
-        """Whoever waits for an answer learns it."""
+        """Do nothing: requests that wait for an answer fail."""
 
 
 async def sealed(address: str, show: Show, password: str | None = None) -> None:

@@ -63,7 +63,11 @@ SPARSE = 16
 
 
 class PredicateIndex(Generic[T]):
-    """Items by predicate and priority. An item is hashable, and in the index once."""
+    """Items by predicate and priority, found by the properties of a message.
+
+    Owned by the groups of an app, or by the pipeline's matcher. An item is hashable, and in the
+    index once.
+    """
 
     __slots__ = (
         "_added",

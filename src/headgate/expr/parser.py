@@ -91,7 +91,10 @@ class _Operator(NamedTuple):
 
 
 class _Parser:
-    """Reads one expression from left to right, by the precedence of its operators."""
+    """Reads one expression from left to right, by the precedence of its operators.
+
+    Made by `parse` for each text. Every error has the place where it is.
+    """
 
     def __init__(self, source: bytes, limits: ExpressionLimits) -> None:
         self.source = source

@@ -59,7 +59,10 @@ Evaluate: TypeAlias = Callable[[Properties], bool | Failure]
 
 
 class Predicate:
-    """A compiled expression."""
+    """A compiled expression: true, false or without a value for the properties of a message.
+
+    It never changes, so any number of queues may share it.
+    """
 
     __slots__ = ("_evaluate", "matches", "properties", "text", "tree")
 

@@ -164,8 +164,8 @@ def _unsealed(db: sqlite3.Connection, number: int | None) -> Iterator[Row]:
 
 
 def _queues(db: sqlite3.Connection) -> Iterator[Row]:
-    """The queues by service, from the indexes of services alone. Those of a service come together,
-    so that its id is written once for all of them."""
+    """The queues by service, from the indexes of services alone. The queues of a service come
+    together, so that its id is written once for all of them."""
     queues = db.execute(
         "SELECT service, id FROM queues WHERE service IS NOT NULL ORDER BY service, id"
     )

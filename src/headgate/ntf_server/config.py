@@ -85,8 +85,8 @@ class WebPush:
             example="mailto:ops@example.org",
         ),
     ] = None
-    """Whom push services write to if something is wrong. If it is not set, it is https:// and the
-    name that headgate ntf init was given."""
+    """The address that push services write to if something is wrong. If it is not set, it is
+    https:// and the name that headgate ntf init was given."""
     key: Annotated[str | None, FileName(example="web_push.key")] = None
     """The private key by which push services know the server, P-256 in PEM. If it is not set, one
     is made at the first start, in the state directory. Devices belong to the key that they were
@@ -106,9 +106,9 @@ class Apns:
     key: Annotated[str | None, FileName(example="AuthKey.p8")] = None
     """The private key as Apple hands it out, PEM. Relative to this file."""
     key_id: Id = None
-    """What Apple calls the key."""
+    """Apple's name for the key."""
     team: Id = None
-    """What Apple calls its owner."""
+    """Apple's name for its owner."""
     topic: Annotated[
         str | None,
         Text("the bundle id of an app", r"[A-Za-z0-9._-]{1,255}", example="org.example.app"),
@@ -182,7 +182,7 @@ NTF: Final = Tree(KNOWN)
 
 
 def default_text() -> str:
-    """What ``headgate ntf config default`` prints."""
+    """The text that ``headgate ntf config default`` prints."""
     return "\n".join([HEAD, *section_lines(KNOWN)]).rstrip() + "\n"
 
 

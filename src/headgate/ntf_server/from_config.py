@@ -21,7 +21,7 @@ def host_name(config: NtfConfig) -> str:
 
 
 def address_of(config: NtfConfig, identity: Identity, port: int | None = None) -> NtfAddress:
-    """What apps are given. A port that was drawn is not in the configuration."""
+    """The address for apps. A port that was drawn is not in the configuration."""
     known = config.listen.ntf.port if port is None else port
     return NtfAddress((_written(host_name(config)),), known, identity.fingerprint)
 
@@ -59,7 +59,7 @@ def journal_settings(config: NtfConfig) -> JournalSettings | None:
 
 
 def lock_file(config: NtfConfig) -> Path | None:
-    """What a server that uses the store has locked, if that is a file."""
+    """The file that a server with this store has locked, if the store is a file."""
     return backend_of(config.ntf.store).lock_file(config.ntf.store, config.directory)
 
 

@@ -1,8 +1,8 @@
 """The journal of a notification server: the sealer at work on its outbox, and what is counted.
 
-Facts of stored changes are written with these changes (`records/fact_box.py`). What happens for
-every message is counted as it goes, for the metrics; here it is looked at once a second, and what
-came since the last look is a fact.
+Facts of stored changes are written with these changes (`records/fact_box.py`). Events of every
+message are counted as they happen, for the metrics; these counts are read here once a second, and
+the difference is a fact.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Counts:
         self._drifts = Since(notifiers.drifts)
 
     def facts(self, at: float) -> Iterator[AnyFact]:
-        """What came since the last look."""
+        """The facts about the difference since the last call."""
         for fate, count in self._fates.look():
             yield NoticesCounted(at, fate.value, count)
         for (provider, kind, outcome), count in self._outcomes.look():
@@ -163,7 +163,7 @@ class Since(Generic[K]):
         self._before: Counter[K] = Counter()
 
     def look(self) -> list[tuple[K, int]]:
-        """What was added since."""
+        """The difference since the last call."""
         more = self._counter - self._before
         self._before = self._counter.copy()
         return list(more.items())

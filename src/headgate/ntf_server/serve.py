@@ -103,7 +103,7 @@ class _NtfService(Service):
     # What the admin port asks.
 
     def problems(self) -> list[str]:
-        """What keeps the server from doing its work; nothing when it is ready."""
+        """The reasons why the server is not ready; none when it is."""
         if self.stage:
             waits = [f"store: {self.store_problem}"] if self.store_problem else []
             return [f"server: {self.stage}", *waits]

@@ -55,7 +55,7 @@ class NtfSettings:
 
 
 class NtfServer:
-    """A server that runs, until it is closed. What it remembers outlives it."""
+    """A server that runs, until it is closed. Its records outlive it."""
 
     def __init__(
         self,

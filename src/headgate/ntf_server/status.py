@@ -31,7 +31,7 @@ def tables(server: NtfServer) -> dict[str, object]:
 
 
 def router_table(server: NtfServer) -> Table[SlotStatus]:
-    """What the session with each router is doing. Subscriptions of a service are in its tally."""
+    """The state of the session with each router. Subscriptions of a service are in its tally."""
     columns: dict[str, Callable[[SlotStatus], object]] = {
         "router": lambda slot: server.notifiers.address_of(slot.slot.router).text,
         "session": lambda slot: slot.phase.value,

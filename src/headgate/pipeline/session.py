@@ -44,8 +44,8 @@ ALWAYS: Mapping[str, str] = {
 
 FEW_CORES = 4
 FRUGAL = "-XX:+UseSerialGC -Xms64m -XX:MaxNewSize=32m -XX:MinHeapFreeRatio=10"
-"""Java that collects before it takes more memory, as is right for few cores and a small heap.
-Whoever gives it more memory, or options, has it as it is by itself."""
+"""Java that collects before it takes more memory, as is right for few cores and a small heap. With
+other memory or options that the user gives, Java is left as it is."""
 ARENAS = "MALLOC_ARENA_MAX"
 """The C library keeps memory for each thread, of which Java has many."""
 
@@ -104,7 +104,7 @@ def _built(conf: SparkConf, wanted: Mapping[str, str]) -> SparkSession:
 
 
 def _environment(master: str, log_level: str) -> dict[str, str]:
-    """What a session that we start needs of this machine."""
+    """Settings of a session that is started here, for this machine."""
     folder = _folder()
     java.prepare(folder)
     # Workers must be the Python that runs this, or a stream waits for them in vain.
@@ -127,7 +127,7 @@ def _environment(master: str, log_level: str) -> dict[str, str]:
 
 
 def frugal(given: Mapping[str, str], cores: int | None = None) -> dict[str, str]:
-    """What makes Java take little memory, unless somebody has said what it may take."""
+    """Options that make Java take little memory, unless the user has given some."""
     own = {"spark.driver.memory", "spark.driver.defaultJavaOptions"}
     if (cores or os.cpu_count() or 1) > FEW_CORES or own & given.keys():
         return {}
@@ -144,8 +144,8 @@ def _folder() -> Path:
 
 
 def _launch(conf: SparkConf, log_level: str) -> None:
-    """Start the JVM, unless one runs. What it says before Spark's log is set up is of interest
-    only if it does not start, so it goes to a file; so does what it may say later."""
+    """Start the JVM, unless one runs. Its output before Spark's log is set up is of interest only
+    if it does not start, so it goes to a file; so does later output."""
     if SparkContext._gateway is not None or log_level != QUIET:
         return
     output_path = _folder() / "java.txt"
@@ -237,7 +237,7 @@ def one_line(what: str) -> Iterator[None]:
 
 
 PREFIX = re.compile(r'(Exception in thread "\w+" |Caused by: |: )?([\w$]+\.)+(?=[\w$]+: )')
-"""What Java puts before the name of an exception."""
+"""The text that Java puts before the name of an exception."""
 
 CAUSE = re.compile(r"[\w$]*(Error|Exception|Failure): .+")
 """A line that names a failure; the last of them is the root of the others."""

@@ -40,8 +40,8 @@ def certificate_files(config: Config) -> Iterator[tuple[str, Path]]:
 
 
 def ending_soon(config: Config, now: float) -> list[CertificateEnd]:
-    """Those that end within three weeks, by wall time. One that cannot be read is no matter of
-    time: `headgate check` tells of it. Reads files."""
+    """Certificates that end within three weeks, by wall time. One that cannot be read is no matter
+    of time: `headgate check` reports it. Reads files."""
     found = []
     for what, path in certificate_files(config):
         try:

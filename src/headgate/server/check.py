@@ -63,7 +63,7 @@ def findings(config: Config) -> Iterator[Finding]:
 def _listener(
     wire: Wire, listen: ListenSection, config: Config, running: bool
 ) -> Iterator[Finding]:
-    """What every wire needs, and what this one needs besides."""
+    """The findings about a listener: first those of every wire, then those of its own."""
     section = f"listen.{wire.name}"
     yield check_port(section, listen.host, listen.port, running)
     if listen.tls is not None:

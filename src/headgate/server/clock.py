@@ -91,7 +91,7 @@ class Clock:
 
 
 def load(folder: Path) -> float | None:
-    """What was saved in a state directory, if anything was and can be read."""
+    """The time saved in a state directory, if there is one that can be read."""
     try:
         return float((folder / FILE).read_text("ascii"))
     except (OSError, ValueError):

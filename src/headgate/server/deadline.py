@@ -30,7 +30,7 @@ class Deadline:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Count from here on. Whoever starts it again changes nothing."""
+        """Count from here on. To start it again changes nothing."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._wait, name="deadline", daemon=True)
             self._thread.start()

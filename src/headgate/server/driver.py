@@ -27,7 +27,11 @@ SLICE_SECONDS = 0.01
 
 
 class TurnDriver:
-    """Runs one turn at a time; commands that arrive meanwhile are the next one's."""
+    """Runs one turn at a time; commands that arrive meanwhile are the next one's.
+
+    Owned by the router, which submits commands and gets the outcomes. A turn that failed changed
+    nothing.
+    """
 
     def __init__(
         self,

@@ -64,7 +64,11 @@ ADVICE = (
 
 
 class Identity:
-    """The certificates of a router and the key of its leaf."""
+    """The certificates of a router and the key of its leaf.
+
+    Read from the state directory when the listener opens, and again by a reload. The fingerprint
+    stays the same for the life of a router: clients know it by that.
+    """
 
     def __init__(self, chain: tuple[bytes, bytes], private: keys.SigningKey) -> None:
         self.chain = chain
@@ -104,7 +108,7 @@ class Identity:
         return urlsafe_b64encode(self.fingerprint).decode().rstrip("=")
 
     def address(self, host: str, port: int) -> str:
-        """What a client is given to find the router and to know that it is the right one."""
+        """The address by which a client finds the router and knows that it is the right one."""
         shown = f"[{host}]" if ":" in host else host
         return f"smp://{urlsafe_b64encode(self.fingerprint).decode()}@{shown}:{port}"
 

@@ -1,9 +1,9 @@
 """Facts to structured lines: ``key=value`` on a terminal, JSON elsewhere.
 
-A line is for something that an operator may want to act on: displacement, limits, queues that
-fill or stop. What happens for every message is counted (`metrics.py`) and not written. That a
-session comes or goes is a line at the level debug only: clients that connect a thousand times a
-second would fill a disk and hide the rest. Metrics count them, and the journal has them all.
+A line is for something that an operator may want to act on: displacement, limits, queues that fill
+or stop. Facts of every message are counted (`metrics.py`) and not written. That a session comes or
+goes is a line at the level debug only: clients that connect a thousand times a second would fill a
+disk and hide the rest. Metrics count them, and the journal has them all.
 
 Ids are shortened, and what a peer chose is quoted and cut: a session's name cannot make a second
 line.
@@ -49,7 +49,11 @@ logger = logging.getLogger("headgate")
 
 
 class FactLog:
-    """Writes facts as log lines, at most so many of a kind in one second."""
+    """Writes facts as log lines, at most so many of a kind in one second.
+
+    Owned by the service; the router passes facts to `observe`. Left-out lines are counted in a line
+    of their own.
+    """
 
     def __init__(self, lines_per_second: int, clock: Callable[[], float]) -> None:
         self.lines_per_second = lines_per_second
@@ -136,7 +140,7 @@ class Formatter(logging.Formatter):
         super().__init__()
         self.as_json = as_json
         self.marks = marks
-        """What every line says besides."""
+        """Fields that every line has besides."""
 
     def format(self, record: logging.LogRecord) -> str:
         entries: dict[str, object] = {

@@ -134,12 +134,12 @@ class Router:
         self._outlets: dict[SessionId, Outlet] = {}
         self.pulse = StoreHealth(store.probe)
         self.ownership = store.ownership if isinstance(store, OwnedStore) else None
-        """What is known of the right to the store; None if no other router can get it."""
+        """The right to the store; None if no other router can get it."""
         self.watch_of_ownership: OwnershipWatch | None = None
         self._lost = lost
         """Called if another router has the store, or may have it."""
         self.waits_for = ""
-        """What a stop waits for."""
+        """The part that a stop waits for, in words."""
         self._tasks: list[asyncio.Task[None]] = []
         self._journal_settings = journal
         self.journal: Journal | None = None
@@ -265,8 +265,8 @@ class Router:
         self.waits_for = ""
 
     def abandon(self) -> None:
-        """Let go of what a stop still waits for; the process is about to end. What has no receipt
-        may or may not be done, as after a crash."""
+        """Let go of what a stop still waits for; the process is about to end. A command without a
+        receipt may or may not be done, as after a crash."""
         for task in self._tasks:
             task.cancel()
         if self.journal is not None:
@@ -367,14 +367,14 @@ class Router:
         self._count_domains(domains)
 
     def _count_domains(self, domains: Mapping[str, Domain]) -> None:
-        """What is stored is shown, and judged, before anybody uses it."""
+        """Stored domains are shown, and judged, before anybody uses them."""
         shared = (name for name, domain in domains.items() if domain.mode is not Mode.EXCLUSIVE)
         self.turns.insist([CountDomain(name) for name in shared])
 
     # What others ask about it.
 
     def problems(self) -> list[str]:
-        """What keeps the router from being ready; nothing when it is."""
+        """The reasons why the router is not ready; none when it is."""
         if self._turns is None:
             return ["not started"]
         watch = self.watch_of_ownership
@@ -402,7 +402,7 @@ class Router:
         return status.tables(self)
 
     def explain(self, queue: str, properties: Properties) -> dict[str, object]:
-        """What would become of a message that came to ``bmq://DOMAIN/NAME`` now, and why."""
+        """Explain the dispatch of a message that came to ``bmq://DOMAIN/NAME`` now."""
         return asdict(at_once(self.explaining(queue, properties)))
 
     def explaining(self, queue: str, properties: Properties) -> Slices[Explanation]:

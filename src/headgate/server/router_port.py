@@ -1,8 +1,8 @@
 """The port of the router: what wires and connections may ask of it.
 
-`Router` is its local form, where the core is in the same process. Whoever sees the port alone does
-not know whether that is so, which an import contract holds: wires and connections do not import
-the router.
+`Router` is its local form, where the core is in the same process. A user of the port cannot
+know whether that is so, which an import contract holds: wires and connections do not import the
+router.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RouterPort(Protocol):
     # Questions.
 
     def session(self, session: SessionId) -> Session | None:
-        """What is known of a session, if it is not over."""
+        """The record of a session, if it is not over."""
         ...
 
     def stuck(self) -> Iterable[tuple[SessionId, Mailbox]]:

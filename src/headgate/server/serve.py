@@ -78,9 +78,9 @@ NO_LISTENER = "no [listen.*] section: no client can connect; see headgate config
 GC_THRESHOLDS = (30_000, 1, 800)
 """How often Python looks for cycles. A publish makes four tuples and lists that are gone a moment
 later; with the default of 700 the search for cycles among them took a third of the CPU, and with
-10,000 messages of BlazingMQ clients that are under way still took a tenth. What is new is looked at
-twice, sixty to ninety thousand things at a time: for five milliseconds nobody is served. A million
-took 60."""
+10,000 messages of BlazingMQ clients that are under way still took a tenth. New objects are looked
+at twice, sixty to ninety thousand at a time: for five milliseconds nobody is served. A million took
+60."""
 
 logger = logging.getLogger("headgate")
 
@@ -113,7 +113,11 @@ def serve(
 
 
 class RouterService(Service):
-    """A router that runs: opened part by part, ready, reloaded, and ended in the opposite order."""
+    """A router that runs: opened part by part, ready, reloaded, and ended in the opposite order.
+
+    `serve` makes it and `run_service` runs it. Everything that was opened is closed, however far
+    the start came.
+    """
 
     def __init__(
         self,
@@ -126,7 +130,7 @@ class RouterService(Service):
         super().__init__(STOP_SECONDS)
         self.config = config
         self.started = config
-        """What runs, except for what a reload has changed."""
+        """The configuration at the start, without later changes by a reload."""
         self._reloading: asyncio.Task[None] | None = None
         self._reading = asyncio.Lock()
         """One reload after another, whoever asks."""
@@ -141,7 +145,7 @@ class RouterService(Service):
         self.ownership = standby.ownership_of(config)
         """Of the store; None if no other router is to have it."""
         self._logged_rival = ""
-        """Whom it waits for, as it was last logged."""
+        """The owner that it waits for, as it was last logged."""
         self.router = self._make_router(
             store=open_store(config, self.ownership),
             domains={**config.all_domains(), **domains},
@@ -351,7 +355,7 @@ class RouterService(Service):
             standby.keep_mark(self.config, self.ownership.mark)
 
     def _shown(self, addresses: Mapping[str, str], token: Token) -> dict[str, str]:
-        """What a play is told, besides what is logged: how to get into the admin port."""
+        """The means to get into the admin port, for a play; they are not logged."""
         file = {} if token.file is None else {"token_file": str(token.file)}
         login = f"{addresses['admin']}/login?code={self.visitors.invite()}"
         return {**addresses, **file, "login": login}
@@ -471,7 +475,7 @@ class RouterService(Service):
         return changed, later
 
     async def compare(self) -> tuple[list[str], list[str]]:
-        """What a reload would change, and what would wait for a restart."""
+        """The keys that a reload would change, and those that would wait for a restart."""
         new = await self._read()
         return changed_keys(self.config, new), self._after_restart(new)
 

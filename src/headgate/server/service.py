@@ -23,12 +23,12 @@ logger = logging.getLogger("headgate")
 
 
 class Service(ABC):
-    """One server that runs until it is told to stop. Whoever starts the process owns it, and calls
+    """One server that runs until it is told to stop. The process owns it, and calls
     `run_service`."""
 
     def __init__(self, stop_seconds: float) -> None:
         self.stage = "starting"
-        """What it is doing, as `/readyz` shows it; empty while it serves."""
+        """The stage it is in, as `/readyz` shows it; empty while it serves."""
         self.gave_up = False
         """Whether the stop did not wait for everything."""
         self.deadline = Deadline(stop_seconds, self._log_given_up)

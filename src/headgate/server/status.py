@@ -61,7 +61,7 @@ def session_gauges(broker: Broker) -> dict[str, float]:
 
 
 def exclusive_gauges(shard: Shard) -> dict[str, float]:
-    """Who is subscribed to exclusive queues."""
+    """The gauges of subscriptions to exclusive queues."""
     return {
         "queues_subscribed": len(shard.exclusive.holders.subscribers),
         "services_subscribed": len(shard.exclusive.services.subscribers),
@@ -157,7 +157,7 @@ def ownership_gauges(ownership: Ownership | None) -> dict[str, float]:
 
 
 def tables(router: Router) -> dict[str, object]:
-    """What ``/status.json`` shows. Lists make their rows when they are read."""
+    """The contents of ``/status.json``. Lists make their rows when they are read."""
     shard = router.broker.shard
     return {
         "sessions": session_table(router.broker),
@@ -229,7 +229,7 @@ def queue_table(shard: Shard) -> Table[SharedQueue]:
 
 
 def app_rows(shard: Shard, queue: SharedQueue) -> Slices[dict[str, object]]:
-    """What was counted of a queue, and its apps."""
+    """The counts of a queue, and its apps."""
     counts = shard.statistics.by_app(queue.id)
     apps = []
     for app in list(queue.apps.values()):

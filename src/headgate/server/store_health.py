@@ -21,7 +21,10 @@ SILENCE_SECONDS = 5.0
 
 
 class StoreHealth:
-    """Asks the store a small question now and then, and knows how long it has not answered."""
+    """Asks the store a small question now and then, and knows how long it has not answered.
+
+    Owned by the router; `/readyz` shows its `problem`.
+    """
 
     def __init__(
         self, probe: Callable[[], Awaitable[None]], clock: Callable[[], float] = time.monotonic
@@ -51,7 +54,7 @@ class StoreHealth:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the store, if anything is."""
+        """The trouble with the store, if there is any."""
         waited = 0.0 if self._asked is None else self._clock() - self._asked
         if waited >= SILENCE_SECONDS:
             return f"it has not answered for {waited:.0f} s"

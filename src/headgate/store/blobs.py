@@ -128,7 +128,7 @@ def known_row(known: Known) -> tuple[float, bytes, bytes]:
 
 
 def known_of(rows: Iterable[tuple[QueueId, bytes, bytes | None]]) -> dict[QueueId, Known]:
-    """What each queue remembers."""
+    """The remembered ids of each queue."""
     return joined((queue, _known(times, numbers)) for queue, times, numbers in rows)
 
 

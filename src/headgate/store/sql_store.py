@@ -88,7 +88,11 @@ class RowReader(Protocol):
 
 
 class SqlStore(ABC):
-    """A store whose batches are transactions of one connection, in a thread of its own."""
+    """A store whose batches are transactions of one connection, in a thread of its own.
+
+    The base of the stores in SQLite and PostgreSQL, which have the statements. A batch is applied
+    whole or not at all, in the order of calls.
+    """
 
     sql: Statements
     rows: RowReader

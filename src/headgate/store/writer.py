@@ -26,7 +26,10 @@ GROUP_MAX: Final = 256
 
 
 class Transactions(Protocol):
-    """The tables: a file or a database, used by one thread."""
+    """The tables: a file or a database, used by one thread.
+
+    A port: the writer opens it, and calls it for one transaction after another.
+    """
 
     @property
     def statements(self) -> int:

@@ -83,7 +83,7 @@ class SlowStore:
         self._trace = trace
 
     def fate(self, weather: Weather) -> Fate:
-        """What the next turn has to expect."""
+        """The faults of the next turn."""
         random, fate = self._random, Fate()
         # Drawn in any case, so that a world that fails at one place is like others up to there.
         fails, crashes = random.random() < weather.store_failure, random.random() < weather.crash

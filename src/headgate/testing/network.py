@@ -130,7 +130,7 @@ class Link:
 
 
 def size_of(effect: object) -> int:
-    """What a mailbox is charged for an effect: bodies and frames; the rest is small."""
+    """The bytes that a mailbox is charged for an effect: bodies and frames; the rest is small."""
     if isinstance(effect, Blob):
         return len(effect)
     return effect.message.size if isinstance(effect, Deliver) else 1

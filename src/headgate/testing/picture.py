@@ -27,7 +27,7 @@ CACHES = frozenset(
         "_numbers",
     }
 )
-"""What may remember a turn that failed: it only saves work, or leaves gaps."""
+"""Attributes that may keep traces of a failed turn: they only save work, or leave gaps."""
 
 ORDERED = {"consumers", "entries", "times"}
 """Dictionaries whose order means something: who came first, what arrived first, what is

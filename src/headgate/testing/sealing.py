@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BEAT_SECONDS = (0.05, 1.5)
 DEATHS = ("", "", "", "before the rename", "before the report")
-"""What becomes of the sealer at a beat; mostly nothing."""
+"""The fate of the sealer at a beat; mostly none."""
 
 
 class SealingActor:
@@ -63,7 +63,7 @@ class SealingActor:
         return broker.shard.outbox.watermark
 
     def rows(self, watermark: int) -> list[OutboxRow]:
-        """What it finds in the store: not sealed yet, and not beyond the watermark."""
+        """The rows that it finds in the store: not sealed yet, and not beyond the watermark."""
         found = sorted(self._store.outbox.values(), key=lambda row: row.first)
         return [row for row in found if row.first > self.last and row.last <= watermark]
 

@@ -42,7 +42,7 @@ class Taken:
     failed: bool = False
     batch: Batch | None = None
     changes: Changes = field(default_factory=Changes)
-    """What the store did of it."""
+    """The part of it that the store did."""
     outcome: TurnOutcome = field(default_factory=lambda: TurnOutcome([], [], []))
 
 
@@ -103,7 +103,7 @@ class Router:
     # Channels: no turn, nothing stored.
 
     def publish(self, link: Link, channel: Channel, body: bytes) -> bool:
-        """Publish, unless the publisher has to wait. What one pass of the loop publishes is
+        """Publish, unless the publisher has to wait. Messages published in one pass of the loop are
         written at its end."""
         channels = self.broker.channels
         blocker = channels.blocker(Kind.EXACT, channel, self.broker.budget)

@@ -155,7 +155,7 @@ class SmpClient:
         pass  # whoever asked has left
 
     def unexpected(self, link: Link, report: Unexpected) -> None:
-        """The answer to what a user wrote itself. What nobody can read ends the link."""
+        """The answer to what a user wrote itself. An unreadable answer ends the link."""
         if report.reply is None:
             raise ProtocolError(report.why)
         self._events.put_nowait((report.entity, report.reply))
@@ -178,7 +178,7 @@ class SmpClient:
         return answers
 
     async def event(self, timeout: float = 20.0) -> Event:  # noqa: ASYNC109
-        """What came next without being asked for; raises `TimeoutError` if nothing does."""
+        """The next event that was not asked for; raises `TimeoutError` if none comes."""
         async with asyncio.timeout(timeout):
             return await self._events.get()
 

@@ -44,7 +44,7 @@ class Trace:
         self._lines: list[tuple[float, str, str, tuple[object, ...]]] = []
 
     def add(self, who: str, what: str, *about: object) -> None:
-        """Who did what; `about` is told after it, briefly."""
+        """One step: its actor and its action; `about` follows, briefly."""
         self._lines.append((self._clock.now, who, what, about))
 
     def lines(self, last: int | None = None) -> list[str]:

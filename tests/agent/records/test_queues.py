@@ -54,16 +54,12 @@ async def test_a_queue_is_amended_and_found_so_again(scene: Scene) -> None:
     queue = receive_queue(scene.router, 1, scene.user)
     await add(scene, queue, receive_queue(scene.router, 2, scene.user))
     await records.write(receive_queues.put_e2e_key, queue.key, b"shared")
-    await records.write(receive_queues.put_status, queue.key, "active")
     await records.write(receive_queues.put_notice, queue.key, b"spam")
     await records.write(receive_queues.put_notifier, queue.key, b"id", b"key", b"secret")
-    await records.write(receive_queues.put_link, queue.key, b"l", b"lk", b"root", b"fixed")
     found = await records.read(receive_queues.get, queue.key)
     assert found is not None
-    assert (found.e2e_key, found.status, found.notice) == (b"shared", "active", b"spam")
+    assert (found.e2e_key, found.notice) == (b"shared", b"spam")
     assert (found.notifier_id, found.notifier_key, found.notice_key) == (b"id", b"key", b"secret")
-    link = (found.link_id, found.link_key, found.link_root_key, found.link_fixed)
-    assert link == (b"l", b"lk", b"root", b"fixed")
     other = receive_queue(scene.router, 2, scene.user)
     assert await records.read(receive_queues.get, other.key) == other
 

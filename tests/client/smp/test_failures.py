@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headgate.client.smp.failures import Blocking, FailureKind, kind_of_failure, parse_blocked
+from headgate.client.smp.failures import FailureKind, kind_of_failure
 from headgate.errors import (
     BadService,
     HostNotFound,
@@ -67,15 +67,3 @@ def test_failures_of_connections(error: Exception, kind: FailureKind) -> None:
 def test_errors_of_a_router(word: str) -> None:
     """S001-83, S004-19: three are of the service, and BAD_SERVICE is temporary."""
     assert kind_of_failure(RequestRefused(word)) is WORDS[word]
-
-
-@pytest.mark.parametrize(
-    ("error", "blocking"),
-    [
-        ("BLOCKED reason=spam", Blocking("spam")),
-        ('BLOCKED reason=content,notice={"ttl":7}', Blocking("content", '{"ttl":7}')),
-        ("BLOCKED", Blocking("")),
-    ],
-)
-def test_why_a_queue_is_blocked(error: str, blocking: Blocking) -> None:
-    assert parse_blocked(error) == blocking

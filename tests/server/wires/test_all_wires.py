@@ -13,7 +13,8 @@ import pytest
 from headgate.cli.demo import listeners
 from headgate.server.check import findings
 from headgate.server.config import Config, default_text, load_config
-from headgate.server.config.sections import KNOWN, Listen
+from headgate.server.config.known_keys import KNOWN
+from headgate.server.config.sections import Listen
 from headgate.server.config.tree import Group
 from headgate.server.router import Router
 from headgate.server.serve import serve

@@ -141,12 +141,6 @@ def put_e2e_key(tables: Database, key: QueueKey, e2e_key: bytes) -> None:
     )
 
 
-def put_status(tables: Database, key: QueueKey, status: str) -> None:
-    tables.change(
-        "UPDATE receive_queues SET status = ? WHERE router = ? AND recipient_id = ?", status, *key
-    )
-
-
 def put_notice(tables: Database, key: QueueKey, notice: bytes) -> None:
     """Store the reason why the router has blocked the queue."""
     tables.change(
@@ -177,26 +171,6 @@ def of_notifier(tables: Database, router: RouterId, notifier_id: bytes) -> Recei
         notifier_id,
     )
     return None if row is None else _queue(row)
-
-
-def put_link(
-    tables: Database,
-    key: QueueKey,
-    link_id: bytes,
-    link_key: bytes,
-    link_root_key: bytes,
-    link_fixed: bytes,
-) -> None:
-    """Store the short link of the queue, and the key that signs its data."""
-    tables.change(
-        "UPDATE receive_queues SET link_id = ?, link_key = ?, link_root_key = ?, link_fixed = ?"
-        " WHERE router = ? AND recipient_id = ?",
-        link_id,
-        link_key,
-        link_root_key,
-        link_fixed,
-        *key,
-    )
 
 
 def delete(tables: Database, key: QueueKey) -> None:

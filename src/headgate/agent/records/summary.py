@@ -33,7 +33,7 @@ class RouterSummary:
     queues: int
     """Queues that it reads."""
     in_service: int
-    """Those of them that the router has in the user's service."""
+    """Queues among them that the router has in the user's service."""
     to_send: int
     """Messages that wait for the router."""
     to_read: int

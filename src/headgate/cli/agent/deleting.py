@@ -57,7 +57,7 @@ def _is_kept(path: Path, connection: ConnectionId) -> bool:
 
 
 def print_deleted(name: str, why: str | None, as_json: bool) -> None:
-    """What a command prints that deleted something, and why its router did not yet."""
+    """The output of a command that deleted something, with the reason if its router did not yet."""
     if why is not None:
         click.echo(f"headgate: {why}", err=True)
     emit([{"name": name, "deleted": True}], lambda row: "deleted", as_json)

@@ -120,7 +120,7 @@ async def _listen(
 
 
 async def _source_of(agent: Agent, message: Message) -> str:
-    """What the agent calls the queue or the connection that a message came through."""
+    """The agent's name for the queue or the connection that a message came through."""
     if message.queue is not None:
         return message.queue.name or message.connection.hex()
     return await _name(agent, message.connection)
@@ -170,7 +170,7 @@ def _one_line(text: str) -> str:
 
 
 def _print_change(event: AgentEvent) -> None:
-    """What a person wants to know while messages are waited for."""
+    """A line for people while messages are waited for."""
     match event:
         case Up() | ServiceUp():
             text = f"listening at {shown_router(event.router)}"

@@ -120,7 +120,7 @@ def find_queue(path: Path, name: str) -> OwnQueue | None:
 
 
 def find_connection(path: Path, name: str) -> ConnectionRecord | None:
-    """What has this name in the file: a queue or a connection."""
+    """The queue or the connection of this name in the file."""
     with look(path) as (tables, facts):
         return connections.named(tables, facts.user, name)
 
@@ -142,7 +142,8 @@ def shown_router(router: RouterAddress) -> str:
 
 @asynccontextmanager
 async def progress(text: str) -> AsyncIterator[asyncio.TimerHandle]:
-    """Print on a terminal what is waited for, if it takes long. What is given can be cancelled."""
+    """Print on a terminal what is waited for, if it takes long. The handle that it yields can be
+    cancelled."""
 
     def show() -> None:
         if sys.stderr.isatty():

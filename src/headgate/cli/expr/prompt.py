@@ -58,7 +58,7 @@ class Trials:
         self._as_json = as_json
 
     def answer(self, line: str) -> str:
-        """What to print for a line; nothing, as a rule, for one about the message."""
+        """The text to print for a line; none, as a rule, for one about the message."""
         line = line.strip()
         if not line or line.startswith("#"):
             return ""

@@ -73,7 +73,7 @@ def test(expression: str | None, properties: Declared, batch: bool) -> None:
 
 
 def verdict(predicate: Predicate, properties: Mapping[str, Value], result: bool | Failure) -> str:
-    """What an evaluation came to, in a line."""
+    """The result of an evaluation, in a line."""
     if isinstance(result, Failure):
         return f"no match: {result} ({failure_reason(predicate, properties, result)})"
     return "match" if result else "no match: the expression is false"
@@ -171,7 +171,7 @@ def _nested(tree: Tree) -> object:
 
 
 def error_object(error: ExpressionError) -> dict[str, object]:
-    """What is wrong with an expression, for programs."""
+    """The error of an expression, for programs."""
     return {
         "ok": False,
         "code": error.code,

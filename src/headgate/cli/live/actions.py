@@ -23,7 +23,7 @@ COUNTED = {
     "drain": "session",
     "undrain": "session",
 }
-"""What an action counts."""
+"""The subject that an action counts."""
 ABOUT_THE_ROUTER = ("drain", "undrain", "reload", "log-level")
 """Actions that have no target but the router."""
 

@@ -42,7 +42,7 @@ def domains_wherever(asked: Asked, settings: Config) -> Known:
 
 
 def domain_problem(domain: str, known: Known) -> str | None:
-    """What is wrong with the name of a domain."""
+    """The error of the name of a domain."""
     if domain in known:
         return None
     near = next(iter(get_close_matches(domain, known, n=1)), None)
@@ -51,7 +51,7 @@ def domain_problem(domain: str, known: Known) -> str | None:
 
 
 def app_problem(domain: str, app: str, known: Known) -> str | None:
-    """What is wrong with the name of an app of a domain that there is."""
+    """The error of the name of an app, in a domain that exists."""
     apps = known.get(domain, ())
     if app in apps or (not app and not apps):
         return None
@@ -91,7 +91,7 @@ def domain_of(name: str) -> str:
 
 
 def session_number(admin: Admin, text: str, *, acts: bool = False) -> int:
-    """The session that is meant, by its number or its name. What acts wants the number: names are
+    """The session that is meant, by its number or its name. An action needs the number: names are
     chosen by peers, and several may have one."""
     if text.isdecimal():
         return int(text)

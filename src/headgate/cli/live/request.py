@@ -74,8 +74,8 @@ def request(
     """Ask the admin port anything, with the token of the context.
 
     PATH is one of the API, version 1, as "sessions" or "domains/work"; with a slash before it, it
-    is any path of the admin port, as /metrics. What is not asked with GET goes with the operator's
-    token, if the configuration has one. JSON is printed over several lines, with --json on one.
+    is any path of the admin port, as /metrics. A request other than GET has the operator's token,
+    if the configuration has one. JSON is printed over several lines, with --json on one.
 
     \b
     Example:

@@ -56,7 +56,7 @@ COLUMNS = (
 SLOW = tuple(
     column._replace(is_wide=False) if column.name == "peer" else column for column in COLUMNS
 )
-"""Whoever looks for those in trouble wants to find their programs."""
+"""The columns of sessions in trouble; their peers are shown, so that their programs are found."""
 CLOSED = (
     Column("session", is_number=True),
     Column("name"),
@@ -101,7 +101,7 @@ def ls(
 
 
 def state(row: Mapping[str, Any]) -> str:
-    """What is the matter with a session, in words."""
+    """The trouble of a session, in words."""
     for_how_long = f" ({since(row['slow_since'])})" if row["slow_since"] is not None else ""
     if row["held_up"]:
         return f"holds up {row['held_up']}{for_how_long}"

@@ -72,7 +72,7 @@ class Watch:
         self.history = History()
 
     def ticks(self) -> Iterator[dict[str, Any]]:
-        """What the router says every second, for as long as it does."""
+        """The router's ticks, one a second, for as long as they come."""
         span = {"names": ",".join(CHARTED), "span": SPARK}
         self.history.fill(self.admin.get("/series", **span))
         for event in self.admin.events("/live"):
@@ -115,7 +115,7 @@ class Screen:
         self._problem = ""
         self._is_paused = False
         self._typed: str | None = None
-        """What is being typed as a filter, if anything is."""
+        """The filter that is being typed, if there is one."""
 
     def run(self) -> None:
         """Show ticks until somebody quits."""
@@ -158,7 +158,7 @@ class Screen:
                 self._tick = news
 
     def _obey(self, keys: str) -> bool:
-        """What somebody typed; whether to go on."""
+        """Take a key; return whether to go on."""
         for key in keys:
             if self._typed is not None:
                 self._type(key)

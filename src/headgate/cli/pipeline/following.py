@@ -36,8 +36,8 @@ def follow(
     noted: list[int] | None = None,
 ) -> bool:
     """Wait until a query ends, and raise what ended it; whether it ended by itself. A signal has it
-    end after the batch that is at work, a second one at once, and so does whoever asks for it. What
-    is not committed is repeated by the next run. Ctrl-C is also an interruption of the caller, who
+    end after the batch that is at work, a second one at once, and so does whoever asks for it. An
+    uncommitted batch is repeated by the next run. Ctrl-C is also an interruption of the caller, who
     may have noted signals since before the query was started."""
     asked = False
     with heeding_signals() if noted is None else nullcontext(noted) as heard:

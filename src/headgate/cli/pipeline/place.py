@@ -241,7 +241,7 @@ def _session(master: str | None, remote: str | None, settings: Mapping[str, str]
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """What Spark has to complain about, in one line."""
+    """Spark's complaint, in one line."""
     from headgate.pipeline.session import one_line as one_line
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):

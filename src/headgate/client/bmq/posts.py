@@ -26,7 +26,10 @@ class Post:
 
 
 class Posts:
-    """The messages of a client that wait for room, or for their acknowledgement."""
+    """The messages of a client that wait for room, or for their acknowledgement.
+
+    Owned by the client's session. Every post ends once: acknowledged, refused, or closed.
+    """
 
     def __init__(self, messages_max: int, bytes_max: int, send: Callable[[Put], None]) -> None:
         self._messages_max = messages_max

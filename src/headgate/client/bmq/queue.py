@@ -104,7 +104,8 @@ class Queue:
         self._numbered: dict[int, Subscription] = {}
         """By the numbers of the last configure."""
         self._arriving: dict[int, Subscription] = {}
-        """Those of the configure before it, whose messages may still be on their way."""
+        """The subscriptions of the configure before it, whose messages may still be on their
+        way."""
         self._inbox: deque[tuple[Link, Push, Subscription]] = deque()
         self._news = asyncio.Event()
         self._over: HeadgateError | None = None

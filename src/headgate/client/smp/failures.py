@@ -8,7 +8,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from headgate.core.model.value import value
 from headgate.errors import (
     BadService,
     HeadgateError,
@@ -75,18 +74,3 @@ def _kind_of_refusal(text: str) -> FailureKind:
     if begins(*SERVICE_WORDS):
         return FailureKind.SERVICE
     return FailureKind.BLOCKED if begins(BLOCKED_WORD) else FailureKind.PERMANENT
-
-
-@value
-class Blocking:
-    """The reason why the operator of a router blocked a queue."""
-
-    reason: str
-    notice: str | None = None
-    """JSON, for the application to show."""
-
-
-def parse_blocked(error: str) -> Blocking:
-    """Parse the error of a blocked queue. Missing parts are empty."""
-    fields, _, notice = error.removeprefix(BLOCKED_WORD).lstrip().partition(",notice=")
-    return Blocking(fields.removeprefix("reason="), notice or None)

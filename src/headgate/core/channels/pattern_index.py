@@ -170,7 +170,11 @@ class PatternsByByte(ShrinkingDict[int, PatternsByLength]):
 
 
 class PatternIndex:
-    """An index of distinct patterns. The caller keeps who subscribes to them, and how many."""
+    """An index of distinct patterns.
+
+    Owned by the subscriptions of the sessions here, and by those of other workers. They add a
+    pattern with its first subscriber and remove it with the last, and keep the subscribers.
+    """
 
     def __init__(self, *, scan_max: int = SCAN_MAX) -> None:
         self.generation = 0

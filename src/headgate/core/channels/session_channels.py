@@ -6,7 +6,10 @@ from headgate.core.channels.audience import Kind, PureLine
 
 
 class SessionChannels:
-    """The names that one session is subscribed to. It exists while there are any."""
+    """The names that one session is subscribed to.
+
+    Owned by `ChannelSubscriptions`, which makes it for the first name and drops it with the last.
+    """
 
     __slots__ = ("exact", "line", "pattern", "sharded", "weight")
 

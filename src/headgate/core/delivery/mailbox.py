@@ -82,7 +82,7 @@ class Budget:
         self.stuck: dict[SessionId, Mailbox] = {} if shares is None else shares.stuck
         """The non-empty mailboxes: their sockets took less than was written."""
         self.slow: dict[SessionId, Mailbox] = {} if shares is None else shares.slow
-        """Those that exceeded their soft limit and have not caught up since."""
+        """Mailboxes that exceeded their soft limit and have not caught up since."""
         self.crossings: list[Crossing] = [] if shares is None else shares.crossings
         """Sessions that became slow or caught up, to be recorded."""
 
@@ -123,7 +123,11 @@ class Budget:
 
 
 class Mailbox:
-    """Bytes and messages that wait for the socket of one session."""
+    """Bytes and messages that wait for the socket of one session.
+
+    Made by the broker for each session; its connection fills and empties it, and the core asks it
+    for room. Its bytes are always part of its budget's.
+    """
 
     __slots__ = (
         "_charged",

@@ -51,7 +51,11 @@ class SingleRoster(Mapping[SessionId, S]):
 
 
 class Registry(Generic[A, S]):
-    """The subscriptions of queues, services or channels: only the parameters differ."""
+    """The subscriptions of queues, services or channels: only the parameters differ.
+
+    Owned by the way to subscribe that uses it. A roster that was read is never changed, only
+    replaced.
+    """
 
     def __init__(
         self,

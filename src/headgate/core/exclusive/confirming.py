@@ -17,7 +17,11 @@ from headgate.errors import NoMessage
 
 
 class Confirming:
-    """Carries out `Confirm`: the first message is removed, and the next one is the answer."""
+    """Carries out `Confirm`: the first message is removed, and the next one is the answer.
+
+    Owned by `ExclusiveQueues`; the shard calls it. Only the session that was given a message can
+    confirm it.
+    """
 
     def __init__(
         self, context: ExclusiveContext, authorization: Authorization, delivery: ExclusiveDelivery

@@ -20,7 +20,11 @@ from headgate.errors import HeadgateError, Prohibited, QueueExists
 
 
 class Creating:
-    """Carries out `Create` and `Delete`. No two queues have an id in common, of any party."""
+    """Carries out `Create` and `Delete`.
+
+    Owned by `ExclusiveQueues`; the shard calls it. No two queues have an id in common, of any
+    party.
+    """
 
     def __init__(
         self,

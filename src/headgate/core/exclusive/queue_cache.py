@@ -16,7 +16,10 @@ from headgate.core.turn.undo import Undo
 
 
 class CachedQueue:
-    """A queue's record, its number of messages, and the first few of them."""
+    """A queue's record, its number of messages, and the first few of them.
+
+    Owned by `QueueCache`. A turn changes it together with its batch, and undoes both.
+    """
 
     __slots__ = ("counted", "first", "messages", "name", "record")
 

@@ -21,7 +21,10 @@ from headgate.errors import HeadgateError, LimitReached, Prohibited
 
 
 class Subscribing:
-    """Carries out `Subscribe` and `Get`. On one session they exclude each other."""
+    """Carries out `Subscribe` and `Get`.
+
+    Owned by `ExclusiveQueues`; the shard calls it. On one session the two exclude each other.
+    """
 
     def __init__(
         self,

@@ -38,7 +38,10 @@ def network_of_peer(peer: str) -> str:
 
 
 class PendingLogins(Generic[T]):
-    """The pending clients, in the order in which they connected."""
+    """The clients that have not authenticated yet, in the order in which they connected.
+
+    Owned by the endpoint of a listener, which passes the time.
+    """
 
     def __init__(self, most: int, most_per_address: int) -> None:
         self._most = most

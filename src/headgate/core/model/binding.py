@@ -37,7 +37,7 @@ class ChannelFeed:
     id: BodyPath | None = None
     """The path of the message's id in the body, by which a repeated message is recognised."""
     when_full: str = "refuse"
-    """What happens if the domain is full: PUBLISH is refused, or the message is left out, or the
+    """The policy for a full domain: PUBLISH is refused, or the message is left out, or the
     publisher waits for room."""
     kinds: tuple[str, ...] = ("plain",)
 

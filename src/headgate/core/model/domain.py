@@ -42,7 +42,10 @@ class Mode(Enum):
 
 @value
 class Domain:
-    """A limit of None is no limit. A limit of N admits N."""
+    """The settings that the queues of a domain share.
+
+    A value: a reload replaces it. A limit of None is no limit, and a limit of N admits N.
+    """
 
     name: str
     mode: Mode
@@ -129,7 +132,7 @@ class Domain:
     """The channel on which Redis clients get every message of the domain, with properties in
     braces, such as prices.{symbol}; empty for none."""
     speaks_as: str = "body"
-    """What they get: the body, or a JSON text with id, queue, properties and body."""
+    """The form of the messages: the body, or a JSON text with id, queue, properties and body."""
     max_groups: int = 16
     """Groups that clients may make for one stream, where groups are open."""
     group_idle: float = 7 * DAY

@@ -194,7 +194,11 @@ Most subjects fail at once, and most patterns need no such function."""
 
 
 class Glob:
-    """A pattern. Expensive parts are computed when they are first needed."""
+    """A pattern of Redis: which names it matches.
+
+    A value that channels, access rules and KEYS share. Expensive parts are computed when they are
+    first needed.
+    """
 
     __slots__ = ("_test", "pattern")
 

@@ -32,7 +32,7 @@ class Declared(dict[str, PropertyValue]):
         self.types = types
         """One byte for each, in their order, as the wire has it that declared them."""
         self.written: bytes | None = None
-        """What a wire has read them from, if it would write the same again."""
+        """The bytes that a wire read them from, if it would write the same again."""
 
 
 class Fields(Declared):

@@ -51,7 +51,7 @@ class Patterns:
     def __init__(self, mark: bytes, whole: str) -> None:
         self.mark = mark
         self.whole = whole
-        """What the patterns are of: keys, or channels."""
+        """The names that the patterns are for: keys, or channels."""
         self.is_all = False
         self.globs: dict[bytes, Glob] = {}
         self.steps = 0
@@ -107,7 +107,11 @@ class Patterns:
 
 
 class Rules:
-    """The rights of one user at one moment."""
+    """The rights of one user at one moment.
+
+    A value: a change makes another one, so a command that is being checked sees either the old
+    rights or the new.
+    """
 
     def __init__(self) -> None:
         self.is_enabled = False
@@ -221,7 +225,11 @@ class Rules:
 
 
 class User:
-    """A user. The same object for as long as the user exists."""
+    """A user and its present rules.
+
+    Owned by `AccessControl`; sessions keep it from AUTH on. It is the same object for as long as
+    the user exists.
+    """
 
     __slots__ = ("has_lost_channels", "is_unrestricted", "name", "rules")
 
@@ -257,7 +265,11 @@ class User:
 
 
 class AccessControl:
-    """All users. There is always a default user, which may do everything at first."""
+    """All users by name.
+
+    Shared by the sessions of the Redis wire; ACL commands change it. There is always a default
+    user, which may do everything at first.
+    """
 
     def __init__(self, password: str | None = None, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()

@@ -53,7 +53,11 @@ class AclLogEntry:
 
 
 class AclLog:
-    """The denials, the latest first."""
+    """The denials of commands, keys, channels and logins, the latest first.
+
+    Owned by the hub, which adds to it; ACL LOG reads it. It is bounded, and equal denials are one
+    entry for a while.
+    """
 
     def __init__(self) -> None:
         self._entries: list[AclLogEntry] = []

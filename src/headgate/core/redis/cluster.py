@@ -72,7 +72,11 @@ def slots_in(ranges: Iterable[Range]) -> set[int]:
 
 
 class Cluster:
-    """The owners of slots, as one node knows them."""
+    """The owners of slots, as one node knows them.
+
+    Owned by the hub of a listener in cluster mode; CLUSTER commands change it. Every slot has one
+    owner or none.
+    """
 
     def __init__(self, own: Node) -> None:
         self.own = own

@@ -120,7 +120,10 @@ class Alarms:
 
 
 class Keyspace:
-    """All databases. Methods with a time argument see no expired key."""
+    """The keys of all databases, strings only, with their deadlines.
+
+    Owned by the hub. Methods with a time argument see no expired key, removed or not.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -177,7 +177,7 @@ class App:
 
     def _opened(self, text: str | None, before: int | None, coming: list[Subscription]) -> int:
         """How many more open active subscriptions an expression has after some came and others
-        left. Those that stayed count only if another priority is active now."""
+        left. Subscriptions that stayed count only if another priority is active now."""
         group = self.groups.find(text)
         if group is None or not group.members:
             return 0

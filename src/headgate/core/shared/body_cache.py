@@ -8,7 +8,10 @@ from headgate.core.model.ids import Seq
 
 
 class BodyCache:
-    """A cache that drops the oldest body first; a body that is not here is in the store."""
+    """The bodies of recent messages.
+
+    Owned by `SharedQueues`. The oldest is dropped first; a body that is not here is in the store.
+    """
 
     __slots__ = ("_bodies", "bytes", "limit")
 

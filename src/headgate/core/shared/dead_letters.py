@@ -45,7 +45,11 @@ class DeadQueue:
 
 
 class DeadLetters:
-    """Stores messages without attempts left in another queue, and removes them where they were."""
+    """Stores messages without attempts left in another queue, and removes them where they were.
+
+    Owned by `SharedQueues`; the shard calls it once at the end of a turn that doomed any. Both
+    happen in that turn, or nothing does.
+    """
 
     def __init__(
         self,

@@ -189,8 +189,10 @@ class Group:
 
 
 class Groups:
-    """The groups of an app by expression, and those that match a message in the order of
-    dispatch."""
+    """The groups of an app by expression, and those that match a message in the order of dispatch.
+
+    Owned by `App`; delivery asks it.
+    """
 
     __slots__ = ("_by_text", "_index", "_unsampled", "looked_at")
 

@@ -169,7 +169,7 @@ def explain(
     sessions: Sessions,
     readers: Readers | None = None,
 ) -> Slices[Explanation]:
-    """What would happen to a message that came to a queue now. In slices, between the apps and
+    """Explain the dispatch of a message that came to a queue now. In slices, between the apps and
     between the groups."""
     apps = dict(queue.apps) if queue is not None else {}
     explainer = _Explainer(domain, properties, sessions, readers or Readers())

@@ -20,7 +20,10 @@ quarter of a millisecond."""
 
 
 class ExpressionStats:
-    """Counts of one expression: how often it was true, and why it was not."""
+    """Counts of one expression: how often it was true, and why it was not.
+
+    Owned by its `Group`, which counts; `explain` and the page read them.
+    """
 
     __slots__ = ("failures", "matched", "missing", "sampled", "since")
 

@@ -298,7 +298,7 @@ class Pulling:
 
     def _claiming(self, reader: Reader, pull: OpenPull, turn: Turn) -> Iterator[None]:
         """Have a reader given what readers have held for long, by a pull that claims: first what
-        was given first. What a session of another wire holds is not taken from it."""
+        was given first. A message that a session of another wire holds is not taken from it."""
         if pull.claims is None:
             return
         queue, app, predicate = reader.queue, reader.app, reader.subscription.predicate

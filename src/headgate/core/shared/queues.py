@@ -26,6 +26,7 @@ from headgate.core.shared.handing_over import HandingOver
 from headgate.core.shared.history import History
 from headgate.core.shared.open_groups import OpenGroups
 from headgate.core.shared.opening import Opening
+from headgate.core.shared.poison import Poison
 from headgate.core.shared.pulling import Pulling
 from headgate.core.shared.purging import Purging
 from headgate.core.shared.reader import Readers
@@ -74,9 +75,10 @@ class SharedQueues:
         self.catalog = catalog
         self.accepting = Accepting(context, self._delivery, expiry, history)
         self.feeding = Feeding(context, catalog, self.accepting)
-        self.returning = Returning(context, self._delivery, releasing)
+        self.poison = Poison(context, self._delivery, releasing)
+        self.returning = Returning(context, self._delivery, self.poison)
         self.opening = Opening(context, self._delivery, catalog, expiry, self.returning)
-        handing = HandingOver(self._delivery, self.returning)
+        handing = HandingOver(self._delivery, self.poison)
         self.pulling = Pulling(
             context, readers, self._delivery, catalog, expiry, releasing, handing
         )
@@ -108,7 +110,7 @@ class SharedQueues:
         """Remove expired messages first, as in every turn."""
         self.expiry.expire(turn)
         yield from self.upkeep.tick(turn)
-        self.returning.tick(turn)
+        self.poison.tick(turn)
         self._reader_upkeep.tick(turn)
         self.sinks.tick(turn)
         self.feeding.tick(turn)

@@ -26,7 +26,11 @@ class Capacity(Enum):
 
 
 class Meter:
-    """Counts what a queue or a domain holds, against its limits."""
+    """Counts the messages and bytes of a queue or a domain, against its limits.
+
+    Owned by the queue or the domain; accepting and releasing change it, in turns that may be
+    undone.
+    """
 
     __slots__ = ("bytes", "capacity", "messages", "scope")
 

@@ -61,7 +61,7 @@ class OpenPull:
         """Messages given so far."""
         self.confirms = confirms
         self.gave: list[tuple[Reader, Seq]] = []
-        """Those messages, if they are confirmed with it."""
+        """The same messages, if they are confirmed with it."""
         self.claims = claims
         """Seconds after which it claims what a reader holds, if it does."""
         self.past: Past | None = None if claims is None else {}

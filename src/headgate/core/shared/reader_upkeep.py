@@ -22,7 +22,7 @@ READERS_MAX = 1000
 class ReaderUpkeep:
     """Looks at readers with every tick.
 
-    Only readers without a pull, or without sessions, cost anything.
+    Owned by `SharedQueues`. Only readers without a pull, or without sessions, cost anything.
     """
 
     def __init__(self, pulling: Pulling, claiming: Claiming) -> None:

@@ -20,7 +20,10 @@ from headgate.core.turn.turn import Turn
 
 
 class Reconfiguring:
-    """Carries out `Reconfigure`."""
+    """Carries out `Reconfigure`: a domain has new settings.
+
+    Owned by `SharedQueues`; the shard calls it.
+    """
 
     def __init__(
         self,

@@ -26,8 +26,8 @@ class Releasing:
         self._history = history
 
     def confirm(self, command: Confirm, turn: Turn) -> Iterator[None]:
-        """Confirm messages. Those that the session does not have are ignored: they expired, or were
-        given back."""
+        """Confirm messages. Messages that the session does not have are ignored: they expired, or
+        were given back."""
         queue = self._context.queues[command.queue]
         app = queue.apps.get(command.app)
         session, now = command.session, turn.now

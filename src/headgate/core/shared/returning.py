@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.core.commands import GiveBack
-from headgate.core.facts import Poisoned, Returned
-from headgate.core.model.ids import QueueId, Ref, Seq
-from headgate.core.model.message import MessageEntry
+from headgate.core.facts import Returned
+from headgate.core.model.ids import Ref, Seq
 from headgate.core.shared.app import App
 from headgate.core.shared.context import Chore, SharedContext
 from headgate.core.shared.delivery import SharedDelivery
-from headgate.core.shared.queue import SharedQueue
-from headgate.core.shared.releasing import Releasing
+from headgate.core.shared.poison import Poison
 from headgate.core.turn.turn import Turn
 from headgate.core.turn.undo import Undo
 
@@ -20,18 +18,14 @@ from headgate.core.turn.undo import Undo
 class Returning:
     """Takes messages back from consumers that left, for others.
 
-    A loss counts against the messages that the consumer had; one without attempts left is poisoned,
-    and removed. `redelivery.py` decides how often a message is tried, and when.
+    `SharedQueues` owns it; `Opening` and `Claiming` call it for sessions and readers that leave.
+    Every message that is taken back is in line again, unless `Poison` removes it.
     """
 
-    def __init__(
-        self, context: SharedContext, delivery: SharedDelivery, releasing: Releasing
-    ) -> None:
+    def __init__(self, context: SharedContext, delivery: SharedDelivery, poison: Poison) -> None:
         self._context = context
         self._delivery = delivery
-        self._releasing = releasing
-        self._blamed: set[QueueId] = set()
-        """Queues with messages that a consumer was lost with."""
+        self._poison = poison
 
     def give_back(self, command: GiveBack, turn: Turn) -> None:
         """Take back as many as a turn may. Some may have expired since, or the queue may be
@@ -56,7 +50,7 @@ class Returning:
             turn.facts.append(Returned(turn.now, queue.id, app.id, entry.id, session, lost))
             app.redelivery.give_back(seq, turn.undo)
             # BMQ-55: a clean close uses up no attempt.
-            if not (lost and self.blame(queue, app, entry, turn)):
+            if not (lost and self._poison.blame(queue, app, entry, turn)):
                 # S003-34, BMQ-52: back in line for whoever matches it; nothing is lost.
                 returned.append(seq)
         turn.returns -= len(some)
@@ -73,42 +67,6 @@ class Returning:
             turn.again.append(replace(rest, ref=ref))
         else:
             turn.done(rest.session, ref)
-
-    def blame(self, queue: SharedQueue, app: App, entry: MessageEntry, turn: Turn) -> bool:
-        """Count the loss of a consumer against this message, which may be the reason. Return
-        whether it has no attempts left, and leaves the app."""
-        attempts = app.redelivery.blame(entry.seq, turn.undo)
-        turn.undo.add(self._blamed, queue.id)
-        most = queue.domain.max_delivery_attempts
-        # BMQ-56, BMQ-57: the last attempt removes it for this app; 0 is no limit.
-        if not most or attempts < most:
-            return False
-        if queue.domain.dead_letter:
-            turn.doomed.append((queue.id, app.id, entry.seq, attempts))
-        else:
-            turn.facts.append(Poisoned(turn.now, queue.id, app.id, entry.id, attempts))
-            self._releasing.dereference(queue, entry, app, turn)
-        return True
-
-    def _spare_no_longer(self, queue_id: QueueId, turn: Turn) -> None:
-        """Offer the messages that consumers were spared long enough."""
-        queue = self._context.queues.get(queue_id)
-        apps = (
-            [app for app in queue.apps.values() if app.redelivery.attempts]
-            if queue is not None
-            else []
-        )
-        if queue is None or not apps:
-            turn.undo.discard(self._blamed, queue_id)
-            return
-        for app in apps:
-            if app.back and app.redelivery.is_due(turn.now):
-                self._delivery.touch(queue, app)
-
-    def tick(self, turn: Turn) -> None:
-        """Offer the messages that consumers were spared long enough, in every queue."""
-        for queue_id in list(self._blamed):
-            self._spare_no_longer(queue_id, turn)
 
 
 def _put_back(app: App, seqs: list[Seq], undo: Undo) -> None:

@@ -32,7 +32,11 @@ LOOK_SECONDS = 3600.0
 
 
 class Sinks:
-    """The sinks that the shard knows. All of them are in memory, bounded by `limits.sinks`."""
+    """The sinks that the shard knows.
+
+    Owned by `SharedQueues`; the shard calls it for batches of the pipeline. All sinks are in
+    memory, bounded by `limits.sinks`.
+    """
 
     def __init__(
         self, context: SharedContext, catalog: Catalog, expiry: Expiry, accepting: Accepting

@@ -30,7 +30,10 @@ GROUPS_MAX = 100
 
 
 class Statistics:
-    """Counts by queue and, for facts that name one, by app."""
+    """Counts by queue and, for facts that name one, by app.
+
+    Owned by the shard, which passes the facts of committed turns.
+    """
 
     def __init__(self) -> None:
         self._counts: dict[QueueId, dict[AppId | None, Counter[str]]] = {}

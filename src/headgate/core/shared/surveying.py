@@ -33,7 +33,10 @@ READERS_A_LOOK = 4
 
 
 class Surveying:
-    """Carries out `Add` and `MakeQueue`, and answers `Survey` and `ListPending`."""
+    """Carries out `Add` and `MakeQueue`, and answers `Survey` and `ListPending`.
+
+    Owned by `SharedQueues`; the shard calls it for Redis Streams.
+    """
 
     def __init__(
         self,

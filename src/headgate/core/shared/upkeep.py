@@ -23,7 +23,10 @@ CHORES = 5000
 
 
 class Upkeep:
-    """Carries out the chores of shared queues with every tick, and removes unused queues."""
+    """Carries out the chores of shared queues with every tick, and removes unused queues.
+
+    Owned by `SharedQueues`. Between two parts of the work others are served.
+    """
 
     def __init__(
         self,

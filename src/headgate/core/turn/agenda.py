@@ -13,8 +13,10 @@ K = TypeVar("K", bytes, tuple[bytes, int])
 
 
 class Agenda(Generic[K]):
-    """One time for each item, the earliest that was asked for. Items that are not due cost
-    nothing."""
+    """One time for each item, the earliest that was asked for.
+
+    Owned by the part that has the items. Items that are not due cost nothing.
+    """
 
     __slots__ = ("_line", "_times")
 

@@ -103,7 +103,7 @@ class Inbox:
 
 
 def _unpacked(taken: list[Command | Block]) -> list[Command]:
-    """The commands one by one. Those of a block stay together, in one turn."""
+    """The commands one by one. The commands of a block stay together, in one turn."""
     commands: list[Command] = []
     for each in taken:
         if type(each) is Block:

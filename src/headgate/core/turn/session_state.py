@@ -55,7 +55,7 @@ class SessionState:
         self.watched: set[bytes] = set()
         """Notifiers that it is, one by one."""
         self.gates: dict[QueueId, ShutGate] = {}
-        """What is in flight of exclusive queues. An absent gate is open."""
+        """The unconfirmed messages of exclusive queues. An absent gate is open."""
         self.getting: dict[QueueId, MessageId | None] = {}
         """Exclusive queues that it reads with `Get`, and the message it read last."""
         self.waiting: dict[QueueId, None] = {}

@@ -71,7 +71,7 @@ class Aged:
 @value
 class Overdue:
     """A page of messages by number, after one of them, that arrived before a time set for their
-    domain. Those of a queue are its first, up to one that came later."""
+    domain. The messages of a queue are its first, up to one that came later."""
 
     domains: tuple[tuple[str, float], ...]
     after: Seq
@@ -221,7 +221,7 @@ class Loaded:
     """The answer to a `Load`. A queue that is missing from it does not exist."""
 
     heads: dict[QueueId, Head] = field(default_factory=dict)
-    """Those asked for by `addresses` included."""
+    """Heads asked for by `addresses` are included."""
     addresses: dict[Address, QueueId] = field(default_factory=dict)
     unreadable: set[QueueId] = field(default_factory=set)
     """Queues whose record or first message is damaged."""

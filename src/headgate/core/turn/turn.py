@@ -51,7 +51,11 @@ class Pushed:
 
 @dataclass(slots=True)
 class Turn:
-    """The state of one turn, passed to every part of a shard that decides in it."""
+    """The state of one turn: its time, batch, effects, facts, and the notes to undo it.
+
+    Made by the shard for each turn, and passed to every part of it that decides. Its effects leave
+    the shard when the batch is in the store.
+    """
 
     now: float
     sure: float

@@ -11,7 +11,7 @@ V = TypeVar("V")
 N = TypeVar("N", bound=int)
 
 Note: TypeAlias = tuple[Callable[..., Any], *tuple[Any, ...]]
-"""What to call, and with what."""
+"""A function to call, and its arguments."""
 
 FORGOTTEN = 4096
 """Steps dropped in a row."""

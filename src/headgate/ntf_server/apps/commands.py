@@ -1,8 +1,7 @@
-"""Commands of apps, carried out. Whatever is answered is in the records before.
+"""Commands of apps, carried out. An answer is given when the change is in the records.
 
-Who may ask is looked up and checked first, outside of the transaction: the key of a token never
-changes. What is decided about a token or a subscription is decided inside, about what is stored at
-that moment.
+The right to a command is checked first, outside of the transaction: the key of a token never
+changes. Decisions about a token or a subscription are made inside, by its state at that moment.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class AppCommands:
         self._rate = RegistrationRate(settings.registrations_per_minute)
 
     async def answer(self, request: NtfRequest, verifier: Verifier, network: str) -> NtfReply:
-        """What a request of a session is answered. `network` is where it came from."""
+        """The answer to a request of a session. `network` is where it came from."""
         try:
             return await self._answer(request, verifier, network)
         except StoreError as error:

@@ -58,7 +58,7 @@ class AppServer:
         self._numbers = count(1)
         self._live: dict[SessionId, AppConnection] = {}
         self._open: set[Connection] = set()
-        """Those included whose session is over, and that may still read our last words."""
+        """Connections included whose session is over, and that may still read the last answer."""
         self._tasks: set[asyncio.Task[None]] = set()
         """Blocks that are being carried out."""
         opening = handshakes(
@@ -81,7 +81,8 @@ class AppServer:
         return NtfAddress((shown,), port, self.identity.fingerprint)
 
     def reload(self, identity: Identity) -> None:
-        """Show a new leaf to those who come from now on. Who the server is stays the same."""
+        """Show a new leaf to apps that connect from now on. The server's identity stays the
+        same."""
         if identity.fingerprint != self.identity.fingerprint:
             raise ConfigError("the identity is another; restart the server to take it over")
         self._take(identity)
@@ -191,7 +192,7 @@ class AppConnection:
         self.session.end()
 
     owes_answers = False
-    """Who hangs up is gone."""
+    """An app that hangs up is gone."""
 
     def receive(self, data: bytes) -> None:
         self.active_at = asyncio.get_running_loop().time()

@@ -107,7 +107,7 @@ class AppSession:
         self._port.carry_out()
 
     def next_block(self) -> list[NtfIncoming] | None:
-        """What is to be answered next, all in one `answer`; None if nothing is asked."""
+        """The next requests, for one call of `answer`; None if there are none."""
         if self._is_over or not self._waiting:
             return None
         return read_requests(self._waiting.popleft(), self._peer.session_id)

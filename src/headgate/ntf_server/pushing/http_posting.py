@@ -1,8 +1,8 @@
 """Posting to push services over HTTP/2, or HTTP/1.1 where there is nothing else.
 
 An endpoint is somebody's program. It may hang, reset, redirect, answer with anything of any length,
-or be where we must not connect to. Whatever it does ends in an answer or in `NoAnswer`, within a
-time and a number of bytes, and on connections that no other host shares.
+or be where we must not connect to. Every post ends in an answer or in `NoAnswer`, within a time and
+a number of bytes, and on connections that no other host shares.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ LANE_MAX: Final = 25
 
 
 class Lanes:
-    """The lanes of one provider, by host. What waits is bounded by the number of tokens."""
+    """The lanes of one provider, by host. Waiting turns are bounded by the number of tokens."""
 
     __slots__ = ("_keys", "_lane_max", "_under_way", "_waiting")
 

@@ -1,6 +1,6 @@
 """The addresses of push services, looked up once for each connection.
 
-Whoever connects is given addresses, never a name: what was judged is what is connected to.
+A connection is opened to addresses, never to a name: they are the ones that were judged.
 """
 
 from __future__ import annotations

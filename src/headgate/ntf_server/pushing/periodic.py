@@ -43,7 +43,7 @@ async def push_due(records: Records, push: Callable[[Token], None], now: int) ->
 
 
 def _take_due(tables: Tables, after: bytes, now: int) -> tuple[list[Token], bytes | None]:
-    """Those of the next page that are due, and where the page after it begins."""
+    """The tokens of the next page that are due, and where the page after it begins."""
     page = tokens.with_interval(tables, after, PAGE)
     due = [mark_checked(token, now) for token in page if is_check_due(token, now)]
     for token in due:

@@ -5,7 +5,7 @@
     apps = AppSettings(providers=frozenset(providers))
     server = await NtfServer.open(host, identity, folder, NtfSettings(apps=apps), providers)
 
-The server closes them. What needs HTTP is imported only if a provider that does is asked for.
+The server closes them. HTTP is imported only for a provider that needs it.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def open_web_push(
 
 
 def web_push_public_key(settings: WebPushSettings) -> str:
-    """What apps hand to push services when they ask for an endpoint: browsers call it the key of
-    the application server. The key is made if there is none."""
+    """The key that apps hand to push services when they ask for an endpoint: browsers call it the
+    key of the application server. The key is made if there is none."""
     return unpadded(point_of(_web_push_key(settings)))
 
 

@@ -43,8 +43,8 @@ LABELS: Final = {Delivered: "delivered", Dead: "dead", Later: "failed", Failed: 
 class Pusher:
     """Pushes through all providers of a server; implements `apps.ports.CodePort`.
 
-    Each provider has a queue of its own. What it answers about a device, or a code, that was
-    replaced since changes nothing.
+    Each provider has a queue of its own. Its answer about a device, or a code, that was replaced
+    since changes nothing.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Pusher:
         """Tokens to whose notices providers have answered, and the newest notice of each."""
         self._is_settling = False
         self.outcomes: Counter[tuple[Provider, PushKind, str]] = Counter()
-        """What became of pushes, since the beginning; a label of each."""
+        """Outcomes of pushes since the start, counted by their labels."""
 
     def start(self) -> None:
         """Push what was kept before this run and not pushed in it."""

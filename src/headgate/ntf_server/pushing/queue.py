@@ -1,7 +1,7 @@
 """The queue of one provider: tokens, each with the kinds of push that it is to get.
 
-What is in a push is made when its turn comes, so a token that waits already has nothing to add, and
-what waits is bounded by the number of tokens.
+The contents of a push are made when its turn comes, so a token that waits already has nothing to
+add, and the queue is bounded by the number of tokens.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ProviderQueue:
             self._go_on()
 
     async def close(self) -> None:
-        """Begin nothing more. What waits is lost; the next notice brings it again."""
+        """Begin nothing more. Waiting pushes are lost; the next notice brings them again."""
         if self._timer is not None:
             self._timer.cancel()
         for timer in self._second.values():

@@ -17,7 +17,7 @@ class PushKind(Enum):
 
 
 TurnKey: TypeAlias = tuple[PushKind, bytes]
-"""What a turn is known by while it waits: a token waits for each kind once."""
+"""The key of a waiting turn: a token waits for each kind once."""
 
 
 @value

@@ -42,7 +42,7 @@ class WebPushProvider:
 
     @property
     def public_key(self) -> str:
-        """What an app hands to its push service when it asks for an endpoint."""
+        """The key that an app hands to its push service when it asks for an endpoint."""
         return unpadded(point_of(self._private))
 
     async def push(self, device: Device, push: Push) -> PushOutcome:

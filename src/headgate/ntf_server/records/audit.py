@@ -28,7 +28,7 @@ ORPHANS: Final = {
 
 
 def audit(tables: Tables) -> list[str]:
-    """What is wrong, a sentence each; an empty list is a store in order."""
+    """The inconsistencies, a sentence each; an empty list is a store in order."""
     wrong = [
         f"router {number}: the kept tally is {kept.count} subscriptions and {kept.hash.hex()},"
         f" a recount {counted.count} and {counted.hash.hex()}"

@@ -35,7 +35,7 @@ class RouterNotice:
 
 @value
 class KeptFate:
-    """The fate of a notice, as it is kept. Those that are to be pushed have their token."""
+    """The fate of a notice, as it is kept. A notice that is to be pushed has its token."""
 
     fate: NoticeFate
     token: Token | None
@@ -62,7 +62,7 @@ def keep(tables: Tables, router: RouterNumber, arrived: Sequence[RouterNotice]) 
 
 
 def latest(tables: Tables, token: bytes) -> list[NoticeEntry]:
-    """What the next push to a token has, in the order in which it came."""
+    """The notices of the next push to a token, in the order in which they came."""
     rows = tables.ask(
         "SELECT s.address, s.notifier, n.seconds, n.nonce, n.metadata"
         " FROM notices AS n JOIN subscriptions AS s ON s.id = n.subscription"

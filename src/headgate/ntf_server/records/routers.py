@@ -42,7 +42,7 @@ class RouterRecord:
     credentials: ServiceCredentials | None
     """Made on the first connection as a service."""
     service_id: ServiceId | None
-    """What the router called us; none before the first handshake."""
+    """The id that the router gave us; none before the first handshake."""
     tally: Tally
     """Of the subscriptions that are associated with the service."""
 

@@ -42,7 +42,7 @@ COLUMNS: Final = "id, token, address, notifier, notifier_key, status, error, ass
 SET: Final = "UPDATE subscriptions SET status = ?, error = ?, assoc = ? WHERE id = ?"
 
 Decision = Callable[[NotifierSubscription], NotifierSubscription]
-"""What becomes of a subscription: a row of the table in `headgate.notify.subscriptions`."""
+"""A change of a subscription: a row of the table in `headgate.notify.subscriptions`."""
 
 
 @value
@@ -71,7 +71,7 @@ def of_notifier(
 def of_notifiers(
     tables: Tables, router: RouterNumber, notifiers: Iterable[bytes]
 ) -> dict[bytes, NotifierSubscription]:
-    """Those that there are, by their notifiers."""
+    """The subscriptions that exist, by their notifiers."""
     question = f"SELECT {COLUMNS} FROM subscriptions WHERE router = ? AND notifier {IDS}"
     found = map(decode, tables.ask_about(question, notifiers, router))
     return {each.notifier: each for each in found}
@@ -187,15 +187,15 @@ def wanted(
 def send(
     tables: Tables, router: RouterNumber, notifiers: Sequence[bytes]
 ) -> dict[bytes, NotifierSubscription]:
-    """Those of these that are wanted, by their notifiers: NSUB of them is being sent."""
+    """The wanted ones of these subscriptions, by their notifiers: NSUB of them is being sent."""
     change(tables, router, notifiers, mark_sent)
     found = of_notifiers(tables, router, notifiers)
     return {notifier: each for notifier, each in found.items() if each.is_wanted}
 
 
 def routers_wanted(tables: Tables) -> list[RouterNumber]:
-    """The routers that have to be connected. What was refused as a service is tried again in every
-    session, so there has to be one."""
+    """The routers that have to be connected. A refused service is tried again in every session, so
+    there has to be one."""
     statuses = [*WANTED, SubscriptionStatus.SERVICE]
     return [
         record.number

@@ -51,7 +51,7 @@ class Tables:
         self.is_writing = False
         self._box = FactBox() if box is None else box
         self.facts: list[AnyFact] = []
-        """What the job that is being done has recorded."""
+        """The facts that the present job has recorded."""
 
     @property
     def keeps_facts(self) -> bool:

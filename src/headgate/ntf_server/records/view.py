@@ -17,7 +17,7 @@ from headgate.store.sqlite.file import lock_of
 from headgate.store.sqlite.viewed_file import ViewedFile
 
 UPGRADE: Final = "headgate ntf serve"
-"""What makes records, and brings older ones up to date."""
+"""The command that makes records, and brings older ones up to date."""
 
 
 class ViewedNtfFile(ViewedFile, NtfFile):

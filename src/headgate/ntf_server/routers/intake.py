@@ -1,7 +1,7 @@
 """Notices that came and are not stored yet.
 
-A notice that comes while another of its notifier waits takes its place: it says the same. What
-waits goes into the records in one transaction, and whoever pushes gets to know after it.
+A notice that comes while another of its notifier waits takes its place: it says the same. Waiting
+notices go into the records in one transaction, and to the pusher after it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class NoticeIntake:
         self._waiting: dict[tuple[RouterNumber, bytes], RouterNotice] = {}
         self._is_storing = False
         self.fates: Counter[NoticeFate] = Counter()
-        """What became of notices, since the beginning."""
+        """Outcomes of notices since the start, counted."""
         self.dropped = 0
         """Notices for which there was no room, or no time at the end."""
 

@@ -1,9 +1,9 @@
 """The shell of the engine: sessions with routers, in which notifiers are subscribed.
 
 It owns an engine in the role of a notifier, its place in the records, and one session for each
-router. Whatever happens goes to the engine as a call, and the effects that come back are carried
-out in their order. What the engine concludes about a subscription is written into its row by the
-table of `headgate.notify.subscriptions`.
+router. Events go to the engine as calls, and the effects that come back are carried out in their
+order. Its conclusions about a subscription are written into the row of it by the table of
+`headgate.notify.subscriptions`.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ class NotifierShell:
         self._tasks.run(self._retry_services(session.slot), "trying services again")
 
     async def _retry_services(self, slot: SlotKey) -> None:
-        """What was refused as a service is tried once more in each session."""
+        """Try a refused service once more in each session."""
         number = RouterNumber(slot.router)
         try:
             again = await self._line.change(subscriptions.retry_services, number)

@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 40.0
 DEATH_SECONDS = 30.0
 """Within which a server has written down that a device is dead, or failed to."""
 OVER = (SubscriptionStatus.END, SubscriptionStatus.AUTH, SubscriptionStatus.DELETED)
-"""What an app has to do something about."""
+"""Statuses that an app has to act on."""
 PASSING = ("STORE", "QUOTA", "INTERNAL")
 """How errors begin after which a command may be repeated."""
 

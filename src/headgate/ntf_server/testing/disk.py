@@ -48,7 +48,7 @@ class NtfDisk(NtfFile):
             self._db = None
 
     def find(self, job: Callable[[Tables], T]) -> T:
-        """What is on the disk at this moment, without a server."""
+        """Read the disk as it is at this moment, without a server."""
         return job(Tables(self))
 
     def _make_durable(self) -> None:

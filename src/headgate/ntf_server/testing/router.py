@@ -26,7 +26,7 @@ class RouterNotifier:
     id: bytes
     service: ServiceId | None = None
     holder: RouterSession | None = None
-    """Who is given notices; none if nobody is, or somebody who is not of this world."""
+    """The session that gets notices; none if there is none, or it is not of this world."""
     waiting: deque[int] = field(default_factory=lambda: deque(maxlen=WAITING_MAX))
     """Numbers of messages. They are in memory, and go with a crash."""
 

@@ -187,7 +187,7 @@ class WorldServer:
     # What apps ask.
 
     async def ask(self, app: WorldApp, command: NtfCommand, entity: bytes) -> NtfReply:
-        """What an app is answered, if it is."""
+        """The answer to an app, if there is one."""
         network = self.world.network
         await asyncio.sleep(network.arrival() - network.now)
         if self.commands is None or self.process is None or self._is_lost():

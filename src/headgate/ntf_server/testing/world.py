@@ -1,8 +1,7 @@
 """Worlds of a notification server: a real one, under one seed with apps, routers and a provider.
 
 The server is whole from the commands of apps to the links with routers and the queue of the
-provider, with its tables in SQLite. What is simulated is what is around it. See
-docs/design/worlds.md.
+provider, with its tables in SQLite. Everything around it is simulated. See docs/design/worlds.md.
 """
 
 from __future__ import annotations
@@ -228,7 +227,7 @@ class NtfWorld(RouterWorld):
                 self.broken("tally", f"the server keeps {kept}, and has {counted}")
 
     def _check_kept(self) -> None:
-        """What was answered is there, whatever was killed since."""
+        """Check that every answered change is there, whatever was killed since."""
         for app in self.apps:
             token = self.server.disk.find(lambda tables, id=app.book.id: tokens.get(tables, id))  # type: ignore[misc]
             if app.book.id and token is None:
@@ -243,7 +242,7 @@ class NtfWorld(RouterWorld):
                     self.broken("kept", f"the subscription of {each.name} came back")
 
     def _check_counts(self) -> None:
-        """What the provider answered is what the server has counted."""
+        """Check that the server counted the answers of the provider."""
         if self.server.pusher is None or self.server.provider is None:
             return
         outcomes = self.server.pusher.outcomes.items()
@@ -298,7 +297,7 @@ class NtfWorld(RouterWorld):
         return None
 
     def _wrong(self, each: Watched) -> tuple[str, str] | None:
-        """What is wrong about a subscription."""
+        """The error of a subscription."""
         row = self._row(each.subscription) if each.subscription else None
         if row is None:
             return "wanted", f"{each.name} is not subscribed to"

@@ -27,7 +27,8 @@ from headgate.core.model.tally import NOTHING
 from headgate.errors import PipelineError
 
 ASSOCIATIONS = "digest binary, service binary, number bigint"
-"""Who had a queue from a fact of this number on; null is nobody. Of several, the last counts."""
+"""The service of a queue from a fact of this number on; null is none. Of several, the last
+counts."""
 TALLIES = "service binary, count bigint, hash binary"
 FACT_COLUMNS = ("number", "kind", "queue", "service")
 
@@ -92,7 +93,7 @@ def _latest(rows: DataFrame) -> DataFrame:
 
 
 def digest_of(queue: Column) -> Column:
-    """What a tally has of a queue with this id."""
+    """The part of a queue with this id in the hash of a tally."""
     return F.unhex(F.md5(queue))
 
 
@@ -102,12 +103,12 @@ def tally(queues: DataFrame) -> DataFrame:
 
 
 def from_snapshot(spark: SparkSession, path: str) -> DataFrame:
-    """What the tallies should be by the queues of a snapshot."""
+    """The tallies by the queues of a snapshot."""
     return tally(stored(spark, path))
 
 
 def from_facts(facts: DataFrame, upto: int | None = None) -> DataFrame:
-    """What the tallies should be by all facts up to a number."""
+    """The tallies by all facts up to a number."""
     return tally(owned(associations(facts, upto=upto)))
 
 
@@ -161,8 +162,8 @@ class State:
     """An audit that was saved: good for all facts up to `number`.
 
     A fact says who has a queue now, not who had it before, and a tally has to be rid of the queue
-    there. So the state has the associations too: what was known of each queue at each audit.
-    Those are only added to, and only read for the queues that changed since.
+    there. So the state has the associations too: the service of each queue at each audit. They are
+    only added to, and only read for the queues that changed since.
     """
 
     number: int
@@ -192,7 +193,7 @@ def load(spark: SparkSession, path: str) -> State | None:
 def advance(spark: SparkSession, path: str, facts: DataFrame, upto: int) -> State:
     """Bring the audit in a folder up to a number; without one there, begin with the first fact.
 
-    Whatever dies on the way, the next time finds the audit before or the audit after: tallies
+    If anything dies on the way, the next run finds the audit before or the audit after: tallies
     come last, in one file, and associations without tallies are not looked at.
     """
     state = load(spark, path)

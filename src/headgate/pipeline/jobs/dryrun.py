@@ -27,7 +27,7 @@ class Question:
     predicate: Predicate
     domain: str
     app: str | None = None
-    """Whose consumers it would compete with; all of the queue's, if it is not said."""
+    """The app whose consumers it would compete with; without one, all of the queue's."""
     priority: int = 0
     since: float = 0.0
 
@@ -43,9 +43,9 @@ class Answer:
     samples: list[dict[str, Any]]
     """Some that matched, the latest first."""
     others: list[dict[str, Any]]
-    """What it means for each subscription that is there: `both` match, `only_this` and
-    `only_new`; of those that it gets today (`gets`) it would lose some (`loses`) and have to
-    share others (`shares`)."""
+    """The effect on each subscription that is there: `both` match, `only_this` and `only_new`; of
+    those that it gets today (`gets`) it would lose some (`loses`) and have to share others
+    (`shares`)."""
 
 
 def ask(facts: DataFrame, question: Question, samples: int = SAMPLES) -> Answer:

@@ -59,8 +59,8 @@ class Wanted:
 
     @property
     def job(self) -> str:
-        """A name for it: what the same expression chooses for the same queue is the same replay,
-        since whenever. Who runs "the last 7 days" twice does not want six of them twice."""
+        """Its name: the same expression and the same queue are the same replay, from whenever. So
+        if "the last 7 days" are replayed twice, six of them do not come twice."""
         text = self.predicate.text if self.predicate is not None else ""
         parts = (self.domain, self.to, text)
         return "replay-" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -102,7 +102,7 @@ class Sent:
 
     @property
     def missing(self) -> int:
-        """What should have been sent and was not."""
+        """Messages that should have been sent and were not."""
         return self.found.messages - self.found.bodiless - self.found.before - self.sent
 
 

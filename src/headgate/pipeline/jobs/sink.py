@@ -48,7 +48,7 @@ COLUMNS = {
     "id": ("binary",),
     "channel": ("string", "binary"),
 }
-"""What a row may have, and the types that are taken for it."""
+"""The columns that a row may have, and the types that each may be of."""
 
 FRAME = struct.Struct(">I")
 FRAME_BYTES = 1 << 20
@@ -61,7 +61,7 @@ ABORT_SECONDS = 5.0
 """How long a router is asked again to drop what it would find out by itself."""
 
 TOO_LARGE = "is too large for the router"
-"""What the failure of a stream says whose batch can never land as it is."""
+"""The text of the failure of a stream whose batch can never land as it is."""
 
 Row: TypeAlias = tuple[bytes, bytes, dict[str, bool | int | str], bytes | None]
 

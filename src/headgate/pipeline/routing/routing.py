@@ -1,10 +1,10 @@
 """Routing of many messages by many subscriptions, as the router would, on Spark.
 
-A message makes a row for itself and one for each of its probes (`shapes.py`). A broadcast table
-of expressions is joined to these rows, and the whole expression decides whether a row stays.
-What has no probe is asked in Python (`matcher.py`), in the same pass over the messages. Nothing
-is shuffled: the rows of a message stay together, so `route` decides each message where it is,
-and works on streams too.
+A message makes a row for itself and one for each of its probes (`shapes.py`). A broadcast table of
+expressions is joined to these rows, and the whole expression decides whether a row stays.
+Expressions without a probe are evaluated in Python (`matcher.py`), in the same pass over the
+messages. Nothing is shuffled: the rows of a message stay together, so `route` decides each message
+where it is, and works on streams too.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ DECISION = (
     .add("priority", IntegerType())
     .add("winners", ArrayType(StringType()))
 )
-"""What `route` tells, after the key."""
+"""The columns of `route`, after the key."""
 
 
 def matching(
@@ -152,7 +152,7 @@ class _Search:
         self._subscriptions = subscriptions
         self._plan = plan = planned(trees, code_max)
         self.texts: Numbered = tuple((self.numbers[text], text) for text in plan.rest)
-        """What is left to the matcher."""
+        """The expressions that are left to the matcher."""
         rest = kinds_read(trees[text] for text in plan.rest)
         joined = kinds_read(tree for shape in plan.shapes for tree in shape.trees)
         nothing: frozenset[Kind] = frozenset()
@@ -246,7 +246,7 @@ def _source(messages: DataFrame, properties: str | None) -> Lookup:
 
 
 def _kind(held: DataType) -> Kind | None:
-    """What a plain column can be to an expression; nothing if it is of another type."""
+    """The type of a plain column for an expression; none if it is of another type."""
     if isinstance(held, BooleanType):
         return Kind.BOOLEAN
     if isinstance(held, IntegralType):
@@ -259,7 +259,7 @@ def _of(kind: Kind, operand: Operand) -> Column:
 
 
 def _probe(number: int, probe: Probe, lookup: Lookup) -> Column:
-    """What a message is looked up by; NULL if it lacks a part."""
+    """The key that a message is looked up by; NULL if it lacks a part."""
     values = [lookup(part.name)[part.kind] for part in probe]
     whole = reduce(and_, (value.isNotNull() for value in values))
     return F.when(whole, _hash(number, map(_taken, probe, values)))

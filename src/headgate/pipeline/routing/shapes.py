@@ -1,6 +1,6 @@
 """Expressions by shape, so that many of them become few joins.
 
-The shape of an expression is its tree with slots instead of literals. Those of one shape are
+The shape of an expression is its tree with slots instead of literals. Expressions of one shape are
 compiled once, and their literals are columns of a table. A message finds the rows of that table
 that it may match by probes: a probe is a value made of some of its properties, and each row is
 filed under the values that a matching message must have there, which follow from the keys of the
@@ -127,8 +127,8 @@ class Placed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan of how expressions are found: by probes, or by the matcher. Those that cannot match
-    are in neither."""
+    """A plan of how expressions are found: by probes, or by the matcher. Expressions that cannot
+    match are in neither."""
 
     shapes: tuple[Shape, ...]
     probes: tuple[Probe, ...]

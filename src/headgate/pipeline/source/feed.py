@@ -40,7 +40,8 @@ PATIENCE_SECONDS = 4.0
 """How long a router is asked again; it may be starting again."""
 
 CACHE_BYTES = 2048 * MiB
-"""What the downloaded segments of a router may take. Those used least recently go first."""
+"""Bytes that the downloaded segments of a router may take. Segments used least recently go
+first."""
 
 
 @value
@@ -59,9 +60,9 @@ class Listing:
     """A journal at one moment, oldest first."""
 
     segments: list[Segment]
-    """Those to read: each fact is in exactly one of them."""
+    """Segments to read: each fact is in exactly one of them."""
     quarantined: list[Quarantined]
-    """Those that are there too, and were found unreadable."""
+    """Segments that are there too, and were found unreadable."""
     identity: str = ""
     """Which journal it is; empty if it does not say."""
 
@@ -81,7 +82,7 @@ class Feed(Protocol):
     """Whether files can be looked into without fetching them."""
 
     def look(self) -> Listing:
-        """What there is now."""
+        """The segments that are there now."""
 
     def open(self, segment: Segment) -> Path:
         """The file of a segment. It raises FileNotFoundError if it was merged or has expired."""

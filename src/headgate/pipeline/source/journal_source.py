@@ -1,8 +1,8 @@
 """The journal as a source: facts in the order of their numbers, once or as they come.
 
-An offset is the number of the last fact that was read. Numbers increase and have gaps, so an
-offset means the same after a merge, and a gap is not a loss. What Spark asks for is answered here:
-`spans` plans what its tasks read, `span_reader` reads it there.
+An offset is the number of the last fact that was read. Numbers increase and have gaps, so an offset
+means the same after a merge, and a gap is not a loss. The calls of Spark are answered here: `spans`
+plans what its tasks read, `span_reader` reads it there.
 
 A batch reads what is there. A stream promises not to leave anything out: facts that expired
 before they were read end it, unless ``onExpired`` says to skip them.
@@ -37,7 +37,7 @@ IDLE_SECONDS = 0.2
 """A stream without news is asked again and again; so long it takes to answer."""
 
 Offset: TypeAlias = dict[str, Any]
-"""What Spark keeps of a stream: a number, and of which journal it is."""
+"""The offset that Spark keeps of a stream: a number, and of which journal it is."""
 
 
 class JournalReader(spark.DataSourceReader):
@@ -160,7 +160,7 @@ class JournalStream(spark.DataSourceStreamReader, limits.SupportsTriggerAvailabl
         return plan(self._feed, now.segments, after, upto)
 
     def _looked(self, offset: Offset) -> Listing:
-        """What there is, if it is the journal that the offset is of."""
+        """The segments, if they are of the journal that the offset is of."""
         now, known = self._feed.look(), offset.get("journal", "")
         if known and now.identity and now.identity != known:
             raise PipelineError(

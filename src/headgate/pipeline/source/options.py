@@ -38,7 +38,7 @@ class Options:
     max_bytes: int | None
     """Of messages; none leaves it to the stream, which bounds them where it can look into files."""
     columns: tuple[str, ...]
-    """Those that are read; the others are null. Spark never says which it needs."""
+    """The columns that are read; the others are null. Spark never says which it needs."""
     skip_expired: bool
 
     @classmethod

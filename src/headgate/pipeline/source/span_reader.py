@@ -1,6 +1,6 @@
 """The facts of a span as batches of Arrow, in a task of Spark.
 
-What was planned may be gone by then: a segment was merged into another, expired, or is broken.
+A planned segment may be gone by then: a segment was merged into another, expired, or is broken.
 `read` looks again for what covers the rest of the span now, so that each fact comes once; whether
 facts that expired meanwhile are left out or are an error, the options of the query say. It has a
 bounded number of rows and of bytes of messages in memory, whatever they are in a file.

@@ -19,7 +19,7 @@ SLOW = (
     "Python worker failed to connect back",
     "Timed out while waiting for the Python worker to connect back",
 )
-"""What Spark says then, and what its server says."""
+"""The texts of Spark and of its server in that case."""
 INITIALIZING = "Initializing"
 """How the status of a query begins before its source is there."""
 LOOK_SECONDS = 0.05

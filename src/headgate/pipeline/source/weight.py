@@ -1,7 +1,7 @@
 """The weight of a part of the journal: how much it is in memory, looked at before it is read.
 
-What is light may be held by one process at once. A file says little of that: equal bodies are
-stored once, and zeros take no room.
+A light part may be held by one process at once. A file says little of that: equal bodies are stored
+once, and zeros take no room.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 Whoever writes rows writes them into a folder of their own and then commits a manifest that names
 the files (`manifests`); until then they are nowhere. See docs/design/tables.md.
 
-Whoever only looks which files there are needs no Spark, so that is imported where rows are.
+Listing files needs no Spark, so that is imported where rows are.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Archive:
     # Reading.
 
     def state(self) -> State:
-        """What counts now."""
+        """The state that counts now."""
         names = self.storage.names(LOG)
         states = [int(match[1]) for name in names if (match := STATE.fullmatch(name))]
         numbers = [int(match[1]) for name in names if (match := ENTRY.fullmatch(name))]
@@ -160,7 +160,7 @@ class Archive:
         return reduce(lambda rows, more: rows.unionByName(more), parts)
 
     def wishes(self, path: str | None) -> pa.Table:
-        """Who wanted what, by the file that says so."""
+        """The wishes in a file of them."""
         if path is None:
             return WANTED.empty_table()
         data = self.storage.read(path)

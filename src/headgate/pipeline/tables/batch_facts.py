@@ -1,9 +1,9 @@
 """The facts of one batch, and rows made of them.
 
 The source is read once. The facts of a light batch are held here then, and so are the rows that
-Spark makes of them: a job that writes files takes Spark longer than the facts of a second. Those of
-a heavy one are written first, and Spark makes the rows of the files, each table reading the
-columns and the kinds that it needs.
+Spark makes of them: a job that writes files takes Spark longer than the facts of a second. The
+facts of a heavy one are written first, and Spark makes the rows of the files, each table reading
+the columns and the kinds that it needs.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class BatchFacts(Protocol):
     """Facts that are read, and written as a table of their own."""
 
     kinds: dict[str, Kind]
-    """What is among them."""
+    """The kinds among them."""
     frame: DataFrame
 
     def changes(self) -> Iterator[Change]:
-        """Who wants what, from when on, in the order of their numbers."""
+        """Changes of wishes, in the order of their numbers."""
 
     def matches(self, wanted: Wishes) -> DataFrame:
-        """What became of the messages among them."""
+        """The outcomes of the messages among them."""
 
     def write(self, table: Table, rows: DataFrame) -> None:
         """Write rows that are made of them."""

@@ -102,7 +102,7 @@ class Mirror:
 
     @property
     def where(self) -> str:
-        """What somebody has to know who reads the tables."""
+        """The way to read the tables, for other programs."""
         uri = self.catalog.properties.get("uri", self.settings.catalog)
         return f"{uri}, namespace {self.settings.namespace}"
 
@@ -180,7 +180,7 @@ class Mirror:
             )
 
     def _load(self, table: Table) -> Shown | None:
-        """What the catalog shows of a table, with the columns that it has by now. Who made it may
+        """A table as the catalog has it, with its present columns. The process that made it may
         have been killed before its names were mapped."""
         try:
             found = self.table(table.name)
@@ -215,7 +215,7 @@ class Mirror:
 
     @contextmanager
     def _as_committed(self, name: str) -> Iterator[None]:
-        """What is known of a table holds only if it was committed."""
+        """A cached table is right only if it was committed."""
         try:
             yield
         except (CommitFailedException, TableAlreadyExistsError) as error:
@@ -281,7 +281,7 @@ def _paths(table: IcebergTable) -> Iterator[str]:
 
 
 def _old_snapshots(table: IcebergTable) -> list[int]:
-    """Those that are too many. Each commit writes all of them anew."""
+    """The snapshots that are too many. Each commit writes all of them anew."""
     found = sorted(table.metadata.snapshots, key=lambda each: each.timestamp_ms)
     current = table.metadata.current_snapshot_id
     return [each.snapshot_id for each in found[:-KEPT] if each.snapshot_id != current]

@@ -1,8 +1,8 @@
 """Keeping the tables: one streaming query that turns each batch of facts into rows of all of them.
 
 An attempt at a batch writes its rows where nobody looks, and then commits one manifest that names
-them all. Whatever dies in between, the batch is repeated with the same facts, and finds that it is
-there, or that it is not.
+them all. If anything dies in between, the batch is repeated with the same facts, and finds that it
+is there, or that it is not.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Known:
         self._lock = threading.Lock()
 
     def taken(self, archive: Archive, path: str | None) -> Wishes:
-        """What a file says, for whoever changes it now."""
+        """The contents of a file, for a change of it."""
         with self._lock:
             wishes, self._wishes = self._wishes, Wishes()
             known, self._path = self._path, ""

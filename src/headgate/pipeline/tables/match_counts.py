@@ -69,7 +69,7 @@ CODE_OF: Mapping[str, int] = {
 """An answer as a number: 0 and 1, or the first letter of why there is none."""
 
 ASKED = ["number", "at", "queue", "properties"]
-"""What is looked at of a message."""
+"""The columns of a message that are read."""
 
 COUNTED = pa.schema(
     [
@@ -121,7 +121,7 @@ def count_few(messages: pa.Table, frame: DataFrame, wishes: Wishes) -> DataFrame
 
 
 def _subjects(wishes: Wishes, queues: Collection[bytes] | None) -> Subjects:
-    """What messages are asked, by queue: of these queues, or of all."""
+    """The expressions for messages, by queue: of these queues, or of all."""
     by_queue: Subjects = {}
     for (queue, app, text), spans in wishes.spans.items():
         if queues is None or queue in queues:
@@ -298,7 +298,7 @@ def _asked(messages: DataFrame, by_queue: Subjects) -> DataFrame:
 
 
 def judged(batches: Iterable[pa.RecordBatch], by_queue: Subjects) -> Iterator[pa.RecordBatch]:
-    """The counts of a task. What costs is what is done for each pair of message and expression."""
+    """The counts of a task. The cost is that of each pair of message and expression."""
     counts: dict[tuple[int, bytes, str, str], Counter[str]] = {}
     for batch in batches:
         for number, at, queue, properties in zip(

@@ -1,7 +1,7 @@
 """The mirror in Iceberg, if there is one: a small file beside the tables says so, and where.
 
-Whoever changes what counts brings the mirror along. What a mirror is made of is in `iceberg`, which
-needs pyiceberg; without a mirror nobody does.
+A change of the tables brings the mirror along. Its own code is in `iceberg`, which needs pyiceberg;
+without a mirror nothing does.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def beside(
     pause: float = PAUSE_SECONDS,
     failed: Callable[[str], object] = lambda what: None,
 ) -> Iterator[None]:
-    """Follow the log in a thread, if the tables have a mirror, and once more in the end. What fails
-    is told of, and tried again: the batches do not depend on it."""
+    """Follow the log in a thread, if the tables have a mirror, and once more in the end. A failure
+    is reported, and tried again: the batches do not depend on it."""
     mirror = mirror_of(archive)
     if mirror is None:
         yield

@@ -1,7 +1,7 @@
 """The tables by their names in a session, of one router or of several together.
 
-Each router has a folder of tables of its own: its numbers, its log, its one writer. What is asked
-of all of them is asked of their union, in which a column says whose a row is.
+Each router has a folder of tables of its own: its numbers, its log, its one writer. A question to
+all of them is one to their union, in which a column names the router of a row.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _frames(session: SparkSession, root: str) -> dict[str, DataFrame]:
 
 
 def roots_of(given: tuple[str, ...]) -> dict[str, str]:
-    """What NAME=DIR, given several times, says."""
+    """The folders by name, of NAME=DIR given several times."""
     roots: dict[str, str] = {}
     known: dict[str, str] = {}
     for text in given:

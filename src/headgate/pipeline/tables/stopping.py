@@ -20,7 +20,7 @@ class Stopped(PipelineError):
 
 
 def ask(storage: Storage) -> None:
-    """Have every pipeline that is at work on the tables end. Those that start later go on."""
+    """Have every pipeline that is at work on the tables end. Pipelines that start later go on."""
     storage.delete(FILE)
     storage.put(FILE, json.dumps({"at": time.time()}).encode())
 

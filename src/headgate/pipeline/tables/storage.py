@@ -67,7 +67,7 @@ class Storage:
         return True
 
     def read(self, path: str) -> bytes | None:
-        """What is in a file, if there is one."""
+        """The contents of a file, if there is one."""
         try:
             with self._reached() as (files, base), files.open_input_stream(f"{base}/{path}") as it:
                 data: bytes = it.read()
@@ -119,8 +119,8 @@ class Storage:
 
     @contextmanager
     def _reached(self) -> Iterator[tuple[fs.FileSystem, str]]:
-        """The file system, and the root in its own words. Made anew each time: it cannot travel
-        to where Spark runs a batch. What cannot be reached is said in one line."""
+        """The file system, and the root in its own words. Made anew each time: it cannot travel to
+        where Spark runs a batch. A place that cannot be reached is an error of one line."""
         try:
             if self.local is not None:
                 yield fs.LocalFileSystem(), str(self.local)

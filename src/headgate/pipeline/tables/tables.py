@@ -1,8 +1,8 @@
 """The tables: what each is made of, and what its columns mean.
 
 A table's rows are made from the facts of one batch alone, so a batch that is repeated makes them
-again, and batches can be worked on in any order. What belongs together across batches (the
-counts of a minute, the end of a subscription) is joined when the table is read: `view`.
+again, and batches can be worked on in any order. Rows that belong together across batches (the
+counts of a minute, the end of a subscription) are joined when the table is read: `view`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Table:
     make: Step | None
     """The rows of one batch of facts; none if they take more than the facts."""
     columns: Mapping[str, tuple[str, str]]
-    """What a reader sees: the type and the meaning of each column."""
+    """The columns of a reader: the type and the meaning of each."""
     view: Step | None = None
     """From stored rows to what a reader sees, where the two differ."""
     parts: str = ""
-    """What stored rows are, where they are not rows of the table."""
+    """The form of stored rows, where they are not rows of the table."""
     stored: Mapping[str, str] = field(default_factory=dict)
     """The types of stored columns, where they differ from what a reader sees."""
     lasting: Step | None = None
@@ -49,7 +49,7 @@ class Table:
 
     @property
     def stored_types(self) -> Mapping[str, str]:
-        """What is in its files: columns and their types."""
+        """The columns of its files, and their types."""
         types = self.stored or {name: type_ for name, (type_, _) in self.columns.items()}
         return {**types, "day": "date"}
 
@@ -59,7 +59,7 @@ class Table:
 
     @property
     def stored_name(self) -> str:
-        """What its files are called to those who read them as they are."""
+        """The name of its files for programs that read them as they are."""
         return f"{self.name}_{self.parts}" if self.parts else self.name
 
 

@@ -78,7 +78,7 @@ def _rows(columns: Callable[[], Columns]) -> Step:
 
 
 def _event(names: Mapping[Any, str]) -> Column:
-    """What happened, in the words of a table; by kind of fact, of a router or another server."""
+    """The event in the words of a table, by kind of fact, of a router or another server."""
     chosen = F.lit(None).cast("string")
     for kind, name in names.items():
         chosen = F.when(F.col("kind") == kind.__name__, F.lit(name)).otherwise(chosen)
@@ -171,9 +171,8 @@ OVER = "over"
 
 def _lives(rows: DataFrame) -> DataFrame:
     """The event that began each subscription, and when it ended: the session changed or ended its
-    subscriptions of this address, or the router started anew. What a session sets at once begins
-    and ends together.
-    """
+    subscriptions of this address, or the router started anew. Subscriptions that a session sets at
+    once begin and end together."""
     restart = F.struct("number", "time")
     restarts = rows.where(F.col("event") == "restart").agg(
         F.sort_array(F.collect_list(restart)).alias("restarts")

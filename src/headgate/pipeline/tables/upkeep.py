@@ -37,7 +37,7 @@ from headgate.pipeline.tables.manifests import File, Outdated, State, decode_man
 from headgate.pipeline.tables.tables import TABLES, Table
 
 TARGET_BYTES = 128 * MiB
-"""What files grow to."""
+"""The size that files grow to."""
 TOGETHER = 16
 """So many files of one size become one."""
 TOGETHER_LATE = 4
@@ -128,7 +128,7 @@ def beside(
 
 
 def plan(state: State, today: str) -> list[Group]:
-    """What is worth merging now, without a look at a file."""
+    """The files that are worth merging now, decided without opening one."""
     groups = []
     for name, table in TABLES.items():
         files = state.table(name)

@@ -12,4 +12,4 @@ WANTED = pa.schema(
         ("expressions", pa.list_(pa.string())),
     ]
 )
-"""What is kept of who wants what, from batch to batch."""
+"""The wishes as they are kept from batch to batch."""

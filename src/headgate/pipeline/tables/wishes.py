@@ -1,6 +1,6 @@
 """Wishes: the expressions that sessions want on queues, followed from change to change.
 
-What is wanted as of a batch is kept in a file beside the tables, as Arrow has it (`wanted`). The
+The wishes as of a batch are kept in a file beside the tables, as Arrow has them (`wanted`). The
 facts that change it are few, or as many as there are subscribers when a router starts anew.
 """
 
@@ -70,7 +70,7 @@ class Wishes:
 
     @classmethod
     def read(cls, table: pa.Table) -> Wishes:
-        """What `table` gave."""
+        """The wishes in a table that `table` returned."""
         wishes = cls()
         for batch in table.to_batches(max_chunksize=10_000):
             columns = (column.to_pylist() for column in batch)
@@ -79,7 +79,7 @@ class Wishes:
         return wishes
 
     def table(self) -> pa.Table:
-        """What is wanted now."""
+        """The wishes of now."""
         who = [[each[place] for each in self.wanted] for place in range(3)]
         return pa.table([*who, [*self.wanted.values()]], schema=WANTED)
 

@@ -37,7 +37,7 @@ EXPLAIN_BYTES = 512 * KiB
 
 PATHS = (*COMMON_PATHS, "/sinks")
 LISTED = (*PATHS, "/explain")
-"""What whoever does not find the way is told."""
+"""The answer to a path that does not exist."""
 
 
 class Question(msgspec.Struct, forbid_unknown_fields=True):
@@ -120,7 +120,7 @@ def _queue_routes(queues: QueueAdmin, problems: Callable[[], list[str]]) -> list
 
 
 def _sink_routes(sinks: SinkAdmin) -> list[Route]:
-    """What Spark's executors and drivers ask; `sink.py` of the pipeline is the other end."""
+    """Requests of Spark's executors and drivers; `sink.py` of the pipeline is the other end."""
 
     async def stage(request: Request) -> Response:
         sink, numbers = checked(*request.path_params.values())

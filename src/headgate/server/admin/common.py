@@ -54,7 +54,7 @@ class CommonPages:
         self._journal = journal
         self._login = login
         self._page = page
-        """What a browser is shown, if this server has a page."""
+        """The page for browsers, if this server has one."""
         self._at_work = asyncio.Lock()
         """Long answers are put together one after another: all at once, their slices would add
         up."""
@@ -83,7 +83,7 @@ class CommonPages:
         ]
 
     async def done(self, work: Slices[R] | R) -> R:
-        """What comes of work, in slices if it has them."""
+        """The result of work, in slices if it has them."""
         if not isinstance(work, Generator):
             return work
         async with self._at_work:

@@ -27,7 +27,7 @@ from headgate.server.admin.responses import Refusal, problem
 Value = TypeVar("Value")
 
 OPEN_PATHS = ("/healthz", "/readyz", "/login")
-"""What is answered without a token. ``/readyz`` then says no more than its status code."""
+"""Paths that are answered without a token. ``/readyz`` then says no more than its status code."""
 
 OPEN_FOLDER = "/static/"
 """Files of the page, which are the same for everybody: the form to log in needs some."""
@@ -58,7 +58,7 @@ HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-"""What a browser may do with an answer: little."""
+"""Headers that allow a browser little with an answer."""
 
 READS = ("GET", "HEAD")
 NEAR = (b"none", b"same-origin")
@@ -91,13 +91,13 @@ class Visitors:
         return code
 
     def admit(self, code: str) -> str | None:
-        """What a browser shows from now on, for a code that was not used yet."""
+        """Let in a browser with a code that was not used yet; return the secret of its visit."""
         if _digest(code) not in self._invited:
             return None
         return self.enter(acts=self._invited.pop(_digest(code)))
 
     def enter(self, *, acts: bool) -> str:
-        """What a browser shows from now on that has shown a token."""
+        """Let in a browser that has shown a token; return the secret of its visit."""
         shown = secrets.token_urlsafe(32)
         _put(self._inside, _digest(shown), (self._clock() + VISIT_SECONDS, acts))
         return shown
@@ -120,10 +120,6 @@ class Tokens:
     def __init__(self, look: str, act: str | None = None) -> None:
         self._look = look.encode()
         self._act = None if act is None else act.encode()
-
-    @property
-    def has_operator(self) -> bool:
-        return self._act is not None
 
     def knows(self, given: bytes) -> bool:
         return hmac.compare_digest(given, self._look) or self.may_act(given)
@@ -181,7 +177,11 @@ def _is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Lets requests through to the application, or answers them itself, unread."""
+    """Lets requests through to the application, or answers them itself, unread.
+
+    The outermost part of an admin port. No request passes without a token, a visit, or a path that
+    is open to all.
+    """
 
     def __init__(self, app: ASGIApp, tokens: Tokens, names: Names, visitors: Visitors) -> None:
         self.app = app

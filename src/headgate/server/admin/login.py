@@ -126,7 +126,7 @@ class Login:
 
 
 def _token(body: bytes, is_json: bool) -> bytes:
-    """What was given as the token."""
+    """The text that was given as the token."""
     try:
         if is_json:
             token = msgspec.json.decode(body, type=dict[str, str]).get("token", "")

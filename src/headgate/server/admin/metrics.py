@@ -174,7 +174,10 @@ TOTALS: Mapping[str, Described] = {
 
 
 class Metrics(Collector):
-    """The metrics of a router: it counts facts; `gauges` gives the numbers that the core keeps."""
+    """The metrics of a router: it counts facts; `gauges` gives the numbers that the core keeps.
+
+    Owned by the service; the router passes facts to `observe`, and a scrape reads.
+    """
 
     def __init__(self, gauges: Callable[[], Mapping[str, float]] = dict) -> None:
         self.gauges = gauges

@@ -61,9 +61,9 @@ class Table(Sequence[Row], Generic[T]):
     ) -> None:
         self.items = items
         self.fields = fields
-        """What a row has and can be sorted by."""
+        """Columns that a row has and can be sorted by."""
         self.more = more
-        """What else it has, if that takes work."""
+        """More columns of a row, if they take work."""
         self.order = order
         """The field it is sorted by unless somebody says otherwise."""
 

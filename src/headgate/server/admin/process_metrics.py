@@ -24,7 +24,8 @@ own."""
 
 
 class ProcessMetrics(Collector):
-    """Time, memory and files of this process. What the system does not say is left out."""
+    """Time, memory and files of this process. A figure that the system does not give is left
+    out."""
 
     def __init__(self) -> None:
         self._started = _started()

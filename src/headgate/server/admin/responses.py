@@ -22,7 +22,7 @@ CODES = {
     429: "too_many",
     503: "not_ready",
 }
-"""What a status is called, unless whoever refuses knows better."""
+"""The text of a status, unless the refusal has one of its own."""
 
 
 class Refusal(HTTPException):
@@ -43,7 +43,7 @@ def answer(value: object, status: int = 200, headers: Mapping[str, str] | None =
 
 
 def problem(error: HTTPException, **more: object) -> Response:
-    """What is answered to a request that is refused."""
+    """The answer to a request that is refused."""
     refusal = error if isinstance(error, Refusal) else Refusal(error.status_code, error.detail)
     named = {"error": refusal.detail, "code": refusal.code, "hint": refusal.hint, **more}
     return answer(named, error.status_code, error.headers)

@@ -1,9 +1,9 @@
 """Sinks over the admin port: what Spark staged lands in a queue, once, or goes out on channels.
 
-Commits are carried out one after another: each is a turn of its own size, and whether a batch
-has landed before is then known before it is read. One that may land in pieces takes as many turns
-as it has pieces; how many rows of it have landed is remembered as if its pieces were the batches of
-a sink of their own, SINK/BATCH. What is promised: docs/design/sink.md.
+Commits are carried out one after another: each is a turn of its own size, and whether a batch has
+landed before is then known before it is read. One that may land in pieces takes as many turns as it
+has pieces; how many rows of it have landed is remembered as if its pieces were the batches of a
+sink of their own, SINK/BATCH. The promise: docs/design/sink.md.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ class SinkAdmin:
         return min(messages), min(size)
 
     def _kept(self, sink: str, batch: int, rows: int) -> Commit:
-        """What is left to do of a batch of which so many rows have landed: of what was staged then,
+        """The rest of a batch of which so many rows have landed, from the rows staged then,
         whatever is staged now."""
         kept = self._staging.kept.get((sink, batch))
         if kept is None:

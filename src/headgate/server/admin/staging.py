@@ -5,7 +5,7 @@ a crash of the machine takes is found missing at the commit, and the sink sends 
 A body is a sequence of frames, each four bytes of length and a MessagePack array of rows, each an
 array of id, body, properties and, for channels, the channel.
 
-What is staged of a batch that lands in pieces is kept, synced, from before the first piece lands: a
+The rows of a batch that lands in pieces are kept, synced, from before the first piece lands: a
 batch that is repeated may be cut otherwise, and what of it has landed is known by its place.
 """
 
@@ -48,7 +48,7 @@ WRITE_BYTES = 1 * MiB
 """Bytes of a body that are gathered before they go to the disk."""
 
 FILE_BYTES = 4 * KiB
-"""What a file counts for at least: the disk gives no less, and there could be many."""
+"""The least that a file counts for: the disk gives no less, and there could be many."""
 
 ID_BYTES = 255
 
@@ -89,7 +89,11 @@ _encode_row = msgspec.msgpack.Encoder().encode
 
 
 class Staging:
-    """The files, and how much they take."""
+    """The staged files of all sinks, and the bytes that they take.
+
+    Owned by `SinkAdmin`. A file is known here from its first byte to its removal, and all together
+    stay below the limit.
+    """
 
     def __init__(self, directory: Path, limits: Limits, clock: Callable[[], float]) -> None:
         self.directory = directory
@@ -97,9 +101,9 @@ class Staging:
         self._limits = limits
         self._parts = count()
         self._files: dict[Place, tuple[int, float]] = {}
-        """What each file counts for, and when it came."""
+        """The bytes that each file counts for, and when it came."""
         self.bytes: Counter[str] = Counter()
-        """What each sink has here, files that are not whole yet included."""
+        """The bytes of each sink here, including files that are not whole yet."""
         self.kept: dict[tuple[str, int], Kept] = {}
         """By sink and batch."""
 
@@ -244,7 +248,7 @@ class Staging:
                 yield from _rows(frame, place)
 
     def _body(self, place: Place) -> memoryview:
-        """What was staged, if it is whole: a machine that died may have left less."""
+        """The staged rows, if they are whole: a machine that died may have left less."""
         try:
             data = memoryview(self.path(place).read_bytes())
             body = data[: -TRAILER.size]

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 
 from headgate.server.config.kinds import Choice, Text, Unlimited, quoted
-from headgate.server.config.sections import DOMAIN, DOMAIN_DOCS, KNOWN
+from headgate.server.config.known_keys import DOMAIN, DOMAIN_DOCS, KNOWN
 from headgate.server.config.tree import Group, Key, Path_
 
 HEAD = """\
@@ -28,7 +28,7 @@ HEAD = """\
 
 
 def default_text() -> str:
-    """What ``headgate config default`` prints."""
+    """The text that ``headgate config default`` prints."""
     lines = [
         HEAD,
         "# The state directory, relative to this file.",

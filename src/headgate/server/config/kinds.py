@@ -74,7 +74,7 @@ class Text(Kind):
         self.form = form
         self.pattern = re.compile(pattern)
         self.example = example
-        """What the default file shows of a key that is not set."""
+        """The example in the default file for a key that is not set."""
 
     def read(self, raw: object) -> str:
         if not isinstance(raw, str) or not self.pattern.fullmatch(raw) or len(raw) > 4096:

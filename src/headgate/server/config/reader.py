@@ -20,6 +20,7 @@ from headgate.expr.explain import caret, explain
 from headgate.expr.parser import ExpressionLimits
 from headgate.expr.predicate import Predicate, compile_expression
 from headgate.server.config.kinds import Text, quoted
+from headgate.server.config.known_keys import DOMAIN, DOMAINS, KNOWN, ROUTER
 from headgate.server.config.reading import (
     Reading,
     cut,
@@ -29,7 +30,7 @@ from headgate.server.config.reading import (
     path_of,
     variables,
 )
-from headgate.server.config.sections import DOMAIN, DOMAINS, KNOWN, ROUTER, Config
+from headgate.server.config.sections import Config
 from headgate.server.config.tree import Path_
 from headgate.wire.bmq.codec.properties import COUNT_MAX
 
@@ -80,7 +81,7 @@ class _Reader(Reading):
         return replace(config, warnings=tuple(self.warnings))
 
     def check(self, config: Config) -> None:
-        """What only several values together can be wrong about."""
+        """Check values that can only be wrong together."""
         limits = config.limits
         self.check_admin(config.admin)
         if config.admin.operator_token is not None and (

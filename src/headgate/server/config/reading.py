@@ -65,7 +65,7 @@ class Variable:
 
 
 def variables(environ: Mapping[str, str]) -> list[Variable]:
-    """Those that are keys of the configuration."""
+    """The variables that are keys of the configuration."""
     return [
         Variable(name, environ[name])
         for name in sorted(environ)
@@ -134,7 +134,7 @@ def described(raw: object) -> str:
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """What to say after an unknown name."""
+    """The hint after an unknown name."""
     names = sorted(known)
     close = get_close_matches(name[:100], names, n=1, cutoff=0.5)
     if close:

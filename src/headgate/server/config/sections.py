@@ -1,4 +1,4 @@
-"""The sections of the configuration, and the tree of keys that follows from them.
+"""The sections of the configuration.
 
 The dataclasses are the definition: a field's annotation says how its value is written, its
 default is the default, and the text under it is the comment in ``headgate config default``.
@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from headgate.core.model.binding import SPOKEN_AS
-from headgate.core.model.body_paths import ENVELOPES
 from headgate.core.model.domain import SMP_DOMAIN, Domain, Mode
 from headgate.core.model.limits import KiB, Limits, MiB
 from headgate.core.model.value import EMPTY
-from headgate.server.config.binding_kinds import Feeds, Paths
 from headgate.server.config.hosts import is_loopback
 from headgate.server.config.kinds import (
     Choice,
@@ -25,20 +22,17 @@ from headgate.server.config.kinds import (
     Duration,
     FileName,
     Flag,
-    Kind,
     Secret,
     Secrets,
     SecretText,
     Size,
     StoreUrl,
-    Subscriptions,
     Text,
     Texts,
-    Types,
     Unlimited,
     Whole,
 )
-from headgate.server.config.tree import Entry, Group, Key, Tree, group
+from headgate.server.config.tree import Entry
 from headgate.store.backends import backend_of
 
 HostName: TypeAlias = Annotated[
@@ -110,7 +104,7 @@ class Workers:
     def conflicts(
         self, store: Store, listen: Listen, domains: Mapping[str, Domain]
     ) -> Iterator[Conflict]:
-        """What several workers cannot do yet is refused, with what to do instead."""
+        """Settings that several workers do not support yet are refused, with advice."""
         if self.number == 1:
             return
         for name, domain in domains.items():
@@ -165,20 +159,20 @@ class ListenResp:
     port: Port = 6379
     """0 picks a free one."""
     password: Hidden = None
-    """What clients say with AUTH: the password of the user default."""
+    """The password of the user default, for AUTH."""
     acl_file: Annotated[str | None, Text("the path of a file", example="users.acl")] = None
     """A list of users as Redis keeps it, relative to the state directory. It is read at the start
     and by ACL LOAD, and written by ACL SAVE."""
     users: Annotated[Mapping[str, Secret], Secrets(USER_NAME)] = EMPTY
-    """Users by name, each with its rules as ACL SETUSER takes them. What ACL SETUSER changes is
-    forgotten at a restart; to keep it, use acl_file instead."""
+    """Users by name, each with its rules as ACL SETUSER takes them. Changes by ACL SETUSER are
+    forgotten at a restart; to keep them, use acl_file instead."""
     auth_timeout: Seconds = 10.0
     """A client that has to say who it is, and has not after so long, is closed; 0 is never."""
     cluster: Switch = False
     """Whether clients are told that this is a cluster: sharded channels only."""
     slow_session: Annotated[str, Choice("wait", "close", "drop-oldest")] = "wait"
-    """What happens to those who publish to a slow session: they wait, or the session is
-    closed, or it loses its oldest messages."""
+    """The policy for a slow session: publishers to it wait, or it is closed, or it loses its oldest
+    messages."""
     publish_buffer_limit: OwnLimit = None
     """Bytes in all mailboxes, those of other wires included, above which those who publish to slow
     sessions wait. "limits" is budget_bytes of [limits]. CONFIG SET changes it until a restart, as
@@ -280,7 +274,7 @@ class Listen:
     bmq: ListenBmq | None = None
 
     def each(self) -> dict[str, ListenSection]:
-        """Those that there are, by name."""
+        """The listeners that the configuration has, by name."""
         found = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: listen for name, listen in found.items() if listen is not None}
 
@@ -300,7 +294,7 @@ class Smp:
     create_queues: Switch = True
     """Whether clients may make queues at all."""
     create_password: Hidden = None
-    """What clients say to create a queue; without it everybody may."""
+    """The password for creating a queue; without one everybody may."""
     max_sessions: Count = 0
     """Sessions of this wire; 0 is as many as limits.sessions."""
     handshake_timeout: Seconds = 30.0
@@ -334,8 +328,8 @@ class RouterAdmin(Admin):
     """Health, metrics, the API and the page over HTTP."""
 
     operator_token: Hidden = None
-    """Whoever says this one instead may act: close sessions, empty queues, reload, drain. Without
-    it there are no actions."""
+    """The token of operators, who may act: close sessions, empty queues, reload, drain. Without it
+    there are no actions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,7 +386,7 @@ class ServerConfig:
     """The file, if there is one."""
     entries: tuple[Entry, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
-    """What was accepted and probably not meant."""
+    """Warnings: settings that were accepted and probably not meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,96 +412,3 @@ class Config(ServerConfig):
             marks_quota=True,
         )
         return {**self.domains, SMP_DOMAIN: smp}
-
-
-# The tree of known keys.
-
-
-def _limit(name: str) -> Kind:
-    return Size(1) if name.endswith("bytes") or "_bytes_" in name else Whole(1)
-
-
-DOMAIN_KINDS: dict[str, Kind] = {
-    "mode": Choice(*(mode.value for mode in Mode if mode is not Mode.EXCLUSIVE)),
-    "apps": Texts(),
-    "subscriptions": Subscriptions(),
-    "max_messages": Unlimited(Whole()),
-    "max_bytes": Unlimited(Size()),
-    "domain_max_messages": Unlimited(Whole()),
-    "domain_max_bytes": Unlimited(Size()),
-    "message_ttl": Unlimited(Duration()),
-    "max_delivery_attempts": Whole(),
-    "suspicious_delay_low": Duration(),
-    "suspicious_delay_high": Duration(),
-    "max_consumers": Whole(),
-    "max_producers": Whole(),
-    "max_queues": Whole(),
-    "queue_ttl": Duration(),
-    "max_idle_time": Duration(),
-    "deduplication_time": Duration(),
-    "journal_bodies": Flag(),
-    "readers": Unlimited(Texts(), "all"),
-    "writers": Unlimited(Texts(), "all"),
-    "creators": Unlimited(Texts(), "all"),
-    "streams": Texts(),
-    "groups": Choice("fixed", "open"),
-    "group": Text("the name of a group", r"[^\x00-\x20\x7f\ud800-\udfff]{1,255}"),
-    "consumer_grace": Unlimited(Duration(), "never"),
-    "body_field": Text("the name of a field, or nothing", r"[^\x00-\x1f\x7f\ud800-\udfff]{0,255}"),
-    "fields": Types(),
-    "properties": Paths(),
-    "envelope": Choice(*ENVELOPES),
-    "feeds": Feeds(),
-    "speaks": Text("the name of a channel, or nothing", r"[^\x00-\x1f\x7f\ud800-\udfff]{0,255}"),
-    "speaks_as": Choice(*SPOKEN_AS),
-    "max_groups": Whole(1),
-    "group_idle": Duration(),
-    "keep_messages": Whole(),
-    "keep_time": Duration(),
-    "dead_letter": Text(
-        "a domain, DOMAIN/QUEUE, or nothing", r"([-a-zA-Z0-9._]{1,255}(/[-a-zA-Z0-9_~.]{1,64})?)?"
-    ),
-}
-DOMAIN_DEFAULTS = {f.name: f.default for f in fields(Domain) if f.default is not MISSING} | {
-    "mode": Mode.PRIORITY.value,
-    "apps": (),
-    "subscriptions": {},
-    "fields": {},
-    "properties": {},
-}
-DOMAIN = Group(
-    dict,
-    {name: Key(kind, DOMAIN_DEFAULTS[name]) for name, kind in DOMAIN_KINDS.items()},
-    source=Domain,
-)
-DOMAIN_DOCS = {
-    "mode": "Who gets a message: one of the best consumers, one consumer of every app, or all.",
-    "apps": "The apps of a fanout domain.",
-    "subscriptions": "By app, the expressions of which one must be true, or the app does not get"
-    ' the message. The app of a domain without apps is "".',
-}
-
-KNOWN: dict[str, Key | Group] = {
-    "directory": Key(Text("the path of a folder"), "var"),
-    "store": group(Store),
-    "workers": group(Workers),
-    "listen": group(Listen),
-    "smp": group(Smp),
-    "admin": group(RouterAdmin),
-    "desk": group(Desk),
-    "journal": group(Journal),
-    "log": group(Log),
-    "limits": Group(
-        Limits,
-        {f.name: Key(_limit(f.name), f.default) for f in fields(Limits)},
-        source=Limits,
-    ),
-}
-DOMAINS = "domains"
-
-ROUTER = Tree(
-    KNOWN,
-    removed={
-        "listen.resp.workers": "is no key any more: set workers.count instead",
-    },
-)

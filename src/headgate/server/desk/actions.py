@@ -70,7 +70,7 @@ class Actions:
         self._level_until: asyncio.TimerHandle | None = None
 
     async def asked(self, request: Request, kind: type[Asked_]) -> Asked_:
-        """What an operator asks for; refused to everybody else."""
+        """A request of an operator; refused to everybody else."""
         if not request.scope.get(OPERATOR):
             raise Refusal(
                 403, "this needs the operator's token", "not_operator", "admin.operator_token"
@@ -116,7 +116,7 @@ class Actions:
     def announcing(
         self, request: Request, asked: ActionQuestion, action: str, target: str
     ) -> Callable[[str], None]:
-        """What makes a fact of each outcome of an action."""
+        """A function that makes a fact of each outcome of an action."""
         actor = request.client.host if request.client is not None else ""
         reason = shown(asked.reason, REASON_CHARS)
 
@@ -156,7 +156,7 @@ class Actions:
 
 
 async def close_session(desk: Desk, request: Request) -> ActionAnswer:
-    """Close a session. What it has not confirmed goes to others."""
+    """Close a session. Its unconfirmed messages go to others."""
     asked = await desk.actions.asked(request, ActionQuestion)
     number, sessions = session_number(request), desk.router.broker.sessions
     here = sessions.get(number)
@@ -230,7 +230,7 @@ async def trim_session(desk: Desk, request: Request) -> ActionAnswer:
 
 
 def _name_of(session: Session, asked: ActionQuestion) -> str:
-    """What a session is confirmed by: its name, or its number."""
+    """The text that confirms a session: its name, or its number."""
     number = str(session.id)
     return number if asked.confirm == number else short_name(session)
 
@@ -396,7 +396,7 @@ async def log_level(desk: Desk, request: Request) -> ActionAnswer:
 
 async def audit_now(desk: Desk, request: Request) -> ActionAnswer:
     """Count the queues of every service again, beside the router, and hold the tallies against
-    that. What came of it is under audit, and a fact."""
+    that. The result is under audit, and a fact."""
     asked = await desk.actions.asked(request, AuditQuestion)
     services = len(desk.router.broker.shard.exclusive.services.subscribers)
     if asked.dry_run:
@@ -422,4 +422,4 @@ ACTIONS = [
     Path("/log-level", log_level, body=LogLevelQuestion),
     Path("/audit", audit_now, body=AuditQuestion),
 ]
-"""What an operator may have done."""
+"""The actions of operators."""

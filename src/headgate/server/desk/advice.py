@@ -8,7 +8,7 @@ from headgate.errors import ExpressionError
 from headgate.expr.explain import explain
 
 ADVICE_UNITS = 200
-"""What it counts for to read an expression: a millisecond or two, the first time."""
+"""The cost of reading an expression: a millisecond or two, the first time."""
 
 
 @lru_cache(256)

@@ -84,8 +84,7 @@ class QueueActionQuestion(ActionQuestion, frozen=True, kw_only=True):
     """``bmq://DOMAIN/NAME``."""
     app: str | None = None
     count: int | None = None
-    """What a dry run counted: if it has changed by more than a hundredth since, nothing is
-    done."""
+    """The count of a dry run: if it has changed by more than a hundredth since, nothing is done."""
     forced: bool = False
     """Remove the queue although somebody has it open."""
 
@@ -102,8 +101,7 @@ class AuditQuestion(ActionQuestion, frozen=True, kw_only=True):
 
 
 class Asked:
-    """The parameters of a request. Whoever makes one names those that it knows; others are
-    refused."""
+    """The parameters of a request. A route names those that it knows; others are refused."""
 
     def __init__(self, request: Request, *known: str) -> None:
         self._query: Mapping[str, str] = request.query_params

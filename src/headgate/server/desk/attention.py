@@ -59,7 +59,7 @@ class UndecidedGroup:
     share: float
     """Of the messages that it was sampled on."""
     reason: str
-    """What it has most often instead of a value, in the words of `explain`."""
+    """The most frequent reason why it has no value, in the words of `explain`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class Moment:
     apps: Sequence[AppRow]
     has_journal: bool
     domains: Sequence[DomainRow] = ()
-    """Those that are nearly full."""
+    """Domains that are nearly full."""
     happened: Mapping[str, Happened] = EMPTY
-    """What has happened lately, by its kind and what it is about."""
+    """Recent events, counted by kind and subject."""
     undecided: Sequence[UndecidedGroup] = ()
     clock_ahead: float = 0.0
     """How far the machine's clock is ahead of the router's."""
@@ -99,7 +99,7 @@ class Moment:
     is_draining: bool = False
     unknown: Sequence[UnknownApp] = ()
     certificates: Sequence[CertificateEnd] = ()
-    """Those that end soon, or have ended."""
+    """Certificates that end soon, or have ended."""
     expiry_late: float = 0.0
     """Seconds by which messages were removed after their time, lately, at most."""
     expiry_queues: int = 0
@@ -114,7 +114,8 @@ class Attention:
         """When it was first and last found, and what."""
 
     def sentences(self, findings: Iterable[Finding], now: float) -> list[Sentence]:
-        """What is to be shown: errors first, and of these what began first; then what is over."""
+        """The findings in the order of the page: errors first, the oldest of them first; then those
+        that are over."""
         for each in findings:
             key = (each.kind, each.key)
             first = self._known[key][0] if key in self._known else now

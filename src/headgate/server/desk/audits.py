@@ -111,7 +111,7 @@ class Audits:
         announce(f"{some(len(rows), 'service')} counted, {found} {verb}")
 
     async def _counted(self) -> list[AuditRow]:
-        """What the command says, one row for each service."""
+        """The output of the command, one row for each service."""
         config = self._config()
         place = () if config is None else ("--config", str(config))
         process = await asyncio.create_subprocess_exec(

@@ -44,7 +44,7 @@ class ChannelRates:
         self.has_counted = False
 
     def observe(self, counted: Iterable[ChannelCounted]) -> None:
-        """What the core counted in a second: the busiest of it."""
+        """Keep the counts of a second, of its busiest channels."""
         short = (each for each in counted if len(each.channel) <= NAME_BYTES)
         second = nlargest(CHANNELS_MAX, short, key=lambda each: each.published)
         self._seconds.append(second)
@@ -100,7 +100,7 @@ class ChannelRates:
 
 
 ChannelKey = Callable[[ChannelRate], float]
-"""What channels are sorted by."""
+"""The order of channels."""
 SORTS: dict[str, ChannelKey] = {
     "rate": lambda each: each.published,
     "bytes": lambda each: each.bytes,

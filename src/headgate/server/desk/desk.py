@@ -120,7 +120,7 @@ class Desk:
             raise Refusal(429, error, "too_many", "ask again in a second", after=1)
 
     def command_options(self) -> CommandOptions:
-        """What commands need to reach this router."""
+        """The options with which commands reach this router."""
         return command_options(self.started(), self._listening())
 
     async def _watch_certificates(self, sampler: Sampler) -> None:

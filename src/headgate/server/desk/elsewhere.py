@@ -11,7 +11,7 @@ from headgate.core.model.ids import SessionId
 from headgate.server.desk.answers import ClosedRow, SessionAnswer, SessionRow
 
 Rank: TypeAlias = tuple[float, ...]
-"""What rows are put in order by."""
+"""The order of rows."""
 
 
 class SessionQuestion(msgspec.Struct, frozen=True, array_like=True):
@@ -54,11 +54,11 @@ class Elsewhere(Protocol):
         ...
 
     def name_of(self, session: SessionId) -> str:
-        """What a session there is called, if it is in trouble."""
+        """The name of a session there, if it is in trouble."""
         ...
 
     async def sessions(self, asked: SessionQuestion) -> list[FoundSessions]:
-        """What each of those that answer in time has."""
+        """The rows of each worker that answers in time."""
         ...
 
     async def session(self, session: SessionId) -> SessionAnswer | None:

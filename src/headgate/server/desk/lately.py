@@ -22,7 +22,8 @@ KINDS = (f.LimitReached, f.HandshakeFailed, f.ServiceSubscribed, f.Poisoned)
 
 
 class Lately:
-    """Counts by kind and what it is about. What has not happened for ten minutes is forgotten."""
+    """Counts by kind and what it is about. An event that has not happened for ten minutes is
+    forgotten."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], tuple[int, float, float]] = {}
@@ -47,7 +48,7 @@ class Lately:
             del self._found[next(iter(self._found))]
 
     def happened(self, now: float) -> Mapping[str, Happened]:
-        """What is to be told of."""
+        """The events to report."""
         self._found = {
             key: found for key, found in self._found.items() if now - found[2] <= LATELY_SECONDS
         }

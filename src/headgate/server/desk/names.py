@@ -11,7 +11,7 @@ from headgate.core.model.tally import name_of
 from headgate.server.desk.asking import shown
 
 PLACE = re.compile(r"@\S+ pid [0-9]+$")
-"""What clients of queues add to their names: their machine and their process."""
+"""The ending that clients of queues add to their names: their machine and their process."""
 IDS = 8
 """Bytes of a digest that are shown."""
 

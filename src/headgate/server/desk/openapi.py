@@ -96,7 +96,7 @@ def _content(path: Path) -> dict[str, object]:
 
 
 def answer_of(path: Path) -> Any:  # noqa: ANN401
-    """What a path answers."""
+    """The answer of a path."""
     module = vars(inspect.getmodule(path.handler))
     found = get_type_hints(path.handler, module, _names())["return"]
     # Of what is put together some at a time, what comes of it.

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 VIEWERS_KEPT = 256
-"""Those who asked last; whoever is forgotten begins anew."""
+"""The viewers that asked last; one that is forgotten begins anew."""
 
 
 class Pace:
-    """A limit of so many requests a second. What is asked for counts before it is done, and also if
-    it is refused."""
+    """A limit of so many requests a second. A request counts before it is done, and also if it is
+    refused."""
 
     def __init__(self, most: int, clock: Callable[[], float]) -> None:
         self._most = most

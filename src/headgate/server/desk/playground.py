@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SAMPLES = 5
 IMPACT_ROWS = 10
 COMPILE_UNITS = 200
-"""What it counts for to explain and compile an expression: a millisecond or two."""
+"""The cost of explaining and compiling an expression: a millisecond or two."""
 TRIES = 50
 """Messages that an expression is tried on in a row."""
 
@@ -39,7 +39,7 @@ TRIES = 50
 def tried(
     router: Router, recent: RecentMessages, asked: ExpressionQuestion
 ) -> Slices[ExpressionAnswer]:
-    """What an expression means for a message that somebody thinks of, and for recent ones."""
+    """Try an expression on a message that the caller made up, and on recent ones."""
     properties = properties_of(asked.properties)
     try:
         explained = explain(asked.expression)

@@ -70,7 +70,7 @@ def _base64(text: str) -> bytes:
 
 
 async def _asked(desk: Desk, load: Load) -> Loaded:
-    """What the store has, one question at a time."""
+    """The rows of the store, one question at a time."""
     if desk.sampler.busy > BUSY:
         raise Refusal(503, "the store has no time", "busy", "ask again when turns are less busy")
     async with desk.at_work:

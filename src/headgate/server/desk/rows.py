@@ -127,7 +127,8 @@ class Rows:
     # Sessions.
 
     def trouble(self, session: Session) -> tuple[int, int, bool, int]:
-        """Who holds up others first, then who is slow, who waits, and who has most in line."""
+        """The rank of a session's trouble: first those that hold up others, then slow ones, waiting
+        ones, and those with most in line."""
         waiting, box = self._router.broker.waiting, session.mailbox
         return (
             waiting.held_up(session.id) + self._elsewhere.held_up(session.id),

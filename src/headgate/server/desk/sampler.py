@@ -89,8 +89,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sampler:
-    """The sampler of a router that was started. Whoever serves runs it; viewers wait in
-    `viewers`."""
+    """The sampler of a router that was started. The service runs it; viewers wait in `viewers`."""
 
     def __init__(
         self,
@@ -120,7 +119,7 @@ class Sampler:
         self.unknown = UnknownApps()
         self.expiry = ExpiryLag(router.broker.shard.domains)
         self.certificates: Sequence[CertificateEnd] = ()
-        """Those that end soon. Whoever reads files says so."""
+        """Certificates that end soon; set by the service, which reads files."""
         self._attention = Attention()
         self.sentences: list[Sentence] = []
         self.at = 0.0
@@ -135,7 +134,7 @@ class Sampler:
         self.late = 0.0
         """How late the event loop was for it."""
         self.every_second: list[Callable[[], None]] = []
-        """What else is done with every sample."""
+        """Functions that are called with every sample."""
         self.observers = Observers()
         self.observers.add(LEVELS, self.facts.take)
         self.observers.add([f.Accepted], self.recent.take)
@@ -235,7 +234,7 @@ class Sampler:
         return found.f_bavail / found.f_blocks if found.f_blocks else 1.0
 
     def _new_facts(self) -> bytes:
-        """What happened since the last sample, if anybody wants to know."""
+        """The facts since the last sample, if a viewer wants them."""
         if not self.viewers.want_facts:
             return b""
         rows = self.facts.newest(after=self._fact, most=FACTS_PER_SECOND)

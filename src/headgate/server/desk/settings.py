@@ -12,7 +12,8 @@ from functools import cache
 from importlib.util import find_spec
 
 from headgate.server.config.default import attribute_docs
-from headgate.server.config.sections import DOMAIN, DOMAIN_DOCS, KNOWN, Config
+from headgate.server.config.known_keys import DOMAIN, DOMAIN_DOCS, KNOWN
+from headgate.server.config.sections import Config
 from headgate.server.config.tree import Group, Key
 from headgate.server.desk.answers import Build, SettingRow, SettingsAnswer
 from headgate.server.desk.asking import shown

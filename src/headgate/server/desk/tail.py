@@ -102,7 +102,7 @@ class Tail:
         self._line.append(b"event: message\ndata: " + msgspec.json.encode(message) + b"\n\n")
 
     def second(self) -> bytes:
-        """What came in a second, and how many did not fit."""
+        """The messages of a second, and how many did not fit."""
         lines = b"".join(self._line)
         self._line.clear()
         skipped, self._skipped = self._skipped, 0
@@ -140,7 +140,7 @@ class Tails:
     async def stream(
         self, pattern: bytes, where: Predicate | None, *, shows_bodies: bool
     ) -> AsyncIterator[bytes]:
-        """What matches a pattern from now on, second by second."""
+        """The messages that match a pattern from now on, second by second."""
         tail = Tail(self, pattern, where, shows_bodies)
         self._add(tail)
         end = time.monotonic() + TAIL_SECONDS

@@ -28,7 +28,7 @@ class UnknownApps:
             del self._since[next(iter(self._since))]
 
     def found(self, broker: Broker) -> list[UnknownApp]:
-        """Those that are still read, and still not there."""
+        """Apps that are still read, and still not there."""
         rows = []
         for (queue_id, app_id), since in list(self._since.items()):
             queue = broker.shard.shared.queues.get(queue_id)

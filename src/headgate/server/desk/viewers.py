@@ -15,7 +15,7 @@ RETRY = b"retry: 2000\n\n"
 
 
 class Viewers:
-    """The streams of all viewers. Whoever has news sends them to all at once."""
+    """The streams of all viewers. An event goes to all of them at once."""
 
     def __init__(self, most: int = VIEWERS_MAX) -> None:
         self._most = most
@@ -59,7 +59,7 @@ class Viewers:
             queue.put_nowait(None)
 
     async def stream(self, *, wants_facts: bool = False) -> AsyncIterator[bytes]:
-        """What one viewer is sent, until it goes or the router stops."""
+        """The events for one viewer, until it goes or the router stops."""
         mine: asyncio.Queue[bytes | None] = asyncio.Queue(TICKS_MAX)
         self._queues[mine] = wants_facts
         try:

@@ -30,7 +30,7 @@ class SlowRule:
     """A wire's rule for sessions that do not read."""
 
     action: Callable[[SessionId], SlowAction]
-    """What happens to a session that holds more than its share while the budget is spent: others
+    """The policy for a session that holds more than its share while the budget is spent: others
     wait for it, or it is closed, or it loses its oldest messages."""
     timeout: Callable[[], float]
     """Seconds after which a slow session that took nothing is closed; 0 is never."""
@@ -44,7 +44,10 @@ QUOTA = 100
 
 
 class Connections:
-    """The connections of one wire: opened, watched for pressure, and closed together."""
+    """The connections of one wire: opened, watched for pressure, and closed together.
+
+    Owned by the wire's server, which is called when one of them is gone.
+    """
 
     def __init__(self, router: RouterPort, wire: str, gone: Gone, slow: SlowRule = WAIT) -> None:
         self._router = router

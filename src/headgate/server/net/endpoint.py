@@ -153,7 +153,11 @@ class Sealed:
 
 
 class Endpoint(Generic[S]):
-    """A listener, and its clients that have not shown who they are."""
+    """A listener, and its clients that have not shown who they are.
+
+    Owned by the wire's server, which it calls with every client that is ready. Handshakes and
+    strangers are bounded, together and by address.
+    """
 
     def __init__(
         self,

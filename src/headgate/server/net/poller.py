@@ -37,7 +37,11 @@ Selected: TypeAlias = list[tuple[selectors.SelectorKey, int]]
 
 
 class Poller(selectors.BaseSelector):
-    """The event loop's selector, which serves connections itself as soon as they are ready."""
+    """The event loop's selector, which serves connections itself as soon as they are ready.
+
+    One for each loop; connections add themselves, and the hub has its flush called after them. The
+    rest of the loop gets a turn after a bounded number of sockets.
+    """
 
     def __init__(self) -> None:
         self._ready: dict[int, Ready] = {}
@@ -51,7 +55,7 @@ class Poller(selectors.BaseSelector):
         self.is_selector = False
         """Whether a loop uses it as its selector, in every pass."""
         self._later: list[Callable[[], None]] = []
-        """What is to be done in the next pass."""
+        """Calls to make in the next pass."""
         self.loop: Any = None
         """A loop that says of itself whether it has something else to do."""
 

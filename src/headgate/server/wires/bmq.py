@@ -43,7 +43,11 @@ SOON_SECONDS = 0.001
 
 
 class BmqServer(Listening):
-    """Listens for BlazingMQ clients, and puts a `BmqSession` on each connection."""
+    """Listens for BlazingMQ clients, and puts a `BmqSession` on each connection.
+
+    Opened and closed by the service, through `Wire`. It bounds the bytes of incomplete events over
+    all sessions, and sends heartbeats.
+    """
 
     def __init__(
         self,
@@ -127,7 +131,8 @@ class BmqServer(Listening):
     # What clients ask.
 
     def count_input(self, client: BmqConnection) -> None:
-        """Bytes of events that are not whole. Who holds the most of too many is closed."""
+        """Bytes of events that are not whole. If there are too many, the session with the most is
+        closed."""
         if not self.has(client):
             return  # closed for what it sent
         more = client.session.held - client.held
@@ -164,8 +169,8 @@ class BmqServer(Listening):
             self._beating = self._loop.call_later(self.pulse.seconds, self._beat)
 
     def _beat(self) -> None:
-        """Ask those who are silent for a sign of life; who gives none is gone. Those whom we do not
-        read cannot give one."""
+        """Ask silent clients for a sign of life; a client that gives none is gone. Clients that are
+        not read cannot give one."""
         self._beat_later()
         now = self.router.clock()
         for client in list(self._clients.values()):
@@ -180,7 +185,10 @@ class BmqServer(Listening):
 
 
 class BmqConnection(SessionShell):
-    """The shell of one session."""
+    """The shell of one session: between its connection, its `BmqSession` and the router.
+
+    Owned by `BmqServer`; implements `BmqPort`.
+    """
 
     __slots__ = (
         "_again",

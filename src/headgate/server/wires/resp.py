@@ -41,7 +41,11 @@ FULL = "ERR max number of clients reached"
 
 
 class RespServer(Listening):
-    """Listens for Redis clients, and puts a `RespSession` on each connection."""
+    """Listens for Redis clients, and puts a `RespSession` on each connection.
+
+    Opened and closed by the service, through `Wire`. It owns the hub that the sessions share, and
+    calls its tick.
+    """
 
     def __init__(
         self,
@@ -62,7 +66,7 @@ class RespServer(Listening):
         )
         access = access_of(config, directory, router.limits)
         self._guests: dict[SessionId, Guest] = {}
-        """Those who have to say who they are, and have not, or failed to."""
+        """Clients that have to authenticate, and have not, or failed to."""
         self._strangers: dict[SessionId, float] = {}
         """Of those, who has said nothing that was right since it connected, and when that was."""
         self._opening = opening(router, "resp", config.tls, directory)
@@ -193,7 +197,7 @@ class RespServer(Listening):
     # What connections say.
 
     def _slow(self, session: SessionId) -> SlowAction:
-        """Those whom a monitor listens to cannot be made to wait."""
+        """Clients that are monitored cannot be made to wait."""
         return "close" if session in self.hub.monitors else self.hub.settings.slow_session
 
     def _patience(self) -> float:
@@ -216,7 +220,7 @@ class RespServer(Listening):
         self._connections.look_at_slow()
 
     def _close_strangers(self) -> None:
-        """Those who had to say who they are, and had time to."""
+        """Close clients that had to authenticate, and had time to."""
         limit, now = self._config.auth_timeout, self._loop.time()
         while limit and self._strangers:
             id, since = next(iter(self._strangers.items()))

@@ -33,7 +33,11 @@ MINUTE = 60.0
 
 
 class SmpServer(Listening):
-    """Listens for SMP clients over TLS, and puts an `SmpSession` on each connection."""
+    """Listens for SMP clients over TLS, and puts an `SmpSession` on each connection.
+
+    Opened and closed by the service, through `Wire`. ENDs and notices are collected here, and sent
+    at the next flush.
+    """
 
     def __init__(
         self,
@@ -88,7 +92,8 @@ class SmpServer(Listening):
         return {"fingerprint": self.identity.fingerprint_text}
 
     def reload(self) -> None:
-        """Show a new leaf to those who come from now on. Who the router is stays the same."""
+        """Show a new leaf to clients that connect from now on. The router's identity stays the
+        same."""
         identity = Identity.load(self._folder, time.time())
         if identity.fingerprint != self.identity.fingerprint:
             raise ConfigError("the identity is another; restart the router to take it over")
@@ -144,7 +149,7 @@ class SmpServer(Listening):
         self._deferred.setdefault(session, []).extend(effects)
 
     def deferred(self, session: SessionId) -> list[Effect]:
-        """What waits for the next flush, which no longer has to."""
+        """Answers that wait for the next flush, and no longer have to."""
         return self._deferred.pop(session, [])
 
     def _every(self, seconds: float, call: Callable[[], None]) -> None:
@@ -182,7 +187,10 @@ class SmpServer(Listening):
 
 
 class SmpConnection(SessionShell):
-    """The shell of one session."""
+    """The shell of one session: between its connection, its `SmpSession` and the router.
+
+    Owned by `SmpServer`; implements `SmpPort`.
+    """
 
     __slots__ = ("_created", "_deadline", "_server", "_since", "session")
 
@@ -215,7 +223,7 @@ class SmpConnection(SessionShell):
         self.session.receive(data)
 
     owes_answers = False
-    """Who hangs up is gone."""
+    """A client that hangs up is gone."""
 
     def go_on(self) -> None:
         """Requests are read again when they are answered, not when answers are taken."""

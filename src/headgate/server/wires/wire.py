@@ -31,7 +31,11 @@ class Finding:
 
 
 class Listening(ABC):
-    """The open listener of a wire, with its sessions. Each wire has its own."""
+    """The open listener of a wire, with its sessions.
+
+    Each wire has its own. The service owns it: announces its address, drains, reloads and closes
+    it.
+    """
 
     _endpoint: Endpoint[Any]
     _connections: Connections
@@ -53,7 +57,7 @@ class Listening(ABC):
 
     @property
     def details(self) -> Mapping[str, object]:
-        """What the ready file says beside host and port."""
+        """Fields of the ready file beside host and port."""
         return EMPTY
 
     @abstractmethod
@@ -61,7 +65,7 @@ class Listening(ABC):
         """Read the certificate again. Where it cannot be used, raise and keep the old one."""
 
     def drain(self, is_draining: bool) -> None:
-        """Take no new sessions, or take them again. Those that are here stay."""
+        """Take no new sessions, or take them again. Sessions that are here stay."""
         self._endpoint.is_draining = is_draining
 
     def end(self, session: SessionId, reason: str) -> None:
@@ -92,7 +96,7 @@ class Wire:
     open: OpenWire
     """Called if the configuration has the section."""
     check: Callable[[Config], Iterator[Finding]]
-    """What a start needs besides what every listener needs: a free port and a certificate."""
+    """The needs of a start beyond those of every listener: a free port and a certificate."""
 
     def listen(self, config: Config) -> ListenSection | None:
         """Its section, if the configuration has it."""

@@ -81,7 +81,7 @@ class RemoteSession:
         self.unanswered: dict[int, Command] = {}
         """Unanswered requests by number, in order."""
         self.again: set[int] = set()
-        """Those of them that the session sent before worker 0 was started again: their answers are
+        """Commands that the session sent before worker 0 was started again: their answers are
         dropped."""
         self.owed = 0
         """Bytes that worker 0 charged and that were not reported as taken."""

@@ -49,7 +49,7 @@ SUMMED = (
 )
 """Gauges of the router that are sums over its workers."""
 COUNTED = ("channel_messages", "channel_deliveries")
-"""Those of them that only grow, also across restarts of a worker."""
+"""Figures among them that only grow, also across restarts of a worker."""
 
 REPORT, SESSIONS, SESSION, ROWS, CLOSE = b"report", b"sessions", b"session", b"rows", b"close"
 TABLES: Mapping[str, Callable[[Router], Table[Any]]] = {

@@ -39,8 +39,6 @@ HANDED_MOST = 256
 HOME = 0
 CHANNELS = "resp"
 """The wire whose clients are the same work for every worker."""
-START_FAILED = 1
-"""The exit code of a worker that could not start."""
 
 logger = logging.getLogger("headgate")
 

@@ -98,7 +98,10 @@ class Lost(Exception):
 
 
 class Database:
-    """Used by one thread. Every failure is a `StoreError`."""
+    """A connection with a PostgreSQL database: opened, brought up to date, asked and changed.
+
+    Owned by the store, and used by its one thread. Every failure is a `StoreError`.
+    """
 
     def __init__(
         self, url: str, shard: int, statement_seconds: float, owner: SchemaOwner = ROUTER

@@ -54,7 +54,11 @@ class Unreachable(StoreError):
 
 
 class OwnedDatabase(Database):
-    """Used by one thread, except for `current_term`."""
+    """A database that one router at a time may change, and that another may take over.
+
+    Owned by the store, and used by its one thread, except for `current_term`. A router whose term
+    is over cannot commit.
+    """
 
     def __init__(
         self, url: str, shard: int, statement_seconds: float, ownership: Ownership | None

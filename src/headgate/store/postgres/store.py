@@ -4,7 +4,7 @@ The protocol's work is done in a thread of its own, so that it does not hold up 
 apply queue up for that thread, hence the statements of a load see one state of the shard without a
 transaction around them: no other program writes to its queues.
 
-What each shape costs, and what else was tried: docs/design/stores.md.
+The cost of each shape, and what else was tried: docs/design/stores.md.
 """
 
 from __future__ import annotations

@@ -71,7 +71,10 @@ def lock_of(path: Path) -> Path:
 
 
 class File:
-    """The SQLite file: opened, brought up to date, and used by one thread."""
+    """The SQLite file: opened, brought up to date, and used by one thread.
+
+    Owned by the store. No other process writes to it: a lock beside it sees to that.
+    """
 
     def __init__(self, path: Path, busy_seconds: float, owner: Owner = ROUTER) -> None:
         self.path = path

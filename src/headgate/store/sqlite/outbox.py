@@ -11,7 +11,7 @@ ROWS = "SELECT first, last, facts FROM outbox WHERE first > ? AND last <= ? ORDE
 
 
 class SqliteOutbox:
-    """Reads only, beside the router that writes."""
+    """The outbox in an SQLite file, as the sealer reads it beside the router that writes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -5,7 +5,7 @@ owns the only connection, and load and apply queue up for it. No other program w
 lock beside it keeps a second router out), hence the statements of a load see one state without a
 transaction around them.
 
-What each shape costs, and what else was tried: docs/design/stores.md.
+The cost of each shape, and what else was tried: docs/design/stores.md.
 """
 
 from __future__ import annotations

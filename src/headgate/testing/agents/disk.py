@@ -52,7 +52,7 @@ class Disk(AgentMemory):
         super().close()
 
     def find(self, job: Callable[[Database], T]) -> T:
-        """What is on the disk at this moment, without an agent."""
+        """Read the disk as it is at this moment, without an agent."""
         return job(Database(self))
 
 

@@ -25,15 +25,15 @@ class QueueBook:
     begun: int = 0
     """Messages whose `send` was called."""
     sent: set[int] = field(default_factory=set)
-    """Whose `send` returned."""
+    """Messages whose `send` returned."""
     refused: set[int] = field(default_factory=set)
-    """Whose `send` raised."""
+    """Messages whose `send` raised."""
     shown: dict[int, int] = field(default_factory=dict)
     """How often each was shown."""
     done: set[int] = field(default_factory=set)
-    """Whose `ack` was called: its process may be killed before that returns."""
+    """Messages whose `ack` was called: its process may be killed before that returns."""
     acknowledged: set[int] = field(default_factory=set)
-    """Whose `ack` returned."""
+    """Messages whose `ack` returned."""
     _last: int = 0
 
     def next(self) -> int:

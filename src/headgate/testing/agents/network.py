@@ -1,7 +1,7 @@
 """The network of a world of agents: connections that keep their order, are held, and break.
 
-An agent has its real `Link` over them. What is not there is TLS, padding and signatures: a block
-is the payload, and a router believes who asks.
+An agent has its real `Link` over them. TLS, padding and signatures are missing: a block is the
+payload, and a router trusts every client.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Connection:
     # What happens to it.
 
     def cut(self, notice: float = NOTICE_SECONDS) -> None:
-        """Break. What is on its way is lost, and each end learns of it in its own time."""
+        """Break. Blocks on their way are lost, and each end notices in its own time."""
         if self.is_cut:
             return
         self.is_cut = True

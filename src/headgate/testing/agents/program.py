@@ -165,7 +165,7 @@ class Program:
         await asyncio.wait(tasks)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run something in its process. What it raises is a fault of the agent."""
+        """Run something in its process. An exception is a fault of the agent."""
         assert self.process is not None, "a program that runs"
         task = self.process.run(work)
         task.add_done_callback(partial(self._ended, self.process))

@@ -1,7 +1,7 @@
 """A router as an agent sees it, in memory: queues, services, one message of a queue at a time.
 
 It is written from the rules of the protocol, and is no part of the real one: what the two agree on
-was not copied. What it has accepted and answered outlives its crashes.
+was not copied. Accepted and answered changes outlive its crashes.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RouterQueue:
     """Ids and plaintexts."""
     service: ServiceId | None = None
     holder: RouterSession | None = None
-    """Who is given its messages; none if nobody is, or somebody who is no agent of the world."""
+    """The session that gets its messages; none if there is none, or it is no agent of the world."""
     is_given: bool = False
     """The first message is with the holder."""
     is_full: bool = False
@@ -63,7 +63,7 @@ class RouterQueue:
 
 
 Pushed: TypeAlias = list[tuple[RouterSession, bytes, r.Reply]]
-"""What follows an answer: to whom, about which queue, and what."""
+"""Events that follow an answer, each with its session and its queue."""
 
 
 class WorldRouter:
@@ -112,7 +112,8 @@ class WorldRouter:
                 queue.holder, queue.is_given = None, False
 
     def crash(self, forgets: bool, offers: bool) -> None:
-        """Vanish with all sessions. What comes back may have lost its services, or offer none."""
+        """Vanish with all sessions. The router that comes back may have lost its services, or offer
+        none."""
         self.is_up = False
         for session in list(self.sessions):
             session.connection.cut()

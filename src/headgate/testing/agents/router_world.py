@@ -44,14 +44,14 @@ class RouterWorld(ABC):
         self.is_calm = False
         """Nothing goes wrong any more, and nobody begins anything."""
         self.counts: Counter[str] = Counter()
-        """What was done to the world, by name."""
+        """The actions taken so far, counted by name."""
         self.violation: Violation | None = None
         self.doings: list[tuple[int, Callable[[], Any]]] = [
             (3, self._crash_router),
             (3, self._cut),
             (3, self._hold),
         ]
-        """What may happen, with its weight."""
+        """The possible actions, each with its weight."""
 
     def _draw_weather(self) -> AgentWeather:
         return draw_weather(self.random)
@@ -66,11 +66,11 @@ class RouterWorld(ABC):
 
     @abstractmethod
     def _watch(self) -> None:
-        """What holds at any moment."""
+        """Check the laws that hold at any moment."""
 
     @abstractmethod
     def _unrest(self) -> tuple[str, str] | None:
-        """What is not yet as it should be, and by which law."""
+        """The reason why the world is not at rest yet, and the law that asks for it."""
 
     @abstractmethod
     async def _leave_all(self) -> None:
@@ -158,7 +158,7 @@ class RouterWorld(ABC):
                 connection.cut()
 
     def _hold(self) -> None:
-        """What is asked, or what is answered, comes late."""
+        """Requests, or answers, come late."""
         until = self.loop.now + self.random.choice((1.0, 45.0, 200.0, 800.0))
         direction = self.random.choice(("asked", "answered", "both"))
         for connection in self.network.connections.values():

@@ -1,7 +1,7 @@
 """Worlds of agents: programs with real agents, routers, a network and disks under one seed.
 
 Each agent is whole: engine, shell, receiving, sending, queues, links, and its tables in SQLite.
-What is simulated is what is around it. See docs/design/worlds.md.
+Everything around it is simulated. See docs/design/worlds.md.
 """
 
 from __future__ import annotations

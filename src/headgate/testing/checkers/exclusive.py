@@ -36,14 +36,14 @@ class Exclusive(Checker):
         self.services: dict[ServiceId, SessionId] = {}
         self._whose: dict[QueueId, ServiceId | None] = {}
         self._owed: set[tuple[SessionId, ServiceId]] = set()
-        """Who has to be told the end of a service before the turn is over."""
+        """Sessions that must get the end of a service before the turn is over."""
         self._moved: dict[QueueId, set[ServiceId | None]] = {}
         """Queues that a session moved in this turn which had hung up while its subscribe was
         waiting: nobody is told that it did."""
         self._whole: set[tuple[ServiceId, SessionId]] = set()
         """Services that were subscribed as a whole, not only by some of their queues."""
         self._got: set[tuple[SessionId, QueueId]] = set()
-        """What a session reads with GET; that is not pushed to it."""
+        """Queues that a session reads with GET; their messages are not pushed to it."""
 
     def turn(self, taken: Taken) -> None:
         if taken.failed:
@@ -141,7 +141,7 @@ class Exclusive(Checker):
             self.fail(f"{effect}, who was not the subscriber")
 
     def _holders(self, queue: QueueId) -> set[SessionId]:
-        """Who may be given the queue's messages."""
+        """The sessions that may get the queue's messages."""
         whose = {self._whose.get(queue), *self._moved.get(queue, ())}
         holders = {self.services[s] for s in whose if s is not None and s in self.services}
         if queue in self.plain:

@@ -149,8 +149,8 @@ class Losses(Checker):
             self._age(effect, parcel, taken)
 
     def _age(self, effect: Deliver, parcel: Parcel, taken: Taken) -> None:
-        """What is too old is delivered to nobody, unless its sender had it for long: then one that
-        is younger may stand before it."""
+        """A message that is too old is delivered to nobody, unless its sender had it for long: then
+        a younger one may stand before it."""
         if self._is_old(parcel, taken) and not any(
             other.queue == parcel.queue
             and other.stored.seq < parcel.stored.seq

@@ -29,9 +29,9 @@ class Windows(Checker):
         self._held: dict[
             tuple[SessionId, QueueId, AppId], dict[MessageId, tuple[str | None, int]]
         ] = {}
-        """What is unconfirmed, with the text of the subscription it went to, and its size."""
+        """Unconfirmed messages, each with the text of the subscription it went to, and its size."""
         self._closed: set[tuple[SessionId, QueueId, AppId]] = set()
-        """What was closed and not opened since. A close is answered when everything is given back,
+        """Queues closed and not opened since. A close is answered when everything is given back,
         which may be after the next open."""
 
     def turn(self, taken: Taken) -> None:
@@ -113,7 +113,7 @@ class Windows(Checker):
             self._held[key][effect.message.id] = (text, effect.message.size)
 
     def _let_go(self, taken: Taken) -> None:
-        """What is not in a consumer's hands any more, for whatever reason."""
+        """Forget messages that a consumer no longer has, for whatever reason."""
         self._forget_gone(taken)
         for fact in taken.outcome.facts:
             if isinstance(fact, f.Returned):

@@ -48,7 +48,7 @@ class Client:
         self.link: Link | None = None
         self.gone = False
         self.asked: dict[Ref, Command] = {}
-        """What was asked and not answered, on this link."""
+        """Unanswered requests of this link."""
         self._refs = 0
         world.clock.after(world.random.uniform(*PAUSE), self._live)
 

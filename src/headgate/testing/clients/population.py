@@ -42,7 +42,7 @@ def populate(world: World) -> list[Client]:
 
 
 def _sharers(world: World, domain: str) -> list[Client]:
-    """Those who read and write the queues of a domain."""
+    """The clients that read and write the queues of a domain."""
     random = world.random
     people: list[Client] = []
     for queue in SHARED[domain][: random.randrange(1, 3)]:

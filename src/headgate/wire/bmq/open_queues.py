@@ -52,7 +52,10 @@ class Stream:
 
 
 class Streams:
-    """The apps that a session reads, by number and by name."""
+    """The apps that a session reads, by number and by name.
+
+    Owned by the session. A queue is known here while one of its apps is open.
+    """
 
     __slots__ = ("_by_app", "_by_number", "_queues", "_uses")
 

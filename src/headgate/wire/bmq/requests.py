@@ -63,7 +63,10 @@ class PendingRequest:
 
 
 class ControlRequests:
-    """Turns control requests of a client into commands, and their effects into answers."""
+    """Turns control requests of a client into commands, and their effects into answers.
+
+    Owned by the session. Every request gets one answer, under its number.
+    """
 
     def __init__(
         self, session: SessionId, streams: Streams, domain: Callable[[str], Domain | None]

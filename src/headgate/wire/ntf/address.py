@@ -12,7 +12,8 @@ from headgate.wire.smp.codec.router_address import KEY_HASH_BYTES, decode_base64
 NTF_PORT: Final = 443
 NTF_SCHEME: Final = "ntf://"
 NTF_PROTOCOL: Final = "ntf/1"
-"""What both sides name in ALPN. Who does not could only speak version 1, which nobody should."""
+"""The protocol's name in ALPN. A peer that does not name it could only speak version 1, which is
+not supported."""
 
 
 @value

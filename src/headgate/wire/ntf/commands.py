@@ -20,7 +20,7 @@ from headgate.wire.smp.codec.router_address import RouterAddress
 
 TOKEN: Final = b"T"
 SUBSCRIPTION: Final = b"S"
-"""What TNEW and SNEW begin with, since both make something new."""
+"""The first byte of TNEW and SNEW, since both make something new."""
 
 
 @value
@@ -179,8 +179,8 @@ def _parameters(command: NtfCommand) -> bytes | None:
 def check_shape(
     command: NtfCommand, has_entity: bool, has_authorization: bool
 ) -> Literal["NO_AUTH", "HAS_AUTH"] | None:
-    """What is wrong with what a command names and whether it is authorized, before anything is
-    looked up."""
+    """The error of a command whose entity or authorization is missing or too much; found before
+    anything is looked up."""
     match command:
         case Ping():
             return "HAS_AUTH" if has_entity or has_authorization else None

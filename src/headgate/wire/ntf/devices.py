@@ -1,6 +1,6 @@
 """Devices: where pushes for an app go, and through which provider.
 
-What names a device lets anybody who knows it disturb its owner, so it is never shown.
+Anybody who knows the name of a device can disturb its owner, so it is never shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors as apps see them. Whoever has no right to a token is answered one thing."""
+"""Errors as apps see them. Every app without rights to a token gets the same one."""
 
 from __future__ import annotations
 

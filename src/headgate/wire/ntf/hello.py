@@ -2,8 +2,8 @@
 
 The server greets with its versions, the session id of TLS and a key made for this connection,
 signed by the leaf of its certificates. The certificates themselves are not repeated: the app knows
-them from TLS. The app answers with the version that it chose and the server that it means. Whoever
-reads a message ignores what follows the fields it knows, so that later versions may add some.
+them from TLS. The app answers with the version that it chose and the server that it means. Fields
+after the known ones are ignored, so that later versions may add some.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from headgate.wire.smp.codec.encoding import FieldReader, large, string, word16
 from headgate.wire.smp.handshake import Versions
 
 VERSIONS: Final = Versions(2, 3)
-"""What we speak. Version 1 has no batches and no authenticators; version 3 says why a token is
-invalid."""
+"""The supported versions. Version 1 has no batches and no authenticators; version 3 says why a
+token is invalid."""
 
 KEY_SINCE: Final = 2
 

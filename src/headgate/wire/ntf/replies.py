@@ -119,7 +119,7 @@ TAG_BYTES: Final = max(map(len, [*BARE, *PARAMETERS]))
 
 
 def parse_reply(data: bytes) -> NtfReply:
-    """What an app was answered."""
+    """A reply to an app, parsed."""
     space = data.find(b" ", 0, TAG_BYTES + 1)
     if space < 0:
         bare = BARE.get(data)

@@ -40,7 +40,7 @@ class NtfRequest:
     command: NtfCommand
     authorization: bytes = field(repr=False)
     signed: bytes = field(repr=False)
-    """What the authorization must be made over."""
+    """The bytes that the authorization must cover."""
 
 
 @value
@@ -82,7 +82,7 @@ def unpack_block(block: bytes) -> list[bytes]:
 
 
 def read_requests(block: bytes, session_id: bytes) -> list[NtfIncoming]:
-    """What an app asks, each a request to be carried out, or what it is answered at once. The
+    """The requests of a block: each is to be carried out, or is an answer to be given at once. The
     answers of a block are in the order of this list."""
     try:
         return [_read_request(data, session_id) for data in unpack_block(block)]
@@ -119,7 +119,7 @@ def encode_answer(answer: NtfAnswer, version: int) -> bytes:
 
 
 def signed_bytes(session_id: bytes, correlation: bytes, entity: bytes, command: bytes) -> bytes:
-    """What a signature or an authenticator is made over."""
+    """The bytes that a signature or an authenticator covers."""
     return smp.signed(session_id, Transmission(b"", None, correlation, entity, command))
 
 
@@ -131,7 +131,7 @@ def encode_request(
 
 
 def read_answers(block: bytes) -> list[NtfAnswer]:
-    """What a server answered, or `Malformed`."""
+    """Parse the answers of a server, or raise `Malformed`."""
     answers = []
     for data in unpack_block(block):
         transmission = smp.parse_reply(data)

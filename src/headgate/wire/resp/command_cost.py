@@ -2,8 +2,8 @@
 
 A step is about a microsecond of work, in which nobody else is served. The table knows how many a
 command takes: some for each argument and, where it depends on what there is, a number that its
-entry tells. It knows what may be large among the answers, too. What would go beyond the allowance
-is refused, with an error that names the limit, before anything is done or made.
+entry tells. It knows what may be large among the answers, too. A command that would exceed it is
+refused before it begins, with an error that names the limit.
 
 A command whose parts stand for themselves, as the names of a SUBSCRIBE do, is not bounded: it
 answers in parts, and others get their turn in between. A transaction is one command here, since
@@ -37,7 +37,7 @@ PORTION = 64
 GLOB_WEIGHT = 64
 """Classes between stars of a pattern that names are looked for with."""
 NAME_BYTES = 32
-"""What a name takes in an answer besides its bytes."""
+"""Bytes of an answer that each name adds to its own."""
 
 ADVICE = {
     "command_steps": "send it in several commands, or use SCAN for KEYS",
@@ -46,7 +46,7 @@ ADVICE = {
     "slow_patterns": "use patterns with more plain text in them",
     "slow_patterns_per_session": "use patterns with more plain text in them",
 }
-"""What to do about it, where the name of the limit does not say that."""
+"""Advice, where the name of the limit does not give it."""
 
 
 T = TypeVar("T")

@@ -103,7 +103,7 @@ class Hub(PlainHub):
         self.monitors = {}
         self._deliver: dict[SessionId, Callable[[bytes, int], None]] = {}
         self._links: dict[SessionId, None] = {}
-        """Those that stand for other workers."""
+        """The sessions that stand for other workers."""
         self.is_flushing = self._flushing_on = False
         self.left: deque[Unwritten] = deque()
         self._held: dict[SessionId, None] = {}
@@ -355,9 +355,8 @@ class Hub(PlainHub):
                     deliver[session](blob, messages)
 
     def waited_for(self) -> Collection[SessionId]:
-        """Those with something in their mailbox that publishers may have to wait for. Where slow
-        sessions are closed, or lose messages, that are links alone: behind one are sessions that
-        read."""
+        """Mailboxes with output that publishers may have to wait for. Where slow sessions are
+        closed, or lose messages, that are links alone: behind one are sessions that read."""
         stuck = self.budget.stuck
         if self.settings.slow_session == "wait":
             return stuck
@@ -365,7 +364,7 @@ class Hub(PlainHub):
         return [link for link in self._links if link in stuck]
 
     def blocker(self, kind: Kind, channel: bytes) -> SessionId | None:
-        """Whom those who publish to a channel wait for."""
+        """The session that publishers to a channel wait for, if there is one."""
         return self.channels.blocker(kind, channel, self.budget, self.waited_for())
 
     def wait(self, publisher: SessionId, blocker: SessionId) -> None:

@@ -1,7 +1,7 @@
 """The replies of one client between the command that made them and its socket.
 
-Commands of one read are answered together, since each write is a system call. What is small is
-joined; what is large is not copied again.
+Commands of one read are answered together, since each write is a system call. Small replies are
+joined; large ones are not copied again.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ FOLLOWING = {
     ReplyMode.SKIP_NEXT: ReplyMode.SKIP,
     ReplyMode.SKIP: ReplyMode.ON,
 }
-"""What holds for the next command."""
+"""The mode for the next command."""
 
 
 def is_confirmation(entry: CommandEntry, reply: Reply) -> bool:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 SlowPolicy: TypeAlias = Literal["wait", "close", "drop-oldest"]
 
 UNLIMITED = 2**63 - 1
-"""What a limit of nothing, which reads 0, is in bytes."""
+"""Bytes of a limit that reads 0, which is none."""
 
 UNITS: dict[str, int] = {"": 1, "b": 1} | {
     unit + end: base**power

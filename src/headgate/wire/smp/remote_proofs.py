@@ -117,7 +117,10 @@ class WholeClaim:
 
 
 class KnownKeys:
-    """The keys that succeeded at a worker. They prove nothing by themselves: the shard compares."""
+    """The keys that succeeded at a worker, a bounded number of them.
+
+    Owned by the worker's router. They prove nothing by themselves: the shard compares.
+    """
 
     def __init__(self) -> None:
         self._keys: dict[Place, bytes] = {}

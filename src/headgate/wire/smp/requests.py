@@ -69,7 +69,11 @@ class RequestRef:
 
 
 class RequestReader:
-    """Reads the requests of one session, after its handshake."""
+    """Reads the requests of one session, after its handshake.
+
+    Owned by the session. A request becomes one command, or an answer where no queue is needed for
+    it.
+    """
 
     __slots__ = ("_role", "_service", "_session", "_shell", "_verifier", "_version")
 

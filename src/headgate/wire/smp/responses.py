@@ -45,7 +45,10 @@ STANDINGS = {
 
 
 class Responses:
-    """Encodes the answers and events of one session."""
+    """Encodes the answers and events of one session.
+
+    Owned by the session, whose version decides the bytes.
+    """
 
     __slots__ = ("_draw", "_version")
 

@@ -316,8 +316,8 @@ class SmpSession:
     # Blocks.
 
     def _take(self, block: bytes, requests: RequestReader) -> None:
-        """Submit the requests of a block together. Those answered without the core keep their place
-        among them."""
+        """Submit the requests of a block together. Answers without the core keep their place among
+        them."""
         try:
             transmissions = unpack(self._cipher.open(block))
         except Malformed:

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 APPS_SHOWN = 50
 ASIDE_GROUPS = 100
 EVALUATION_UNITS = 100
-"""What it counts for to ask an expression in full for the first time."""
+"""The cost of evaluating an expression in full for the first time."""
 MISSING_UNITS = 10
-"""What it counts for to find out which property is missing."""
+"""The cost of finding out which property is missing."""
 
 
 async def domains(desk: Desk, request: Request) -> DomainsAnswer:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CLOSED_SHOWN = 20
 SESSION_UNITS = 2 * GLANCE_UNITS
-"""What it counts for to look at some sessions: their order takes several values of each."""
+"""The cost of looking at some sessions: their order takes several values of each."""
 SORTS: Mapping[str, Callable[[Rows, Broker, Session], Rank]] = {
     "trouble": lambda rows, broker, s: rows.trouble(s),
     "mailbox": lambda rows, broker, s: (s.mailbox.bytes,),
@@ -43,7 +43,7 @@ SORTS: Mapping[str, Callable[[Rows, Broker, Session], Rank]] = {
     "out": lambda rows, broker, s: (s.traffic.bytes_out,),
     "idle": lambda rows, broker, s: (-s.traffic.heard,),
 }
-"""What sessions may be put in order by, the same on every worker; the first is the default."""
+"""The orders of sessions, the same on every worker; the first is the default."""
 
 
 async def sessions(desk: Desk, request: Request) -> Slices[SessionsAnswer]:

@@ -73,7 +73,11 @@ class Event:
 
 
 class EventFrames:
-    """Whole events of a stream that may be cut anywhere."""
+    """Whole events of a stream that may be cut anywhere.
+
+    Owned by a session, or by a client's link. An event larger than the limit is refused when its
+    header is there.
+    """
 
     __slots__ = ("_held", "_length", "bytes_max")
 

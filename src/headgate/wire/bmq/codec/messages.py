@@ -110,8 +110,8 @@ class Confirmation:
 
 
 def puts_in(body: Buffer) -> Iterator[Put]:
-    """The messages one by one: an event has room for more than should be in memory together. Those
-    before an error are complete."""
+    """The messages one by one: an event has room for more than should be in memory together.
+    Messages before an error are complete."""
     at = 0
     size = len(body)
     if not size:

@@ -114,7 +114,7 @@ class RequestParser:
     def feed(self, data: bytes) -> list[list[bytes]]:
         """Take what the client sent; return the requests that are whole, without empty ones.
 
-        Those before an error are still returned.
+        Requests before an error are still returned.
         """
         if self.error is not None:
             return []

@@ -44,7 +44,7 @@ COMPILE_STEPS: Final = 5000
 
 
 def _properties(session: RespSession, domain: Domain, words: list[bytes], name: str) -> Properties:
-    """What expressions would see of an entry with these fields."""
+    """The properties of an entry with these fields, as expressions read them."""
     if not words:
         return NO_PROPERTIES
     if len(words) % 2:

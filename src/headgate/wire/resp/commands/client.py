@@ -132,7 +132,7 @@ def _lines(
 
 
 def line(session: RespSession, now: float) -> str:
-    """All about a session, as tools for Redis expect it. What there is no such thing of is 0."""
+    """All about a session, as tools for Redis expect it. Fields that have no meaning here are 0."""
     hub, interests, library = session.hub, session.interests, session.library
     alive = hub.broker.sessions.get(session.id)
     waiting, waiting_bytes = (len(alive.mailbox), alive.mailbox.bytes) if alive else (0, 0)
@@ -238,8 +238,8 @@ def _positive(text: bytes, error: str) -> int:
 
 
 def _kill(session: RespSession, filters: list[Filter], *, is_one: bool = False) -> Iterator[Reply]:
-    """End sessions at once: what a stuck one has not taken must not keep it alive. Who ends its
-    own is answered first."""
+    """End sessions at once: output that a stuck one has not taken must not keep it alive. A client
+    that ends itself is answered first."""
     known = session.hub.sessions
     count = 0
     is_mine = False

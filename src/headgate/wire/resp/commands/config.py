@@ -173,7 +173,7 @@ def _known() -> dict[str, Setting]:
 
 
 SETTINGS = _known()
-"""What is known, by name."""
+"""The known settings, by name."""
 
 BY_SPELLING = {spelling: name for name in SETTINGS for spelling in values.spellings(name)}
 

@@ -36,7 +36,7 @@ SUMMED = {
     "dispatch_queue_subscriber_bytes",
     "slow_clients",
 }
-"""What several workers have together. The rest is the same for all, or worker 0's."""
+"""The figures that are sums over all workers. The rest is the same for all, or worker 0's."""
 HUMAN = {"used_memory_human": "used_memory", "used_memory_rss_human": "used_memory_rss"}
 
 

@@ -44,13 +44,13 @@ DURABLE = frozenset(
         *("expire", "pexpire", "expireat", "pexpireat"),
     )
 )
-"""What cannot be done to a stream."""
+"""Commands that a stream does not support."""
 DURABLE_ERROR = (
     "ERR a stream is durable and is not deleted here; acknowledge its entries, or change the"
     " configuration"
 )
 KNOWING = frozenset(("type", "exists"))
-"""What knows streams as well as strings."""
+"""Commands for streams as well as strings."""
 
 UNITS = {b"EX": (1000, True), b"PX": (1, True), b"EXAT": (1000, False), b"PXAT": (1, False)}
 """Milliseconds in one, and whether it counts from now."""
@@ -102,7 +102,7 @@ def keyed(
 
 
 def _with_streams(reply: Reply, streams: int) -> Reply:
-    """What TYPE or EXISTS answers if there are so many streams besides."""
+    """The reply of TYPE or EXISTS, with the streams among its keys."""
     return streams + reply if isinstance(reply, int) else Simple("stream")
 
 

@@ -39,7 +39,7 @@ ADVICE = {
     "range_messages": ": ask for pages, with COUNT",
     "range_bytes": ": ask for smaller pages, with COUNT",
 }
-"""What to do about a limit."""
+"""Advice about a limit."""
 
 
 def stream_of(session: RespSession, key: bytes) -> StreamName:
@@ -70,7 +70,7 @@ def no_group(key: bytes, group: bytes, where: str = "") -> CommandError:
 
 
 def refusal(error: HeadgateError) -> CommandError | None:
-    """What the core refused, as Redis would say it."""
+    """The text of a refusal of the core, as Redis would word it."""
     if isinstance(error, QuotaReached):
         name = f"max_{error.unit}" if error.scope == "queue" else f"domain_max_{error.unit}"
         return CommandError(f"OOM the {error.scope} is full: {name} {error.limit}")

@@ -147,7 +147,7 @@ def _make_group(
 
 
 def _refusal_of(key: bytes, group: bytes) -> Refusal:
-    """What the core refused of XGROUP: the stream may not be there, or the group."""
+    """The text of a refusal of XGROUP: the stream may be missing, or the group."""
 
     def refused(error: HeadgateError) -> CommandError | None:
         if isinstance(error, NoSuchQueue):

@@ -56,7 +56,8 @@ VALUES = {b"GROUP": 2, b"BLOCK": 1, b"COUNT": 1, b"CLAIM": 1, b"WHERE": 1, b"PRI
 
 def streams_in(command: list[bytes]) -> list[bytes]:
     """The keys of XREAD or XREADGROUP, found as `Reading` finds them: a group may be called
-    STREAMS, and rights are asked for what is found here. What cannot be read is refused there."""
+    STREAMS, and rights are asked for what is found here. Words that cannot be read are refused
+    there."""
     place = 1
     while place < len(command):
         word = command[place].upper()
@@ -271,7 +272,7 @@ def _by_stream(
     always: set[QueueId],
     past: Past = NO_PAST,
 ) -> Reply:
-    """What came of each stream; of some even if it is nothing."""
+    """The entries of each stream; for some even if there are none."""
     found: dict[QueueId, list[Deliver]] = {queue: [] for queue in keys}
     for each in delivered:
         found[each.queue].append(each)

@@ -37,7 +37,7 @@ class ChannelUse(Enum):
     PATTERNS = "patterns"
     """The same of patterns, which have to be allowed as they stand."""
     LEAVES = "leaves"
-    """Who unsubscribes may name anything."""
+    """A client may unsubscribe from any name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,10 @@ class CommandEntry:
 
 
 class CommandTable:
-    """Commands by name, in upper case."""
+    """Commands by name, in upper case, each with its traits.
+
+    The modules of commands fill it when they are imported; nothing changes it later.
+    """
 
     def __init__(self, *parts: CommandTable) -> None:
         self._entries: dict[bytes, CommandEntry] = {}
@@ -122,8 +125,8 @@ class CommandTable:
         is_queued: bool = True,
         find_keys: KeysIn | None = None,
     ) -> Callable[[Handler], Handler]:
-        """Register a handler: ``ping`` or, for a subcommand, ``client|id``. What has
-        subcommands is there as soon as its first subcommand is."""
+        """Register a handler: ``ping`` or, for a subcommand, ``client|id``. A command with
+        subcommands exists as soon as its first one is registered."""
 
         def register(run: Handler) -> Handler:
             entry = CommandEntry(

@@ -158,7 +158,8 @@ def _settled(session: RespSession, queued: Queued, answered: dict[int, Reply]) -
 def _carry_out(session: RespSession, queued: Queued, answered: dict[int, Reply]) -> Reply:
     """Whether the client is answered, and in which protocol, may change from one command to the
     next; so each answer is made, or not, when its command is done. Until the last one is, the
-    session is in its transaction. Who ends itself is told so, and nothing after it."""
+    session is in its transaction. A client that ends itself gets the answer to that, and none after
+    it."""
     session.is_executing = True
     allowance = Allowance(session.hub.broker.limits)
     result: list[bytes] = [] if session.answers in SILENT else [array_of(len(queued))]
@@ -182,8 +183,8 @@ def _carry_out(session: RespSession, queued: Queued, answered: dict[int, Reply])
 def _attempt(
     session: RespSession, entry: CommandEntry, command: list[bytes], allowance: Allowance
 ) -> Reply:
-    """Carry out one command of a transaction. What it would cost depends on those before it, so
-    each is charged when its turn comes; one that is refused is told so in its place."""
+    """Carry out one command of a transaction. Its cost depends on those before it, so each is
+    charged when its turn comes; a refusal is the answer in its place."""
     try:
         session.check_rights(entry, command)  # they may have changed since it was queued
         allowance.take(session, entry, command)
@@ -195,7 +196,7 @@ def _attempt(
 
 
 def _all_of(session: RespSession, parts: Parts) -> Iterator[Reply]:
-    """An answer in parts, made at once. What goes wrong in the midst of it is its last part."""
+    """An answer in parts, made at once. An error in the middle of it is its last part."""
     try:
         yield from parts
     except HeadgateError as failed:

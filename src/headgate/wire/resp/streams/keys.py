@@ -35,7 +35,7 @@ class StreamName:
 class StreamKeys:
     """Finds the queue of a key by the present domains.
 
-    Owned by the hub. What it remembers is checked again when a domain has new settings.
+    Owned by the hub. Its cache is checked again when a domain has new settings.
     """
 
     def __init__(self, domains: Mapping[str, Domain]) -> None:

@@ -120,9 +120,8 @@ def take_over(session: RespSession, after: Caller) -> None:
 
 
 class Mark(NamedTuple):
-    """What stands for the answer to a command of a transaction that is carried out elsewhere: its
-    place, and how the client wants to be answered at that point. No answer of Redis begins like
-    this."""
+    """A placeholder for the answer to a command of a transaction that is carried out elsewhere: its
+    place, and the reply mode of the client at that point. No answer of Redis begins like this."""
 
     place: int
     protocol: int

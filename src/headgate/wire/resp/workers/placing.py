@@ -261,8 +261,8 @@ class Placing:
     def _killed(
         self, session: RespSession, entry: CommandEntry, command: list[bytes], answers: Answers
     ) -> Reply:
-        """The number of sessions killed. Those elsewhere are closed already. Those here are closed
-        now, since the asking session may be one of them and is answered first."""
+        """The number of sessions killed. Sessions elsewhere are closed already. Sessions here are
+        closed now, since the asking one may be among them and is answered first."""
         blobs = [msgspec.msgpack.decode(found, type=Outcome).blob for found in answers.values()]
         if any(blob.startswith(b"+") for blob in blobs):
             return OK

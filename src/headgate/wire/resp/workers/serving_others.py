@@ -290,9 +290,10 @@ def noted(entry: CommandEntry, done: Callable[[list[bytes]], None]) -> CommandEn
 
 
 def _placed(entry: CommandEntry, place: int, subscribes: bool) -> CommandEntry:
-    """A command of a transaction, as worker 0 carries it out: what is the affair of the session's
-    own worker, as a subscription, only marks its place, also where it is not answered. Who
-    subscribes may hear what it publishes after that, so it is published there, too."""
+    """A command of a transaction, as worker 0 carries it out: a command for the session's own
+    worker, such as a subscription, only leaves a mark in its place, also where it is not answered.
+    A session that subscribes may get messages that it publishes after that, so they are published
+    there, too."""
     is_own = entry.is_confirmed or entry.name in OF_THE_SESSION
     if not is_own and not (subscribes and entry.publishes is not None):
         return entry

@@ -27,7 +27,11 @@ BYTE: Final = tuple(bytes((n,)) for n in range(256))
 
 
 class FieldReader:
-    """A position in some bytes. Every method reads a field and moves behind it, or raises."""
+    """A position in some bytes.
+
+    Made for the bytes of one command or message. Every method reads a field and moves behind it, or
+    raises `Malformed`.
+    """
 
     __slots__ = ("_at", "_data", "_end")
 

@@ -34,8 +34,7 @@ class BadAuthorization(Malformed):
 
 @value
 class Transmission:
-    """A transmission. Those of the router have no authorization, and no correlation id if
-    unrequested."""
+    """A transmission. A router's have no authorization, and no correlation id if unrequested."""
 
     authorization: bytes
     service_signature: bytes | None
