@@ -45,6 +45,7 @@ typedef struct {
     PyObject_HEAD
     long long moment, published, size, receivers;
     PyObject *frame_groups; /* a tuple */
+    char is_apart; /* nobody is told a message in two forms */
 } Heard;
 
 typedef struct {
@@ -1121,16 +1122,21 @@ open_heard(OpenPass *self, Span channel)
     return (Heard *)found;
 }
 
-/* So many messages on one channel are logged together: up to the one that fills the pass. */
+/* So many messages on one channel are logged together for each of these groups: up to the one that
+ * fills the pass. */
 static Py_ssize_t
-fitting(const Pass *pass, const FrameGroup *group, const Publishing *messages, Py_ssize_t count)
+fitting(const Pass *pass, PyObject *groups, const Publishing *messages, Py_ssize_t count)
 {
     Py_ssize_t at = 0, frames = pass->frames, bytes = pass->bytes;
-    if (group->head == NULL)
-        return 1;
     do {
-        frames++;
-        bytes += around(group, messages[at].body.size) + messages[at].body.size;
+        Py_ssize_t size = messages[at].body.size;
+        for (Py_ssize_t each = 0; each < PyTuple_GET_SIZE(groups); each++) {
+            const FrameGroup *group = (FrameGroup *)PyTuple_GET_ITEM(groups, each);
+            if (group->head == NULL)
+                return 1;
+            frames++;
+            bytes += around(group, size) + size;
+        }
         at++;
     } while (at < count && frames <= pass->frames_most && bytes <= pass->bytes_most);
     return at;
@@ -1154,14 +1160,15 @@ open_publish_same(OpenPass *self, Heard *heard, const Publishing *messages, Py_s
         Py_ssize_t some = 1;
         int is_bad = 0;
         Py_INCREF(pass);
-        if (forms == 1) {
-            FrameGroup *group = (FrameGroup *)PyTuple_GET_ITEM(groups, 0);
+        if (forms == 1 || (forms && heard->is_apart)) {
             Span bodies[TOGETHER];
             some = count - done < TOGETHER ? count - done : TOGETHER;
-            some = fitting(pass, group, first, some);
+            some = fitting(pass, groups, first, some);
             for (Py_ssize_t at = 0; at < some; at++)
                 bodies[at] = first[at].body;
-            is_bad = pass_log(pass, group, bodies, some) < 0;
+            /* Each session hears one of the groups alone, so a whole run may be behind another. */
+            for (Py_ssize_t at = 0; at < forms && !is_bad; at++)
+                is_bad = pass_log(pass, (FrameGroup *)PyTuple_GET_ITEM(groups, at), bodies, some) < 0;
         } else if (forms)
             is_bad = log_to_all(pass, groups, first->body) < 0;
         int is_over = forms && is_full(pass);
@@ -1259,6 +1266,7 @@ static PyMemberDef heard_members[] = {
     {"published", T_LONGLONG, offsetof(Heard, published), 0, NULL},
     {"size", T_LONGLONG, offsetof(Heard, size), 0, NULL},
     {"receivers", T_LONGLONG, offsetof(Heard, receivers), 0, NULL},
+    {"is_apart", T_BOOL, offsetof(Heard, is_apart), 0, NULL},
     {NULL},
 };
 static PyGetSetDef heard_getset[] = {
