@@ -5,9 +5,11 @@
 
 CPU of all processes of a router for each delivery, and for each SMP cycle (SEND, MSG, ACK with both
 OKs), with two workers over one process, in turns and in one run. Publishers and subscribers of a
-channel are spread evenly, so of a single subscriber every other one is on another worker. The load
-is a process of its own: on two cores it takes its part of them, so cycles a second are computed
-from the CPU of the worker that is the busiest, as if each had a core.
+channel are spread evenly, so of a single subscriber every other one is on another worker. What the
+processes take when nobody is connected is measured first and subtracted: on a busy machine a load
+makes few deliveries a second, and timers are no part of them. The load is a process of its own: on
+two cores it takes its part of them, so cycles a second are computed from the CPU of the worker that
+is the busiest, as if each had a core.
 """
 
 from __future__ import annotations
@@ -35,6 +37,9 @@ from bench.servers import Server, _running, _wait, describe, headgate_program
 BODY = b"x" * 64
 PIPELINE = 100
 CHANNELS = 8
+START_SECONDS = 1.0
+IDLE_SECONDS = 2.0
+"""Seconds in which a router is idle, once the work of its start is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +49,36 @@ class Router:
     process: Server
     workers: list[Server]
     ready: dict[str, dict[str, str | int]]
+    idle_us: list[float]
+    """CPU of each worker a second while nobody is connected."""
 
-    def cpu_us(self) -> list[float]:
-        """Of each worker, since its start."""
-        return [each.cpu_ns() / 1e3 for each in self.workers]
+    def meter(self) -> Meter:
+        return Meter(self)
 
     @property
     def resp(self) -> tuple[str, int]:
         found = self.ready["resp"]
         return str(found["host"]), int(found["port"])
+
+
+def cpu_us(workers: Sequence[Server]) -> list[float]:
+    """Of each worker, since its start."""
+    return [each.cpu_ns() / 1e3 for each in workers]
+
+
+class Meter:
+    """The CPU of a router for its load since a moment."""
+
+    def __init__(self, router: Router) -> None:
+        self._router = router
+        self._before, self._began = cpu_us(router.workers), time.perf_counter()
+
+    def spent_us(self) -> list[float]:
+        """Of each worker, without what it takes when it is idle."""
+        seconds = time.perf_counter() - self._began
+        now = cpu_us(self._router.workers)
+        each = zip(self._before, now, self._router.idle_us, strict=True)
+        return [after - before - idle * seconds for before, after, idle in each]
 
 
 @contextmanager
@@ -77,7 +103,12 @@ def running(count: int, found: Place) -> Iterator[Router]:
                 workers = [Server("worker", each, "", 0) for each in children(process.pid)]
                 for number, worker in enumerate(workers):
                     os.sched_setaffinity(worker.pid, {number % (os.cpu_count() or 1)})
-            yield Router(server, workers, json.loads(ready.read_text()))
+            time.sleep(START_SECONDS)
+            before = cpu_us(workers)
+            time.sleep(IDLE_SECONDS)
+            idle = zip(before, cpu_us(workers), strict=True)
+            idle_us = [(after - since) / IDLE_SECONDS for since, after in idle]
+            yield Router(server, workers, json.loads(ready.read_text()), idle_us)
 
 
 def children(process: int) -> list[int]:
@@ -132,10 +163,10 @@ def deliveries(router: Router, fan_out: int, seconds: float) -> float:
     with ExitStack() as stack:
         crew = Crew(stack, router, fan_out)
         crew.round(fan_out)
-        before, end, count = sum(router.cpu_us()), time.perf_counter() + seconds, 0
+        meter, end, count = router.meter(), time.perf_counter() + seconds, 0
         while time.perf_counter() < end:
             count += crew.round(fan_out)
-        return (sum(router.cpu_us()) - before) / count
+        return sum(meter.spent_us()) / count
 
 
 def alone(router: Router, seconds: float) -> float:
@@ -143,13 +174,13 @@ def alone(router: Router, seconds: float) -> float:
     with ExitStack() as stack:
         client = stack.enter_context(connect(router.resp))
         blob = publish(b"nobody", BODY)
-        before, end, count = sum(router.cpu_us()), time.perf_counter() + seconds, 0
+        meter, end, count = router.meter(), time.perf_counter() + seconds, 0
         while time.perf_counter() < end:
             for _ in range(100):
                 client.sendall(blob)
                 assert read_exactly(client, 4) == b":0\r\n"
             count += 100
-        return (sum(router.cpu_us()) - before) / count
+        return sum(meter.spent_us()) / count
 
 
 async def cycle(router: Router, crowd: Crowd, clients: int, seconds: float) -> list[float]:
@@ -159,10 +190,10 @@ async def cycle(router: Router, crowd: Crowd, clients: int, seconds: float) -> l
     address = str(smp["host"]), int(smp["port"]), fingerprint
     async with pairs(address, crowd, clients) as found:
         await asyncio.gather(*(p.cycle_until(time.perf_counter() + seconds / 4) for p in found))
-        before, cycled = router.cpu_us(), sum(p.cycles for p in found)
+        meter, cycled = router.meter(), sum(p.cycles for p in found)
         await asyncio.gather(*(p.cycle_until(time.perf_counter() + seconds) for p in found))
         count = sum(p.cycles for p in found) - cycled
-        return [(b - a) / count for a, b in zip(before, router.cpu_us(), strict=True)]
+        return [each / count for each in meter.spent_us()]
 
 
 def main(arguments: Sequence[str]) -> None:

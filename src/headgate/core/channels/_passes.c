@@ -45,6 +45,7 @@ typedef struct {
     PyObject_HEAD
     long long moment, published, size, receivers;
     PyObject *frame_groups; /* a tuple */
+    char is_apart; /* nobody is told a message in two forms */
 } Heard;
 
 typedef struct {
@@ -68,7 +69,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     long long moment;
-    PyObject *pass, *exact, *by_session, *tap; /* a Pass; dicts; or nothing */
+    PyObject *pass, *exact, *exact_here, *by_session, *tap; /* a Pass; dicts; or nothing */
     char is_unwritten;
 } OpenPass;
 
@@ -1062,6 +1063,7 @@ OpenPass_traverse(OpenPass *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(self->pass);
     Py_VISIT(self->exact);
+    Py_VISIT(self->exact_here);
     Py_VISIT(self->by_session);
     Py_VISIT(self->tap);
     return 0;
@@ -1072,6 +1074,7 @@ OpenPass_clear(OpenPass *self)
 {
     Py_CLEAR(self->pass);
     Py_CLEAR(self->exact);
+    Py_CLEAR(self->exact_here);
     Py_CLEAR(self->by_session);
     Py_CLEAR(self->tap);
     return 0;
@@ -1106,12 +1109,12 @@ open_is_unwritten(PyObject *channels)
 
 /* Who hears a channel, if that is known and of this moment; a new reference, or nothing. */
 static Heard *
-open_heard(OpenPass *self, Span channel)
+open_heard(OpenPass *self, PyObject *known, Span channel)
 {
     PyObject *name = PyBytes_FromStringAndSize(channel.at, channel.size);
     if (name == NULL)
         return NULL;
-    PyObject *found = PyDict_GetItemWithError(self->exact, name);
+    PyObject *found = PyDict_GetItemWithError(known, name);
     Py_XINCREF(found);
     Py_DECREF(name);
     if (found != NULL
@@ -1121,16 +1124,21 @@ open_heard(OpenPass *self, Span channel)
     return (Heard *)found;
 }
 
-/* So many messages on one channel are logged together: up to the one that fills the pass. */
+/* So many messages on one channel are logged together for each of these groups: up to the one that
+ * fills the pass. */
 static Py_ssize_t
-fitting(const Pass *pass, const FrameGroup *group, const Publishing *messages, Py_ssize_t count)
+fitting(const Pass *pass, PyObject *groups, const Publishing *messages, Py_ssize_t count)
 {
     Py_ssize_t at = 0, frames = pass->frames, bytes = pass->bytes;
-    if (group->head == NULL)
-        return 1;
     do {
-        frames++;
-        bytes += around(group, messages[at].body.size) + messages[at].body.size;
+        Py_ssize_t size = messages[at].body.size;
+        for (Py_ssize_t each = 0; each < PyTuple_GET_SIZE(groups); each++) {
+            const FrameGroup *group = (FrameGroup *)PyTuple_GET_ITEM(groups, each);
+            if (group->head == NULL)
+                return 1;
+            frames++;
+            bytes += around(group, size) + size;
+        }
         at++;
     } while (at < count && frames <= pass->frames_most && bytes <= pass->bytes_most);
     return at;
@@ -1154,14 +1162,15 @@ open_publish_same(OpenPass *self, Heard *heard, const Publishing *messages, Py_s
         Py_ssize_t some = 1;
         int is_bad = 0;
         Py_INCREF(pass);
-        if (forms == 1) {
-            FrameGroup *group = (FrameGroup *)PyTuple_GET_ITEM(groups, 0);
+        if (forms == 1 || (forms && heard->is_apart)) {
             Span bodies[TOGETHER];
             some = count - done < TOGETHER ? count - done : TOGETHER;
-            some = fitting(pass, group, first, some);
+            some = fitting(pass, groups, first, some);
             for (Py_ssize_t at = 0; at < some; at++)
                 bodies[at] = first[at].body;
-            is_bad = pass_log(pass, group, bodies, some) < 0;
+            /* Each session hears one of the groups alone, so a whole run may be behind another. */
+            for (Py_ssize_t at = 0; at < forms && !is_bad; at++)
+                is_bad = pass_log(pass, (FrameGroup *)PyTuple_GET_ITEM(groups, at), bodies, some) < 0;
         } else if (forms)
             is_bad = log_to_all(pass, groups, first->body) < 0;
         int is_over = forms && is_full(pass);
@@ -1189,15 +1198,15 @@ open_publish_same(OpenPass *self, Heard *heard, const Publishing *messages, Py_s
     return done;
 }
 
+/* Publish messages to those who are known to hear their channels. */
 static Py_ssize_t
-open_publish(PyObject *channels, const Publishing *messages, Py_ssize_t count,
-             long long *receivers)
+open_publish_to(OpenPass *self, PyObject *known, const Publishing *messages, Py_ssize_t count,
+                long long *receivers)
 {
-    OpenPass *self = (OpenPass *)channels;
     Py_ssize_t done = 0;
     while (done < count) {
         const Publishing *first = messages + done;
-        Heard *heard = open_heard(self, first->channel);
+        Heard *heard = open_heard(self, known, first->channel);
         if (heard == NULL)
             break;
         Py_ssize_t same = 1;
@@ -1205,7 +1214,7 @@ open_publish(PyObject *channels, const Publishing *messages, Py_ssize_t count,
                && !memcmp(first[same].channel.at, first->channel.at, (size_t)first->channel.size))
             same++;
         Py_ssize_t some = open_publish_same(self, heard, first, same);
-        for (Py_ssize_t at = 0; at < some; at++)
+        for (Py_ssize_t at = 0; at < some && receivers != NULL; at++)
             receivers[done + at] = heard->receivers;
         Py_DECREF(heard);
         if (some < 0)
@@ -1217,7 +1226,24 @@ open_publish(PyObject *channels, const Publishing *messages, Py_ssize_t count,
     return PyErr_Occurred() ? -1 : done;
 }
 
-static ChannelsPort port = {NULL, open_is_plain, open_publish, open_is_unwritten};
+static Py_ssize_t
+open_publish(PyObject *channels, const Publishing *messages, Py_ssize_t count,
+             long long *receivers)
+{
+    OpenPass *self = (OpenPass *)channels;
+    return open_publish_to(self, self->exact, messages, count, receivers);
+}
+
+static Py_ssize_t
+open_deliver(PyObject *channels, const Publishing *messages, Py_ssize_t count)
+{
+    OpenPass *self = (OpenPass *)channels;
+    if (self->exact_here == NULL || !PyDict_Check(self->exact_here))
+        return 0;
+    return open_publish_to(self, self->exact_here, messages, count, NULL);
+}
+
+static ChannelsPort port = {NULL, open_is_plain, open_publish, open_deliver, open_is_unwritten};
 
 /* Types. */
 
@@ -1259,6 +1285,7 @@ static PyMemberDef heard_members[] = {
     {"published", T_LONGLONG, offsetof(Heard, published), 0, NULL},
     {"size", T_LONGLONG, offsetof(Heard, size), 0, NULL},
     {"receivers", T_LONGLONG, offsetof(Heard, receivers), 0, NULL},
+    {"is_apart", T_BOOL, offsetof(Heard, is_apart), 0, NULL},
     {NULL},
 };
 static PyGetSetDef heard_getset[] = {
@@ -1313,6 +1340,7 @@ static PyMemberDef open_members[] = {
     {"_moment", T_LONGLONG, offsetof(OpenPass, moment), 0, NULL},
     {"_pass", T_OBJECT_EX, offsetof(OpenPass, pass), 0, NULL},
     {"_exact", T_OBJECT_EX, offsetof(OpenPass, exact), 0, NULL},
+    {"_exact_here", T_OBJECT_EX, offsetof(OpenPass, exact_here), 0, NULL},
     {"_by_session", T_OBJECT_EX, offsetof(OpenPass, by_session), 0, NULL},
     {"tap", T_OBJECT, offsetof(OpenPass, tap), 0, NULL},
     {"is_unwritten", T_BOOL, offsetof(OpenPass, is_unwritten), 0, NULL},

@@ -29,6 +29,8 @@ typedef struct {
      * the receivers of each. -1 with an error set. */
     Py_ssize_t (*publish)(PyObject *channels, const Publishing *messages, Py_ssize_t count,
                           long long *receivers);
+    /* The same for messages that another worker published, to the sessions here alone. */
+    Py_ssize_t (*deliver)(PyObject *channels, const Publishing *messages, Py_ssize_t count);
     /* Whether there is something to take. */
     int (*is_unwritten)(PyObject *channels);
 } ChannelsPort;

@@ -133,7 +133,7 @@ FrameGroup = part("headgate.core.channels._passes", "FrameGroup", PureFrameGroup
 class PureHeard:
     """The counts of an audience and the ways to reach it: all that publishing needs."""
 
-    __slots__ = ("frame_groups", "moment", "published", "receivers", "size")
+    __slots__ = ("frame_groups", "is_apart", "moment", "published", "receivers", "size")
 
     def __init__(self) -> None:
         self.moment = 0
@@ -142,6 +142,8 @@ class PureHeard:
         self.size = 0
         self.receivers = 0
         self.frame_groups: tuple[PureFrameGroup, ...] = ()
+        self.is_apart = False
+        """Whether nobody is told a message in two forms."""
 
 
 if TYPE_CHECKING:
@@ -154,7 +156,7 @@ class Audience(Heard):
     """The receivers of a channel, valid while the rosters it was made of are current, and its
     counts since they were last taken."""
 
-    __slots__ = ("elsewhere", "is_apart", "rosters")
+    __slots__ = ("elsewhere", "rosters")
 
     def __init__(
         self, rosters: Sequence[Named], channel: bytes, elsewhere: PeerAudience | None = None
@@ -169,7 +171,6 @@ class Audience(Heard):
         if elsewhere is not None:
             self.receivers += elsewhere.receivers
         self.is_apart = len(self.frame_groups) < 2 or self._is_apart()
-        """Whether nobody is told a message in two forms."""
         if elsewhere is not None:
             group = FrameGroup(elsewhere.framing, elsewhere.links)
             self.frame_groups = (*self.frame_groups, group)

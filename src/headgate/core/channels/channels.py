@@ -55,7 +55,8 @@ class Channels(ChannelSubscriptions, OpenPass):
         self._counts = ChannelCounts(limits)
         self.is_unwritten = False
         self.tap = None
-        self._known_here: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: {}, Kind.SHARDED: {}}
+        self._exact_here: dict[bytes, Audience] = {}
+        self._known_here = {Kind.EXACT: self._exact_here, Kind.SHARDED: dict[bytes, Audience]()}
         """Audiences of this worker's own sessions, for messages published on another worker."""
 
     # Other workers.
@@ -72,15 +73,9 @@ class Channels(ChannelSubscriptions, OpenPass):
     def deliver(self, kind: Kind, channel: bytes, bodies: Sequence[bytes]) -> None:
         """Publish messages from another worker to sessions of this one only, so that none goes in
         circles. The other worker counted them."""
-        known = self._known_here[kind]
-        audience = known.get(channel)
+        audience = self._known_here[kind].get(channel)
         if audience is None or audience.moment != self._moment:
-            rosters = self._rosters(kind, channel, is_new=audience is None)
-            if audience is None or not audience.is_of(rosters):
-                if len(known) >= AUDIENCES:
-                    known.clear()
-                audience = known[channel] = Audience(rosters, channel)
-            audience.moment = self._moment
+            audience = self._hear_here(channel, kind)
         if audience.frame_groups:
             self._log_all(audience, bodies)
             if self.tap is not None:
@@ -311,6 +306,18 @@ class Channels(ChannelSubscriptions, OpenPass):
                 self._fold()
                 known.clear()
             audience = known[channel] = Audience(rosters, channel, elsewhere)
+        audience.moment = self._moment
+        return audience
+
+    def _hear_here(self, channel: bytes, kind: Kind = Kind.EXACT) -> Audience:
+        """The present audience of a channel among this worker's own sessions."""
+        known = self._known_here[kind]
+        audience = known.get(channel)
+        rosters = self._rosters(kind, channel, is_new=audience is None)
+        if audience is None or not audience.is_of(rosters):
+            if len(known) >= AUDIENCES:
+                known.clear()
+            audience = known[channel] = Audience(rosters, channel)
         audience.moment = self._moment
         return audience
 

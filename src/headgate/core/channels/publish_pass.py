@@ -176,6 +176,8 @@ class PureOpenPass:
     """What was published and not taken, and goes to the rosters of this moment."""
     _exact: Mapping[bytes, Heard]
     """The audiences of exact channels, each as it was in its own moment."""
+    _exact_here: Mapping[bytes, Heard]
+    """The same without other workers, for messages that these published."""
     _by_session: dict[SessionId, SessionChannels]
     """Who subscribes to anything."""
     tap: Tap | None

@@ -45,8 +45,8 @@ typedef struct {
 static PyTypeObject *PlainHub_Type;
 static const ChannelsPort *channels_port;
 static PyObject *on, *ping; /* the usual mode of answers; a command's name */
-static PyObject *_by_steps, *_error, *_flush_soon, *_harmless_bytes, *_is_trusted, *_is_unrestricted,
-    *_is_used, *_look_at_answers, *_take, *_unread, *_write;
+static PyObject *_by_steps, *_error, *_flush_soon, *_harmless_bytes, *_hear_here, *_is_trusted,
+    *_is_unrestricted, *_is_used, *_look_at_answers, *_take, *_unread, *_write;
 
 /* Whether an attribute is true: 1, 0, or -1. */
 static int
@@ -365,6 +365,108 @@ PlainSession_receive(PlainSession *self, PyObject *data)
     return done;
 }
 
+/* What other workers published. */
+
+/* Find out who hears a channel here. */
+static int
+hear(PyObject *channels, Span channel)
+{
+    PyObject *name = PyBytes_FromStringAndSize(channel.at, channel.size);
+    PyObject *heard = name == NULL ? NULL : PyObject_CallMethodOneArg(channels, _hear_here, name);
+    Py_XDECREF(name);
+    Py_XDECREF(heard);
+    return heard == NULL ? -1 : 0;
+}
+
+/* Deliver what is published at the start of the data of a link; return where that ends, or NULL. */
+static const char *
+delivered(PyObject *channels, const char *at, const char *end)
+{
+    Publishing messages[MESSAGES];
+    const char *ends[MESSAGES];
+    while (at < end) {
+        Py_ssize_t count = 0;
+        const char *next = at;
+        while (count < MESSAGES) {
+            Publishing *one = messages + count;
+            next = read_publish(next, end, &one->channel.at, &one->channel.size, &one->body.at,
+                                &one->body.size);
+            if (next == NULL)
+                break;
+            ends[count++] = next;
+        }
+        if (!count)
+            break;
+        Py_ssize_t done = channels_port->deliver(channels, messages, count);
+        if (!done) {
+            if (hear(channels, messages[0].channel) < 0)
+                return NULL;
+            done = channels_port->deliver(channels, messages, count);
+        }
+        if (done < 0)
+            return NULL;
+        if (!done)
+            break;
+        at = ends[done - 1];
+    }
+    return at;
+}
+
+/* Whether the data end within a number and its line end. */
+static int
+is_number_cut(const char *at, const char *end)
+{
+    const char *first = at;
+    while (at < end && at - first < SIZE_DIGITS_MOST && *at >= '0' && *at <= '9')
+        at++;
+    return at == end || (at > first && end - at == 1 && *at == '\r');
+}
+
+/* Whether an argument is plain so far and not whole; else it is moved behind it, if it is plain. */
+static int
+is_argument_cut(const char **at, const char *end)
+{
+    Py_ssize_t size;
+    const char *start = read_number(*at, end, &size);
+    if (start == NULL)
+        return is_number_cut(*at, end);
+    if (end - start < size + 2)
+        return 1;
+    *at = start + size + 2;
+    return 0;
+}
+
+/* Whether the data end with a PUBLISH that is plain so far and not whole. */
+static int
+is_cut(const char *at, const char *end)
+{
+    if (end - at <= PUBLISH_BYTES)
+        return !memcmp(at, PUBLISH_UPPER, (size_t)(end - at));
+    if (!is_publish(at, end))
+        return 0;
+    const char *name = at += PUBLISH_BYTES;
+    if (is_argument_cut(&at, end))
+        return end - name <= NAME_BYTES;
+    if (at == name) /* it is not plain */
+        return 0;
+    return at == end || (*at++ == '$' && is_argument_cut(&at, end));
+}
+
+static PyObject *
+deliver_run(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyObject_TypeCheck(args[0], channels_port->type) || !PyBytes_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "deliver_run() takes channels and the data of a link");
+        return NULL;
+    }
+    const char *first = PyBytes_AS_STRING(args[1]), *end = first + PyBytes_GET_SIZE(args[1]);
+    const char *at = delivered(args[0], first, end);
+    if (at == NULL)
+        return NULL;
+    return Py_BuildValue("(nN)", (Py_ssize_t)(at - first),
+                         PyBool_FromLong(at < end && is_cut(at, end)));
+}
+
 /* Types. */
 
 static PyObject *
@@ -512,7 +614,13 @@ static PyType_Spec session_spec = {
     "headgate.wire.resp._plain.PlainSession", sizeof(PlainSession), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE, session_slots};
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_plain", NULL, -1, NULL};
+static PyMethodDef methods[] = {
+    {"deliver_run", (PyCFunction)(void (*)(void))deliver_run, METH_FASTCALL,
+     "Deliver what another worker published; return where it ends, and whether the next is cut."},
+    {NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_plain", NULL, -1, methods};
 
 /* The mode in which every command is answered. */
 static PyObject *
@@ -534,7 +642,8 @@ PyInit__plain(void)
         const char *name;
     } names[] = {
         {&_by_steps, "_receive_by_steps"}, {&_error, "error"}, {&_flush_soon, "flush_soon"},
-        {&_harmless_bytes, "harmless_bytes"}, {&_is_trusted, "is_trusted"},
+        {&_harmless_bytes, "harmless_bytes"}, {&_hear_here, "_hear_here"},
+        {&_is_trusted, "is_trusted"},
         {&_is_unrestricted, "is_unrestricted"}, {&_is_used, "is_used"},
         {&_look_at_answers, "look_at_answers"}, {&_take, "_take"}, {&_unread, "unread"},
         {&_write, "write"}, {&ping, "ping"},

@@ -6,22 +6,26 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.core.channels.audience import Kind
 from headgate.core.model.ids import SessionId
-from headgate.core.model.limits import Limits
+from headgate.core.model.limits import KiB, Limits
 from headgate.errors import ProtocolError
 from headgate.wire.resp.codec.publish_runs import STARTS, run_in
 from headgate.wire.resp.codec.requests import RequestParser
 from headgate.wire.resp.workers import link_frames as frames
+from headgate.wire.resp.workers.link_runs import deliver_each, deliver_run
 
 if TYPE_CHECKING:
     from headgate.wire.resp.workers.relay import Relay
 
 NO_LIMIT = 2**31
 """No limit: another worker is trusted, and its data was within the limits when clients sent it."""
+
+CUT_BYTES = 64 * KiB
+"""The longest beginning of a message that is kept; the parser keeps a longer one, without copying
+it again for each read."""
 
 
 class LinkPort(Protocol):
@@ -80,6 +84,9 @@ class LinkSession:
         """The time until which its questions are answered in this pass."""
         self._waiting: list[list[bytes]] = []
         """Frames that came while there was no room for messages."""
+        self._cut = b""
+        """The beginning of a message whose rest has not come. Nothing waits then, and the parser
+        has nothing."""
 
     owes_answers = False
 
@@ -91,13 +98,37 @@ class LinkSession:
         if self._waiting:
             self._waiting += self._requests.feed(data)
             return
-        if self.is_known and data.startswith(STARTS) and self._requests.is_idle(len(data)):
-            run = run_in(data)
-            if run is not None and not self.relay.is_full:
-                names, bodies, end = run
-                self._publish(Kind.EXACT, names, bodies)
-                data = data[end:]
-        self._take(self._requests.feed(data))
+        if self._cut:
+            data, self._cut = self._cut + data, b""
+        if self._is_run(data):
+            end, is_cut = self._deliver_run(data)
+            data = data[end:]
+            if is_cut and len(data) <= CUT_BYTES:
+                self._cut = data
+                return
+        if data:
+            self._take(self._requests.feed(data))
+
+    def _is_run(self, data: bytes) -> bool:
+        """Whether data begins with messages that can be delivered now."""
+        return (
+            self.is_known
+            and data.startswith(STARTS)
+            and self._requests.is_idle(len(data))
+            and not self.relay.is_full
+        )
+
+    def _deliver_run(self, data: bytes) -> tuple[int, bool]:
+        if self.relay.is_calm:
+            done = deliver_run(self.relay.hub.channels, data)
+            self.relay.delivered(self, Kind.EXACT, ())
+            return done
+        run = run_in(data)
+        if run is None:
+            return 0, False
+        names, bodies, end = run
+        self._publish(Kind.EXACT, names, bodies)
+        return end, False
 
     def go_on(self) -> None:
         """Go on with waiting frames: there is room for messages again."""
@@ -107,29 +138,34 @@ class LinkSession:
             self.port.resume()
 
     def _take(self, commands: list[list[bytes]]) -> None:
-        for position, words in enumerate(commands):
-            kind = frames.PUBLISHED.get(words[0])
+        position = 0
+        for kind, run in groupby(commands, _kind_of):
+            alike = list(run)
             if kind is not None and self.relay.is_full:
                 self._waiting = commands[position:]
                 self.port.pause()
                 self.relay.call_when_written(self.go_on)
                 return
             try:
-                self._handle(kind, words)
+                self._handle(kind, alike)
             except ProtocolError as wrong:
                 self.port.close(f"not the words of a worker: {wrong}")
                 return
+            position += len(alike)
         if self._requests.error is not None:
             self.port.close(f"not the words of a worker: {self._requests.error}")
 
-    def _handle(self, kind: Kind | None, words: list[bytes]) -> None:
+    def _handle(self, kind: Kind | None, commands: list[list[bytes]]) -> None:
         if kind is not None and self.is_known:
-            if len(words) != 3:
+            if any(len(words) != 3 for words in commands):
                 raise ProtocolError("a message has a channel and a body")
-            self._publish(kind, words[1:2], words[2:3])
-        elif not self.is_known:
-            self._greet(words)
-        else:
+            _, names, bodies = zip(*commands, strict=True)
+            self._publish(kind, names, bodies)
+            return
+        for words in commands:
+            if not self.is_known:
+                self._greet(words)
+                continue
             handle = HANDLERS.get(words[0])
             if handle is None:
                 raise ProtocolError("an unknown word")
@@ -146,14 +182,8 @@ class LinkSession:
         self.is_known = True
 
     def _publish(self, kind: Kind, names: Sequence[bytes], bodies: Sequence[bytes]) -> None:
-        relay = self.relay
-        deliver = relay.hub.channels.deliver
-        if names.count(names[0]) == len(names):
-            deliver(kind, names[0], bodies)
-        else:
-            for name, run in groupby(zip(names, bodies, strict=True), itemgetter(0)):
-                deliver(kind, name, [body for _, body in run])
-        relay.delivered(self, kind, names)
+        deliver_each(self.relay.hub.channels, kind, names, bodies)
+        self.relay.delivered(self, kind, names)
 
     # Frames of single words.
 
@@ -207,6 +237,11 @@ HANDLERS: dict[bytes, Callable[[LinkSession, list[bytes]], None]] = {
     frames.ANSWER: LinkSession.answer,
     frames.LANE: LinkSession.lane,
 }
+
+
+def _kind_of(words: list[bytes]) -> Kind | None:
+    """The kind of channel that a frame publishes on."""
+    return frames.PUBLISHED.get(words[0])
 
 
 def _only_number(words: list[bytes]) -> int:

@@ -341,6 +341,11 @@ class Relay(OtherWorkers):
         """Whether earlier messages are still being written."""
         return bool(self.hub.left)
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether every session here takes its messages, and nobody watches what is published."""
+        return not self.hub.budget.stuck and self.hub.channels.tap is None
+
     def call_when_written(self, call: Callable[[], None]) -> None:
         self.hub.call_when_written(call)
 
