@@ -17,6 +17,7 @@ from headgate.wire.resp.session import RespSession
 from tests.support.resp_hub import Guest, House
 
 CHANNELS = (b"a", b"b", b"news", b"")
+KEYS = (b"key", b"other", b"third", b"")
 GUESTS = 5
 LONGEST = 4_095
 """The shortest limit of names with which a read may be plain."""
@@ -28,7 +29,20 @@ def request(*words: bytes) -> bytes:
 
 def subscription(draw: random.Random) -> bytes:
     words = (b"SUBSCRIBE", b"PSUBSCRIBE", b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"SSUBSCRIBE")
-    return request(draw.choice(words), draw.choice((*CHANNELS, b"n*", b"*")))
+    expired = b"__keyevent@0__:expired"
+    return request(draw.choice(words), draw.choice((*CHANNELS, b"n*", b"*", expired)))
+
+
+def between(draw: random.Random) -> bytes:
+    """What clients send between PUBLISHes, often with one call for each."""
+    key, value = draw.choice(KEYS), draw.randbytes(draw.choice((0, 3, 3, 40, 1_024, 1_025)))
+    name = draw.choice((b"SET", b"SET", b"set", b"Set"))
+    return draw.choice((
+        request(b"PING"), request(b"PING"), request(name, key, value), request(name, key, value),
+        request(b"GET", key), request(b"get", key), request(b"SET", key, value, b"PX", b"900"),
+        request(b"SET", key), request(b"GET", key, value), request(b"APPEND", key, value),
+        request(b"SET", b"k" * 101, value),
+    ))  # fmt: skip
 
 
 def rare(draw: random.Random) -> bytes:
@@ -41,6 +55,7 @@ def rare(draw: random.Random) -> bytes:
         request(b"PUBLISH", draw.choice(CHANNELS), b"x" * 3_000), b"*1\r\n%4\r\nPING\r\n",
         request(b"PUBLISH", b"n" * draw.choice((LONGEST, LONGEST + 1)), b""), request(b"QUIT"),
         request(b"SPUBLISH", b"a", b"x"), request(b"AUTH", b"no"), request(b"ACL", b"WHOAMI"),
+        request(b"SELECT", b"1"), request(b"WATCH", b"key"), request(b"FLUSHDB"),
     ))  # fmt: skip
 
 
@@ -53,10 +68,8 @@ def read(draw: random.Random) -> bytes:
             word = draw.choice((b"PUBLISH", b"PUBLISH", b"publish", b"Publish"))
             body = draw.randbytes(draw.choice((0, 1, 10, 100)))
             parts.append(request(word, draw.choice(CHANNELS), body))
-        elif what < 0.9:
-            parts.append(request(b"PING"))
         elif what < 0.97:
-            parts.append(request(b"SET", b"key", draw.randbytes(3)))
+            parts.append(between(draw))
         else:
             parts.append(rare(draw))
     data = b"".join(parts)
@@ -69,6 +82,8 @@ def limits(draw: random.Random) -> Limits:
         publish_bytes=draw.choice((200, 1 << 20)),
         name_bytes=draw.choice((LONGEST, LONGEST, 100)),
         request_bytes=draw.choice((2_000, 1 << 20)),
+        keys=draw.choice((2, 1_000)),
+        keys_bytes=draw.choice((60, 1 << 20)),
     )
 
 
@@ -76,8 +91,10 @@ class World:
     """A house and its guests; `by_steps` says which way its sessions take."""
 
     def __init__(self, draw: random.Random, *, by_steps: bool) -> None:
+        notified = draw.choice(("", "", "Ex"))
         self._receive = RespSession._receive_by_steps if by_steps else RespSession.receive
         self.house = House(limits=limits(draw), password=draw.choice((None, None, "secret")))
+        self.house.hub.settings.notify_keyspace_events = notified
         if draw.random() < 0.3:
             budget = self.house.hub.budget
             budget.mailbox_soft, budget.mailbox_hard = 300, 600
@@ -90,8 +107,10 @@ class World:
             self.send(guest, read(draw))
         elif what < 0.75:
             self.send(self.guests[draw.randrange(3)], subscription(draw))
-        elif what < 0.9:
+        elif what < 0.87:
             self.house.end_pass()
+        elif what < 0.9:
+            self.house.now += 1
         elif what < 0.93:
             self.house.end_pass()
             guest.is_stuck = True
@@ -120,6 +139,7 @@ class World:
             [self._of(guest) for guest in self.guests],
             (hub.commands, hub.channels.totals(), hub.input_bytes, len(hub.left), said),
             [hub.channels.receivers(Kind.EXACT, channel) for channel in CHANNELS],
+            (hub.keys.count, hub.keys.bytes, hub.expired, hub.keys.sizes()),
         )
 
     def _of(self, guest: Guest) -> object:

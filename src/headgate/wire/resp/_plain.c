@@ -1,5 +1,6 @@
-/* What most clients send most of the time, compiled: PUBLISHes, and PINGs between them, from the read
- * to the pass that is open, without an object for any of them. It is a short way for
+/* What most clients send most of the time, compiled: PUBLISHes and PINGs, from the read to the pass that
+ * is open, without an object for any of them, and some commands between them, with one call for each
+ * (`commands/at_once.py`). It is a short way for
  * `PurePlainSession.receive` in plain.py, which says what a session does with a read, and which is
  * called with all that is not plain: from there on the read goes its usual way.
  *
@@ -16,13 +17,15 @@
 #define ANSWER_BYTES 24 /* the longest */
 #define FEW_ANSWERS 1024 /* bytes of answers that need no room of their own */
 #define TAKEN_MOST 8 /* times in a read that other commands come between */
+#define SHORT_MOST 32 /* commands of a read besides PUBLISHes that take no step */
+#define SHORT_WORDS 3 /* the most that one of them has */
 #define PING "*1\r\n$4\r\nPING\r\n"
 #define PONG "+PONG\r\n"
 
 /* What sessions share. */
 typedef struct {
     PyObject_HEAD
-    PyObject *channels, *left, *monitors, *cluster, *elsewhere, *feeds, *stuck;
+    PyObject *channels, *left, *monitors, *cluster, *elsewhere, *feeds, *stuck, *at_once;
     char names_fit, is_flushing;
     long long commands;
 } PlainHub;
@@ -122,11 +125,13 @@ is_plain(PlainSession *self, PlainHub *hub, Py_ssize_t size)
 /* Answers. */
 
 static int
-make_room(Answers *answers)
+make_room(Answers *answers, Py_ssize_t size)
 {
-    if (answers->room - answers->size >= ANSWER_BYTES)
+    if (answers->room - answers->size >= size)
         return 0;
     Py_ssize_t room = answers->room * 4;
+    while (room - answers->size < size)
+        room *= 2;
     char *more = PyMem_Malloc((size_t)room);
     if (more == NULL) {
         PyErr_NoMemory();
@@ -146,7 +151,7 @@ answer_integer(Answers *answers, long long number)
     char digits[ANSWER_BYTES];
     int at = ANSWER_BYTES;
     unsigned long long left = number < 0 ? 0 - (unsigned long long)number : (unsigned long long)number;
-    if (make_room(answers) < 0)
+    if (make_room(answers, ANSWER_BYTES) < 0)
         return -1;
     digits[--at] = '\n';
     digits[--at] = '\r';
@@ -163,12 +168,12 @@ answer_integer(Answers *answers, long long number)
 }
 
 static int
-answer_pong(Answers *answers)
+answer_bytes(Answers *answers, const char *at, Py_ssize_t size)
 {
-    if (make_room(answers) < 0)
+    if (make_room(answers, size) < 0)
         return -1;
-    memcpy(answers->at + answers->size, PONG, sizeof(PONG) - 1);
-    answers->size += sizeof(PONG) - 1;
+    memcpy(answers->at + answers->size, at, (size_t)size);
+    answers->size += size;
     return 0;
 }
 
@@ -200,8 +205,39 @@ write_answers(PlainSession *self, PlainHub *hub, Answers *answers)
     return is_empty_dict(hub->stuck) ? 0 : call((PyObject *)hub, _look_at_answers);
 }
 
-/* Carry out what is plain at the start of a read; return how many bytes that was, or -1. The hub
- * and its channels are held. */
+/* Carry out a command that needs one call, if there is one; return how many bytes that was, or -1. */
+static Py_ssize_t
+short_taken(PlainSession *self, PlainHub *hub, const char *at, const char *end, Answers *answers)
+{
+    Py_ssize_t count, size = 0;
+    const char *next = *at == '*' ? read_number(at + 1, end, &count) : NULL;
+    if (next == NULL || !count || count > SHORT_WORDS || hub->at_once == NULL
+        || !PyDict_Check(hub->at_once))
+        return 0;
+    PyObject *command = read_request(&next, end, count), *answer = NULL;
+    if (command != NULL) {
+        PyObject *name = PyList_GET_ITEM(command, 0);
+        PyObject *call = Py_XNewRef(PyDict_GetItemWithError(hub->at_once, name));
+        PyObject *given[] = {(PyObject *)self, command};
+        if (call != NULL)
+            answer = PyObject_Vectorcall(call, given, 2, NULL);
+        Py_XDECREF(call);
+        Py_DECREF(command);
+    }
+    if (answer == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    if (PyBytes_Check(answer)) {
+        size = next - at;
+        hub->commands++;
+        if (answer_bytes(answers, PyBytes_AS_STRING(answer), PyBytes_GET_SIZE(answer)) < 0)
+            size = -1;
+    }
+    Py_DECREF(answer);
+    return size;
+}
+
+/* Carry out what is plain in a part of a read; return how many bytes that was, or -1. The hub and its
+ * channels are held. */
 static Py_ssize_t
 carry_out(PlainSession *self, PlainHub *hub, const char *first, const char *end, Answers *answers)
 {
@@ -209,6 +245,7 @@ carry_out(PlainSession *self, PlainHub *hub, const char *first, const char *end,
     const char *ends[MESSAGES];
     long long receivers[MESSAGES];
     const char *at = first;
+    int calls = 0;
     while (at < end) {
         Py_ssize_t count = 0;
         const char *next = at;
@@ -232,15 +269,26 @@ carry_out(PlainSession *self, PlainHub *hub, const char *first, const char *end,
                 at = ends[done - 1];
             if (done < count)
                 break; /* nobody knows who hears the next one */
-        } else if (at > first && end - at >= (Py_ssize_t)sizeof(PING) - 1 && is_nothing(hub->elsewhere)
-                   && !memcmp(at, PING, sizeof(PING) - 1)) {
-            if (answer_pong(answers) < 0)
+        } else if (!is_nothing(hub->elsewhere) || calls++ == SHORT_MOST) {
+            break;
+        } else if (end - at >= (Py_ssize_t)sizeof(PING) - 1 && !memcmp(at, PING, sizeof(PING) - 1)) {
+            if (answer_bytes(answers, PONG, sizeof(PONG) - 1) < 0)
                 return -1;
             at += sizeof(PING) - 1;
             hub->commands++;
             Py_XSETREF(self->last_command, Py_NewRef(ping));
-        } else
-            break;
+        } else {
+            Py_ssize_t taken = short_taken(self, hub, at, end, answers);
+            if (taken < 0)
+                return -1;
+            at += taken;
+            /* Keys that expired may have been told to somebody, and anything may follow from it. */
+            int may = taken ? is_plain(self, hub, end - first) : 0;
+            if (may < 0)
+                return -1;
+            if (!may)
+                break;
+        }
     }
     return at - first;
 }
@@ -384,6 +432,7 @@ PlainHub_traverse(PlainHub *self, visitproc visit, void *arg)
     Py_VISIT(self->elsewhere);
     Py_VISIT(self->feeds);
     Py_VISIT(self->stuck);
+    Py_VISIT(self->at_once);
     return 0;
 }
 
@@ -397,6 +446,7 @@ PlainHub_clear(PlainHub *self)
     Py_CLEAR(self->elsewhere);
     Py_CLEAR(self->feeds);
     Py_CLEAR(self->stuck);
+    Py_CLEAR(self->at_once);
     return 0;
 }
 
@@ -461,6 +511,7 @@ static PyMemberDef hub_members[] = {
     {"elsewhere", T_OBJECT_EX, offsetof(PlainHub, elsewhere), 0, NULL},
     {"feeds", T_OBJECT_EX, offsetof(PlainHub, feeds), 0, NULL},
     {"stuck", T_OBJECT_EX, offsetof(PlainHub, stuck), 0, NULL},
+    {"at_once", T_OBJECT_EX, offsetof(PlainHub, at_once), 0, NULL},
     {"names_fit", T_BOOL, offsetof(PlainHub, names_fit), 0, NULL},
     {"is_flushing", T_BOOL, offsetof(PlainHub, is_flushing), 0, NULL},
     {"commands", T_LONGLONG, offsetof(PlainHub, commands), 0, NULL},

@@ -34,6 +34,7 @@ from headgate.wire.resp.codec.replies import NOTHING, PushReply, Reply
 from headgate.wire.resp.command_cost import portions
 from headgate.wire.resp.commands.acl import UserFile
 from headgate.wire.resp.commands.all_commands import COMMANDS
+from headgate.wire.resp.commands.at_once import AT_ONCE
 from headgate.wire.resp.commands.client import line
 from headgate.wire.resp.plain import PlainHub
 from headgate.wire.resp.port import HubPort, RespPort
@@ -86,6 +87,7 @@ class Hub(PlainHub):
         self.budget = broker.limit_apart("resp")
         self.stuck = self.budget.stuck
         self.table = COMMANDS
+        self.at_once = AT_ONCE
         self.settings = settings
         self.access = access
         self.cluster = cluster

@@ -19,6 +19,7 @@ from headgate.core.redis.acl import User
 from headgate.core.redis.cluster import Cluster
 from headgate.wire.resp.codec.publish_runs import STARTS
 from headgate.wire.resp.codec.requests import RequestParser
+from headgate.wire.resp.commands.at_once import AtOnce
 from headgate.wire.resp.port import Monitor, OtherWorkers, RespPort
 from headgate.wire.resp.publishing import publish_at_once
 from headgate.wire.resp.reply_mode import ReplyMode
@@ -45,6 +46,8 @@ class PurePlainHub:
     feeds: ChannelFeeds
     stuck: Mapping[SessionId, Mailbox]
     """The mailboxes of sessions that do not read."""
+    at_once: Mapping[bytes, AtOnce]
+    """Commands that are carried out in one call between PUBLISHes."""
     names_fit: bool
     """Whether no name in a run of PUBLISHes can exceed the limit."""
     is_flushing: bool
