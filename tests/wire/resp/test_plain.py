@@ -14,7 +14,7 @@ from headgate.wire.resp.command_cost import FEW
 from headgate.wire.resp.commands.all_commands import COMMANDS
 from headgate.wire.resp.commands.at_once import AT_ONCE, VALUE_BYTES
 from headgate.wire.resp.commands.key_commands import FULL
-from headgate.wire.resp.plain import PlainSession, PurePlainSession
+from headgate.wire.resp.plain import PlainHub, PlainSession, PurePlainSession
 from headgate.wire.resp.session import RespSession
 from tests.support.resp_hub import Guest, House
 
@@ -172,6 +172,10 @@ def test_what_is_no_bytes_is_refused() -> None:
         publisher.session.receive("text")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         publisher.session.held = "text"  # type: ignore[assignment]
+    bare = PlainHub()  # type: ignore[abstract]
+    for asked in (bare.flush_soon, bare._flush_some):
+        with pytest.raises(AttributeError):
+            asked()
 
 
 def test_a_hub_and_its_sessions_hold_each_other_and_are_collected() -> None:

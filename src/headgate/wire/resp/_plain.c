@@ -2,7 +2,8 @@
  * is open, without an object for any of them, and some commands between them, with one call for each
  * (`commands/at_once.py`). It is a short way for
  * `PurePlainSession.receive` in plain.py, which says what a session does with a read, and which is
- * called with all that is not plain: from there on the read goes its usual way.
+ * called with all that is not plain: from there on the read goes its usual way. The end of a pass of the
+ * loop is here, too, as `PurePlainHub._flush_some` has it.
  *
  * A read is plain while nothing is in the way of it: the client said who it is and may do everything,
  * hears nothing itself, and has no answers, transaction or request under way; nobody is stuck, and
@@ -25,8 +26,10 @@
 /* What sessions share. */
 typedef struct {
     PyObject_HEAD
-    PyObject *channels, *left, *monitors, *cluster, *elsewhere, *feeds, *stuck, *at_once;
+    PyObject *channels, *left, *monitors, *cluster, *elsewhere, *feeds, *stuck, *at_once, *shell,
+        *deliver;
     char names_fit, is_flushing;
+    Py_ssize_t flushed_most;
     long long commands;
 } PlainHub;
 
@@ -48,8 +51,9 @@ typedef struct {
 static PyTypeObject *PlainHub_Type;
 static const ChannelsPort *channels_port;
 static PyObject *on, *ping; /* the usual mode of answers; a command's name */
-static PyObject *_by_steps, *_error, *_flush_soon, *_harmless_bytes, *_is_trusted, *_is_unrestricted,
-    *_is_used, *_look_at_answers, *_take, *_unread, *_write;
+static PyObject *_by_steps, *_deliver_all, *_error, *_flush_some, *_harmless_bytes, *_is_trusted,
+    *_is_unrestricted, *_is_used, *_look_at_answers, *_soon, *_take, *_take_blobs, *_unread, *_write,
+    *_write_later;
 
 /* Whether an attribute is true: 1, 0, or -1. */
 static int
@@ -185,12 +189,82 @@ call(PyObject *object, PyObject *name)
     return done == NULL ? -1 : 0;
 }
 
+/* The end of a pass. */
+
+static int
+hub_flush_soon(PlainHub *hub)
+{
+    if (hub->is_flushing)
+        return 0;
+    PyObject *shell = Py_XNewRef(hub->shell), *done = NULL;
+    PyObject *flush = PyObject_GetAttr((PyObject *)hub, _flush_some);
+    if (shell == NULL)
+        PyErr_SetString(PyExc_AttributeError, "shell");
+    else if (flush != NULL) {
+        hub->is_flushing = 1;
+        done = PyObject_CallMethodOneArg(shell, _soon, flush);
+    }
+    Py_XDECREF(flush);
+    Py_XDECREF(shell);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+static PyObject *
+PlainHub_flush_soon(PlainHub *self, PyObject *unused)
+{
+    return hub_flush_soon(self) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* Have the shell deliver blobs; return those for which there was no room. */
+static PyObject *
+delivered(PlainHub *self, PyObject *blobs)
+{
+    PyObject *shell = Py_XNewRef(self->shell), *deliver = Py_XNewRef(self->deliver), *rest = NULL;
+    PyObject *most = PyLong_FromSsize_t(self->flushed_most);
+    if (shell == NULL || deliver == NULL)
+        PyErr_SetString(PyExc_AttributeError, "a hub delivers by its shell");
+    else if (most != NULL) {
+        PyObject *given[] = {shell, blobs, deliver, most};
+        rest = PyObject_VectorcallMethod(_deliver_all, given, 4, NULL);
+    }
+    Py_XDECREF(most);
+    Py_XDECREF(deliver);
+    Py_XDECREF(shell);
+    return rest;
+}
+
+static PyObject *
+PlainHub_flush_some(PlainHub *self, PyObject *unused)
+{
+    self->is_flushing = 0;
+    if (self->channels == NULL || self->left == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "a hub has channels, and what is left");
+        return NULL;
+    }
+    PyObject *channels = Py_NewRef(self->channels), *left = Py_NewRef(self->left), *done = NULL;
+    PyObject *rest = PyObject_CallMethodNoArgs(channels, _take_blobs);
+    Py_ssize_t before = rest == NULL ? -1 : PyObject_Size(left), after = before, size = -1;
+    if (!before) {
+        Py_SETREF(rest, delivered(self, rest));
+        size = rest == NULL ? -1 : PyObject_Size(rest);
+        after = size < 0 ? -1 : PyObject_Size(left);
+    }
+    if (!size && !after)
+        done = Py_NewRef(Py_None); /* all of it is written */
+    else if (after >= 0)
+        done = PyObject_CallMethodOneArg((PyObject *)self, _write_later, rest);
+    Py_XDECREF(rest);
+    Py_DECREF(left);
+    Py_DECREF(channels);
+    return done;
+}
+
 /* Write the answers, behind what they were published for. */
 static int
 write_answers(PlainSession *self, PlainHub *hub, Answers *answers)
 {
-    if (channels_port->is_unwritten(hub->channels) && !hub->is_flushing
-        && call((PyObject *)hub, _flush_soon) < 0)
+    if (channels_port->is_unwritten(hub->channels) && hub_flush_soon(hub) < 0)
         return -1;
     PyObject *blob = PyBytes_FromStringAndSize(answers->at, answers->size);
     if (blob == NULL)
@@ -433,6 +507,8 @@ PlainHub_traverse(PlainHub *self, visitproc visit, void *arg)
     Py_VISIT(self->feeds);
     Py_VISIT(self->stuck);
     Py_VISIT(self->at_once);
+    Py_VISIT(self->shell);
+    Py_VISIT(self->deliver);
     return 0;
 }
 
@@ -447,6 +523,8 @@ PlainHub_clear(PlainHub *self)
     Py_CLEAR(self->feeds);
     Py_CLEAR(self->stuck);
     Py_CLEAR(self->at_once);
+    Py_CLEAR(self->shell);
+    Py_CLEAR(self->deliver);
     return 0;
 }
 
@@ -512,9 +590,19 @@ static PyMemberDef hub_members[] = {
     {"feeds", T_OBJECT_EX, offsetof(PlainHub, feeds), 0, NULL},
     {"stuck", T_OBJECT_EX, offsetof(PlainHub, stuck), 0, NULL},
     {"at_once", T_OBJECT_EX, offsetof(PlainHub, at_once), 0, NULL},
+    {"shell", T_OBJECT_EX, offsetof(PlainHub, shell), 0, NULL},
+    {"_deliver", T_OBJECT_EX, offsetof(PlainHub, deliver), 0, NULL},
+    {"flushed_most", T_PYSSIZET, offsetof(PlainHub, flushed_most), 0, NULL},
     {"names_fit", T_BOOL, offsetof(PlainHub, names_fit), 0, NULL},
     {"is_flushing", T_BOOL, offsetof(PlainHub, is_flushing), 0, NULL},
     {"commands", T_LONGLONG, offsetof(PlainHub, commands), 0, NULL},
+    {NULL},
+};
+static PyMethodDef hub_methods[] = {
+    {"flush_soon", (PyCFunction)PlainHub_flush_soon, METH_NOARGS,
+     "Have what was published written at the end of this pass."},
+    {"_flush_some", (PyCFunction)PlainHub_flush_some, METH_NOARGS,
+     "Write what was published, as much of it as is written in a row."},
     {NULL},
 };
 static PyType_Slot hub_slots[] = {
@@ -524,6 +612,7 @@ static PyType_Slot hub_slots[] = {
     {Py_tp_traverse, PlainHub_traverse},
     {Py_tp_clear, PlainHub_clear},
     {Py_tp_members, hub_members},
+    {Py_tp_methods, hub_methods},
     {0, NULL},
 };
 static PyType_Spec hub_spec = {"headgate.wire.resp._plain.PlainHub", sizeof(PlainHub), 0,
@@ -584,11 +673,13 @@ PyInit__plain(void)
         PyObject **at;
         const char *name;
     } names[] = {
-        {&_by_steps, "_receive_by_steps"}, {&_error, "error"}, {&_flush_soon, "flush_soon"},
+        {&_by_steps, "_receive_by_steps"}, {&_deliver_all, "deliver_all"}, {&_error, "error"},
+        {&_flush_some, "_flush_some"},
         {&_harmless_bytes, "harmless_bytes"}, {&_is_trusted, "is_trusted"},
         {&_is_unrestricted, "is_unrestricted"}, {&_is_used, "is_used"},
-        {&_look_at_answers, "look_at_answers"}, {&_take, "_take"}, {&_unread, "unread"},
-        {&_write, "write"}, {&ping, "ping"},
+        {&_look_at_answers, "look_at_answers"}, {&_soon, "soon"}, {&_take, "_take"},
+        {&_take_blobs, "take"}, {&_unread, "unread"}, {&_write, "write"},
+        {&_write_later, "_write_later"}, {&ping, "ping"},
     };
     for (size_t at = 0; at < sizeof(names) / sizeof(names[0]); at++)
         if ((*names[at].at = PyUnicode_InternFromString(names[at].name)) == NULL)
