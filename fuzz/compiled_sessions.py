@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from types import MethodType
 from typing import cast
 
 from headgate.core.channels.audience import Kind
+from headgate.core.channels.publish_pass import PureOpenPass
 from headgate.core.model.limits import Limits
 from headgate.wire.resp.codec.replies import bulk
+from headgate.wire.resp.plain import PurePlainHub
 from headgate.wire.resp.session import RespSession
 from tests.support.resp_hub import Guest, House
 
 CHANNELS = (b"a", b"b", b"news", b"")
+KEYS = (b"key", b"other", b"third", b"")
 GUESTS = 5
 LONGEST = 4_095
 """The shortest limit of names with which a read may be plain."""
@@ -28,7 +32,20 @@ def request(*words: bytes) -> bytes:
 
 def subscription(draw: random.Random) -> bytes:
     words = (b"SUBSCRIBE", b"PSUBSCRIBE", b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"SSUBSCRIBE")
-    return request(draw.choice(words), draw.choice((*CHANNELS, b"n*", b"*")))
+    expired = b"__keyevent@0__:expired"
+    return request(draw.choice(words), draw.choice((*CHANNELS, b"n*", b"*", expired)))
+
+
+def between(draw: random.Random) -> bytes:
+    """What clients send between PUBLISHes, often with one call for each."""
+    key, value = draw.choice(KEYS), draw.randbytes(draw.choice((0, 3, 3, 40, 1_024, 1_025)))
+    name = draw.choice((b"SET", b"SET", b"set", b"Set"))
+    return draw.choice((
+        request(b"PING"), request(b"PING"), request(name, key, value), request(name, key, value),
+        request(b"GET", key), request(b"get", key), request(b"SET", key, value, b"PX", b"900"),
+        request(b"SET", key), request(b"GET", key, value), request(b"APPEND", key, value),
+        request(b"SET", b"k" * 101, value),
+    ))  # fmt: skip
 
 
 def rare(draw: random.Random) -> bytes:
@@ -41,6 +58,7 @@ def rare(draw: random.Random) -> bytes:
         request(b"PUBLISH", draw.choice(CHANNELS), b"x" * 3_000), b"*1\r\n%4\r\nPING\r\n",
         request(b"PUBLISH", b"n" * draw.choice((LONGEST, LONGEST + 1)), b""), request(b"QUIT"),
         request(b"SPUBLISH", b"a", b"x"), request(b"AUTH", b"no"), request(b"ACL", b"WHOAMI"),
+        request(b"SELECT", b"1"), request(b"WATCH", b"key"), request(b"FLUSHDB"),
     ))  # fmt: skip
 
 
@@ -53,10 +71,8 @@ def read(draw: random.Random) -> bytes:
             word = draw.choice((b"PUBLISH", b"PUBLISH", b"publish", b"Publish"))
             body = draw.randbytes(draw.choice((0, 1, 10, 100)))
             parts.append(request(word, draw.choice(CHANNELS), body))
-        elif what < 0.9:
-            parts.append(request(b"PING"))
         elif what < 0.97:
-            parts.append(request(b"SET", b"key", draw.randbytes(3)))
+            parts.append(between(draw))
         else:
             parts.append(rare(draw))
     data = b"".join(parts)
@@ -69,6 +85,8 @@ def limits(draw: random.Random) -> Limits:
         publish_bytes=draw.choice((200, 1 << 20)),
         name_bytes=draw.choice((LONGEST, LONGEST, 100)),
         request_bytes=draw.choice((2_000, 1 << 20)),
+        keys=draw.choice((2, 1_000)),
+        keys_bytes=draw.choice((60, 1 << 20)),
     )
 
 
@@ -76,13 +94,26 @@ class World:
     """A house and its guests; `by_steps` says which way its sessions take."""
 
     def __init__(self, draw: random.Random, *, by_steps: bool) -> None:
+        notified = draw.choice(("", "", "Ex"))
         self._receive = RespSession._receive_by_steps if by_steps else RespSession.receive
         self.house = House(limits=limits(draw), password=draw.choice((None, None, "secret")))
+        self.house.hub.flushed_most = draw.choice((3, 2_048))
+        if by_steps:
+            self._write_by_steps()
+        self.house.hub.settings.notify_keyspace_events = notified
         if draw.random() < 0.3:
             budget = self.house.hub.budget
             budget.mailbox_soft, budget.mailbox_hard = 300, 600
         self.guests = [Guest(self.house) for _ in range(GUESTS)]
         self.tapped: list[tuple[bytes, Sequence[bytes]]] = []
+
+    def _write_by_steps(self) -> None:
+        """Have the end of a pass go by the steps, too."""
+        hub = self.house.hub
+        for each, twin in ((hub, PurePlainHub), (hub.channels, PureOpenPass)):
+            for name in ("flush_soon", "_flush_some", "flush", "take"):
+                if name in vars(twin):
+                    setattr(each, name, MethodType(vars(twin)[name], each))
 
     def act(self, draw: random.Random) -> None:
         guest, what = draw.choice(self.guests), draw.random()
@@ -90,8 +121,11 @@ class World:
             self.send(guest, read(draw))
         elif what < 0.75:
             self.send(self.guests[draw.randrange(3)], subscription(draw))
-        elif what < 0.9:
+        elif what < 0.87:
+            self.house.pass_time()
             self.house.end_pass()
+        elif what < 0.9:
+            self.house.now += 1
         elif what < 0.93:
             self.house.end_pass()
             guest.is_stuck = True
@@ -120,6 +154,7 @@ class World:
             [self._of(guest) for guest in self.guests],
             (hub.commands, hub.channels.totals(), hub.input_bytes, len(hub.left), said),
             [hub.channels.receivers(Kind.EXACT, channel) for channel in CHANNELS],
+            (hub.keys.count, hub.keys.bytes, hub.expired, hub.keys.sizes()),
         )
 
     def _of(self, guest: Guest) -> object:
@@ -144,4 +179,6 @@ def check_sessions(seed: int) -> None:
             assert quick.seen() == slow.seen()
     for world in (quick, slow):
         world.house.end_pass()
+        while world.house.pass_time():
+            world.house.end_pass()
     assert quick.seen() == slow.seen()

@@ -11,14 +11,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from itertools import chain
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from fuzz.compiled_pumps import check_pumps
 from fuzz.compiled_sessions import check_sessions
 from headgate.compiled import PARTS
 from headgate.core.channels.audience import Framing, PureFrameGroup, PureHeard, PureLine
-from headgate.core.channels.publish_pass import PurePass
+from headgate.core.channels.publish_pass import PureOpenPass, PurePass
 from headgate.core.model.ids import SessionId
 from headgate.wire.resp.codec import publish_runs, requests
 
@@ -38,9 +39,10 @@ class Ways(NamedTuple):
     group: Any
     heard: Any
     log: Any
+    open: Any
 
 
-PURE = Ways(PureLine, PureFrameGroup, PureHeard, PurePass)
+PURE = Ways(PureLine, PureFrameGroup, PureHeard, PurePass, PureOpenPass)
 
 
 def compiled() -> tuple[Ways, ModuleType, ModuleType] | None:
@@ -49,7 +51,8 @@ def compiled() -> tuple[Ways, ModuleType, ModuleType] | None:
         passes, pumps, _, codec = map(import_module, PARTS)
     except ImportError:
         return None
-    return Ways(passes.Line, passes.FrameGroup, passes.Heard, passes.Pass), codec, pumps
+    types = passes.Line, passes.FrameGroup, passes.Heard, passes.Pass, passes.OpenPass
+    return Ways(*types), codec, pumps
 
 
 class World:
@@ -105,19 +108,65 @@ class World:
         return [(heard.published, heard.size) for heard in self.known.values()]
 
 
+def opened(world: World, ways: Ways) -> Any:  # noqa: ANN401
+    """A pass of a world that is open, as channels have one."""
+
+    class Open(ways.open):  # type: ignore[misc, name-defined]
+        def _line(self, session: SessionId) -> Any:  # noqa: ANN401
+            return world.line(session)
+
+        def _all_blobs(self, passes: Sequence[Any]) -> Iterator[Any]:
+            return chain.from_iterable(each.blobs(self._line) for each in passes)
+
+    made = Open()
+    made._pass, made._passes, made.is_unwritten = world.log, [], False
+    return made
+
+
 def framings(draw: random.Random) -> Framing:
     head = draw.choice((b"", b"*3\r\n", b"%", b"x" * 40))
     lead, tail = head.replace(b"%", b"%%") + b"$%d\r\n", draw.choice((b"", b"\r\n"))
     return Framing(lead.__mod__, tail, draw.choice((None, (head + b"$", b"\r\n"))))
 
 
-def check_passes(draw: random.Random, other: Ways) -> None:
-    """The same audiences and messages: the same blobs to the same sessions, and counts."""
+Audiences: TypeAlias = list[list[tuple[Framing, tuple[int, ...]]]]
+
+
+def drawn_audiences(draw: random.Random) -> Audiences:
     some = [tuple(draw.sample(range(1, 8), draw.randint(1, 4))) for _ in range(draw.randint(1, 4))]
-    audiences = [
+    return [
         [(framings(draw), draw.choice(some)) for _ in range(draw.choice((0, 1, 1, 2, 3)))]
         for _ in NAMES[: draw.randint(1, len(NAMES))]
     ]
+
+
+def check_open(draw: random.Random, other: Ways) -> None:
+    """What is published to an open pass, which is ended and taken: the same blobs each time."""
+    audiences = drawn_audiences(draw)
+    worlds = [World(ways, audiences) for ways in (PURE, other)]
+    both = [opened(world, ways) for world, ways in zip(worlds, (PURE, other), strict=True)]
+    for _ in range(draw.randint(1, 12)):
+        what = draw.random()
+        name, body = draw.choice(list(worlds[0].known)), draw.randbytes(draw.choice((0, 9, 200)))
+        taken: list[Any] = []
+        for world, each in zip(worlds, both, strict=True):
+            if what < 0.6:
+                each._pass.add(world.known[name].frame_groups, body)
+            elif what < 0.8:
+                each.flush()
+            else:
+                taken.append(list(each.take()))
+        assert taken[:1] == taken[1:]
+        first, second = (
+            (each.is_unwritten, each._pass.number, each._pass.is_full, list(map(len, each._passes)))
+            for each in both
+        )
+        assert first == second
+
+
+def check_passes(draw: random.Random, other: Ways) -> None:
+    """The same audiences and messages: the same blobs to the same sessions, and counts."""
+    audiences = drawn_audiences(draw)
     worlds = [World(ways, audiences) for ways in (PURE, other)]
     for _ in range(draw.randint(1, 6)):
         names = draw.choices(NAMES, k=draw.randint(0, 8))
@@ -187,6 +236,7 @@ def check(seed: int) -> None:
     ways, codec, pumps = both
     draw = random.Random(seed)
     check_passes(draw, ways)
+    check_open(draw, ways)
     check_read(read(draw), codec)
     check_pumps(seed, pumps)
     check_sessions(seed)

@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from fuzz.compiled_ways import PURE, Ways, check_passes, compiled
+from fuzz.compiled_ways import PURE, Ways, check_open, check_passes, compiled
 from headgate.core.channels.audience import Framing
 
 BOTH = compiled()
@@ -26,6 +26,7 @@ def test_both_ways_make_the_same_blobs(first: int) -> None:
     assert BOTH is not None
     for seed in range(first, first + 100):
         check_passes(random.Random(seed), BOTH[0])
+        check_open(random.Random(seed), BOTH[0])
 
 
 @pytest.mark.parametrize("ways", EACH)

@@ -538,9 +538,9 @@ def test_known_channels_are_published_to_in_one_go(house: House) -> None:
 
 
 @pytest.fixture
-def crowd(house: House, monkeypatch: pytest.MonkeyPatch) -> list[Guest]:
+def crowd(house: House) -> list[Guest]:
     """Ten who hear a channel, of whom three are written to in a row."""
-    monkeypatch.setattr("headgate.wire.resp.hub.FLUSHED", 3)
+    house.hub.flushed_most = 3
     guests = [house.guest(protocol=3) for _ in range(10)]
     for guest in guests:
         guest.raw("SUBSCRIBE", "c")

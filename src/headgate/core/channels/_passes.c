@@ -70,6 +70,7 @@ typedef struct {
     PyObject_HEAD
     long long moment;
     PyObject *pass, *exact, *exact_here, *by_session, *tap; /* a Pass; dicts; or nothing */
+    PyObject *passes; /* a list of those that are over */
     char is_unwritten;
 } OpenPass;
 
@@ -90,7 +91,7 @@ typedef struct {
 
 static PyTypeObject *Line_Type, *FrameGroup_Type, *Heard_Type, *Pass_Type, *OpenPass_Type, *Blobs_Type;
 
-static PyObject *_flush; /* the name of a method */
+static PyObject *_all_blobs, *_flush, *_line; /* names of methods */
 static uint64_t looks = 0; /* so many times all groups of a pass were looked at */
 static uint64_t serials = 0; /* so many passes were made */
 
@@ -475,6 +476,26 @@ Pass_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         self->bytes_most = bytes_most;
     }
     return (PyObject *)self;
+}
+
+/* The pass that comes after one. */
+static Pass *
+pass_following(Pass *self)
+{
+    Pass *made = (Pass *)Pass_Type->tp_alloc(Pass_Type, 0);
+    if (made != NULL) {
+        made->number = self->number + 1;
+        made->serial = ++serials;
+        made->frames_most = self->frames_most;
+        made->bytes_most = self->bytes_most;
+    }
+    return made;
+}
+
+static PyObject *
+Pass_following(Pass *self, PyObject *unused)
+{
+    return (PyObject *)pass_following(self);
 }
 
 static int
@@ -1066,6 +1087,7 @@ OpenPass_traverse(OpenPass *self, visitproc visit, void *arg)
     Py_VISIT(self->exact_here);
     Py_VISIT(self->by_session);
     Py_VISIT(self->tap);
+    Py_VISIT(self->passes);
     return 0;
 }
 
@@ -1077,6 +1099,7 @@ OpenPass_clear(OpenPass *self)
     Py_CLEAR(self->exact_here);
     Py_CLEAR(self->by_session);
     Py_CLEAR(self->tap);
+    Py_CLEAR(self->passes);
     return 0;
 }
 
@@ -1088,6 +1111,56 @@ OpenPass_dealloc(OpenPass *self)
     OpenPass_clear(self);
     type->tp_free((PyObject *)self);
     Py_DECREF(type);
+}
+
+/* End the pass that is open, if there is something in it. */
+static int
+open_flush(OpenPass *self)
+{
+    Pass *pass = (Pass *)self->pass;
+    if (pass == NULL || !Py_IS_TYPE(pass, Pass_Type) || self->passes == NULL
+        || !PyList_Check(self->passes)) {
+        PyErr_SetString(PyExc_TypeError, "what is open is a Pass, and what is over is a list");
+        return -1;
+    }
+    if (!pass->log_count)
+        return 0;
+    Pass *next = pass_following(pass);
+    if (next == NULL || PyList_Append(self->passes, (PyObject *)pass) < 0) {
+        Py_XDECREF(next);
+        return -1;
+    }
+    self->is_unwritten = 1;
+    Py_SETREF(self->pass, (PyObject *)next);
+    return 0;
+}
+
+static PyObject *
+OpenPass_flush(OpenPass *self, PyObject *unused)
+{
+    return open_flush(self) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *
+OpenPass_take(OpenPass *self, PyObject *unused)
+{
+    PyObject *none = PyList_New(0);
+    if (none == NULL || open_flush(self) < 0) {
+        Py_XDECREF(none);
+        return NULL;
+    }
+    PyObject *passes = self->passes, *blobs = NULL;
+    self->passes = none;
+    self->is_unwritten = 0;
+    if (PyList_GET_SIZE(passes) == 1 && Py_IS_TYPE(PyList_GET_ITEM(passes, 0), Pass_Type)) {
+        PyObject *line_of = PyObject_GetAttr((PyObject *)self, _line);
+        if (line_of != NULL)
+            blobs = Pass_blobs((Pass *)PyList_GET_ITEM(passes, 0), line_of);
+        Py_XDECREF(line_of);
+    } else
+        blobs = PyObject_CallMethodOneArg((PyObject *)self, _all_blobs, passes);
+    Py_DECREF(passes);
+    return blobs;
 }
 
 static int
@@ -1318,6 +1391,7 @@ static PyMethodDef pass_methods[] = {
     {"add", (PyCFunction)(void (*)(void))Pass_add, METH_FASTCALL, "Log a message for groups."},
     {"add_all", (PyCFunction)(void (*)(void))Pass_add_all, METH_FASTCALL, "Log a run for one."},
     {"run", (PyCFunction)(void (*)(void))Pass_run, METH_FASTCALL, "Log while all is known."},
+    {"following", (PyCFunction)Pass_following, METH_NOARGS, "The pass that comes after."},
     {"prepare", (PyCFunction)Pass_prepare, METH_O, "Find the lines of all who hear it."},
     {"blobs", (PyCFunction)Pass_blobs, METH_O, "What is to be written of it."},
     {NULL},
@@ -1339,11 +1413,17 @@ static PyType_Spec pass_spec = {"headgate.core.channels._passes.Pass", sizeof(Pa
 static PyMemberDef open_members[] = {
     {"_moment", T_LONGLONG, offsetof(OpenPass, moment), 0, NULL},
     {"_pass", T_OBJECT_EX, offsetof(OpenPass, pass), 0, NULL},
+    {"_passes", T_OBJECT_EX, offsetof(OpenPass, passes), 0, NULL},
     {"_exact", T_OBJECT_EX, offsetof(OpenPass, exact), 0, NULL},
     {"_exact_here", T_OBJECT_EX, offsetof(OpenPass, exact_here), 0, NULL},
     {"_by_session", T_OBJECT_EX, offsetof(OpenPass, by_session), 0, NULL},
     {"tap", T_OBJECT, offsetof(OpenPass, tap), 0, NULL},
     {"is_unwritten", T_BOOL, offsetof(OpenPass, is_unwritten), 0, NULL},
+    {NULL},
+};
+static PyMethodDef open_methods[] = {
+    {"flush", (PyCFunction)OpenPass_flush, METH_NOARGS, "End the current pass."},
+    {"take", (PyCFunction)OpenPass_take, METH_NOARGS, "The blobs to be written."},
     {NULL},
 };
 static PyType_Slot open_slots[] = {
@@ -1353,6 +1433,7 @@ static PyType_Slot open_slots[] = {
     {Py_tp_traverse, OpenPass_traverse},
     {Py_tp_clear, OpenPass_clear},
     {Py_tp_members, open_members},
+    {Py_tp_methods, open_methods},
     {0, NULL},
 };
 static PyType_Spec open_spec = {"headgate.core.channels._passes.OpenPass", sizeof(OpenPass), 0,
@@ -1406,7 +1487,9 @@ PyInit__passes(void)
         || (Pass_Type = add_type(made, &pass_spec, "Pass")) == NULL
         || (OpenPass_Type = add_type(made, &open_spec, "OpenPass")) == NULL
         || (Blobs_Type = add_type(made, &blobs_spec, "Blobs")) == NULL
+        || (_all_blobs = PyUnicode_InternFromString("_all_blobs")) == NULL
         || (_flush = PyUnicode_InternFromString("flush")) == NULL
+        || (_line = PyUnicode_InternFromString("_line")) == NULL
         || (port.type = OpenPass_Type,
             add_object(made, "channels_port", PyCapsule_New(&port, CHANNELS_PORT, NULL))) < 0
         || (blobs_port.type = Blobs_Type,

@@ -49,9 +49,8 @@ class Channels(ChannelSubscriptions, OpenPass):
         self._moment = 1
         self._exact: dict[bytes, Audience] = {}
         self._known: dict[Kind, dict[bytes, Audience]] = {Kind.EXACT: self._exact, Kind.SHARDED: {}}
-        self._pass = self._new_pass(1)
-        self._passes: list[PurePass] = []
-        """Of earlier moments, or full."""
+        self._pass = Pass(1, limits.publish_frames, limits.publish_bytes)
+        self._passes = []
         self._counts = ChannelCounts(limits)
         self.is_unwritten = False
         self.tap = None
@@ -254,27 +253,6 @@ class Channels(ChannelSubscriptions, OpenPass):
             self.is_unwritten = True
         return False
 
-    def _new_pass(self, number: int) -> PurePass:
-        return Pass(number, self._limits.publish_frames, self._limits.publish_bytes)
-
-    def flush(self) -> None:
-        """End the current pass: its messages go to the rosters as they are now, when the shell
-        takes them."""
-        if self._pass:
-            self.is_unwritten = True
-            self._passes.append(self._pass)
-            self._pass = self._new_pass(self._pass.number + 1)
-
-    def take(self) -> Iterator[Blob]:
-        """The blobs to be written, each with its receivers and number of messages. Each blob is
-        made when the iterator reaches it."""
-        self.flush()
-        self.is_unwritten = False
-        passes, self._passes = self._passes, []
-        if len(passes) == 1:
-            return passes[0].blobs(self._line)
-        return chain.from_iterable(each.blobs(self._line) for each in passes)
-
     def counted(self, at: float) -> list[ChannelCounted]:
         """The counts of messages by channel since the last call. They become facts once a second; a
         single message never does."""
@@ -342,6 +320,9 @@ class Channels(ChannelSubscriptions, OpenPass):
             for channel, audience in known.items():
                 if audience.published:
                     self._counts.add(channel, audience)
+
+    def _all_blobs(self, passes: Sequence[PurePass]) -> Iterator[Blob]:
+        return chain.from_iterable(each.blobs(self._line) for each in passes)
 
     def _line(self, session: SessionId) -> PureLine:
         mine = self._by_session.get(session)

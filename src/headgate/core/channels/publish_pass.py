@@ -6,6 +6,7 @@ shared frames.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
@@ -52,6 +53,10 @@ class PurePass:
     def is_full(self) -> bool:
         """Whether no more messages may be added."""
         return self._frames > self._frames_most or self._bytes > self._bytes_most
+
+    def following(self) -> PurePass:
+        """The pass that comes after this one."""
+        return type(self)(self.number + 1, self._frames_most, self._bytes_most)
 
     # Publishing.
 
@@ -168,12 +173,15 @@ Pass = part("headgate.core.channels._passes", "Pass", PurePass)
 
 class PureOpenPass:
     """The pass that plain messages are published to, and who hears them. `Channels` is made of it:
-    what is compiled asks nothing else of them, and leaves what is not known here to them."""
+    what is compiled asks nothing else of them, and leaves what is not known here to them. Most
+    passes of the loop write one such pass, so it is also ended and taken here."""
 
     _moment: int
     """Another one after every change of a roster."""
     _pass: PurePass
     """What was published and not taken, and goes to the rosters of this moment."""
+    _passes: list[PurePass]
+    """Of earlier moments, or full."""
     _exact: Mapping[bytes, Heard]
     """The audiences of exact channels, each as it was in its own moment."""
     _exact_here: Mapping[bytes, Heard]
@@ -184,6 +192,34 @@ class PureOpenPass:
     """Told of everything that is published, while somebody looks."""
     is_unwritten: bool
     """Whether there is something to take."""
+
+    def flush(self) -> None:
+        """End the current pass: its messages go to the rosters as they are now, when the shell
+        takes them."""
+        if self._pass:
+            self.is_unwritten = True
+            self._passes.append(self._pass)
+            self._pass = self._pass.following()
+
+    def take(self) -> Iterator[Blob]:
+        """The blobs to be written, each with its receivers and number of messages. Each blob is
+        made when the iterator reaches it."""
+        self.flush()
+        self.is_unwritten = False
+        passes, self._passes = self._passes, []
+        if len(passes) == 1:
+            return passes[0].blobs(self._line)
+        return self._all_blobs(passes)
+
+    # What the channels know.
+
+    @abstractmethod
+    def _line(self, session: SessionId) -> PureLine:
+        """The buffer for the frames of a session."""
+
+    @abstractmethod
+    def _all_blobs(self, passes: Sequence[PurePass]) -> Iterator[Blob]:
+        """The blobs of several passes, or of none, in a row."""
 
 
 if TYPE_CHECKING:

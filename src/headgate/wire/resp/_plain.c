@@ -1,7 +1,9 @@
-/* What most clients send most of the time, compiled: PUBLISHes, and PINGs between them, from the read
- * to the pass that is open, without an object for any of them. It is a short way for
+/* What most clients send most of the time, compiled: PUBLISHes and PINGs, from the read to the pass that
+ * is open, without an object for any of them, and some commands between them, with one call for each
+ * (`commands/at_once.py`). It is a short way for
  * `PurePlainSession.receive` in plain.py, which says what a session does with a read, and which is
- * called with all that is not plain: from there on the read goes its usual way.
+ * called with all that is not plain: from there on the read goes its usual way. The end of a pass of the
+ * loop is here, too, as `PurePlainHub._flush_some` has it.
  *
  * A read is plain while nothing is in the way of it: the client said who it is and may do everything,
  * hears nothing itself, and has no answers, transaction or request under way; nobody is stuck, and
@@ -16,14 +18,18 @@
 #define ANSWER_BYTES 24 /* the longest */
 #define FEW_ANSWERS 1024 /* bytes of answers that need no room of their own */
 #define TAKEN_MOST 8 /* times in a read that other commands come between */
+#define SHORT_MOST 32 /* commands of a read besides PUBLISHes that take no step */
+#define SHORT_WORDS 3 /* the most that one of them has */
 #define PING "*1\r\n$4\r\nPING\r\n"
 #define PONG "+PONG\r\n"
 
 /* What sessions share. */
 typedef struct {
     PyObject_HEAD
-    PyObject *channels, *left, *monitors, *cluster, *elsewhere, *feeds, *stuck;
+    PyObject *channels, *left, *monitors, *cluster, *elsewhere, *feeds, *stuck, *at_once, *shell,
+        *deliver;
     char names_fit, is_flushing;
+    Py_ssize_t flushed_most;
     long long commands;
 } PlainHub;
 
@@ -45,8 +51,9 @@ typedef struct {
 static PyTypeObject *PlainHub_Type;
 static const ChannelsPort *channels_port;
 static PyObject *on, *ping; /* the usual mode of answers; a command's name */
-static PyObject *_by_steps, *_error, *_flush_soon, *_harmless_bytes, *_hear_here, *_is_trusted,
-    *_is_unrestricted, *_is_used, *_look_at_answers, *_take, *_unread, *_write;
+static PyObject *_by_steps, *_deliver_all, *_error, *_flush_some, *_harmless_bytes, *_hear_here,
+    *_is_trusted, *_is_unrestricted, *_is_used, *_look_at_answers, *_soon, *_take,
+    *_take_blobs, *_unread, *_write, *_write_later;
 
 /* Whether an attribute is true: 1, 0, or -1. */
 static int
@@ -122,11 +129,13 @@ is_plain(PlainSession *self, PlainHub *hub, Py_ssize_t size)
 /* Answers. */
 
 static int
-make_room(Answers *answers)
+make_room(Answers *answers, Py_ssize_t size)
 {
-    if (answers->room - answers->size >= ANSWER_BYTES)
+    if (answers->room - answers->size >= size)
         return 0;
     Py_ssize_t room = answers->room * 4;
+    while (room - answers->size < size)
+        room *= 2;
     char *more = PyMem_Malloc((size_t)room);
     if (more == NULL) {
         PyErr_NoMemory();
@@ -146,7 +155,7 @@ answer_integer(Answers *answers, long long number)
     char digits[ANSWER_BYTES];
     int at = ANSWER_BYTES;
     unsigned long long left = number < 0 ? 0 - (unsigned long long)number : (unsigned long long)number;
-    if (make_room(answers) < 0)
+    if (make_room(answers, ANSWER_BYTES) < 0)
         return -1;
     digits[--at] = '\n';
     digits[--at] = '\r';
@@ -163,12 +172,12 @@ answer_integer(Answers *answers, long long number)
 }
 
 static int
-answer_pong(Answers *answers)
+answer_bytes(Answers *answers, const char *at, Py_ssize_t size)
 {
-    if (make_room(answers) < 0)
+    if (make_room(answers, size) < 0)
         return -1;
-    memcpy(answers->at + answers->size, PONG, sizeof(PONG) - 1);
-    answers->size += sizeof(PONG) - 1;
+    memcpy(answers->at + answers->size, at, (size_t)size);
+    answers->size += size;
     return 0;
 }
 
@@ -180,12 +189,82 @@ call(PyObject *object, PyObject *name)
     return done == NULL ? -1 : 0;
 }
 
+/* The end of a pass. */
+
+static int
+hub_flush_soon(PlainHub *hub)
+{
+    if (hub->is_flushing)
+        return 0;
+    PyObject *shell = Py_XNewRef(hub->shell), *done = NULL;
+    PyObject *flush = PyObject_GetAttr((PyObject *)hub, _flush_some);
+    if (shell == NULL)
+        PyErr_SetString(PyExc_AttributeError, "shell");
+    else if (flush != NULL) {
+        hub->is_flushing = 1;
+        done = PyObject_CallMethodOneArg(shell, _soon, flush);
+    }
+    Py_XDECREF(flush);
+    Py_XDECREF(shell);
+    Py_XDECREF(done);
+    return done == NULL ? -1 : 0;
+}
+
+static PyObject *
+PlainHub_flush_soon(PlainHub *self, PyObject *unused)
+{
+    return hub_flush_soon(self) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* Have the shell deliver blobs; return those for which there was no room. */
+static PyObject *
+delivered(PlainHub *self, PyObject *blobs)
+{
+    PyObject *shell = Py_XNewRef(self->shell), *deliver = Py_XNewRef(self->deliver), *rest = NULL;
+    PyObject *most = PyLong_FromSsize_t(self->flushed_most);
+    if (shell == NULL || deliver == NULL)
+        PyErr_SetString(PyExc_AttributeError, "a hub delivers by its shell");
+    else if (most != NULL) {
+        PyObject *given[] = {shell, blobs, deliver, most};
+        rest = PyObject_VectorcallMethod(_deliver_all, given, 4, NULL);
+    }
+    Py_XDECREF(most);
+    Py_XDECREF(deliver);
+    Py_XDECREF(shell);
+    return rest;
+}
+
+static PyObject *
+PlainHub_flush_some(PlainHub *self, PyObject *unused)
+{
+    self->is_flushing = 0;
+    if (self->channels == NULL || self->left == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "a hub has channels, and what is left");
+        return NULL;
+    }
+    PyObject *channels = Py_NewRef(self->channels), *left = Py_NewRef(self->left), *done = NULL;
+    PyObject *rest = PyObject_CallMethodNoArgs(channels, _take_blobs);
+    Py_ssize_t before = rest == NULL ? -1 : PyObject_Size(left), after = before, size = -1;
+    if (!before) {
+        Py_SETREF(rest, delivered(self, rest));
+        size = rest == NULL ? -1 : PyObject_Size(rest);
+        after = size < 0 ? -1 : PyObject_Size(left);
+    }
+    if (!size && !after)
+        done = Py_NewRef(Py_None); /* all of it is written */
+    else if (after >= 0)
+        done = PyObject_CallMethodOneArg((PyObject *)self, _write_later, rest);
+    Py_XDECREF(rest);
+    Py_DECREF(left);
+    Py_DECREF(channels);
+    return done;
+}
+
 /* Write the answers, behind what they were published for. */
 static int
 write_answers(PlainSession *self, PlainHub *hub, Answers *answers)
 {
-    if (channels_port->is_unwritten(hub->channels) && !hub->is_flushing
-        && call((PyObject *)hub, _flush_soon) < 0)
+    if (channels_port->is_unwritten(hub->channels) && hub_flush_soon(hub) < 0)
         return -1;
     PyObject *blob = PyBytes_FromStringAndSize(answers->at, answers->size);
     if (blob == NULL)
@@ -200,8 +279,39 @@ write_answers(PlainSession *self, PlainHub *hub, Answers *answers)
     return is_empty_dict(hub->stuck) ? 0 : call((PyObject *)hub, _look_at_answers);
 }
 
-/* Carry out what is plain at the start of a read; return how many bytes that was, or -1. The hub
- * and its channels are held. */
+/* Carry out a command that needs one call, if there is one; return how many bytes that was, or -1. */
+static Py_ssize_t
+short_taken(PlainSession *self, PlainHub *hub, const char *at, const char *end, Answers *answers)
+{
+    Py_ssize_t count, size = 0;
+    const char *next = *at == '*' ? read_number(at + 1, end, &count) : NULL;
+    if (next == NULL || !count || count > SHORT_WORDS || hub->at_once == NULL
+        || !PyDict_Check(hub->at_once))
+        return 0;
+    PyObject *command = read_request(&next, end, count), *answer = NULL;
+    if (command != NULL) {
+        PyObject *name = PyList_GET_ITEM(command, 0);
+        PyObject *call = Py_XNewRef(PyDict_GetItemWithError(hub->at_once, name));
+        PyObject *given[] = {(PyObject *)self, command};
+        if (call != NULL)
+            answer = PyObject_Vectorcall(call, given, 2, NULL);
+        Py_XDECREF(call);
+        Py_DECREF(command);
+    }
+    if (answer == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    if (PyBytes_Check(answer)) {
+        size = next - at;
+        hub->commands++;
+        if (answer_bytes(answers, PyBytes_AS_STRING(answer), PyBytes_GET_SIZE(answer)) < 0)
+            size = -1;
+    }
+    Py_DECREF(answer);
+    return size;
+}
+
+/* Carry out what is plain in a part of a read; return how many bytes that was, or -1. The hub and its
+ * channels are held. */
 static Py_ssize_t
 carry_out(PlainSession *self, PlainHub *hub, const char *first, const char *end, Answers *answers)
 {
@@ -209,6 +319,7 @@ carry_out(PlainSession *self, PlainHub *hub, const char *first, const char *end,
     const char *ends[MESSAGES];
     long long receivers[MESSAGES];
     const char *at = first;
+    int calls = 0;
     while (at < end) {
         Py_ssize_t count = 0;
         const char *next = at;
@@ -232,15 +343,26 @@ carry_out(PlainSession *self, PlainHub *hub, const char *first, const char *end,
                 at = ends[done - 1];
             if (done < count)
                 break; /* nobody knows who hears the next one */
-        } else if (at > first && end - at >= (Py_ssize_t)sizeof(PING) - 1 && is_nothing(hub->elsewhere)
-                   && !memcmp(at, PING, sizeof(PING) - 1)) {
-            if (answer_pong(answers) < 0)
+        } else if (!is_nothing(hub->elsewhere) || calls++ == SHORT_MOST) {
+            break;
+        } else if (end - at >= (Py_ssize_t)sizeof(PING) - 1 && !memcmp(at, PING, sizeof(PING) - 1)) {
+            if (answer_bytes(answers, PONG, sizeof(PONG) - 1) < 0)
                 return -1;
             at += sizeof(PING) - 1;
             hub->commands++;
             Py_XSETREF(self->last_command, Py_NewRef(ping));
-        } else
-            break;
+        } else {
+            Py_ssize_t taken = short_taken(self, hub, at, end, answers);
+            if (taken < 0)
+                return -1;
+            at += taken;
+            /* Keys that expired may have been told to somebody, and anything may follow from it. */
+            int may = taken ? is_plain(self, hub, end - first) : 0;
+            if (may < 0)
+                return -1;
+            if (!may)
+                break;
+        }
     }
     return at - first;
 }
@@ -486,6 +608,9 @@ PlainHub_traverse(PlainHub *self, visitproc visit, void *arg)
     Py_VISIT(self->elsewhere);
     Py_VISIT(self->feeds);
     Py_VISIT(self->stuck);
+    Py_VISIT(self->at_once);
+    Py_VISIT(self->shell);
+    Py_VISIT(self->deliver);
     return 0;
 }
 
@@ -499,6 +624,9 @@ PlainHub_clear(PlainHub *self)
     Py_CLEAR(self->elsewhere);
     Py_CLEAR(self->feeds);
     Py_CLEAR(self->stuck);
+    Py_CLEAR(self->at_once);
+    Py_CLEAR(self->shell);
+    Py_CLEAR(self->deliver);
     return 0;
 }
 
@@ -563,9 +691,20 @@ static PyMemberDef hub_members[] = {
     {"elsewhere", T_OBJECT_EX, offsetof(PlainHub, elsewhere), 0, NULL},
     {"feeds", T_OBJECT_EX, offsetof(PlainHub, feeds), 0, NULL},
     {"stuck", T_OBJECT_EX, offsetof(PlainHub, stuck), 0, NULL},
+    {"at_once", T_OBJECT_EX, offsetof(PlainHub, at_once), 0, NULL},
+    {"shell", T_OBJECT_EX, offsetof(PlainHub, shell), 0, NULL},
+    {"_deliver", T_OBJECT_EX, offsetof(PlainHub, deliver), 0, NULL},
+    {"flushed_most", T_PYSSIZET, offsetof(PlainHub, flushed_most), 0, NULL},
     {"names_fit", T_BOOL, offsetof(PlainHub, names_fit), 0, NULL},
     {"is_flushing", T_BOOL, offsetof(PlainHub, is_flushing), 0, NULL},
     {"commands", T_LONGLONG, offsetof(PlainHub, commands), 0, NULL},
+    {NULL},
+};
+static PyMethodDef hub_methods[] = {
+    {"flush_soon", (PyCFunction)PlainHub_flush_soon, METH_NOARGS,
+     "Have what was published written at the end of this pass."},
+    {"_flush_some", (PyCFunction)PlainHub_flush_some, METH_NOARGS,
+     "Write what was published, as much of it as is written in a row."},
     {NULL},
 };
 static PyType_Slot hub_slots[] = {
@@ -575,6 +714,7 @@ static PyType_Slot hub_slots[] = {
     {Py_tp_traverse, PlainHub_traverse},
     {Py_tp_clear, PlainHub_clear},
     {Py_tp_members, hub_members},
+    {Py_tp_methods, hub_methods},
     {0, NULL},
 };
 static PyType_Spec hub_spec = {"headgate.wire.resp._plain.PlainHub", sizeof(PlainHub), 0,
@@ -641,12 +781,13 @@ PyInit__plain(void)
         PyObject **at;
         const char *name;
     } names[] = {
-        {&_by_steps, "_receive_by_steps"}, {&_error, "error"}, {&_flush_soon, "flush_soon"},
-        {&_harmless_bytes, "harmless_bytes"}, {&_hear_here, "_hear_here"},
-        {&_is_trusted, "is_trusted"},
+        {&_by_steps, "_receive_by_steps"}, {&_deliver_all, "deliver_all"}, {&_error, "error"},
+        {&_flush_some, "_flush_some"}, {&_harmless_bytes, "harmless_bytes"},
+        {&_hear_here, "_hear_here"}, {&_is_trusted, "is_trusted"},
         {&_is_unrestricted, "is_unrestricted"}, {&_is_used, "is_used"},
-        {&_look_at_answers, "look_at_answers"}, {&_take, "_take"}, {&_unread, "unread"},
-        {&_write, "write"}, {&ping, "ping"},
+        {&_look_at_answers, "look_at_answers"}, {&_soon, "soon"}, {&_take, "_take"},
+        {&_take_blobs, "take"}, {&_unread, "unread"}, {&_write, "write"},
+        {&_write_later, "_write_later"}, {&ping, "ping"},
     };
     for (size_t at = 0; at < sizeof(names) / sizeof(names[0]); at++)
         if ((*names[at].at = PyUnicode_InternFromString(names[at].name)) == NULL)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
 from headgate import errors
 from headgate.core.broker import Broker
 from headgate.core.channels.audience import Kind
+from headgate.core.channels.publish_pass import Blob
 from headgate.core.effects import Effect, GoOn
 from headgate.core.facts import (
     AuthenticationFailed,
@@ -34,8 +35,9 @@ from headgate.wire.resp.codec.replies import NOTHING, PushReply, Reply
 from headgate.wire.resp.command_cost import portions
 from headgate.wire.resp.commands.acl import UserFile
 from headgate.wire.resp.commands.all_commands import COMMANDS
+from headgate.wire.resp.commands.at_once import AT_ONCE
 from headgate.wire.resp.commands.client import line
-from headgate.wire.resp.plain import PlainHub
+from headgate.wire.resp.plain import FLUSHED, PlainHub
 from headgate.wire.resp.port import HubPort, RespPort
 from headgate.wire.resp.session import RespSession
 from headgate.wire.resp.settings import Settings
@@ -44,8 +46,6 @@ from headgate.wire.resp.streams.feeds import ChannelFeeds
 from headgate.wire.resp.streams.keys import StreamKeys
 from headgate.wire.resp.streams.spoken import spoken_body
 
-FLUSHED = 2048
-"""Deliveries made in a row; then others get a turn."""
 COUNT_SECONDS = 1.0
 """Seconds between two records of the counts."""
 FLUSH_SECONDS = 0.001
@@ -86,6 +86,7 @@ class Hub(PlainHub):
         self.budget = broker.limit_apart("resp")
         self.stuck = self.budget.stuck
         self.table = COMMANDS
+        self.at_once = AT_ONCE
         self.settings = settings
         self.access = access
         self.cluster = cluster
@@ -101,10 +102,11 @@ class Hub(PlainHub):
         self.waiting = broker.waiting
         self.sessions: dict[SessionId, RespSession] = {}
         self.monitors = {}
-        self._deliver: dict[SessionId, Callable[[bytes, int], None]] = {}
+        self._deliver = {}
         self._links: dict[SessionId, None] = {}
         """The sessions that stand for other workers."""
         self.is_flushing = self._flushing_on = False
+        self.flushed_most = FLUSHED
         self.left: deque[Unwritten] = deque()
         self._held: dict[SessionId, None] = {}
         """Sessions that wait for that."""
@@ -278,12 +280,6 @@ class Hub(PlainHub):
 
     # Publishing.
 
-    def flush_soon(self) -> None:
-        """Have what was published written at the end of this pass."""
-        if not self.is_flushing:
-            self.is_flushing = True
-            self.shell.soon(self._flush_some)
-
     def flush(self) -> None:
         """Write all published messages."""
         while self.left:
@@ -311,19 +307,23 @@ class Hub(PlainHub):
         session.outlet.pause(may_leave=False)
         self._held[session.id] = None
 
-    def _flush_some(self) -> None:
-        self.is_flushing = False
-        self._take()
-        if self.left and not self._flushing_on:
-            self._flush_on()
-
     def _take(self) -> None:
         """Write published messages, or leave them for later if there are many receivers."""
-        blobs, left = self.channels.take(), self.left
-        rest = blobs if left else self.shell.deliver_all(blobs, self._deliver, FLUSHED)
+        rest: Iterable[Blob] = self.channels.take()
+        if not self.left:
+            rest = self.shell.deliver_all(rest, self._deliver, self.flushed_most)
+        self._leave(rest)
+
+    def _leave(self, rest: Iterable[Blob]) -> None:
+        """Leave what is not written for later."""
         for blob, sessions, messages in rest:
-            left.append(Unwritten(blob, sessions, messages))
+            self.left.append(Unwritten(blob, sessions, messages))
             self.flush_soon()
+
+    def _write_later(self, rest: Iterable[Blob]) -> None:
+        self._leave(rest)
+        if self.left and not self._flushing_on:
+            self._flush_on()
 
     def _flush_on(self) -> None:
         """Go on with unwritten messages, a part of them in each pass."""
@@ -341,7 +341,7 @@ class Hub(PlainHub):
             self.shell.soon(call)
 
     def _write_some(self) -> None:
-        deliver, left, room = self._deliver, self.left, FLUSHED
+        deliver, left, room = self._deliver, self.left, self.flushed_most
         while left and room > 0:
             unwritten = left[0]
             blob, early, messages = unwritten.blob, unwritten.early, unwritten.messages

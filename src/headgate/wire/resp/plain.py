@@ -1,25 +1,28 @@
-"""The read of a session, and the attributes of the hub that it needs.
+"""The read of a session, the attributes of the hub that it needs, and the end of a pass.
 
 Most reads are PUBLISHes that nothing stands in the way of. Compiled, those take a short way
 (`_plain.c`) from the read to the open pass; anything else is left to `PurePlainSession.receive`, at
-the command where it begins.
+the command where it begins. At the end of a pass of the loop the hub has what was published
+written, and nearly always all of it is.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from headgate.compiled import part
 from headgate.core.channels.channels import Channels
+from headgate.core.channels.publish_pass import Blob
 from headgate.core.delivery.mailbox import Mailbox
 from headgate.core.model.ids import SessionId
 from headgate.core.redis.acl import User
 from headgate.core.redis.cluster import Cluster
 from headgate.wire.resp.codec.publish_runs import STARTS
 from headgate.wire.resp.codec.requests import RequestParser
-from headgate.wire.resp.port import Monitor, OtherWorkers, RespPort
+from headgate.wire.resp.commands.at_once import AtOnce
+from headgate.wire.resp.port import HubPort, Monitor, OtherWorkers, RespPort
 from headgate.wire.resp.publishing import publish_at_once
 from headgate.wire.resp.reply_mode import ReplyMode
 from headgate.wire.resp.streams.awaited import Awaited
@@ -27,14 +30,21 @@ from headgate.wire.resp.streams.feeds import ChannelFeeds
 
 if TYPE_CHECKING:
     from headgate.wire.resp.commands.table import CommandEntry
-    from headgate.wire.resp.hub import Hub
+    from headgate.wire.resp.hub import Hub, Unwritten
+
+
+FLUSHED = 2048
+"""Deliveries made in a row; then others get a turn."""
 
 
 class PurePlainHub:
-    """The part of the hub that a plain read needs."""
+    """The part of the hub that a plain read needs, and the end of a pass."""
 
+    shell: HubPort
     channels: Channels
-    left: Sized
+    _deliver: dict[SessionId, Callable[[bytes, int], None]]
+    """How each session and link is written to."""
+    left: Collection[Unwritten]
     """Messages that could not be written to all receivers in one go. No more are published before
     they are."""
     monitors: dict[SessionId, Monitor]
@@ -45,12 +55,36 @@ class PurePlainHub:
     feeds: ChannelFeeds
     stuck: Mapping[SessionId, Mailbox]
     """The mailboxes of sessions that do not read."""
+    at_once: Mapping[bytes, AtOnce]
+    """Commands that are carried out in one call between PUBLISHes."""
     names_fit: bool
     """Whether no name in a run of PUBLISHes can exceed the limit."""
     is_flushing: bool
     """Whether published messages are written at the end of this pass."""
+    flushed_most: int
+    """So many deliveries are made in a row."""
     commands: int
     """Commands carried out since the start."""
+
+    def flush_soon(self) -> None:
+        """Have what was published written at the end of this pass."""
+        if not self.is_flushing:
+            self.is_flushing = True
+            self.shell.soon(self._flush_some)
+
+    def _flush_some(self) -> None:
+        """Write what was published, as much of it as is written in a row."""
+        self.is_flushing = False
+        rest: Iterable[Blob] = self.channels.take()
+        if not self.left:
+            rest = self.shell.deliver_all(rest, self._deliver, self.flushed_most)
+            if not rest and not self.left:
+                return
+        self._write_later(rest)
+
+    @abstractmethod
+    def _write_later(self, rest: Iterable[Blob]) -> None:
+        """Leave for later what is not written yet, and go on with what was left."""
 
 
 class PurePlainSession:

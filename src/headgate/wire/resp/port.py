@@ -103,7 +103,7 @@ class HubPort(Protocol):
 
     def deliver_all(
         self, blobs: Iterable[Blob], calls: dict[SessionId, Callable[[bytes, int], None]], room: int
-    ) -> Iterable[Blob]:
+    ) -> Sequence[Blob]:
         """Hand each blob to all who get it and are there, before the next one is made. After so
         many deliveries no more are begun; what is left is returned."""
         ...
