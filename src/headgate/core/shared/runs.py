@@ -1,9 +1,9 @@
 """Runs: messages that the only consumer of an app is given, or that a consumer confirms, one after
 another.
 
-Where nothing has to be chosen and no window is full, all of a run is done by one call and one note
-of `Undo`. Each message is treated as if it came alone; one about which anything is not plain ends
-the run, and is left to the ordinary way.
+Where nothing has to be chosen, all of a run is done by one call and one note of `Undo`. Each
+message is treated as if it came alone. One about which anything is not plain ends the run, and is
+left to the ordinary way.
 """
 
 from __future__ import annotations
