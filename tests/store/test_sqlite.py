@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,6 +52,7 @@ from headgate.expr.types import INT64_MAX, INT64_MIN
 from headgate.store import MemoryStore, SqliteStore, open_store
 from headgate.store.base import Store
 from headgate.store.sqlite import file, sql
+from headgate.store.sqlite.rows import runs
 from tests.conformance.store import (
     FOREVER,
     ODD_IDS,
@@ -296,6 +298,22 @@ async def test_each_kind_of_change_is_a_constant_number_of_statements(
     # Begin and commit, two to amend, two to delete, five to remove, two for tallies, two for
     # sinks, two for groups, one for each other kind.
     assert store.statements - before == 2 + 2 + 2 + 5 + 2 + 2 + 2 + 7
+
+
+@given(gone=st.sets(st.integers(1, 40), min_size=1))
+def test_runs_hold_exactly_the_numbers_they_were_made_of(gone: set[int]) -> None:
+    found = runs(map(Seq, gone))
+    assert {seq for first, last in found for seq in range(first, last + 1)} == gone
+    assert all(after > last + 1 for (_, last), (after, _) in pairwise(found)), "no run is cut"
+
+
+async def test_removed_messages_leave_those_between_them(store: SqliteStore) -> None:
+    messages = {Seq(n): stored(n, Q1, apps=("a",)) for n in range(1, 11)}
+    await store.apply(creating(record(Q1)))
+    await store.apply(Batch(append=messages))
+    await store.apply(Batch(delete={Seq(n) for n in (1, 2, 3, 5, 7, 8)}))
+    backlog = (await store.load(Load(backlogs={Q1}))).backlogs[Q1]
+    assert [entry.seq for entry in backlog[1]] == [4, 6, 9, 10]
 
 
 async def test_nothing_to_do_is_no_statement(store: SqliteStore) -> None:

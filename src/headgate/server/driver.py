@@ -138,7 +138,8 @@ class TurnDriver:
         for _ in self._settle(outcome):
             if self._watch is not None and self._watch.is_late:
                 await self._watch.assured()  # the process was stopped in between
-            await self._breathe()
+            if self._is_long:
+                await self._breathe()
         return pause
 
     async def _may_leave(self, watch: OwnershipWatch) -> None:
@@ -148,11 +149,15 @@ class TurnDriver:
         if not has_failed and not watch.is_assured:
             await watch.assured()
 
+    @property
+    def _is_long(self) -> bool:
+        """Whether this turn has taken so long since others were served that they should be."""
+        return self._loop.time() - self._served > SLICE_SECONDS
+
     async def _breathe(self) -> None:
-        """Let others be served, if this turn has taken long enough."""
-        if self._loop.time() - self._served > SLICE_SECONDS:
-            await asyncio.sleep(0)
-            self._served = self._loop.time()
+        """Let others be served."""
+        await asyncio.sleep(0)
+        self._served = self._loop.time()
 
     async def _drive(self, commands: list[Command], now: float) -> TurnOutcome:
         step = self._shard.turn(commands, now, self._sure())
@@ -161,7 +166,8 @@ class TurnDriver:
             while True:
                 try:
                     if isinstance(asked, Breath):
-                        await self._breathe()
+                        if self._is_long:
+                            await self._breathe()
                         asked = step.send(None)
                     elif isinstance(asked, Batch):
                         await self._store.apply(asked)

@@ -228,6 +228,11 @@ class App:
         undo.assign(self, "back", deque(seq for seq in line if seq in returned))
         undo.assign(self, "again", deque(seq for seq in line if seq not in returned))
 
+    def move(self, now: float, undo: Undo) -> None:
+        """Note that it makes progress."""
+        if self.moved != now:
+            undo.assign(self, "moved", now)
+
     def admit(
         self, subscription: Subscription, seq: Seq, size: int, now: float, undo: Undo
     ) -> None:

@@ -28,6 +28,7 @@ from headgate.core.shared.dispatch import Group, Groups, Subscription, by_priori
 from headgate.core.shared.expression_stats import SAMPLE_APPS
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.reader import Reader, Readers
+from headgate.core.shared.runs import GivenRun
 from headgate.core.turn.session_state import SessionStates
 from headgate.core.turn.turn import BREATH_WORK, TESTS_PER_LOOK, Turn
 
@@ -132,11 +133,14 @@ class SharedDelivery:
         yield from self._redelivering(queue, app, turn)
         for group in roomy:
             yield from self._offering_waiting(queue, app, group, turn)
+        run = self._run_of(queue, app) if len(app.again) + len(app.fresh) > 1 else None
         for line in (app.again, app.fresh):
             # BMQ-40: while all consumers are full no message goes out, and then the oldest.
             while app.open and line and turn.looks > 0:
                 # S003-32, BMQ-1, BMQ-26: messages are looked at in the order of their arrival.
-                self._take_from(line, queue, app, turn)
+                if run is None or not run.give(line, turn):
+                    run = None
+                    self._take_from(line, queue, app, turn)
                 if turn.work >= BREATH_WORK and turn.take_breath():
                     yield
         if app.open and turn.looks <= 0:
@@ -144,6 +148,22 @@ class SharedDelivery:
             if app.back or app.again or app.fresh or behind:
                 return Look(queue.id, app.id, behind)
         return None
+
+    def _run_of(self, queue: SharedQueue, app: App) -> GivenRun | None:
+        """Runs for the only consumer of an app. None if there are several, and where more has to be
+        noted of a message than that it was given."""
+        redelivery = app.redelivery
+        if (
+            app.size != 1
+            or app.stuck
+            or queue.domain.max_delivery_attempts
+            or redelivery.returned
+            or redelivery.attempts
+        ):
+            return None
+        taker = next(iter(app.subscriptions()))
+        alive = self._session_states.sessions.get(taker.session)
+        return None if alive is None else GivenRun(queue, app, taker, alive.mailbox, self._bodies)
 
     def _remember(self, app: App, entry: MessageEntry, turn: Turn) -> None:
         """Keep a message for sampling the app's expressions."""
@@ -297,8 +317,7 @@ class SharedDelivery:
         domain, redelivery = queue.domain, app.redelivery
         if redelivery.returned or domain.max_delivery_attempts:
             redelivery.deliver(entry.seq, taker.session, domain, turn.now, turn.undo)
-        if app.moved != turn.now:
-            turn.undo.assign(app, "moved", turn.now)
+        app.move(turn.now, turn.undo)
         if app.stuck:
             self.unstick(queue, app, turn)
         if taker.session < 0:
@@ -399,8 +418,7 @@ class SharedDelivery:
         released = app.release(seq, turn.undo)
         assert released is not None, "only what is outstanding is taken back"
         _, at, roomy = released
-        if app.moved != turn.now:
-            turn.undo.assign(app, "moved", turn.now)
+        app.move(turn.now, turn.undo)
         self.touch(queue, app, roomy)
         return at
 

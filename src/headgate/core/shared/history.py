@@ -6,6 +6,8 @@ queue and is removed first when there is no room, so that it never takes the pla
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from headgate.core.facts import Trimmed
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import Seq
@@ -38,7 +40,7 @@ class History:
         stays."""
         queue.keep(entry, turn.undo)
         turn.batch.hold[entry.seq] = ()
-        remember(queue, entry, turn)
+        remember(queue, (entry,), turn)
         self.settle(queue, turn)
 
     def add(self, queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
@@ -143,9 +145,9 @@ def _age(domain: Domain) -> float | None:
     return min(ages, default=None)
 
 
-def remember(queue: SharedQueue, entry: MessageEntry, turn: Turn) -> None:
-    """Have the store recognise the id of a message that leaves the queue, if it came lately."""
+def remember(queue: SharedQueue, entries: Iterable[MessageEntry], turn: Turn) -> None:
+    """Have the store recognise the ids of messages that leave the queue, if they came lately."""
     seconds = queue.domain.deduplication_time
-    arrival = queue.remembered.find(entry.id, turn.sure, seconds) if seconds else None
-    if arrival is not None:
-        turn.batch.remember.setdefault(queue.id, {})[entry.id] = arrival
+    known = queue.remembered.known(entries, turn.sure, seconds) if seconds else None
+    if known:
+        turn.batch.remember.setdefault(queue.id, {}).update(known)

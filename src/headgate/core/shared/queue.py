@@ -228,7 +228,10 @@ class SharedQueue:
 
     def remembers(self, message: MessageId, now: float) -> bool:
         """Whether the id is that of a message that is here, or was lately."""
-        return self.find_repeated(message, now) is not None
+        if message in self.by_id:
+            return True
+        seconds = self.state.domain.deduplication_time
+        return self.remembered.find(message, now, seconds) is not None
 
     def find_repeated(self, message: MessageId, now: float) -> Arrival | None:
         """The message of an id, if it is here or was lately."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from headgate.core.commands import Confirm
 from headgate.core.facts import AppRemoved, Confirmed
+from headgate.core.model.ids import MessageId, SessionId
 from headgate.core.model.message import MessageEntry
 from headgate.core.shared.app import App
 from headgate.core.shared.context import SharedContext
@@ -13,6 +14,7 @@ from headgate.core.shared.delivery import SharedDelivery
 from headgate.core.shared.history import History, remember
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.quota import judge_less
+from headgate.core.shared.runs import ConfirmedRun
 from headgate.core.turn.turn import BREATH_WORK, Turn
 
 
@@ -30,24 +32,37 @@ class Releasing:
         were given back."""
         queue = self._context.queues[command.queue]
         app = queue.apps.get(command.app)
-        session, now = command.session, turn.now
+        session = command.session
         if app is not None and session in app.consumers:
-            for message in command.messages:
+            messages, place = command.messages, 0
+            run: ConfirmedRun | None = ConfirmedRun(queue, app, session)
+            while place < len(messages):
                 turn.work += 1
                 if turn.work >= BREATH_WORK and turn.take_breath():
                     yield
-                seq = queue.by_id.get(message)
-                held = app.outstanding.get(seq) if seq is not None else None
-                if seq is None or held is None or held.session != session:
-                    continue
-                entry = queue.entries[seq]
-                seconds = now - self._delivery.take_back(queue, app, seq, turn)
-                waited = now - entry.arrived
-                turn.facts.append(
-                    Confirmed(now, queue.id, app.id, message, session, seconds, waited)
-                )
-                self.dereference(queue, entry, app, turn)
+                seen = 0
+                if run is not None and run.is_plain():
+                    seen, had_any, roomy = run.confirm(messages, place, turn)
+                    if had_any:
+                        self._delivery.touch(queue, app, roomy)
+                if not seen:
+                    run = None
+                    self._confirm_one(queue, app, session, messages[place], turn)
+                place += seen or 1
         turn.done(session, command.ref)
+
+    def _confirm_one(
+        self, queue: SharedQueue, app: App, session: SessionId, message: MessageId, turn: Turn
+    ) -> None:
+        seq = queue.by_id.get(message)
+        held = app.outstanding.get(seq) if seq is not None else None
+        if seq is None or held is None or held.session != session:
+            return
+        entry, now = queue.entries[seq], turn.now
+        seconds = now - self._delivery.take_back(queue, app, seq, turn)
+        waited = now - entry.arrived
+        turn.facts.append(Confirmed(now, queue.id, app.id, message, session, seconds, waited))
+        self.dereference(queue, entry, app, turn)
 
     def dereference(self, queue: SharedQueue, entry: MessageEntry, app: App, turn: Turn) -> None:
         """Release a message from one app; the last app deletes it."""
@@ -85,7 +100,7 @@ class Releasing:
         if batch.hold:
             batch.hold.pop(entry.seq, None)
         batch.delete.add(entry.seq)
-        remember(queue, entry, turn)
+        remember(queue, (entry,), turn)
         judge_less(queue, turn)
 
     def drop_app(self, queue: SharedQueue, app: App, turn: Turn) -> None:

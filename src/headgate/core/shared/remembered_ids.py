@@ -41,6 +41,15 @@ class RememberedIds:
         arrival = self.arrivals.get(message)
         return arrival if arrival is not None and now - arrival.at <= seconds else None
 
+    def known(self, entries: Iterable[MessageEntry], now: float, seconds: float) -> Known:
+        """The ids of these messages that were accepted within so many seconds."""
+        find = self.arrivals.get
+        return {
+            entry.id: arrival
+            for entry in entries
+            if (arrival := find(entry.id)) is not None and now - arrival.at <= seconds
+        }
+
     def oldest(self) -> float | None:
         first = next(iter(self.arrivals.values()), None)
         return None if first is None else first.at

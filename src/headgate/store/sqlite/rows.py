@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from headgate.core.model.ids import MessageId, QueueId, Seq, ServiceId
@@ -63,6 +64,13 @@ def message_row(stored: Stored) -> Row:
         encode_properties(content.properties),
         content.body,
     )
+
+
+def runs(seqs: Iterable[Seq]) -> list[tuple[Seq, Seq]]:
+    """Some numbers, at least one, as the first and the last of each run without a gap."""
+    ordered = sorted(seqs)
+    gaps = [place for place, (a, b) in enumerate(pairwise(ordered), 1) if b != a + 1]
+    return [(ordered[a], ordered[b - 1]) for a, b in pairwise((0, *gaps, len(ordered)))]
 
 
 def heads(found: Iterable[Row]) -> tuple[dict[QueueId, Head], set[QueueId]]:

@@ -167,7 +167,7 @@ class SqliteStore(SqlStore):
             if holds:
                 many(sql.HOLD, ((encode_apps(apps).decode(), seq) for seq, apps in holds.items()))
             if batch.delete:
-                gone = list(each(sorted(batch.delete)))
+                gone = rows.runs(batch.delete)
                 for text in sql.DELETE:
                     many(text, gone)
             if batch.forget:

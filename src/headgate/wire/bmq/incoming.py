@@ -8,6 +8,8 @@ however large the event is and however little of it is accepted.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
+from typing import cast
 
 from headgate.core import commands as core
 from headgate.core.model.ids import MessageId, QueueId, SessionId
@@ -178,11 +180,10 @@ class Incoming:
         may be left. Nothing is written meanwhile, so answers are as they were at the start."""
         now = self._host.now()
         for message in rest:
+            if isinstance(message, Confirmation):
+                return self._confirm(chain((message,), cast("Iterator[Confirmation]", rest)))
             self.taken += 1
-            if isinstance(message, Put):
-                self._post(message, now)
-            else:
-                self._confirm(message)
+            self._post(message, now)
             if (
                 self.taken >= TAKEN_MAX
                 or self.inflated >= INFLATED_BYTES
@@ -257,12 +258,20 @@ class Incoming:
         self.unanswered_bytes += size
         self.commands.append(core.Send(self._session, posted, queue, message))
 
-    def _confirm(self, each: Confirmation) -> None:
-        """Note a confirmation. For an unknown stream it is ignored: nobody holds its messages any
-        more."""
-        stream = self._streams.find(each.queue, each.sub_id)
-        if stream is not None:
-            confirmed = self._confirmed.get(stream)
-            if confirmed is None:
-                confirmed = self._confirmed[stream] = []
-            confirmed.append(stream.confirmed(each.guid))
+    def _confirm(self, confirmations: Iterator[Confirmation]) -> bool:
+        """Note confirmations as long as there is time. For an unknown stream they are ignored:
+        nobody holds its messages any more."""
+        queue = app = None
+        stream: Stream | None = None
+        confirmed: list[MessageId] = []
+        for each in confirmations:
+            self.taken += 1
+            if each.queue != queue or each.sub_id != app:
+                queue, app = each.queue, each.sub_id
+                stream = self._streams.find(queue, app)
+                confirmed = [] if stream is None else self._confirmed.setdefault(stream, [])
+            if stream is not None:
+                confirmed.append(stream.confirmed(each.guid))
+            if self.taken >= TAKEN_MAX:
+                return False
+        return True

@@ -225,7 +225,7 @@ class BmqSession:
         """Write the effects. Answers are in order with the messages around them."""
         out, incoming = Outgoing(), self._incoming
         for effect in effects:
-            if isinstance(effect, e.Deliver):
+            if type(effect) is e.Deliver:
                 self._push(effect, out)
                 continue
             ref = getattr(effect, "ref", None)

@@ -502,7 +502,7 @@ hear(PyObject *channels, Span channel)
 
 /* Deliver what is published at the start of the data of a link; return where that ends, or NULL. */
 static const char *
-delivered(PyObject *channels, const char *at, const char *end)
+deliver_from(PyObject *channels, const char *at, const char *end)
 {
     Publishing messages[MESSAGES];
     const char *ends[MESSAGES];
@@ -582,7 +582,7 @@ deliver_run(PyObject *module, PyObject *const *args, Py_ssize_t count)
         return NULL;
     }
     const char *first = PyBytes_AS_STRING(args[1]), *end = first + PyBytes_GET_SIZE(args[1]);
-    const char *at = delivered(args[0], first, end);
+    const char *at = deliver_from(args[0], first, end);
     if (at == NULL)
         return NULL;
     return Py_BuildValue("(nN)", (Py_ssize_t)(at - first),
