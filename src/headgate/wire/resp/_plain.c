@@ -107,8 +107,6 @@ is_plain(PlainSession *self, PlainHub *hub, Py_ssize_t size)
     if (left)
         return left < 0 ? -1 : 0;
     int answer;
-    if ((answer = is_true(hub->feeds, _is_used)) != 0)
-        return answer < 0 ? -1 : 0;
     if ((answer = is_true(self->user, _is_unrestricted)) <= 0
         || (answer = channels_port->is_plain(hub->channels, self->id)) <= 0
         || (answer = is_none(self->requests, _unread)) <= 0
@@ -200,6 +198,31 @@ write_answers(PlainSession *self, PlainHub *hub, Answers *answers)
     return is_empty_dict(hub->stuck) ? 0 : call((PyObject *)hub, _look_at_answers);
 }
 
+/* How many messages, from the first on, are on channels that are known to feed no domain; -1 with an
+ * error. Messages in a row on one channel need one look. */
+static Py_ssize_t
+unfed_among(PlainHub *hub, const Publishing *messages, Py_ssize_t count)
+{
+    int is_used = is_true(hub->feeds, _is_used);
+    if (is_used <= 0)
+        return is_used < 0 ? -1 : count;
+    PyObject *unfed = PyObject_GetAttrString(hub->feeds, "unfed");
+    int is_unfed = unfed == NULL ? -1 : 1;
+    Py_ssize_t found = 0;
+    for (; is_unfed > 0 && found < count; found += is_unfed > 0) {
+        const Span *channel = &messages[found].channel;
+        const Span *before = found ? &messages[found - 1].channel : NULL;
+        if (before != NULL && channel->size == before->size
+            && !memcmp(channel->at, before->at, (size_t)channel->size))
+            continue;
+        PyObject *name = PyBytes_FromStringAndSize(channel->at, channel->size);
+        is_unfed = name == NULL ? -1 : PySet_Contains(unfed, name);
+        Py_XDECREF(name);
+    }
+    Py_XDECREF(unfed);
+    return is_unfed < 0 ? -1 : found;
+}
+
 /* Carry out what is plain at the start of a read; return how many bytes that was, or -1. The hub
  * and its channels are held. */
 static Py_ssize_t
@@ -220,6 +243,8 @@ carry_out(PlainSession *self, PlainHub *hub, const char *first, const char *end,
                 break;
             ends[count++] = next;
         }
+        if (count && (count = unfed_among(hub, messages, count)) < 0)
+            return -1;
         if (count) {
             Py_ssize_t done = channels_port->publish(hub->channels, messages, count, receivers);
             if (done < 0)
