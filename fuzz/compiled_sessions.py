@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from typing import cast
 
 from headgate.core.channels.audience import Kind
+from headgate.core.model.binding import ChannelFeed
+from headgate.core.model.domain import Domain
 from headgate.core.model.limits import Limits
 from headgate.wire.resp.codec.replies import bulk
 from headgate.wire.resp.session import RespSession
 from tests.support.resp_hub import Guest, House
 
 CHANNELS = (b"a", b"b", b"news", b"")
+FED = Domain.fanout("fed", "app", feeds=(ChannelFeed(("news",)),))
 GUESTS = 5
 LONGEST = 4_095
 """The shortest limit of names with which a read may be plain."""
@@ -77,7 +80,8 @@ class World:
 
     def __init__(self, draw: random.Random, *, by_steps: bool) -> None:
         self._receive = RespSession._receive_by_steps if by_steps else RespSession.receive
-        self.house = House(limits=limits(draw), password=draw.choice((None, None, "secret")))
+        password, domains = draw.choice((None, None, "secret")), draw.choice(((), (FED,)))
+        self.house = House(limits=limits(draw), password=password, domains=domains)
         if draw.random() < 0.3:
             budget = self.house.hub.budget
             budget.mailbox_soft, budget.mailbox_hard = 300, 600

@@ -290,18 +290,24 @@ carried_out(PlainSession *self, PlainHub *hub, PyObject *data, Py_ssize_t start)
     return done < 0 ? -1 : start + done;
 }
 
-/* Whether a command may take a turn, as `RespSession._may_follow` has it: those wait together. */
+/* Whether a command may take a turn, as `RespSession._may_follow` has it: those wait together. Of
+ * PUBLISHes these are others than are read here. */
 static int
-is_turn(PyObject *command)
+is_turn(PlainHub *hub, PyObject *command)
 {
     PyObject *name = PyList_GET_ITEM(command, 0);
-    return !PyBytes_GET_SIZE(name) || (*PyBytes_AS_STRING(name) | 0x20) == 'x';
+    Py_ssize_t size = PyBytes_GET_SIZE(name);
+    const char *at = PyBytes_AS_STRING(name);
+    if (!size || (*at | 0x20) == 'x')
+        return 1;
+    return (size == 7 || size == 8) && !PyOS_strnicmp(at + size - 7, "publish", 7)
+        && is_true(hub->feeds, _is_used);
 }
 
 /* Have the session carry out what comes between PUBLISHes; return where that ended. The same place if
  * it is not plain or not whole; -1 if there was an error, -2 if the rest was taken as well. */
 static Py_ssize_t
-others_taken(PlainSession *self, PyObject *data, Py_ssize_t start)
+others_taken(PlainSession *self, PlainHub *hub, PyObject *data, Py_ssize_t start)
 {
     const char *first = PyBytes_AS_STRING(data), *end = first + PyBytes_GET_SIZE(data);
     const char *at = first + start;
@@ -315,7 +321,7 @@ others_taken(PlainSession *self, PyObject *data, Py_ssize_t start)
             break;
         if (count) { /* RESP-2: a request of nothing has no answer */
             PyObject *command = read_request(&next, end, count);
-            int is_other = command != NULL && !is_turn(command);
+            int is_other = command != NULL && !is_turn(hub, command);
             int failed = is_other ? PyList_Append(commands, command) : 0;
             Py_XDECREF(command);
             if (failed || PyErr_Occurred()) {
@@ -355,7 +361,7 @@ receive_plain(PlainSession *self, PlainHub *hub, PyObject *data)
         if ((at = carried_out(self, hub, data, at)) < 0 || at == size || taken++ == TAKEN_MOST)
             break;
         Py_ssize_t before = at;
-        if ((at = others_taken(self, data, at)) <= before)
+        if ((at = others_taken(self, hub, data, at)) <= before)
             break;
     }
     return may < 0 ? -1 : at;
