@@ -13,6 +13,8 @@ from typing import cast
 
 from headgate.core.channels.audience import Kind
 from headgate.core.channels.publish_pass import PureOpenPass
+from headgate.core.model.binding import ChannelFeed
+from headgate.core.model.domain import Domain
 from headgate.core.model.limits import Limits
 from headgate.wire.resp.codec.replies import bulk
 from headgate.wire.resp.plain import PurePlainHub
@@ -20,6 +22,7 @@ from headgate.wire.resp.session import RespSession
 from tests.support.resp_hub import Guest, House
 
 CHANNELS = (b"a", b"b", b"news", b"")
+FED = Domain.fanout("fed", "app", feeds=(ChannelFeed(("news",)),))
 KEYS = (b"key", b"other", b"third", b"")
 GUESTS = 5
 LONGEST = 4_095
@@ -96,7 +99,8 @@ class World:
     def __init__(self, draw: random.Random, *, by_steps: bool) -> None:
         notified = draw.choice(("", "", "Ex"))
         self._receive = RespSession._receive_by_steps if by_steps else RespSession.receive
-        self.house = House(limits=limits(draw), password=draw.choice((None, None, "secret")))
+        password, domains = draw.choice((None, None, "secret")), draw.choice(((), (FED,)))
+        self.house = House(limits=limits(draw), password=password, domains=domains)
         self.house.hub.flushed_most = draw.choice((3, 2_048))
         if by_steps:
             self._write_by_steps()

@@ -85,6 +85,8 @@ class ReaderView:
     """Seconds since its last pull."""
     pulled: float = 0.0
     """Time of its last pull."""
+    active: float | None = None
+    """Time at which it was last given messages, or claimed some."""
     held: tuple[PendingMessage, ...] = ()
     """The first messages that it holds, if requested."""
 

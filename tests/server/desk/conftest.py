@@ -35,6 +35,7 @@ port = 0
 [domains.orders]
 mode = "fanout"
 apps = ["shipping", "billing"]
+streams = ["orders.*"]
 """
 
 

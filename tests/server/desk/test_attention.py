@@ -72,6 +72,10 @@ FULL = DomainRow(
     max_bytes=None,
     domain_max_messages=7,
     domain_max_bytes=None,
+    streams=[],
+    groups="fixed",
+    feeds=[],
+    speaks="",
 )
 UNDECIDED = UndecidedGroup(
     "bmq://orders/q",

@@ -107,6 +107,7 @@ def test_domains_and_their_queues(busy: Busy) -> None:
     found = busy.look.get("domains")
     assert [row["domain"] for row in found["rows"]] == ["orders", "smp"]
     assert found["rows"][0]["apps"] == ["shipping", "billing"]
+    assert found["rows"][0]["streams"] == ["orders.*"]
     behind = {row["app"]: row for row in found["apps"]}
     assert behind["billing"]["in_line"] == 6
     assert behind["billing"]["consumers"] == 0

@@ -172,6 +172,11 @@ def _failed(group: Mapping[str, Any]) -> int:
     return sum(group["undecided"][kind] for kind in ("name", "type", "arithmetic"))
 
 
+def _in_flight(group: Mapping[str, Any]) -> str:
+    held, window = count(group["in_flight"]), group["window"]
+    return held if window is None else f"{held} of {count(window)}"
+
+
 def _group(group: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     undecided = None
     if failed := _failed(group):
@@ -181,7 +186,7 @@ def _group(group: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> d
     return {
         **group,
         "expression": group["expression"] or "(no expression)",
-        "in_flight": f"{count(group['in_flight'])} of {count(group['window'])}",
+        "in_flight": _in_flight(group),
         "undecided": undecided,
     }
 

@@ -390,6 +390,8 @@ class SharedDelivery:
         self.show(queue, app, entry, pull.session, pull.ref, turn)
         if not reader.left:
             app.hold(reader.number, True, turn.undo)
+        if reader.active != turn.now:
+            turn.undo.assign(reader, "active", turn.now)
         attempts = app.redelivery.attempts.get(entry.seq, 0)
         fact = Delivered(turn.now, queue.id, app.id, entry.id, reader.number, attempts)
         turn.facts.append(fact)

@@ -58,7 +58,7 @@ def _verdict(app: Mapping[str, Any]) -> str:
     elif sessions:
         verb = "waits for"
     more = max(app["receivers_all"], len(sessions)) - len(sessions[:WHO_MAX])
-    who = ", ".join(f"session {each['session']}" for each in sessions[:WHO_MAX])
+    who = ", ".join(map(_who, sessions[:WHO_MAX]))
     if more:
         who += f" and {more} more"
     return f"{verb} {who}".rstrip() + f"; {app['reason']}"
@@ -69,8 +69,17 @@ def _member_row(member: Mapping[str, Any], group: Mapping[str, Any]) -> Sequence
     why = "gets it" if member["gets"] else member["reason"]
     if group["answer"]["result"] is not True:
         why = "does not match"
-    held = f"{member['unconfirmed']} of {member['window']['messages']} unconfirmed"
-    return f"session {member['session']}", member["state"], held, why, member["name"]
+    who, held = _who(member), f"{member['unconfirmed']}"
+    if member["session"] < 0:
+        return who, member["state"], f"{held} unconfirmed", why, ""
+    held = f"{held} of {member['window']['messages']} unconfirmed"
+    return who, member["state"], held, why, member["name"]
+
+
+def _who(row: Mapping[str, Any]) -> str:
+    """A consumer by its session, or by its name if it has one of its own and no window."""
+    session = row["session"]
+    return f"session {session}" if session >= 0 else f"consumer {row['name']}"
 
 
 def _expression(answer: Mapping[str, Any]) -> str:

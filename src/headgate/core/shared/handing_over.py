@@ -31,6 +31,8 @@ class HandingOver:
             if is_other and self._poison.blame(queue, app, entry, turn):
                 return False
         app.hand_over(reader.subscription, seq, entry.size, at, turn.undo)
+        if reader.active != turn.now:
+            turn.undo.assign(reader, "active", turn.now)
         app.redelivery.deliver(seq, reader.number, queue.domain, turn.now, turn.undo)
         turn.facts.append(Claimed(turn.now, queue.id, app.id, entry.id, reader.number))
         self._delivery.note(queue, app)

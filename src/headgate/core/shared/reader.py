@@ -76,6 +76,7 @@ class Reader:
     """
 
     __slots__ = (
+        "active",
         "app",
         "bytes_left",
         "gate",
@@ -114,6 +115,8 @@ class Reader:
         self.bytes_left = 0
         self.pulled = now
         """When it last pulled."""
+        self.active: float | None = None
+        """When it was last given messages, or claimed some."""
 
     @property
     def pull(self) -> OpenPull | None:

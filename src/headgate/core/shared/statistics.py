@@ -94,6 +94,7 @@ def _row(app: App, group: Group) -> dict[str, object]:
     that a higher priority took."""
     stats = group.stats
     gates = [member.gate for member in group.members]
+    is_fetched = any(member.session < 0 for member in group.members)
     return {
         "expression": group.text,
         "priority": group.priority,
@@ -108,5 +109,5 @@ def _row(app: App, group: Group) -> dict[str, object]:
         "in_flight": sum(len(gate.outstanding) for gate in gates),
         "in_flight_bytes": sum(gate.size for gate in gates),
         "waiting": app.waiting_for(group),
-        "window": sum(gate.window.messages for gate in gates),
+        "window": None if is_fetched else sum(gate.window.messages for gate in gates),
     }

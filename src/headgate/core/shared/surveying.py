@@ -211,6 +211,7 @@ class Surveying:
                     len(reader.gate.outstanding),
                     turn.now - reader.pulled,
                     reader.pulled,
+                    reader.active,
                     self._held(queue, app, reader.held[:most], turn) if most else (),
                 )
                 for name, reader in sorted(readers.items())

@@ -366,6 +366,10 @@ class Rows:
             max_bytes=domain.max_bytes,
             domain_max_messages=domain.domain_max_messages,
             domain_max_bytes=domain.domain_max_bytes,
+            streams=list(domain.streams),
+            groups=domain.groups,
+            feeds=[channel for feed in domain.feeds for channel in feed.channels],
+            speaks=domain.speaks,
         )
 
     def queue_page(

@@ -114,8 +114,6 @@ is_plain(PlainSession *self, PlainHub *hub, Py_ssize_t size)
     if (left)
         return left < 0 ? -1 : 0;
     int answer;
-    if ((answer = is_true(hub->feeds, _is_used)) != 0)
-        return answer < 0 ? -1 : 0;
     if ((answer = is_true(self->user, _is_unrestricted)) <= 0
         || (answer = channels_port->is_plain(hub->channels, self->id)) <= 0
         || (answer = is_none(self->requests, _unread)) <= 0
@@ -310,6 +308,31 @@ short_taken(PlainSession *self, PlainHub *hub, const char *at, const char *end, 
     return size;
 }
 
+/* How many messages, from the first on, are on channels that are known to feed no domain; -1 with an
+ * error. Messages in a row on one channel need one look. */
+static Py_ssize_t
+unfed_among(PlainHub *hub, const Publishing *messages, Py_ssize_t count)
+{
+    int is_used = is_true(hub->feeds, _is_used);
+    if (is_used <= 0)
+        return is_used < 0 ? -1 : count;
+    PyObject *unfed = PyObject_GetAttrString(hub->feeds, "unfed");
+    int is_unfed = unfed == NULL ? -1 : 1;
+    Py_ssize_t found = 0;
+    for (; is_unfed > 0 && found < count; found += is_unfed > 0) {
+        const Span *channel = &messages[found].channel;
+        const Span *before = found ? &messages[found - 1].channel : NULL;
+        if (before != NULL && channel->size == before->size
+            && !memcmp(channel->at, before->at, (size_t)channel->size))
+            continue;
+        PyObject *name = PyBytes_FromStringAndSize(channel->at, channel->size);
+        is_unfed = name == NULL ? -1 : PySet_Contains(unfed, name);
+        Py_XDECREF(name);
+    }
+    Py_XDECREF(unfed);
+    return is_unfed < 0 ? -1 : found;
+}
+
 /* Carry out what is plain in a part of a read; return how many bytes that was, or -1. The hub and its
  * channels are held. */
 static Py_ssize_t
@@ -331,6 +354,8 @@ carry_out(PlainSession *self, PlainHub *hub, const char *first, const char *end,
                 break;
             ends[count++] = next;
         }
+        if (count && (count = unfed_among(hub, messages, count)) < 0)
+            return -1;
         if (count) {
             Py_ssize_t done = channels_port->publish(hub->channels, messages, count, receivers);
             if (done < 0)
@@ -387,18 +412,24 @@ carried_out(PlainSession *self, PlainHub *hub, PyObject *data, Py_ssize_t start)
     return done < 0 ? -1 : start + done;
 }
 
-/* Whether a command may take a turn, as `RespSession._may_follow` has it: those wait together. */
+/* Whether a command may take a turn, as `RespSession._may_follow` has it: those wait together. Of
+ * PUBLISHes these are others than are read here. */
 static int
-is_turn(PyObject *command)
+is_turn(PlainHub *hub, PyObject *command)
 {
     PyObject *name = PyList_GET_ITEM(command, 0);
-    return !PyBytes_GET_SIZE(name) || (*PyBytes_AS_STRING(name) | 0x20) == 'x';
+    Py_ssize_t size = PyBytes_GET_SIZE(name);
+    const char *at = PyBytes_AS_STRING(name);
+    if (!size || (*at | 0x20) == 'x')
+        return 1;
+    return (size == 7 || size == 8) && !PyOS_strnicmp(at + size - 7, "publish", 7)
+        && is_true(hub->feeds, _is_used);
 }
 
 /* Have the session carry out what comes between PUBLISHes; return where that ended. The same place if
  * it is not plain or not whole; -1 if there was an error, -2 if the rest was taken as well. */
 static Py_ssize_t
-others_taken(PlainSession *self, PyObject *data, Py_ssize_t start)
+others_taken(PlainSession *self, PlainHub *hub, PyObject *data, Py_ssize_t start)
 {
     const char *first = PyBytes_AS_STRING(data), *end = first + PyBytes_GET_SIZE(data);
     const char *at = first + start;
@@ -412,7 +443,7 @@ others_taken(PlainSession *self, PyObject *data, Py_ssize_t start)
             break;
         if (count) { /* RESP-2: a request of nothing has no answer */
             PyObject *command = read_request(&next, end, count);
-            int is_other = command != NULL && !is_turn(command);
+            int is_other = command != NULL && !is_turn(hub, command);
             int failed = is_other ? PyList_Append(commands, command) : 0;
             Py_XDECREF(command);
             if (failed || PyErr_Occurred()) {
@@ -452,7 +483,7 @@ receive_plain(PlainSession *self, PlainHub *hub, PyObject *data)
         if ((at = carried_out(self, hub, data, at)) < 0 || at == size || taken++ == TAKEN_MOST)
             break;
         Py_ssize_t before = at;
-        if ((at = others_taken(self, data, at)) <= before)
+        if ((at = others_taken(self, hub, data, at)) <= before)
             break;
     }
     return may < 0 ? -1 : at;

@@ -152,6 +152,11 @@ class RespSession(PlainSession):
         """Whether some of its commands are still to be carried out."""
         return bool(self.pending) or self.parts is not None or self.awaited is not None
 
+    @property
+    def waits_for_messages(self) -> bool:
+        """Whether its last command is a read that waits for messages."""
+        return self.awaited is not None and self.awaited.waiting is not None
+
     # Calls of the shell.
 
     # What is left over by the short way.
@@ -162,7 +167,7 @@ class RespSession(PlainSession):
         answered."""
         assert self.awaited is not None, "some wait"
         self.pending += self.requests.feed(data)
-        self.outlet.pause(may_leave=self.awaited.waiting is not None)
+        self.outlet.pause(may_leave=self.waits_for_messages)
         self._may_hold()
 
     owes_answers = False
@@ -258,7 +263,7 @@ class RespSession(PlainSession):
                 break
             if self.awaited is not None and not self._may_follow(commands[position]):
                 self.pending = commands[position:]
-                self.outlet.pause(may_leave=self.awaited.waiting is not None)
+                self.outlet.pause(may_leave=self.waits_for_messages)
                 break
             is_publish = commands[position][0] in PUBLISH and is_plain(self)
             if is_publish and (run := run_of_publishes(commands, position, self.hub.feeds)):

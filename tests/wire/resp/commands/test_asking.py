@@ -11,6 +11,7 @@ from headgate.cli.explain import lines
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import QueueId
 from headgate.core.shared.explain import explain
+from headgate.core.shared.statistics import groups_of
 from headgate.core.turn.slices import at_once
 from tests.support.resp_hub import Guest, House
 
@@ -39,8 +40,16 @@ def test_an_explanation_is_the_same_by_both_ways(house: House, guest: Guest) -> 
     )
     whole = {**asdict(at_once(row)), "queue": "bmq://jobs/s", "properties": {"n": 7}}
     assert found == "\n".join(lines(whole)) + "\n"
-    assert "goes to" in found
+    assert "goes to consumer w;" in found
+    assert "    consumer w  open  0 unconfirmed  gets it" in found, "it has no window"
     assert "goes to" not in asking.ask("HG.EXPLAIN", "s", "n", "3")
+
+
+def test_a_named_consumer_has_no_window(house: House, guest: Guest) -> None:
+    guest.raw("XREADGROUP", "GROUP", "g", "w", "BLOCK", "0", "STREAMS", "s", ">")
+    app = house.rig.shard.shared.queues[QueueId(b"bmq://jobs/s")].apps["g"]
+    [row] = at_once(groups_of(app))
+    assert (row["in_flight"], row["window"]) == (0, None)
 
 
 def test_an_explanation_of_what_nobody_opened(guest: Guest) -> None:

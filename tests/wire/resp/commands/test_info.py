@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.core.model.domain import Domain
 from headgate.wire.resp.commands.info import SECTIONS, human
 from tests.support.resp_hub import Guest, House
 
@@ -117,6 +118,15 @@ def test_a_publisher_that_waits_is_counted() -> None:
     publisher.ask("PUBLISH", "c", "x" * 1000)
     publisher.raw("PUBLISH", "c", "y")
     assert fields(guest, "clients")["blocked_clients"] == "1"
+
+
+def test_readers_of_streams_that_wait_are_counted() -> None:
+    house = House(domains=(Domain.fanout("jobs", "g", streams=("s",)),))
+    reader, guest = house.guest(), house.guest()
+    reader.raw("XREADGROUP", "GROUP", "g", "c", "BLOCK", 0, "STREAMS", "s", ">")
+    assert fields(guest, "clients")["blocked_clients"] == "1"
+    guest.ask("XADD", "s", "*", "a", "1")
+    assert fields(guest, "clients")["blocked_clients"] == "0"
 
 
 def test_keys_are_counted_by_database() -> None:

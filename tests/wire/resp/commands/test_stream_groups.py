@@ -90,6 +90,8 @@ def test_a_group_goes_on_from_another_place(guest: Guest) -> None:
     assert new(guest) == [third]
     assert guest.ask("XGROUP", "SETID", "s", "g", "0") == "OK"
     assert new(guest) == [first, second]  # the third is still held
+    assert guest.ask("XGROUP", "SETID", "s", "g", "-") == "OK"
+    assert new(guest) == []
     assert guest.ask("XACK", "s", "g", first, second, third) == 3
     assert guest.ask("XGROUP", "SETID", "s", "g", "0") == "OK"
     assert guest.ask("XGROUP", "SETID", "s", "g", "$") == "OK"

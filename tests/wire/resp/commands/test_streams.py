@@ -552,6 +552,14 @@ def test_what_is_told_of_a_stream(house: House, guest: Guest) -> None:
     ]
     [consumer] = guest.ask("XINFO", "CONSUMERS", "s", "g")
     assert consumer == ["name", "c", "pending", 1, "idle", 2000, "inactive", 2000]
+    new(guest, consumer="d", count=1)
+    house.now += 1
+    assert new(guest, consumer="d") == []
+    new(guest, consumer="e")
+    consumers = guest.ask("XINFO", "CONSUMERS", "s", "g")
+    times = {each[1]: each[4:] for each in consumers}
+    assert times["d"] == ["idle", 0, "inactive", 1000]
+    assert times["e"] == ["idle", 0, "inactive", -1], "it was given nothing so far"
     told = guest.ask("XINFO", "STREAM", "s")
     assert told[:2] == ["length", 2]
     assert told[6:8] == ["last-generated-id", id]

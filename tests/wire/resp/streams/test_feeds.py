@@ -16,6 +16,7 @@ from headgate.core.model.binding import ChannelFeed, spoken_channel
 from headgate.core.model.body_paths import read_path
 from headgate.core.model.domain import Domain
 from headgate.core.shared.feeding import FULL_SECONDS
+from tests.strangers.resp_draw import multibulk
 from tests.support.resp_hub import Guest, House
 
 ORDERS = Domain.fanout(
@@ -201,6 +202,33 @@ def test_a_pipeline_keeps_its_order(house: House, guest: Guest) -> None:
         house.end_pass()
     assert guest.received == b":1\r\n:2\r\n:2\r\n:1\r\n"
     assert [frame[3].decode() for frame in heard(house, hearing)] == ["1", "2", "3", "4"]
+
+
+def test_channels_that_are_known_to_feed_nothing() -> None:
+    """Check 74: PUBLISHes on them take the short way of a read, up to one that feeds; no longer
+    when that feeds something, too."""
+    house = House(domains=[replace(AUDIT, max_messages=100)])
+    guest, hearing = house.guest(), house.guest()
+    hearing.ask("PSUBSCRIBE", "*")
+
+    def publish(*names: bytes) -> bytes:
+        words = [(b"PUBLISH", name, b"%d" % n) for n, name in enumerate(names)]
+        guest.session.receive(b"".join(map(multibulk, words)))
+        for _ in range(5):
+            house.end_pass()
+        received, guest.received = guest.received, b""
+        assert [(each[2], int(each[3])) for each in heard(house, hearing)] == [
+            (name, n) for n, name in enumerate(names)
+        ]
+        return received
+
+    names = (b"a", b"a", b"b", b"log", b"log", b"a", b"new")
+    for _ in range(2):  # they are known the second time
+        assert publish(*names) == b":1\r\n:1\r\n:1\r\n:2\r\n:2\r\n:1\r\n:1\r\n"
+    assert house.hub.feeds.unfed == {b"a", b"b", b"new"}
+    house.rig.shard.domains["audit"] = replace(AUDIT, feeds=(ChannelFeed(("a",)),))
+    house.hub.feeds.look()
+    assert publish(b"log", b"a", b"log") == b":1\r\n:2\r\n:1\r\n"
 
 
 def test_sharded_channels_feed_if_they_are_to(guest: Guest) -> None:

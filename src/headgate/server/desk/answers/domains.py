@@ -54,6 +54,14 @@ class DomainRow(Answer, frozen=True, kw_only=True):
     max_bytes: int | None
     domain_max_messages: int | None
     domain_max_bytes: int | None
+    streams: list[str]
+    """Keys of Redis clients that are its queues, as patterns."""
+    groups: str
+    """Whether clients may make groups of these: fixed or open."""
+    feeds: list[str]
+    """Channels that feed it, as patterns."""
+    speaks: str
+    """The channel on which its messages are published; empty for none."""
 
 
 class DomainsAnswer(Answer, frozen=True, kw_only=True):
@@ -113,8 +121,9 @@ class GroupRow(Answer, frozen=True, kw_only=True):
     in_flight: int
     in_flight_bytes: int
     waiting: int
-    window: int
-    """Messages that its subscriptions may have unconfirmed together."""
+    window: int | None
+    """Messages that its subscriptions may have unconfirmed together; null where named consumers
+    take what they ask for."""
 
 
 class AppAnswer(Answer, frozen=True, kw_only=True):

@@ -152,14 +152,13 @@ def line(session: RespSession, now: float) -> str:
 
 
 def flags(session: RespSession) -> str:
-    """Whether it is a monitor, a subscriber, in a transaction, and waits to publish."""
+    """Whether it is a monitor, a subscriber, in a transaction, and waits to publish or to read."""
     found = "O" if session.id in session.hub.monitors else ""
     if session.interests:
         found += "P"
     if session.queued is not None:
         found += "x"
-    is_waiting = session.awaited is not None and session.awaited.waiting is not None
-    if session.pending or is_waiting:
+    if session.pending or session.waits_for_messages:
         found += "b"
     return found or "N"
 

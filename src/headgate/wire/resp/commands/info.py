@@ -22,6 +22,8 @@ Fields: TypeAlias = "dict[str, str | int]"
 
 HEADGATE_VERSION = version("headgate")
 INFO_STEPS = 50
+SESSIONS_A_STEP = 8
+"""Sessions that are asked whether they wait, in a step."""
 ALL = frozenset((b"all", b"everything", b"default"))
 SUMMED = {
     "connected_clients",
@@ -40,8 +42,13 @@ SUMMED = {
 HUMAN = {"used_memory_human": "used_memory", "used_memory_rss_human": "used_memory_rss"}
 
 
+def _steps(session: RespSession, args: list[bytes]) -> int:
+    """The steps of counting those that wait."""
+    return INFO_STEPS + len(session.hub.sessions) // SESSIONS_A_STEP
+
+
 @table.command(
-    "info", -1, flags=("loading", "stale"), categories=("slow", "dangerous"), steps=INFO_STEPS
+    "info", -1, flags=("loading", "stale"), categories=("slow", "dangerous"), steps=_steps
 )
 def info(session: RespSession, args: list[bytes]) -> Reply:
     return report(args, [fields_of(session.hub)])
@@ -85,10 +92,11 @@ def _server(hub: Hub) -> Fields:
 
 
 def _clients(hub: Hub) -> Fields:
+    reading = sum(session.waits_for_messages for session in hub.sessions.values())
     return {
         "connected_clients": len(hub.sessions),
         "maxclients": hub.settings.max_clients,
-        "blocked_clients": len(hub.waiting),
+        "blocked_clients": len(hub.waiting) + reading,
     }
 
 

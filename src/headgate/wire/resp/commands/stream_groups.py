@@ -22,7 +22,7 @@ from headgate.core.reader_commands import (
     MoveGroup,
     Survey,
 )
-from headgate.core.reader_effects import AppView, Counted, Surveyed
+from headgate.core.reader_effects import AppView, Counted, ReaderView, Surveyed
 from headgate.errors import HeadgateError, NoSuchApp, NoSuchQueue
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import (
@@ -190,7 +190,8 @@ def setid(session: RespSession, args: list[bytes]) -> Reply:
         raise CommandError("ERR unknown subcommand or wrong number of arguments for 'SETID'")
     if rest:
         integer(rest[1], "ERR value for ENTRIESREAD must be positive or -1")
-    after = None if id == b"$" else read_id(id)
+    # Unlike CREATE, Redis takes the smallest id by its sign here.
+    after = None if id == b"$" else SMALLEST if id == b"-" else read_id(id)
     stream = stream_of(session, key)
     app = app_of(stream, group)
     if app is None:
@@ -351,7 +352,7 @@ def _shown_in_full(stream: StreamName, view: AppView) -> Reply:
             {
                 "name": reader.name,
                 "seen-time": int(reader.pulled * 1000),
-                "active-time": int(reader.pulled * 1000),
+                "active-time": -1 if reader.active is None else int(reader.active * 1000),
                 "pel-count": reader.pending,
                 "pending": [
                     [write_id(each.id), int((now - each.idle) * 1000), each.deliveries]
@@ -405,12 +406,17 @@ def consumers(session: RespSession, args: list[bytes]) -> Reply:
                 "name": each.name,
                 "pending": each.pending,
                 "idle": max(0, int(each.idle * 1000)),
-                "inactive": max(0, int(each.idle * 1000)),
+                "inactive": _inactive(view, each),
             }
             for each in view.readers
         ]
 
     return _survey(session, stream, shown, apps=(app,))
+
+
+def _inactive(view: AppView, reader: ReaderView) -> int:
+    """Milliseconds since a consumer was last given anything; -1 if it never was."""
+    return -1 if reader.active is None else max(0, int((view.now - reader.active) * 1000))
 
 
 @table.command(

@@ -29,12 +29,16 @@ function openList(main, domain) {
   const go = (to) => { offset = to; refresh.now(); };
   const refresh = new Refresh(async () => {
     const found = await get(domain ? `domains/${encodeURIComponent(domain)}` : "domains", domain ? { limit: LIMIT, offset } : {});
-    if (domain) return () => morph(body, domains([found.row]), found.row.mode === "exclusive" ? lookUp() : queues(found, offset, go));
+    if (domain) return () => morph(body, domains([found.row]), channels(found.row), found.row.mode === "exclusive" ? lookUp() : queues(found, offset, go));
     const first = await Promise.all((await openQueues(found, OPEN)).map((path) => get(queuePath(path))));
     return () => morph(body, apps(found.apps), first.map((queue) => queue.apps.map((app) => appCard(queue, app, aside))), domains(found.rows));
   }, (error) => morph(body, trouble(error)));
   return { leave: () => refresh.stop() };
 }
+
+/** What the consumers of an expression hold; named ones have no window. */
+const inFlight = ({ in_flight, window }) => (window === null ? count(in_flight)
+  : [bar(in_flight, window, window && in_flight >= window ? "bad" : ""), ` ${count(in_flight)} of ${count(window)}`]);
 
 /** Why messages match nobody, for apps of which somebody asked it. */
 class Aside {
@@ -82,6 +86,16 @@ function domains(rows) {
     { name: "size", number: true, class: "whole", cell: (row) => counted(row, () => quota(row.bytes, row.domain_max_bytes, bytes)) },
     { name: "capacity", cell: (row) => counted(row, () => pill(row.capacity, CAPACITY[row.capacity])) },
   ], rows, "There is no domain. Write one into the configuration: [domains.orders] mode = \"fanout\"", { key: (row) => row.domain }));
+}
+
+/** What Redis clients have of a domain: keys that are its queues, and channels. */
+function channels(row) {
+  const names = (texts) => texts.map((text, i) => [i ? ", " : "", h("code", {}, text)]);
+  const known = [
+    ["streams", row.streams], ["fed by the channels", row.feeds], ["speaks on", row.speaks ? [row.speaks] : []],
+  ].filter(([, texts]) => texts.length);
+  return known.length ? h("p", { class: "quiet", "data-key": "channels" }, "Redis clients: ",
+    known.map(([what, texts], i) => [i ? "; " : "", `${what} `, names(texts)]), row.groups === "open" ? "; they make groups" : "") : null;
 }
 
 /** What is known of a domain of shared queues; exclusive ones are looked up one by one. */
@@ -160,7 +174,7 @@ function appCard(queue, app, aside) {
       { name: "consumers", number: true, cell: (group) => count(group.consumers) },
       { name: "matched", class: "meter", cell: (group) => [bar(group.matched, app.looked_at), ` ${count(group.matched)}`] },
       { name: "undecided", class: "whole", cell: undecided },
-      { name: "in flight", class: "meter", cell: (group) => [bar(group.in_flight, group.window, group.window && group.in_flight >= group.window ? "bad" : ""), ` ${count(group.in_flight)} of ${count(group.window)}`] },
+      { name: "in flight", class: "meter", cell: inFlight },
       { name: "waiting", number: true, cell: (group) => marked(group.waiting) },
     ], app.groups, h("p", { class: "empty" }, "Nobody reads this app. ", commandLine(`headgate sub '${queue.queue}${app.app ? `?id=${app.app}` : ""}'`)), { key: (group) => `${group.priority} ${group.expression}` }),
     app.expressions > app.groups.length ? h("p", { class: "quiet" }, `and ${some(app.expressions - app.groups.length, "more expression")}`) : null,

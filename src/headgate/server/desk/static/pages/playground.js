@@ -271,7 +271,8 @@ const answered = ({ result, reason }) => h("span", { class: `answer ${result ===
 
 function member(each) {
   return h("p", { class: each.gets ? "member gets" : "member" }, h("b", {}, called(each)),
-    bar(each.unconfirmed, each.window.messages, each.state === "full" ? "bad" : ""), h("small", {}, `${count(each.unconfirmed)} of ${count(each.window.messages)}`),
+    each.session < 0 ? [h("span", {}), h("small", {}, `${count(each.unconfirmed)} held`)]
+      : [bar(each.unconfirmed, each.window.messages, each.state === "full" ? "bad" : ""), h("small", {}, `${count(each.unconfirmed)} of ${count(each.window.messages)}`)],
     each.gets ? h("span", { class: "good" }, "✓ gets it") : h("span", { class: "why" }, each.reason));
 }
 
