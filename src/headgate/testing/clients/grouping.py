@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from headgate.core.effects import ref_of
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import WHOLE, AppId, QueueId
 from headgate.core.model.stream_id import FIRST, StreamId
@@ -118,7 +119,7 @@ class Member(Patron):
 
     def hear_unasked(self, effect: object) -> None:
         browse = self.browse
-        if browse is not None and getattr(effect, "ref", None) == browse.ref:
+        if browse is not None and ref_of(effect) == browse.ref:
             self.browse = None
         super().hear_unasked(effect)
 
