@@ -155,7 +155,8 @@ class _Reader(Reading):
                     )
 
     def check_dead_letters(self, domains: Mapping[str, Domain]) -> None:
-        """They go to a domain that keeps them until they are read, and never round in a ring."""
+        """Check that dead letters go to a domain that keeps them until they are read, and not in a
+        ring."""
         for domain in domains.values():
             path = (DOMAINS, domain.name, "dead_letter")
             seen, here = {domain.name}, domain

@@ -129,7 +129,7 @@ class Losses(Checker):
 
     @staticmethod
     def _was_deleted(queue: QueueId, taken: Taken) -> bool:
-        """Somebody deleted the queue later in the same turn."""
+        """Whether the queue was deleted later in the same turn."""
         facts = taken.outcome.facts
         return any(isinstance(fact, f.QueueDeleted) and fact.queue == queue for fact in facts)
 

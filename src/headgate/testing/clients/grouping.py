@@ -55,7 +55,7 @@ GROUP_DOMAINS = (
 
 
 def narrow_history(domains: tuple[Domain, ...], kept: int) -> tuple[Domain, ...]:
-    """The same with room for so many messages of a queue, those that are kept included."""
+    """Narrow the domain to so many messages of a queue, those that are kept included."""
     log, *others = domains
     return (replace(log, keep_messages=kept, max_messages=4 * kept), *others)
 

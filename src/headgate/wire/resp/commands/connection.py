@@ -106,7 +106,7 @@ def authenticate(session: RespSession, command: bytes, name: bytes, password: by
         if user is not None:
             return user
     session.failures += 1
-    session.delay(hub.note_failure(session, command, name))
+    session.delay(hub.logins.note_failure(session, command, name))
     raise CommandError(WRONG_PASSWORD)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.errors import HeadgateError, LimitReached
+from headgate.wire.resp.checks import check_rights
 from headgate.wire.resp.codec.replies import (
     NOTHING,
     OK,
@@ -186,7 +187,7 @@ def _attempt(
     """Carry out one command of a transaction. Its cost depends on those before it, so each is
     charged when its turn comes; a refusal is the answer in its place."""
     try:
-        session.check_rights(entry, command)  # they may have changed since it was queued
+        check_rights(session, entry, command)  # they may have changed since it was queued
         allowance.take(session, entry, command)
     except CommandError as refused:
         return refused

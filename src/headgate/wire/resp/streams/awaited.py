@@ -79,8 +79,8 @@ class Asked(Deferred):
 
 
 class AskedTogether(Deferred):
-    """The same for a transaction: its stream commands are one block, and its other commands follow
-    when that is settled."""
+    """The awaited answers of a transaction: its stream commands are one block, and its other
+    commands follow when that is settled."""
 
     __slots__ = ("finish", "parts", "room")
 
