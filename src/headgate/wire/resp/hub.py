@@ -385,7 +385,7 @@ class Hub(PlainHub):
         """Number of these keys that are streams used since the router started."""
         now, queues = self.shell.clock(), self.broker.shard.shared.queues
         found = 0
-        for key in keys:
+        for key in self.stream_keys.candidates(keys):
             try:
                 stream = self.stream_keys.get(key)
             except errors.Refused:

@@ -20,6 +20,7 @@ from headgate.wire.resp.codec.replies import (
     encode,
 )
 from headgate.wire.resp.command_cost import Allowance, refusal, steps_of
+from headgate.wire.resp.commands.key_commands import stream_steps
 from headgate.wire.resp.commands.table import CommandEntry, CommandTable
 from headgate.wire.resp.reply_mode import SILENT, is_confirmation
 from headgate.wire.resp.streams.awaited import STORE_FAILED, Asked, AskedTogether, ReplyRoom
@@ -213,7 +214,14 @@ def discard(session: RespSession, args: list[bytes]) -> Reply:
     return OK
 
 
-@table.command("watch", -2, flags=FLAGS, categories=CATEGORIES, keys=(1, -1, 1), is_queued=False)
+@table.command(
+    *("watch", -2),
+    flags=FLAGS,
+    categories=CATEGORIES,
+    keys=(1, -1, 1),
+    steps=stream_steps,
+    is_queued=False,
+)
 def watch(session: RespSession, args: list[bytes]) -> Reply:
     if session.queued is not None:
         raise CommandError("ERR WATCH inside MULTI is not allowed")
