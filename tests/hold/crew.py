@@ -39,7 +39,7 @@ class Crew(Router):
         environ["HOLD_QUESTIONS"] = str(place)
         environ["PYTHONPATH"] = os.pathsep.join(map(str, (Path(__file__).parent / "inside", ROOT)))
         program = [sys.executable, "-c", SERVE, "serve"]
-        files = ["--config", self._config, "--ready-file", self._ready]
+        files: list[str | Path] = ["--config", self._config, "--ready-file", self._ready]
         with self._log.open("ab") as log:
             return subprocess.Popen(
                 [*program, *files], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -340,6 +341,11 @@ def test_a_command_of_too_many_words_is_refused_before_its_words_are_looked_at(
 ) -> None:
     house = house_with(command_steps=100)
     asked: list[int] = []
-    monkeypatch.setattr(StreamKeys, "weigh", lambda self, keys: asked.append(len(keys)) or 0)
+
+    def weigh(self: StreamKeys, keys: Sequence[bytes]) -> int:
+        asked.append(len(keys))
+        return 0
+
+    monkeypatch.setattr(StreamKeys, "weigh", weigh)
     assert house.guest().ask(verb, *map(str, range(200))).startswith("ERR limit command_steps")
     assert asked == []
