@@ -26,14 +26,14 @@ BOUNDS = ("startingOffset", "startingTimestamp", "endingOffset", "maxFacts", "ma
 SOURCE = (*ROUTER, "path", *BOUNDS, "columns", "onExpired")
 SINK = (*ROUTER, "queue", "channel", "inPieces")
 BATCH_SINK = (*SINK, "job")
-STREAM_SINK = (*SINK, "checkpointLocation", "queryName")
-"""The last two are Spark's own, which it passes on."""
 
 
 class Headgate(DataSource):
-    """The format as Spark knows it, which makes its readers and writers. Options come with
-    lower-case names. Those that do not exist are refused, and so is a mode that messages do not
-    have: who misspells a bound would read without it."""
+    """The format as Spark knows it, which makes its readers and writers.
+
+    Options come with lower-case names. A misspelt one is refused, since a query would run without
+    it, and so is a mode that messages do not have.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -57,17 +57,17 @@ class Headgate(DataSource):
         return BatchSink(self.options, schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        check_options(self.options, STREAM_SINK)
+        check_options(self.options, SINK)
         return StreamSink(self.options, schema)
 
 
 def check_options(options: Mapping[str, str], known: Iterable[str]) -> None:
-    """Raise if an option does not exist, and name the one that is probably meant."""
+    """Raise if an option looks like a misspelt one. Other unknown ones may be Spark's own."""
     names = {name.lower(): name for name in known}
     for name in sorted({each.lower() for each in options} - {*names}):
         near = get_close_matches(name, names, n=1)
-        hint = f"; did you mean {names[near[0]]}?" if near else f"; there are {', '.join(known)}"
-        raise PipelineError(f"there is no option {name}{hint}")
+        if near:
+            raise PipelineError(f"there is no option {name}; did you mean {names[near[0]]}?")
 
 
 def register(session: SparkSession) -> SparkSession:
