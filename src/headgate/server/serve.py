@@ -456,32 +456,35 @@ class RouterService(Service):
         """Take over what may change; the keys that did, and those that wait for a restart."""
         async with self._reading:
             try:
-                new = await self._read()
+                new, changed, later = await self._read()
                 self._reload_certificates()
                 self.router.reconfigure(new.all_domains())
             except HeadgateError as error:
                 fields = {"error": str(error), "kept": "the old one"}
                 logger.error("configuration not reloaded", extra={"fields": fields})
                 raise
-            changed = changed_keys(self.config, new)
             self.config = new
         logger.setLevel(new.log.level.upper())
         for warning in new.warnings:
             logger.warning("configuration", extra={"fields": {"warning": warning}})
         self.domain_names |= set(new.domains)
-        later = self._after_restart(new)
         counts = self._counts() | ({"after_restart": " ".join(later)} if later else {})
         logger.info("configuration reloaded", extra={"fields": counts})
         return changed, later
 
     async def compare(self) -> tuple[list[str], list[str]]:
         """The keys that a reload would change, and those that would wait for a restart."""
-        new = await self._read()
-        return changed_keys(self.config, new), self._after_restart(new)
+        _, changed, later = await self._read()
+        return changed, later
 
-    async def _read(self) -> Config:
-        """A thousand domains take half a second to be read, in which others are served."""
-        return await asyncio.to_thread(load_config, self.started.source, self.environ)
+    async def _read(self) -> tuple[Config, list[str], list[str]]:
+        """The file as it is now, the keys that it changes, and those that wait for a restart. A
+        thousand domains take half a second, in which others are served."""
+        return await asyncio.to_thread(self._read_and_compare)
+
+    def _read_and_compare(self) -> tuple[Config, list[str], list[str]]:
+        new = load_config(self.started.source, self.environ)
+        return new, changed_keys(self.config, new), self._after_restart(new)
 
     def _after_restart(self, new: Config) -> list[str]:
         gone = sorted(f"domains.{name}" for name in self.domain_names - set(new.domains))
