@@ -25,6 +25,10 @@ QUOTA = 3
 FLUSH = 0.005
 PATIENCE = 30.0
 """Seconds that something promised may take."""
+LOOKS = 30
+"""Parts in which patience is spent. A process that gets no processor for a while wakes up late for
+one of them, and finds what came meanwhile before the next; waiting in one piece, it would give up
+before it has read."""
 
 
 class Difference(AssertionError):
@@ -68,14 +72,15 @@ class Listener(SmpClient):
 
     async def until(self, holds: Callable[[], bool], patience: float) -> bool:
         """Whether it holds before patience ends; looked at whenever something came."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(patience):
-                while not holds():
-                    if not self.link.is_open:
-                        raise Difference(f"a connection has ended: {self.link.reason}")
-                    self.came.clear()
-                    await self.came.wait()
-                return True
+        for _ in range(LOOKS):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience / LOOKS):
+                    while not holds():
+                        if not self.link.is_open:
+                            raise Difference(f"a connection has ended: {self.link.reason}")
+                        self.came.clear()
+                        await self.came.wait()
+                    return True
         return False
 
 

@@ -43,27 +43,32 @@ class Reloading:
         """Take over what may change; the keys that did, and those that wait for a restart."""
         async with self._lock:
             try:
-                new = await self._read()
+                new, changed, later = await self._compared()
                 self._take_over(new)
             except HeadgateError as error:
                 fields = {"error": str(error), "kept": "the old one"}
                 logger.error("configuration not reloaded", extra={"fields": fields})
                 raise
-            changed = changed_keys(self.config, new)
             self.config = new
         logger.setLevel(new.log.level.upper())
         for warning in new.warnings:
             logger.warning("configuration", extra={"fields": {"warning": warning}})
         self._domains |= set(new.domains)
-        later = self._after_restart(new)
         line = counts(new) | ({"after_restart": " ".join(later)} if later else {})
         logger.info("configuration reloaded", extra={"fields": line})
         return changed, later
 
     async def compare(self) -> tuple[list[str], list[str]]:
         """The keys that a reload would change, and those that would wait for a restart."""
+        _, changed, later = await self._compared()
+        return changed, later
+
+    async def _compared(self) -> tuple[Config, list[str], list[str]]:
+        """The file as it is now, the keys that it changes, and those that wait for a restart. With
+        a thousand domains each takes a while, in which others are served."""
         new = await self._read()
-        return changed_keys(self.config, new), self._after_restart(new)
+        changed = await asyncio.to_thread(changed_keys, self.config, new)
+        return new, changed, await asyncio.to_thread(self._after_restart, new)
 
     def _after_restart(self, new: Config) -> list[str]:
         gone = sorted(f"domains.{name}" for name in self._domains - set(new.domains))
