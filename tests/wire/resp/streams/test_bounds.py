@@ -332,7 +332,7 @@ def test_keys_that_may_be_streams_are_charged(verb: str) -> None:
     limit = "ERR limit command_steps of 1000 reached"
     assert guest.ask(verb, *[f"s39{n}" for n in range(30)]).startswith(limit)
     assert guest.ask(verb, *[f"a/{n}" for n in range(30)]).startswith(limit)
-    assert not str(guest.ask(verb, *[f"other{n}" for n in range(900)])).startswith("ERR")
+    assert not str(guest.ask(verb, *[f"other{n}" for n in range(600)])).startswith("ERR")
 
 
 @pytest.mark.parametrize("verb", ["EXISTS", "DEL"])
