@@ -49,3 +49,29 @@ def test_the_program_of_the_page_runs() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "b'a table'\n"
+
+
+def rows() -> dict[str, str]:
+    """The rows of the page about packages, by their names."""
+    text = (DOCS / "reference" / "api.md").read_text()
+    return dict(re.findall(r"^\| `headgate\.(\w+)` \| (.*) \|$", text, re.M))
+
+
+@pytest.mark.parametrize("package", ["client", "pipeline", "testing", "expr", "store"])
+def test_a_package_has_the_names_that_the_page_gives_it(package: str) -> None:
+    module = getattr(headgate, package)
+    named = re.findall(r"`(\w+)`", rows()[package])
+    assert named
+    for name in named:
+        assert getattr(module, name)
+        assert name in module.__all__
+
+
+@pytest.mark.parametrize("package", ["agent", "client", "pipeline", "testing"])
+def test_names_of_packages_are_loaded_when_they_are_used(package: str) -> None:
+    """And one that is not there is missing as in any module."""
+    module = import_module(f"headgate.{package}")
+    for name in module.__all__:
+        assert getattr(module, name) is getattr(module, name)
+    with pytest.raises(AttributeError, match=f"module 'headgate.{package}' has no attribute 'no'"):
+        module.no  # noqa: B018

@@ -40,6 +40,21 @@ def test_there_are_three_things_to_paste() -> None:
     assert len(CONSOLES) + len(SHELLS) + len(PROGRAMS) == 3
 
 
+@pytest.mark.timeout(600)
+def test_programs_pass_the_strict_type_checker(tmp_path: Path) -> None:
+    """Those of a user who has the package: of the README, the client and the Python API."""
+    for page in (README, DOCS / "client.md", DOCS / "reference" / "api.md"):
+        [program] = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+        (tmp_path / f"of_{page.stem.lower()}.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-error-summary", *sorted(tmp_path.glob("*.py"))],
+        cwd=ROOT,  # for the settings, and for what it knows of the package
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout + done.stderr == ""
+
+
 @pytest.mark.parametrize("console", CONSOLES)
 def test_commands_print_what_the_readme_says(console: str, tmp_path: Path) -> None:
     for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", console, re.MULTILINE):

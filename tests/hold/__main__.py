@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from tests.hold.case import Case, Part, Result, play
 from tests.hold.clients import raise_descriptors
+from tests.hold.crew import Crew
 from tests.hold.innocent import Innocent
 from tests.hold.page import PAGE, growth, line, page
 from tests.hold.router import Router
@@ -47,7 +48,7 @@ class House:
 
     async def play(self, case: Case, *, shares: bool = False) -> tuple[Result, float]:
         """The case's result, and how long somebody else waited for an answer meanwhile."""
-        inhabited = await self._inhabited(case.shares or shares)
+        inhabited = await self._inhabited(case.shares or shares, case.wire == "workers")
         router, innocent = inhabited
         try:
             await innocent.worst()
@@ -68,11 +69,12 @@ class House:
         await inhabited.innocent.stop()
         await inhabited.router.stop()
 
-    async def _inhabited(self, shares: bool) -> Inhabited:
+    async def _inhabited(self, shares: bool, has_workers: bool) -> Inhabited:
         if shares and self._shared is not None:
             return self._shared
         self._count += 1
-        router = Router(self._folder / str(self._count))
+        folder = self._folder / str(self._count)
+        router = Crew(folder) if has_workers else Router(folder)
         await router.start()
         inhabited = Inhabited(router, await Innocent.start(router.address("resp")))
         if shares:

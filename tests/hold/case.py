@@ -33,9 +33,16 @@ class Stage:
         self._leaving: list[Callable[[], None]] = []
 
     async def resp(self, address: str = "127.0.0.1") -> RespClient:
-        client = await RespClient.connect(self.router.address("resp"), address)
-        self._leaving.append(client.vanish)
-        return client
+        """A client; of a router with workers, one of a worker that has no shard."""
+        while True:
+            client = await RespClient.connect(self.router.address("resp"), address)
+            self._leaving.append(client.vanish)
+            if self.router.workers == 1:
+                return client
+            number = await client.ask(b"CLIENT", b"ID")
+            assert isinstance(number, int), number
+            if number % self.router.workers:
+                return client
 
     async def bmq(self, *, greets: bool = True) -> RawClient:
         client = await BmqClient.connect(self.router.address("bmq"), greets=greets)

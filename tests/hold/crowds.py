@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 
 from tests.hold.case import Case, Play, Stage
 from tests.hold.clients import described, local_addresses, request, reset_on_close
-from tests.hold.router import CONFIG
+from tests.hold.router import CONFIG, FEEDS
 
 SIZES = (1000, 2000, 4000, 8000, 16_000)
 PER_ADDRESS = 4000
@@ -106,10 +106,14 @@ def silent(wire: str, count: int, said: bytes = b"") -> Play:
 
 
 def domains(count: int, first: int = 0) -> str:
-    return CONFIG + "".join(
-        f'[domains.d{n}]\nmode = "fanout"\napps = ["a", "b"]\n'
-        f'subscriptions = {{ a = ["x == {n}"] }}\n'
-        for n in range(first, first + count)
+    return (
+        CONFIG
+        + FEEDS
+        + "".join(
+            f'[domains.d{n}]\nmode = "fanout"\napps = ["a", "b"]\n'
+            f'subscriptions = {{ a = ["x == {n}"] }}\n'
+            for n in range(first, first + count)
+        )
     )
 
 

@@ -35,6 +35,7 @@ TITLES = {
     "smp": "SimpleX clients",
     "bmq": "BlazingMQ clients",
     "admin": "The admin port",
+    "workers": "Redis clients of a worker without the shard",
     "all": "Signals, connections and crowds",
 }
 

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -70,36 +71,90 @@ mode = "fanout"
 apps = ["fixed"]
 streams = ["body*"]
 properties = {{ a = "a[0]", b = "b.c" }}
-feeds = [{{ channels = ["feed.*"], properties = {{ a = "a[0]" }} }}]
 """
+FEEDS = 'feeds = [{ channels = ["feed.*"], properties = { a = "a[0]" } }]\n'
+"""Of the last domain: with several workers there are none."""
 
 
 class Ended(Exception):
     """The router is no more, or was ended as it took too long."""
 
 
+class Line:
+    """Questions to the instrument in one process, and its answers."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._asking = asyncio.Lock()
+        self._numbers = itertools.count(1)
+
+    async def ask(self, question: str, patience: float) -> dict[str, Any]:
+        number = next(self._numbers)
+        try:
+            async with asyncio.timeout(patience), self._asking:
+                self._writer.write(f"{number} {question}\n".encode())
+                while line := await self._reader.readline():
+                    answer: dict[str, Any] = json.loads(line)
+                    if answer["number"] == number:  # others are to questions that were given up
+                        return answer
+        except (TimeoutError, OSError) as error:
+            raise Ended(f"no answer to {question}") from error
+        raise Ended("the router is gone")
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def worst(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The answers of all processes as one: what the worst of them holds, and what all take."""
+    first, *others = answers
+    if not others:
+        return first
+    found: dict[str, Any] = dict(first)
+    for each in others:
+        for name, item in each.items():
+            match name:
+                case "done":
+                    found[name] = found[name] and item
+                case "cpu" | "all" | "passes":
+                    found[name] += item
+                case "passed" | "sliced":
+                    found[name] = max(found[name], item, key=lambda hold: hold["cpu"])
+                case "running" | "unit":
+                    found[name] = max(found[name], item)
+                case "where":
+                    found[name] = found[name] | item
+    return found
+
+
 class Router:
     """Without `start` nothing runs. The store is SQLite in a folder of its own, with a journal, as
     it is by default."""
+
+    workers = 1
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._ready = folder / "ready.json"
         self._log = folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
-        self._reader: asyncio.StreamReader
-        self._writer: asyncio.StreamWriter
-        self._asking = asyncio.Lock()
-        self._numbers = itertools.count(1)
+        self._lines: list[Line] = []
+        self.processes: list[int] = []
+        """Those that are measured."""
         self.places: dict[str, dict[str, Any]] = {}
 
-    async def start(self, config: str = CONFIG) -> None:
+    async def start(self, config: str = CONFIG + FEEDS) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.configure(config)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = self._launched(theirs.fileno())
-        self._reader, self._writer = await asyncio.open_unix_connection(sock=ours)
+        self._lines = [Line(*await asyncio.open_unix_connection(sock=ours))]
+        self.processes = [self._process.pid]
+        await self._until_ready()
+
+    async def _until_ready(self) -> None:
         end = time.monotonic() + READY_SECONDS
         while not self._ready.exists():
             assert self.is_running, self.log
@@ -156,7 +211,8 @@ class Router:
         """By force: what it has on disk is thrown away with its folder."""
         if self._process is None:
             return
-        self._writer.close()
+        for line in self._lines:
+            line.close()
         if self.is_running:
             self._process.kill()
         await asyncio.to_thread(self._process.wait)
@@ -167,22 +223,12 @@ class Router:
         """Until the loop has done it, if it is something that the loop does."""
         end = time.monotonic() + patience
         while True:
-            answer = await self._answer(question, end - time.monotonic())
+            left = end - time.monotonic()
+            answer = worst(
+                await asyncio.gather(*(each.ask(question, left) for each in self._lines))
+            )
             if answer.get("done", True):
                 return answer
-
-    async def _answer(self, question: str, patience: float) -> dict[str, Any]:
-        number = next(self._numbers)
-        try:
-            async with asyncio.timeout(patience), self._asking:
-                self._writer.write(f"{number} {question}\n".encode())
-                while line := await self._reader.readline():
-                    answer: dict[str, Any] = json.loads(line)
-                    if answer["number"] == number:  # others are to questions that were given up
-                        return answer
-        except (TimeoutError, OSError) as error:
-            raise Ended(f"no answer to {question}") from error
-        raise Ended("the router is gone")
 
     async def settle(self) -> None:
         """Wait until the loop has next to nothing to do."""
@@ -198,26 +244,26 @@ class Router:
 
     def cpu(self) -> float:
         """Seconds of all its threads."""
-        assert self._process is not None, "start comes first"
-        try:
-            text = Path(f"/proc/{self._process.pid}/stat").read_text()
-        except OSError:
-            return 0.0
-        user, system = text.rpartition(")")[2].split()[11:13]
-        return (int(user) + int(system)) / TICKS
+        found = 0
+        for process in self.processes:
+            with suppress(OSError):
+                text = Path(f"/proc/{process}/stat").read_text()
+                user, system = text.rpartition(")")[2].split()[11:13]
+                found += int(user) + int(system)
+        return found / TICKS
 
     def memory(self) -> tuple[int, int]:
         """Resident bytes now, and at most since `forget_peak`."""
-        assert self._process is not None, "start comes first"
         found = {"VmRSS": 0, "VmHWM": 0}
-        with suppress(OSError):
-            for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
-                name, _, text = line.partition(":")
-                if name in found:
-                    found[name] = int(text.split()[0]) * 1024
+        for process in self.processes:
+            with suppress(OSError):
+                for line in Path(f"/proc/{process}/status").read_text().splitlines():
+                    name, _, text = line.partition(":")
+                    if name in found:
+                        found[name] += int(text.split()[0]) * 1024
         return found["VmRSS"], found["VmHWM"]
 
     def forget_peak(self) -> None:
-        assert self._process is not None, "start comes first"
-        with suppress(OSError):
-            Path(f"/proc/{self._process.pid}/clear_refs").write_text("5")
+        for process in self.processes:
+            with suppress(OSError):
+                Path(f"/proc/{process}/clear_refs").write_text("5")

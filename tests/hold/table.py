@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -14,10 +15,33 @@ from headgate.server.desk.routes.path import PREFIX
 from tests.hold import admin, bmq, crowds, resp, smp, streams
 from tests.hold.case import Case
 
+AT_A_FRONT = frozenset(
+    (
+        *("MGET of many", "MGET of one large value", "EXEC of large answers", "MSET"),
+        *("DEL of all keys", "KEYS *, fewer", "SCAN, fewer", "FLUSHALL"),
+        *("SUBSCRIBE, allowed", "PSUBSCRIBE", "UNSUBSCRIBE from all", "PSUBSCRIBE without keys"),
+        *("PUBLISH among patterns", "PUBLISH in a row, one key", "SPUBLISH in a row"),
+        *("EXEC of PUBLISH", "PUBSUB NUMSUB", "PUBSUB CHANNELS", "CLIENT LIST", "MONITOR"),
+        *("a pipeline of PING", "a pipeline of PUBLISH", "a pipeline of INFO"),
+        *("XADD in one write", "XADD of many fields", "XRANGE of all", "XINFO STREAM FULL"),
+        *("XREADGROUP of what is pending", "XAUTOCLAIM of all", "XREADGROUP of a crowd"),
+        *("XADD of JSON", "EXEC of XADD of JSON", "a pipeline of HG.EXPR"),
+    )
+)
+"""What is played once more by clients of a worker that passes commands on."""
+
+
+def at_a_front() -> list[Case]:
+    cases = [case for case in (*resp.CASES, *streams.CASES) if case.name in AT_A_FRONT]
+    assert len(cases) == len(AT_A_FRONT), "each of them is there"
+    return [replace(case, wire="workers", is_quick=False, shares=False) for case in cases]
+
+
 CASES: list[Case] = [
     *resp.CASES,
     *resp.general(),
     *streams.CASES,
+    *at_a_front(),
     *smp.CASES,
     *smp.general(),
     *bmq.CASES,

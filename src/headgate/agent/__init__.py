@@ -19,8 +19,9 @@ unused parts are not loaded.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from headgate.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from headgate.agent.agent import Agent
@@ -123,13 +124,7 @@ PLACES = {
 }
 """The modules of the names; all others are events."""
 
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'headgate.agent' has no attribute {name!r}")
-    found: object = getattr(import_module(f"headgate.agent.{PLACES.get(name, 'events')}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = lazy_names(__name__, dict.fromkeys(__all__, "events") | PLACES)
 
 
 def __dir__() -> list[str]:

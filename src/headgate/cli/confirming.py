@@ -45,7 +45,7 @@ def confirm_by_name(yes: bool, text: str, name: str) -> None:
 
 
 def _answer(ask: Callable[[], T]) -> T:
-    """What somebody says; where nobody can be asked, that has to be said beforehand."""
+    """The answer of the user; without a terminal it has to be an option of the command."""
     try:
         return ask()
     except click.Abort as abort:

@@ -118,7 +118,7 @@ def for_everybody(bmq: ListenBmq | None) -> ListenBmq | None:
 
 
 def entering(addresses: Mapping[str, str]) -> str:
-    """How a browser gets in that was not let in by the address that works once."""
+    """The way in for a browser when the address that works once was used."""
     file = addresses.get("token_file")
     where = "admin.token of the configuration" if file is None else f"in {os.path.relpath(file)}"
     return f"a browser that is new to it is asked for the token, {where}"

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from headgate.cli.property_values import INTEGER_BITS, TYPES, property_value
+from headgate.cli.property_values import DIGITS_MAX, INTEGER, TYPES, from_text, property_value
 from headgate.core.model.message import Declared, PropertyValue
 from headgate.core.model.property_type import BY_LABEL
 from headgate.expr.types import INT64_MAX, INT64_MIN
@@ -17,9 +17,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FORM = "write NAME=VALUE or NAME:TYPE=VALUE; for example amount=42 or amount:int32=42"
 PROPERTY = re.compile(r"(?P<name>[^:=]+)(:(?P<type>[^=]*))?=(?P<value>.*)", re.DOTALL)
-INTEGER = re.compile(r"-?[0-9]+")
-DIGITS_MAX = 40
-"""A longer number is out of range, however it begins."""
 QUOTED = re.compile(r'"(?P<text>([^"\\]|\\["\\])*)"', re.DOTALL)
 ESCAPE = re.compile(r'\\(["\\])')
 
@@ -63,7 +60,7 @@ def _parsed(text: str) -> tuple[str, str, PropertyValue]:
     try:
         if type_name is None:
             return name, *_guessed(name, written)
-        return name, type_name, property_value(type_name, _from_text(type_name, written))
+        return name, type_name, property_value(type_name, from_text(type_name, written))
     except ValueError as error:
         _refuse(text, str(error))
 
@@ -88,15 +85,6 @@ def _guessed(name: str, written: str) -> tuple[str, PropertyValue]:
             f" {name}:string=VALUE takes it as it is"
         )
     return "string", ESCAPE.sub(r"\1", quoted["text"])
-
-
-def _from_text(type_name: str, written: str) -> object:
-    """The value of a text for `property_value`; if it is wrong, the text, for it to refuse."""
-    if type_name == "bool" and written in ("true", "false"):
-        return written == "true"
-    if type_name in INTEGER_BITS and INTEGER.fullmatch(written) and len(written) <= DIGITS_MAX:
-        return int(written)
-    return written
 
 
 def _refuse(text: str, reason: str) -> NoReturn:

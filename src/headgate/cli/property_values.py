@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from headgate.core.model.property_type import BY_LABEL, FORMS
 from headgate.expr.types import Value
 
 INTEGER_BITS = {type.label: form.bits for type, form in FORMS.items() if form.bits is not None}
 TYPES = tuple(BY_LABEL)
+INTEGER = re.compile(r"-?[0-9]+")
+DIGITS_MAX = 40
+"""A longer number is out of range, however it begins."""
 
 
 def property_value(type_name: object, value: object) -> Value:
@@ -39,3 +44,12 @@ def _integer(type_name: str, value: object) -> int:
     if not -high <= value < high:
         raise ValueError(f"{type_name} is from {-high} to {high - 1}")
     return value
+
+
+def from_text(type_name: str, written: str) -> object:
+    """The value of a text for `property_value`; if it is wrong, the text, for that to refuse."""
+    if type_name == "bool" and written in ("true", "false"):
+        return written == "true"
+    if type_name in INTEGER_BITS and INTEGER.fullmatch(written) and len(written) <= DIGITS_MAX:
+        return int(written)
+    return written

@@ -64,7 +64,7 @@ class Listing:
     is_wide: bool = False
 
     def of(self, columns: Sequence[Column]) -> Listing:
-        """The same with other columns, of which those that were asked for are shown."""
+        """The table with other columns, of which the selected ones are shown."""
         names = {column.name for column in columns}
         return replace(self, columns=columns, names=[n for n in self.names if n in names])
 

@@ -256,3 +256,8 @@ Effect: TypeAlias = (
     | Revoked
     | ReaderEffect
 )
+
+
+def ref_of(effect: object) -> Ref | None:
+    """The request that an effect answers; None if the session did not ask for it."""
+    return getattr(effect, "ref", None)

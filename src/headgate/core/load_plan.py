@@ -155,7 +155,7 @@ class LoadPlan:
         load.heads[command.queue] = max(load.heads.get(command.queue, 0), 1)
 
     def _need_next(self, command: Confirm, load: Load) -> None:
-        """One more than is confirmed: the answer to a confirm is the next head."""
+        """Load one message more than is confirmed: the answer to a confirm is the next head."""
         if command.queue not in self._shared_queues:
             # S004-51: the next head of every confirm comes with the same question.
             load.heads[command.queue] = max(load.heads.get(command.queue, 0), 1) + 1

@@ -284,7 +284,7 @@ def _both(one: Choices, other: Choices) -> Choices:
 
 
 def _joined(choices: Choices) -> Choices:
-    """The same choices with ranges of one property merged."""
+    """The choices with ranges of one property merged."""
     found: list[tuple[Key, ...]] = []
     ranges: dict[str, int] = {}
     for choice in choices:

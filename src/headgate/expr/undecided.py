@@ -38,6 +38,6 @@ def undecided_reason(failure: Failure, missing: str | None) -> str:
 
 
 def failure_reason(predicate: Predicate, properties: Properties, failure: Failure) -> str:
-    """The same without the name of the failure, for an evaluation that ended with it."""
+    """The reason without the name of the failure, for an evaluation that ended with it."""
     missing = missing_of(predicate, properties, failure)
     return REASONS[failure].format(missing=missing)

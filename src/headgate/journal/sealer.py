@@ -218,7 +218,7 @@ def _as_now(table: pa.Table) -> pa.Table:
 
 
 def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in groups that are neither too long nor too large."""
+    """The rows in groups that are neither too long nor too large."""
     waiting: list[pa.Table] = []
     rows = size = 0
     for table in tables:

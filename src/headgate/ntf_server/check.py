@@ -74,7 +74,7 @@ async def _open_and_close(config: NtfConfig) -> None:
 
 
 def _counted(tables: Tables) -> str:
-    """How many there are."""
+    """The numbers of tokens and subscriptions, in words."""
     numbers = {
         "token": sum(tokens.counts(tables).values()),
         "subscription": sum(subscriptions.counts(tables).values()),

@@ -160,7 +160,7 @@ async def _open_and_close(config: Config) -> None:
 
 
 def _queues(path: Path, config: Config) -> int:
-    """How many there are. Their messages have to fit the modes of their domains."""
+    """The number of stored queues. Their messages have to fit the modes of their domains."""
     address = f"{path.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(address, uri=True, timeout=5)) as db:
         check_modes_of_file(db, config.all_domains())

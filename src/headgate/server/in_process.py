@@ -8,7 +8,7 @@ from itertools import count
 from typing import Concatenate, ParamSpec
 
 from headgate.core.commands import Command
-from headgate.core.effects import Deliver, Effect, Failed
+from headgate.core.effects import Deliver, Effect, Failed, ref_of
 from headgate.core.model.ids import Ref, SessionId
 from headgate.server.router import Router
 
@@ -58,7 +58,7 @@ class InProcessSession:
 
     def _receive(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
-            answer = self._waiting.pop(getattr(effect, "ref", None), None)
+            answer = self._waiting.pop(ref_of(effect), None)
             if answer is None:
                 self.events.put_nowait(effect)
             elif answer.cancelled():

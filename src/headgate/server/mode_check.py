@@ -31,7 +31,7 @@ async def check_modes(store: Store, domains: Mapping[str, Domain]) -> None:
 
 
 def check_modes_of_file(db: sqlite3.Connection, domains: Mapping[str, Domain]) -> None:
-    """The same of a file that a router has open."""
+    """Check the modes against the queues in a file that a router has open."""
     question = sql.text(sql.LISTINGS, 4, 1)
     for domain in _shared(domains):
         most = 1 << 31

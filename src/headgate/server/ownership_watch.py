@@ -94,7 +94,7 @@ class OwnershipWatch:
             tasks.create_task(self._look())
 
     def give_up(self, why: str) -> None:
-        """It is another's, or may be: once."""
+        """Note, once, that the database is another router's, or may be."""
         if not self._is_over:
             self._is_over = True
             self.ownership.lost = why

@@ -287,7 +287,7 @@ class Router:
     # Sessions.
 
     def expect(self, wire: str) -> None:
-        """Somebody listens for clients of this wire: keep room for some."""
+        """Keep room for sessions of a wire that has a listener."""
         self.broker.expect(wire)
 
     def connect(self, wire: str, name: str, outlet: Outlet) -> SessionId:
@@ -306,7 +306,7 @@ class Router:
                 raise
 
     def submit_again(self, commands: Sequence[Command]) -> None:
-        """The same for commands that there was no room for before, which is known."""
+        """Submit commands again that the inbox had no room for, which was counted then."""
         self.turns.submit(commands)
 
     def disconnect(self, session: SessionId, reason: str, *, lost: bool = True) -> None:
@@ -398,7 +398,7 @@ class Router:
         return {name: list(v) if isinstance(v, Table) else v for name, v in found.items()}
 
     def tables(self) -> dict[str, object]:
-        """The same, with lists that make their rows when they are read."""
+        """The status, with lists that make their rows when they are read."""
         return status.tables(self)
 
     def explain(self, queue: str, properties: Properties) -> dict[str, object]:
@@ -406,7 +406,7 @@ class Router:
         return asdict(at_once(self.explaining(queue, properties)))
 
     def explaining(self, queue: str, properties: Properties) -> Slices[Explanation]:
-        """The same in slices, after a look at the question."""
+        """Explain in slices, after a check of the question."""
         shard = self.broker.shard
         shared = {d.name: d for d in shard.domains.values() if d.mode is not Mode.EXCLUSIVE}
         uri = parse_uri(queue)

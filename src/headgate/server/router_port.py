@@ -42,7 +42,7 @@ class RouterPort(Protocol):
     # Sessions.
 
     def expect(self, wire: str) -> None:
-        """Somebody listens for clients of this wire: keep room for some."""
+        """Keep room for sessions of a wire that has a listener."""
         ...
 
     def connect(self, wire: str, name: str, outlet: Outlet) -> SessionId:
@@ -54,7 +54,7 @@ class RouterPort(Protocol):
         ...
 
     def submit_again(self, commands: Sequence[Command]) -> None:
-        """The same for commands that there was no room for before, which is known."""
+        """Submit commands again that the inbox had no room for, which was counted then."""
         ...
 
     def disconnect(self, session: SessionId, reason: str, *, lost: bool = True) -> None:

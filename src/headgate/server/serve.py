@@ -21,6 +21,8 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
+from starlette.applications import Starlette
+
 from headgate.core.facts import AdminRefused
 from headgate.core.model.domain import Domain
 from headgate.core.model.value import EMPTY
@@ -41,7 +43,7 @@ from headgate.server.desk.files import StaticFiles
 from headgate.server.file_descriptors import raise_descriptors, sessions_possible
 from headgate.server.net.listener import bind
 from headgate.server.process import ready_file
-from headgate.server.reloading import changed_keys, waits_for_restart
+from headgate.server.reloading import Reloading, counts
 from headgate.server.router import Router
 from headgate.server.service import Service, run_service
 from headgate.server.state_directory import (
@@ -128,16 +130,10 @@ class RouterService(Service):
         play: Play | None,
     ) -> None:
         super().__init__(STOP_SECONDS)
-        self.config = config
-        self.started = config
-        """The configuration at the start, without later changes by a reload."""
-        self._reloading: asyncio.Task[None] | None = None
-        self._reading = asyncio.Lock()
-        """One reload after another, whoever asks."""
+        self.reloading = Reloading(config, self._read, self._take_over)
+        self._reload_task: asyncio.Task[None] | None = None
         self.is_draining = False
         """Whether no new sessions are taken."""
-        self.domain_names = set(config.domains)
-        """All that the router has been told of."""
         self.play = play
         self.ready_file = ready_file
         self.environ = environ
@@ -165,7 +161,7 @@ class RouterService(Service):
             self.router,
             self.metrics,
             stage=lambda: self.stage or ("draining" if self.is_draining else ""),
-            started=lambda: self.started,
+            started=lambda: self.reloading.started,
             latest=lambda: self.config,
             operating=self,
             listening=lambda: self.addresses,
@@ -173,6 +169,11 @@ class RouterService(Service):
         self.lines = log.FactLog(config.limits.log_lines_per_second, time.monotonic)
 
     _make_router: Callable[..., Router] = Router
+
+    @property
+    def config(self) -> Config:
+        """The configuration as it was last read."""
+        return self.reloading.config
 
     def _open_wire(self, wire: Wire) -> Listening:
         """Listen for the clients of a wire that the configuration has."""
@@ -229,11 +230,55 @@ class RouterService(Service):
             make_directory(config)
         raise_descriptors(config)
         listening = stack.enter_context(self._listen_admin())
+        host, port = listening.getsockname()[:2]
         sinks = SinkAdmin(self.router, self._staging(stack), self._hub)
         token = stack.enter_context(tokens.kept(config, lasts=is_durable(config)))
+        app = self._admin_app(sinks, token)
+        served = await stack.enter_async_context(serving(app, listening))
+        self.router.watch(self.metrics.observe)
+        self.router.watch(self.lines.observe)
+        if not await self._unless_stopped(self._start_router(), stop):
+            return
+        if is_durable(config):
+            stack.callback(self._save_clock)
+            stack.callback(self._keep_mark)
+            # Saved when the last turn is over, which the next line sees to.
+            stack.callback(
+                notice_file.save, self.router.broker.shard.exclusive.notifiers, config.directory
+            )
+            notice_file.restore(self.router.broker.shard.exclusive.notifiers, config.directory)
+        stack.push_async_callback(self._stop_router)
+        token_file = None if token.file is None else str(token.file)
+        ready = {
+            "admin": {"host": host, "port": port, "token_file": token_file},
+            **self._open_wires(stack),
+        }
+        self.addresses = {"admin": f"http://{host}:{port}"}
+        self.addresses |= {name: opened.url for name, opened in self.listening.items()}
+        await stack.enter_async_context(sinks.opened())
+        await stack.enter_async_context(self.desk.opened())
+        if not await self._unless_stopped(self._met(), stop):
+            return
+        self.stage = ""
+        if self.ready_file is not None:
+            stack.enter_context(ready_file(self.ready_file, ready))
+        self._announce_ready()
+        if self.ownership is not None:
+            systemd.notify("STATUS=serving")
+        given = {name: opened.public_url for name, opened in self.listening.items()}
+        fields = {**self.addresses, **given, "store": masked(config.store.url), **counts(config)}
+        logger.info("serving", extra={"fields": fields})
+        if self.play is None or await self._unless_stopped(
+            self.play(self.router, self._shown(self.addresses, token)), stop
+        ):
+            await self._until(stop, served)
+
+    def _admin_app(self, sinks: SinkAdmin, token: Token) -> Starlette:
+        """The application of the admin port."""
+        config = self.config
         journal = journal_settings(config)
         operator = config.admin.operator_token
-        app = make_app(
+        return make_app(
             problems=self.problems,
             status=self.status,
             metrics=self.measured,
@@ -250,51 +295,18 @@ class RouterService(Service):
             names=Names(config.admin.host, config.admin.names),
             visitors=self.visitors,
         )
-        host, port = listening.getsockname()[:2]
-        served = await stack.enter_async_context(serving(app, listening))
-        self.router.watch(self.metrics.observe)
-        self.router.watch(self.lines.observe)
-        if not await self._unless_stopped(self._start_router(), stop):
-            return
-        if is_durable(config):
-            stack.callback(self._save_clock)
-            stack.callback(self._keep_mark)
-            # Saved when the last turn is over, which the next line sees to.
-            stack.callback(
-                notice_file.save, self.router.broker.shard.exclusive.notifiers, config.directory
-            )
-            notice_file.restore(self.router.broker.shard.exclusive.notifiers, config.directory)
-        stack.push_async_callback(self._stop_router)
-        token_file = None if token.file is None else str(token.file)
-        ready: dict[str, dict[str, object]] = {
-            "admin": {"host": host, "port": port, "token_file": token_file}
-        }
+
+    def _open_wires(self, stack: AsyncExitStack) -> dict[str, dict[str, object]]:
+        """Listen for all clients; what the ready file says of each wire."""
+        ready: dict[str, dict[str, object]] = {}
         for wire in WIRES:
-            if wire.listen(config) is not None:
+            if wire.listen(self.config) is not None:
                 opened = self._open_wire(wire)
                 stack.callback(opened.close)
                 self.listening[wire.name] = opened
                 host_port = dict(zip(("host", "port"), opened.address, strict=True))
                 ready[wire.name] = {**host_port, **opened.details}
-        self.addresses = {"admin": f"http://{host}:{port}"}
-        self.addresses |= {name: opened.url for name, opened in self.listening.items()}
-        await stack.enter_async_context(sinks.opened())
-        await stack.enter_async_context(self.desk.opened())
-        if not await self._unless_stopped(self._met(), stop):
-            return
-        self.stage = ""
-        if self.ready_file is not None:
-            stack.enter_context(ready_file(self.ready_file, ready))
-        self._announce_ready()
-        if self.ownership is not None:
-            systemd.notify("STATUS=serving")
-        given = {name: opened.public_url for name, opened in self.listening.items()}
-        fields = {**self.addresses, **given, "store": masked(config.store.url), **self._counts()}
-        logger.info("serving", extra={"fields": fields})
-        if self.play is None or await self._unless_stopped(
-            self.play(self.router, self._shown(self.addresses, token)), stop
-        ):
-            await self._until(stop, served)
+        return ready
 
     async def _met(self) -> bool:
         await self._meet()
@@ -384,9 +396,6 @@ class RouterService(Service):
         resp = self.listening.get(RESP.name)
         return resp.hub if isinstance(resp, RespServer) else None
 
-    def _counts(self) -> dict[str, object]:
-        return {"domains": len(self.config.domains), "directory": str(self.config.directory)}
-
     async def _until(self, stop: asyncio.Event, served: asyncio.Task[None]) -> None:
         if not self.clock.is_sure:
             self._log_doubt()
@@ -441,7 +450,7 @@ class RouterService(Service):
 
     def reload(self) -> None:
         """Take the domains and the log level of the file as it is now, one time after another."""
-        self._reloading = asyncio.create_task(self._reload(self._reloading), name="reload")
+        self._reload_task = asyncio.create_task(self._reload(self._reload_task), name="reload")
 
     async def _reload(self, before: asyncio.Task[None] | None) -> None:
         if before is not None:
@@ -450,57 +459,31 @@ class RouterService(Service):
             logger.warning("configuration not reloaded", extra={"fields": {"router": self.stage}})
             return
         with suppress(HeadgateError), systemd.reloading():  # an error is logged
-            await self.reload_now()
+            await self.reloading.reload()
 
     async def reload_now(self) -> tuple[list[str], list[str]]:
-        """Take over what may change; the keys that did, and those that wait for a restart."""
-        async with self._reading:
-            try:
-                new, changed, later = await self._read()
-                self._reload_certificates()
-                self.router.reconfigure(new.all_domains())
-            except HeadgateError as error:
-                fields = {"error": str(error), "kept": "the old one"}
-                logger.error("configuration not reloaded", extra={"fields": fields})
-                raise
-            self.config = new
-        logger.setLevel(new.log.level.upper())
-        for warning in new.warnings:
-            logger.warning("configuration", extra={"fields": {"warning": warning}})
-        self.domain_names |= set(new.domains)
-        counts = self._counts() | ({"after_restart": " ".join(later)} if later else {})
-        logger.info("configuration reloaded", extra={"fields": counts})
-        return changed, later
+        return await self.reloading.reload()
 
     async def compare(self) -> tuple[list[str], list[str]]:
-        """The keys that a reload would change, and those that would wait for a restart."""
-        _, changed, later = await self._read()
-        return changed, later
+        return await self.reloading.compare()
 
-    async def _read(self) -> tuple[Config, list[str], list[str]]:
-        """The file as it is now, the keys that it changes, and those that wait for a restart. A
-        thousand domains take half a second, in which others are served."""
-        return await asyncio.to_thread(self._read_and_compare)
+    async def _read(self) -> Config:
+        """A thousand domains take half a second to be read, in which others are served."""
+        source = self.reloading.started.source
+        return await asyncio.to_thread(load_config, source, self.environ)
 
-    def _read_and_compare(self) -> tuple[Config, list[str], list[str]]:
-        new = load_config(self.started.source, self.environ)
-        return new, changed_keys(self.config, new), self._after_restart(new)
-
-    def _after_restart(self, new: Config) -> list[str]:
-        gone = sorted(f"domains.{name}" for name in self.domain_names - set(new.domains))
-        return waits_for_restart(self.started, new) + gone
+    def _take_over(self, new: Config) -> None:
+        """Use new certificates and domains. Certificates are read from the files that the router
+        was started with; where one cannot be used, the old one stays."""
+        for opened in self.listening.values():
+            opened.reload()
+        self.router.reconfigure(new.all_domains())
 
     def drain(self, is_draining: bool) -> None:
         """Take no new sessions and be not ready, or be as before."""
         self.is_draining = is_draining
         for opened in self.listening.values():
             opened.drain(is_draining)
-
-    def _reload_certificates(self) -> None:
-        """From the files that the router was started with. Where one cannot be used, the old one
-        stays."""
-        for opened in self.listening.values():
-            opened.reload()
 
 
 def _iso(at: float) -> str:

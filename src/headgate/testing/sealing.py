@@ -53,13 +53,13 @@ class SealingActor:
         self._plan(world)
 
     def crashed(self, world: World) -> None:
-        """It ends with the router, and begins again with the next; its files stay."""
+        """End the sealer with its router; the next begins with the same files."""
 
     def ended(self, world: World) -> None:
         """Its checker looks at what it leaves."""
 
     def watermark(self, broker: Broker) -> int:
-        """How far the router says it may go."""
+        """The number up to which the router lets it seal."""
         return broker.shard.outbox.watermark
 
     def rows(self, watermark: int) -> list[OutboxRow]:

@@ -143,7 +143,7 @@ class SmpClient:
 
     @property
     def blocks(self) -> int:
-        """How many were read."""
+        """The number of blocks read."""
         return self.link.blocks
 
     # What the link hands on.

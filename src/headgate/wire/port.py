@@ -27,7 +27,7 @@ class ClientPort(Protocol):
 
 
 class SessionPort(ClientPort, Protocol):
-    """The same for a session whose commands go through turns."""
+    """The port of a session whose commands go through turns."""
 
     def now(self) -> float: ...
 

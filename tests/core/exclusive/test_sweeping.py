@@ -108,6 +108,21 @@ def test_commands_go_on_during_a_sweep() -> None:
     ]
 
 
+@pytest.mark.once
+def test_a_sweep_at_the_default_limits_leaves_room_for_commands() -> None:
+    """S001-53, S001-48: a service with thousands of queues is not swept in one turn."""
+    names = queues(1200)
+    desk, _ = desk_of(*names, pending=1)
+    a = desk.session("a")
+    _, again = desk.say_one(subs(a, S))
+    turns = []
+    while again:
+        lines, again = desk.say_one(*again)
+        turns.append(len(messages(lines)))
+    assert sum(turns) == len(names)
+    assert max(turns) <= 500
+
+
 def test_a_new_message_does_not_wait_for_the_sweep() -> None:
     """S001-55, S001-56, SMP-31: of a queue that the sweep has not reached, or of one associated
     after SUBS; and the sweep does not deliver it a second time."""

@@ -160,7 +160,7 @@ def check_info(info: bytes, router: RouterAddress, *, has_kem_room: bool) -> Non
 
 
 def check_answer_info(info: bytes, *, has_kem_room: bool) -> None:
-    """The same for the initiator, before it publishes its link."""
+    """Check the initiator's own information, before it publishes its link."""
     _check_room(info, ConnectionInfo(b""), has_kem_room)
 
 

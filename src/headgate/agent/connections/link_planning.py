@@ -104,7 +104,7 @@ def follow_contact(link: ContactShortLink, found: Lnk) -> FollowedContact:
 
 
 def follow_invitation(link: InvitationShortLink, found: Lnk) -> InvitationLink:
-    """The same for an invitation."""
+    """Follow an invitation."""
     data_key = invitation_data_key(link.key)
     opened = open_link(link.key, data_key, SealedLink(found.fixed, found.user))
     if not isinstance(opened.fixed.link, InvitationLink):

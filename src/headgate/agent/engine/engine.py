@@ -195,7 +195,7 @@ class Engine:
     def remove_all(
         self, user: UserId, router: RouterId, rows: Iterable[QueueRow], now: float
     ) -> list[Effect]:
-        """The same for many queues."""
+        """Remove many queues."""
         self._subscribing.remove_all(user, router, rows, now)
         return self._flush()
 

@@ -25,7 +25,7 @@ class Database:
         return self._file.all(question, values)
 
     def ask_named(self, question: str, values: Mapping[str, object]) -> list[Row]:
-        """The same, with values by name."""
+        """Query with values by name."""
         return self._file.all(question, values)
 
     def one(self, question: str, *values: object) -> Row | None:

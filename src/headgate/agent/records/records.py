@@ -33,7 +33,7 @@ class Records(WrittenTables[Database]):
 
     @classmethod
     async def memory(cls) -> Records:
-        """The same, without a file."""
+        """Records in memory, without a file."""
         return await cls._opened(AgentMemory())
 
     @classmethod

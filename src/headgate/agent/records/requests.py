@@ -82,7 +82,7 @@ def waiting_ids(
 
 
 def page(tables: Database, asked: Asked, after: int = 0, limit: int = PAGE) -> list[Question]:
-    """The same, of all connections."""
+    """A page of the requests of all connections."""
     rows = tables.ask(
         f"SELECT id, connection, content, info, created FROM {asked.value}"
         " WHERE id > ? ORDER BY id LIMIT ?",

@@ -126,7 +126,7 @@ def find_connection(path: Path, name: str) -> ConnectionRecord | None:
 
 
 def known_queue(path: Path, name: str) -> OwnQueue:
-    """The same, which has to be there."""
+    """A queue that has to exist."""
     queue = find_queue(path, name)
     if queue is None:
         raise ConfigError(

@@ -41,6 +41,6 @@ async def reach(router: RouterAddress) -> HeadgateError | None:
 
 
 async def reach_later(router: RouterAddress) -> HeadgateError | None:
-    """The same in a second, for who waits for something else of this router meanwhile."""
+    """Reach the router in a second, for a command that waits for something else meanwhile."""
     await asyncio.sleep(PROGRESS_SECONDS)
     return await reach(router)

@@ -100,7 +100,7 @@ def _pretty(content: object) -> str:
 
 
 def without_messages(content: Any) -> Any:  # noqa: ANN401
-    """The same without what may be of messages."""
+    """The answer without fields that may contain parts of messages."""
     match content:
         case dict():
             return {k: without_messages(v) for k, v in content.items() if k not in LEFT_OUT}

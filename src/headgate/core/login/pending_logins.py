@@ -33,7 +33,7 @@ def network_of(host: str) -> str:
 
 
 def network_of_peer(peer: str) -> str:
-    """The same for an address with its port, as ``127.0.0.1:6379`` or ``[::1]:6379``."""
+    """The network of an address with its port, as ``127.0.0.1:6379`` or ``[::1]:6379``."""
     return network_of(peer.rpartition(":")[0].strip("[]"))
 
 

@@ -9,10 +9,10 @@ from headgate.core.model.ids import AppId, MessageId, QueueId, Seq
 from headgate.core.model.limits import Limits
 from headgate.core.model.value import EMPTY, value
 from headgate.errors import BadMessage, LimitReached
-from headgate.expr.types import INT64_MAX, INT64_MIN
+from headgate.expr.types import INT64_MAX, INT64_MIN, Value
 
 # S003-4: properties have types, and expressions read them.
-PropertyValue: TypeAlias = bool | int | str | bytes
+PropertyValue: TypeAlias = Value
 """A boolean, a signed 64-bit integer, text, or bytes (which no expression can use)."""
 
 Properties: TypeAlias = Mapping[str, PropertyValue]

@@ -18,7 +18,7 @@ from headgate.core.model.glob import Glob
 from headgate.core.model.limits import Limits
 from headgate.errors import LimitReached, Refused
 
-DEFAULT = b"default"
+DEFAULT_USER = b"default"
 """The user of a session without authentication, if it needs no password."""
 
 ALL = b"*"
@@ -275,7 +275,7 @@ class AccessControl:
         self._limits = limits or Limits()
         self._users: dict[bytes, User] = {}
         rules = (b"on", b"allcommands", b"allkeys", b"allchannels")
-        self._default = self.set_user(DEFAULT, rules)
+        self._default = self.set_user(DEFAULT_USER, rules)
         self.set_default_password(password)
         self._initial = self._default.rules.copy()
         """The rules of the default user, where a list has none for it."""
@@ -345,11 +345,11 @@ class AccessControl:
                 self._apply(drafts[name], words[2:], known)
             except (AccessError, LimitReached) as error:
                 wrong.append(f"{source}:{number}: {error}.")
-        if len(drafts.keys() | {DEFAULT}) > self._limits.users:
+        if len(drafts.keys() | {DEFAULT_USER}) > self._limits.users:
             wrong.append(f"{LimitReached('users', self._limits.users)}.")
         if wrong:
             raise AccessError(" ".join(wrong))
-        drafts.setdefault(DEFAULT, self._initial.copy())
+        drafts.setdefault(DEFAULT_USER, self._initial.copy())
         gone = [user for name, user in self._users.items() if name not in drafts]
         users: dict[bytes, User] = {}
         for name, rules in drafts.items():
@@ -379,13 +379,13 @@ class AccessControl:
         """Give the default user this password only, or none."""
         if password:
             secret = password.encode(errors="surrogateescape")
-            self.set_user(DEFAULT, [b"resetpass", b">" + secret])
+            self.set_user(DEFAULT_USER, [b"resetpass", b">" + secret])
         else:
-            self.set_user(DEFAULT, [b"nopass"])
+            self.set_user(DEFAULT_USER, [b"nopass"])
 
     def delete_users(self, names: Sequence[bytes]) -> list[User]:
         """Remove these users; return those that existed."""
-        if DEFAULT in names:
+        if DEFAULT_USER in names:
             raise AccessError("The 'default' user cannot be removed")
         there = [name for name in dict.fromkeys(names) if name in self._users]
         return [self._users.pop(name) for name in there]

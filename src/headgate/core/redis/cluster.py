@@ -110,7 +110,7 @@ class Cluster:
         return found
 
     def shards(self) -> list[ClusterShard]:
-        """One for each master, with or without slots."""
+        """The shards: one for each master, with or without slots."""
         ranges: dict[str, list[Range]] = {id: [] for id in self._masters}
         for first, last, node in self.ranges():
             ranges[node.id].append((first, last))

@@ -82,7 +82,7 @@ class SharedDelivery:
             pass
 
     def making(self, turn: Turn) -> Iterator[None]:
-        """The same as `make`, some at a time. The rest is looked at in the next turn, beginning
+        """Deliver as `make` does, some at a time. The rest is looked at in the next turn, beginning
         with the apps that were not reached in this one, so that a long line does not hold up
         others."""
         begun: list[Look] = []
@@ -288,7 +288,7 @@ class SharedDelivery:
         return False
 
     def hold_reader(self, reader: Reader, *, held: bool, turn: Turn) -> None:
-        """The same as `hold` for a reader, which is a consumer of one app."""
+        """Hold for a reader, which is a consumer of one app, as `hold` does."""
         roomy = reader.app.hold(reader.number, held, turn.undo)
         if not held:
             for group in roomy or (None,):

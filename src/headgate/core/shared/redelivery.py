@@ -55,7 +55,7 @@ class Redelivery:
         return delay_after(self.attempts.get(seq, 0), domain)
 
     def delay_left(self, seq: Seq, domain: Domain, now: float) -> float:
-        """The same, but 0 if consumers were spared the message long enough."""
+        """The delay that is left: 0 if consumers were spared the message long enough."""
         if self.spared is not None and self.spared[0] == seq and now >= self.spared[1]:
             return 0.0
         return self.delay(seq, domain)

@@ -21,7 +21,7 @@ class RegistrationRate:
         self._since = 0.0
 
     def count(self, network: str, now: float) -> None:
-        """One more from here, or `LimitReached`."""
+        """Count one more registration from an address, or raise `LimitReached`."""
         if now - self._since >= MINUTE:
             self._since = now
             self._counts.clear()

@@ -78,7 +78,7 @@ def of_notifiers(
 
 
 def held_by(tables: Tables, token: bytes) -> int:
-    """How many a token has."""
+    """The number of subscriptions that a token has."""
     return tables.number("SELECT held FROM tokens WHERE id = ?", token)
 
 
@@ -249,7 +249,7 @@ def counts(tables: Tables) -> dict[SubscriptionStatus, int]:
 
 
 def counts_by_router(tables: Tables) -> dict[tuple[RouterNumber, SubscriptionStatus], int]:
-    """The same at each router."""
+    """The number of subscriptions in each status at each router."""
     rows = tables.ask("SELECT router, status, count(*) FROM subscriptions GROUP BY router, status")
     return {(router, SubscriptionStatus(status)): count for router, status, count in rows}
 

@@ -111,7 +111,7 @@ def counts(tables: Tables) -> dict[TokenStatus, int]:
 
 
 def counts_by_provider(tables: Tables) -> dict[tuple[Provider, TokenStatus], int]:
-    """The same for each provider, which is what a device begins with."""
+    """The number of tokens in each status for each provider, which a device begins with."""
     rows = tables.ask(
         "SELECT substr(device, 1, 2), status, count(*) FROM tokens GROUP BY 1, 2 ORDER BY 1, 2"
     )

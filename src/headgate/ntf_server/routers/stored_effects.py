@@ -61,5 +61,5 @@ def settle(line: RecordLine[Tables], router: RouterNumber, outcomes: Sequence[e.
 
 
 def activate(subscription: NotifierSubscription) -> NotifierSubscription:
-    """It is subscribed; whether it is associated is stored by itself."""
+    """Record that a notifier is subscribed; whether it is associated is stored by itself."""
     return accept(subscription, OURS if subscription.is_associated else None, OURS)

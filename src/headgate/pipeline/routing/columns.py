@@ -364,7 +364,7 @@ def _combined(op: str, left: Tree, right: Tree, one: Column, other: Column) -> C
 
 
 def _right_nested(tree: Tree) -> Tree:
-    """The same tree with ``(a && b) && c`` as ``a && (b && c)``, which is evaluated alike: the
+    """The tree with ``(a && b) && c`` as ``a && (b && c)``, which is evaluated alike: the
     left side of a junction is written twice, so it had better be the small one."""
     match tree:
         case Unary(op, operand):

@@ -51,7 +51,7 @@ def changes_in(facts: DataFrame) -> Iterator[Change]:
 
 
 def changes_of(facts: pa.Table) -> Iterator[Change]:
-    """The same of facts that are here."""
+    """The changes of subscriptions in facts that are already in memory."""
     found = facts.filter(pc.is_in(facts["kind"], pa.array(CHANGES))).select(Change._fields)
     for batch in found.sort_by("number").to_batches(max_chunksize=10_000):
         yield from map(Change._make, zip(*(each.to_pylist() for each in batch), strict=True))

@@ -102,7 +102,7 @@ def make_app(
 
 
 def _queue_routes(queues: QueueAdmin, problems: Callable[[], list[str]]) -> list[Route]:
-    """Which shared queues there are; ``headgate queue ls`` is the other end."""
+    """The routes of shared queues; ``headgate queue ls`` is the other end."""
 
     async def asked(work: Callable[[], Awaitable[object]]) -> Response:
         if found := problems():

@@ -216,7 +216,7 @@ class Guard:
             self._working -= 1
 
     async def _refuse(self, refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
-        """Somebody who looks with a browser and has not logged in is led to the form."""
+        """Refuse a request; a browser without a login is led to the form."""
         if refusal.status_code != 401:
             await problem(refusal)(scope, receive, send)
         elif scope["method"] == "GET" and wants_page(scope):

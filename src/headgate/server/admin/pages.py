@@ -119,7 +119,7 @@ class Table(Sequence[Row], Generic[T]):
         return places
 
     async def paged(self, offset: int, limit: int, sort: str | None) -> Page:
-        """The same, and how many rows there are."""
+        """The rows of a page, and the number of all rows."""
         rows = await in_slices(self.page(offset, limit, sort))
         return Page(rows, len(self.items))
 

@@ -63,7 +63,7 @@ class ProcessMetrics(Collector):
 
 
 def _open_files() -> int:
-    """How many there are, if the kernel knows without counting."""
+    """The number of open files, if the kernel knows it without counting."""
     try:
         return (PROC / "fd").stat().st_size
     except OSError:

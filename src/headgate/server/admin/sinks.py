@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 
 from headgate.core.channels.audience import Kind
 from headgate.core.commands import Command, ForgetSink, Land, RememberBatch
-from headgate.core.effects import Effect, Failed
+from headgate.core.effects import Effect, Failed, ref_of
 from headgate.core.facts import PublisherWaited
 from headgate.core.model.ids import MessageId, QueueId, Ref, SessionId
 from headgate.core.model.limits import MiB
@@ -373,7 +373,7 @@ class SinkAdmin:
 
     def _receive(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
-            answer = self._waiting.get(getattr(effect, "ref", None))
+            answer = self._waiting.get(ref_of(effect))
             if answer is None or answer.done():
                 continue
             if isinstance(effect, Failed):

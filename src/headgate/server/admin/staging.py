@@ -291,7 +291,7 @@ async def read_away(chunks: AsyncIterator[bytes], most: int) -> None:
 
 
 async def _gathered(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same bytes in larger pieces, for as long as they keep coming."""
+    """Join the pieces of a body into larger ones, for as long as they keep coming."""
     gathered = bytearray()
     end = asyncio.get_running_loop().time() + BODY_SECONDS
     try:

@@ -14,7 +14,7 @@ from headgate.core.model.domain import SMP_DOMAIN, Domain, Mode
 from headgate.core.model.ids import WHOLE, AppId
 from headgate.core.model.limits import Limits
 from headgate.core.model.value import EMPTY
-from headgate.core.redis.acl import DEFAULT
+from headgate.core.redis.acl import DEFAULT_USER
 from headgate.errors import ConfigError, ExpressionError
 from headgate.expr.explain import caret, explain
 from headgate.expr.parser import ExpressionLimits
@@ -115,7 +115,7 @@ class _Reader(Reading):
         if resp is not None:
             if resp.acl_file is not None:
                 return  # whose users may change at any time
-            known |= {DEFAULT.decode(), *resp.users}
+            known |= {DEFAULT_USER.decode(), *resp.users}
         for domain in config.domains.values():
             for key in ("readers", "writers", "creators"):
                 for name in getattr(domain, key) or ():
@@ -155,7 +155,8 @@ class _Reader(Reading):
                     )
 
     def check_dead_letters(self, domains: Mapping[str, Domain]) -> None:
-        """They go to a domain that keeps them until they are read, and never round in a ring."""
+        """Check that dead letters go to a domain that keeps them until they are read, and not in a
+        ring."""
         for domain in domains.values():
             path = (DOMAINS, domain.name, "dead_letter")
             seen, here = {domain.name}, domain

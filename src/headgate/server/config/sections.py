@@ -98,7 +98,7 @@ class Workers:
 
     @property
     def number(self) -> int:
-        """How many that are."""
+        """The number of workers."""
         return self.count if isinstance(self.count, int) else len(os.sched_getaffinity(0))
 
     def conflicts(

@@ -186,7 +186,7 @@ async def close_session(desk: Desk, request: Request) -> ActionAnswer:
 async def _close_elsewhere(
     desk: Desk, request: Request, asked: ActionQuestion, row: SessionRow
 ) -> ActionAnswer:
-    """The same of a session whose socket another worker has."""
+    """Close a session whose socket another worker has."""
     number = str(row.session)
     target = number if asked.confirm == number else row.name
     if asked.dry_run:

@@ -187,7 +187,7 @@ def shown(text: str, most: int = TEXT_CHARS_MAX) -> str:
 
 
 def shown_bytes(name: bytes, most: int = TEXT_CHARS_MAX) -> str:
-    """The same of a name that is bytes."""
+    """A name of bytes, as it is shown."""
     return shown(name[: 4 * most + 4].decode(errors="replace"), most)
 
 

@@ -53,7 +53,7 @@ class ChannelRates:
 
     @property
     def seconds(self) -> int:
-        """How many were counted, of the last ones."""
+        """The number of seconds counted, of the last ones."""
         return len(self._seconds)
 
     def sums(self) -> dict[bytes, ChannelRate]:

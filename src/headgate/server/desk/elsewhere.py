@@ -50,7 +50,7 @@ class Elsewhere(Protocol):
         ...
 
     def held_up(self, session: SessionId) -> int:
-        """How many there wait for a session, as of a second ago."""
+        """The number of publishers of other workers that wait for a session, as of a second ago."""
         ...
 
     def name_of(self, session: SessionId) -> str:
@@ -62,7 +62,7 @@ class Elsewhere(Protocol):
         ...
 
     async def session(self, session: SessionId) -> SessionAnswer | None:
-        """One of them, with what it holds."""
+        """A session of another worker, with what it holds."""
         ...
 
     async def close(self, session: SessionId, reason: str) -> bool:

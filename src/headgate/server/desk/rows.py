@@ -450,7 +450,7 @@ def _pressure(session: Session) -> PressureName:
 
 
 def trouble_of(row: SessionRow) -> tuple[int, int, bool, int]:
-    """The same as `Rows.trouble`, of a row."""
+    """The trouble of a session, as `Rows.trouble` has it, of its row."""
     pressure = PRESSURES.index(row.pressure)
     return row.held_up, pressure, row.waits_for is not None, row.mailbox_bytes
 

@@ -22,7 +22,7 @@ class UnknownApps:
         self._since: dict[tuple[QueueId, AppId], float] = {}
 
     def take(self, fact: f.AppUnknown | f.AppRemoved) -> None:
-        """Somebody reads such an app, or an app became one."""
+        """Note readers of apps that their domain does not have, and apps that it now has."""
         self._since.setdefault((fact.queue, fact.app), fact.at)
         if len(self._since) > KEPT:
             del self._since[next(iter(self._since))]

@@ -42,7 +42,7 @@ class Viewers:
         return any(self._queues.values())
 
     def send(self, tick: bytes, facts: bytes = b"") -> None:
-        """The same bytes for all; those who want facts have them first."""
+        """Send the bytes of a tick to all viewers; those who want facts have them first."""
         self.last = tick
         with_facts = facts + tick if facts else tick
         for queue, wants_facts in self._queues.items():

@@ -217,7 +217,7 @@ class Membership:
         questions = self.relay.questions
         questions.handlers[FACTS] = self._take_facts
         if self.number != HOME:
-            server.hub.denials = ForwardedAclLog(self.relay.serving)
+            server.hub.logins.denials = ForwardedAclLog(self.relay.serving)
             router.watch(self._forward)
             router.watch_channels(self._forward)
         for link, connected in self._early:

@@ -160,7 +160,7 @@ class Database:
         return self._execute(text, values).rowcount
 
     def change_many(self, text: str, rows: Sequence[Row]) -> int:
-        """The same change with each of these rows, in one round trip."""
+        """Make one change with each of these rows, in one round trip."""
         return self._checked(lambda db: _change_many(db, text, rows))
 
     def probe(self) -> None:

@@ -74,11 +74,11 @@ class RouterWorld(ABC):
 
     @abstractmethod
     async def _leave_all(self) -> None:
-        """Everybody ends as they wish to, and leaves things in order."""
+        """End all programs in order."""
 
     @abstractmethod
     async def _kill_all(self) -> None:
-        """Nobody runs after this."""
+        """Kill all programs."""
 
     @abstractmethod
     def _end_disks(self) -> None: ...

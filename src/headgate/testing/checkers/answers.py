@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headgate.core.commands import Command, GiveBack, Request
-from headgate.core.effects import Deliver
+from headgate.core.effects import Deliver, ref_of
 from headgate.core.reader_commands import Feed
 from headgate.testing.checkers.base import Checker
 
@@ -41,13 +41,13 @@ class Answers(Checker):
     def turn(self, taken: Taken) -> None:
         # Messages come before the answer that ends a pull or a claim.
         refs = (
-            getattr(effect, "ref", None)
+            ref_of(effect)
             for effect in taken.outcome.effects
             if not (isinstance(effect, Deliver) and effect.seq)
         )
         replies = Counter(ref for ref in refs if ref is not None)
         for effect in taken.outcome.effects:
-            ref = getattr(effect, "ref", None)
+            ref = ref_of(effect)
             link = taken.router.links.get(effect.session)
             if ref is not None and link is not None and self._asked.get(ref) is not link:
                 self.fail(f"{effect} answers what {link.client.name} did not ask")

@@ -9,7 +9,7 @@ from headgate.core import commands as c
 from headgate.core import effects as e
 from headgate.core import facts as f
 from headgate.core.commands import Command
-from headgate.core.effects import Deliver, Effect
+from headgate.core.effects import Deliver, Effect, ref_of
 from headgate.core.model.ids import QueueId, ServiceId, SessionId
 from headgate.core.model.parties import QueueRecord
 from headgate.core.model.tally import Tally
@@ -56,7 +56,7 @@ class Exclusive(Checker):
             if isinstance(command, c.Subscribe) and command.session not in taken.router.links:
                 self._moved.setdefault(command.queue, set()).add(command.service)
         for effect in taken.outcome.effects:
-            self._look_at(effect, commands.get(getattr(effect, "ref", None)), taken)
+            self._look_at(effect, commands.get(ref_of(effect)), taken)
         if self._owed:
             self.fail(f"no END of the service to {sorted(self._owed)}")
         for command in taken.commands:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from headgate.core import facts as f
-from headgate.core.effects import Deliver, Failed
+from headgate.core.effects import Deliver, Failed, ref_of
 from headgate.core.model.ids import MessageId, QueueId
 from headgate.core.model.message import Properties
 from headgate.core.model.stream_id import StreamId, stream_id
@@ -148,7 +148,7 @@ class Histories(Checker):
         here = {(parcel.queue, parcel.id) for parcel in taken.changes.appended}
         dropped = Counter(x.queue for x in taken.outcome.facts if isinstance(x, f.FeedDropped))
         for effect in taken.outcome.effects:
-            feed = commands.get(getattr(effect, "ref", None))
+            feed = commands.get(ref_of(effect))
             if not isinstance(feed, Feed):
                 continue
             parts: list[tuple[QueueId, MessageId]] = [(x.queue, x.message.id) for x in feed.parts]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from headgate.core import commands as c
 from headgate.core import effects as e
 from headgate.core import facts as f
-from headgate.core.effects import Deliver
+from headgate.core.effects import Deliver, ref_of
 from headgate.core.model.domain import Mode
 from headgate.core.model.ids import WHOLE, AppId, MessageId, QueueId, SessionId
 from headgate.core.reader_commands import (
@@ -68,7 +68,7 @@ class Confirms(Checker):
                     self.fail(f"{effect} after the confirm of turn {gone}")
                 if (effect.queue, effect.message.id) in done:
                     self.fail(f"{effect} after its confirm was answered")
-            command = commands.get(getattr(effect, "ref", None))
+            command = commands.get(ref_of(effect))
             if (
                 isinstance(command, c.Confirm)
                 and is_exclusive(command.queue)
@@ -129,7 +129,7 @@ class Losses(Checker):
 
     @staticmethod
     def _was_deleted(queue: QueueId, taken: Taken) -> bool:
-        """Somebody deleted the queue later in the same turn."""
+        """Whether the queue was deleted later in the same turn."""
         facts = taken.outcome.facts
         return any(isinstance(fact, f.QueueDeleted) and fact.queue == queue for fact in facts)
 

@@ -8,7 +8,7 @@ from headgate.core import commands as c
 from headgate.core import effects as e
 from headgate.core import facts as f
 from headgate.core.commands import Command, Interest
-from headgate.core.effects import Deliver, Effect
+from headgate.core.effects import Deliver, Effect, ref_of
 from headgate.core.model.ids import AppId, MessageId, QueueId, SessionId
 from headgate.testing.checkers.base import Checker, by_ref, is_broadcast, is_exclusive
 
@@ -45,7 +45,7 @@ class Windows(Checker):
         self._let_go(taken)
         commands = by_ref(taken.commands)
         for effect in taken.outcome.effects:
-            command = commands.get(getattr(effect, "ref", None))
+            command = commands.get(ref_of(effect))
             queue = getattr(effect, "queue", getattr(command, "queue", None))
             if queue is not None and not is_exclusive(queue):
                 self._shared(effect, command, taken.number)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headgate.core.commands import (
     Command,
 )
+from headgate.core.effects import ref_of
 from headgate.core.model.ids import (
     Channel,
     MessageId,
@@ -143,7 +144,7 @@ class Client:
     def hear(self, link: Link, effect: object) -> None:
         if link is not self.link:
             return
-        command = self.asked.pop(getattr(effect, "ref", None), None)
+        command = self.asked.pop(ref_of(effect), None)
         if command is not None:
             self.answered(command, effect)
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from headgate.core.effects import ref_of
 from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import WHOLE, AppId, QueueId
 from headgate.core.model.stream_id import FIRST, StreamId
@@ -54,7 +55,7 @@ GROUP_DOMAINS = (
 
 
 def narrow_history(domains: tuple[Domain, ...], kept: int) -> tuple[Domain, ...]:
-    """The same with room for so many messages of a queue, those that are kept included."""
+    """Narrow the domain to so many messages of a queue, those that are kept included."""
     log, *others = domains
     return (replace(log, keep_messages=kept, max_messages=4 * kept), *others)
 
@@ -118,7 +119,7 @@ class Member(Patron):
 
     def hear_unasked(self, effect: object) -> None:
         browse = self.browse
-        if browse is not None and getattr(effect, "ref", None) == browse.ref:
+        if browse is not None and ref_of(effect) == browse.ref:
             self.browse = None
         super().hear_unasked(effect)
 

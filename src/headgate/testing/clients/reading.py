@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.core.commands import Command, Interest
-from headgate.core.effects import Deliver
+from headgate.core.effects import Deliver, ref_of
 from headgate.core.model.ids import WHOLE, AppId, QueueId
 from headgate.core.model.stream_id import FIRST, StreamId, stream_id
 from headgate.core.reader_commands import (
@@ -125,7 +125,7 @@ class Patron(Client):
             self.known[stream_id(effect.message.arrived, effect.seq)] = None
         elif isinstance(effect, Added) and effect.id is not None:
             self.added.append(effect.id)
-        elif self.waiting is not None and getattr(effect, "ref", None) == self.waiting.ref:
+        elif self.waiting is not None and ref_of(effect) == self.waiting.ref:
             self.waiting = None
 
     def finish(self) -> None:

@@ -228,7 +228,7 @@ class BmqSession:
             if type(effect) is e.Deliver:
                 self._push(effect, out)
                 continue
-            ref = getattr(effect, "ref", None)
+            ref = e.ref_of(effect)
             if isinstance(ref, Posted):
                 incoming.unanswered -= 1
                 incoming.unanswered_bytes -= ref.size

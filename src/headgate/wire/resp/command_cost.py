@@ -123,8 +123,11 @@ class Allowance:
         self.bytes = limits.reply_bytes
 
     def take(self, session: RespSession, entry: CommandEntry, command: list[bytes]) -> None:
-        """Charge a command, or refuse it."""
-        self.steps -= steps_of(session, entry, command)
+        """Charge a command, or refuse it. One with too many words is not looked at."""
+        if COMMAND_STEPS + entry.each * len(command) <= self.steps:
+            self.steps -= steps_of(session, entry, command)
+        else:
+            self.steps = -1
         if self.steps < 0:
             raise LimitReached("command_steps", self._limits.command_steps)
         size = 0

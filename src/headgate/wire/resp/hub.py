@@ -13,20 +13,16 @@ from headgate.core.channels.audience import Kind
 from headgate.core.channels.publish_pass import Blob
 from headgate.core.effects import Effect, GoOn
 from headgate.core.facts import (
-    AuthenticationFailed,
     ChannelSubscribed,
     ChannelUnsubscribed,
     LimitReached,
     MessagesDiscarded,
     PublisherWaited,
 )
-from headgate.core.login.failed_logins import FailedLogins
-from headgate.core.login.pending_logins import network_of_peer
 from headgate.core.model.binding import Spoken
 from headgate.core.model.domain import Domain
 from headgate.core.model.ids import SessionId
 from headgate.core.redis.acl import AccessControl
-from headgate.core.redis.acl_log import AclLog
 from headgate.core.redis.cluster import Cluster
 from headgate.core.redis.keyspace import Keyspace
 from headgate.wire.resp.codec.message_frames import FORMS
@@ -36,7 +32,7 @@ from headgate.wire.resp.command_cost import portions
 from headgate.wire.resp.commands.acl import UserFile
 from headgate.wire.resp.commands.all_commands import COMMANDS
 from headgate.wire.resp.commands.at_once import AT_ONCE
-from headgate.wire.resp.commands.client import line
+from headgate.wire.resp.logins import Logins
 from headgate.wire.resp.plain import FLUSHED, PlainHub
 from headgate.wire.resp.port import HubPort, RespPort
 from headgate.wire.resp.session import RespSession
@@ -91,8 +87,7 @@ class Hub(PlainHub):
         self.access = access
         self.cluster = cluster
         self.user_file = user_file
-        self.denials = AclLog()
-        self._suspects = FailedLogins()
+        self.logins = Logins(self)
         self.keys = Keyspace(broker.limits)
         self.stream_keys = StreamKeys(broker.shard.domains)
         self.bodies = BodyReader(broker.limits)
@@ -157,7 +152,8 @@ class Hub(PlainHub):
         return True
 
     def look_at_answers(self) -> None:
-        """Somebody does not read: see that it does not leave more answers than all may."""
+        """Called when a session leaves answers unread: check that all sessions together leave no
+        more than they may."""
         if self.budget.answers > self.broker.limits.answers_bytes:
             self.shed_answers()
 
@@ -200,36 +196,6 @@ class Hub(PlainHub):
     def call_when_written(self, call: Callable[[], None]) -> None:
         """Call it when the unwritten messages are written."""
         self._when_written.append(call)
-
-    # Users.
-
-    def note_denial(self, session: RespSession, reason: str, object: bytes, user: str) -> None:
-        context = "multi" if session.is_executing else "toplevel"
-        now = self.shell.clock()
-        self.denials.add(reason, context, object, user, line(session, now), now)
-
-    def note_failure(self, session: RespSession, command: bytes, name: bytes) -> float:
-        """Count a failed authentication; return the seconds by which its answer is delayed. A name
-        that no user has is not logged: it may be a password in the wrong place."""
-        known = self.access.get(name)
-        user = "" if known is None else known.name
-        now = self.shell.clock()
-        self.shell.announce([AuthenticationFailed(now, session.id, "resp", session.peer, user)])
-        self.note_denial(session, "auth", command, user)
-        return self._suspects.failed(network_of_peer(session.peer), now)
-
-    def release_later(self, session: RespSession, seconds: float) -> None:
-        """Let a session go on after so many seconds. If it is gone by then, its place stays taken
-        until then: hanging up must not save time."""
-
-        def release() -> None:
-            if session.id in self.sessions:
-                session.release()
-            else:
-                self.shell.known(session.id)
-
-        self.shell.suspect(session.id)
-        self.shell.later(seconds, release)
 
     # Subscribing.
 
@@ -419,7 +385,7 @@ class Hub(PlainHub):
         """Number of these keys that are streams used since the router started."""
         now, queues = self.shell.clock(), self.broker.shard.shared.queues
         found = 0
-        for key in keys:
+        for key in self.stream_keys.candidates(keys):
             try:
                 stream = self.stream_keys.get(key)
             except errors.Refused:

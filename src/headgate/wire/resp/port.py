@@ -76,7 +76,7 @@ class OtherWorkers(Protocol):
         ...
 
     def resume(self, session: RespSession) -> Reply:
-        """The same about the command that a session waits for; `HERE` if it waits for none."""
+        """Go on with the command that a session waits for; `HERE` if it waits for none."""
         ...
 
     def disconnect(self, session: SessionId) -> None:

@@ -18,6 +18,7 @@ from headgate.core.effects import Effect
 from headgate.core.model.ids import SessionId
 from headgate.core.redis.acl import User
 from headgate.errors import HeadgateError, LimitReached
+from headgate.wire.resp.checks import check
 from headgate.wire.resp.codec.message_frames import FORMS
 from headgate.wire.resp.codec.publish_runs import PUBLISH
 from headgate.wire.resp.codec.replies import (
@@ -33,8 +34,6 @@ from headgate.wire.resp.codec.replies import (
 )
 from headgate.wire.resp.codec.requests import RequestParser
 from headgate.wire.resp.command_cost import FEW, charge, refusal
-from headgate.wire.resp.commands.acl import check_access
-from headgate.wire.resp.commands.cluster import check_slots
 from headgate.wire.resp.commands.monitor import send_to_monitors
 from headgate.wire.resp.commands.table import CommandEntry
 from headgate.wire.resp.commands.transactions import queue, rejected, size_of
@@ -346,7 +345,7 @@ class RespSession(PlainSession):
         self.pending = rest
         self.is_delayed = True
         self.outlet.pause(may_leave=False)
-        self.hub.release_later(self, seconds)
+        self.hub.logins.release_later(self, seconds)
 
     def _write_parts(self, end: float) -> bool:
         """Go on with an answer in parts; false if others get a turn first, or the client has to
@@ -393,7 +392,7 @@ class RespSession(PlainSession):
         try:
             entry = self.hub.table.find(command)
             self.last_command = entry.name
-            self._check(entry, command)
+            check(self, entry, command)
             if elsewhere is not None and self.queued is not None:
                 elsewhere.check_queued(entry)
         except CommandError as refused:
@@ -459,28 +458,6 @@ class RespSession(PlainSession):
             self.parts, self.parts_are_wanted = iter(reply), is_wanted
         elif is_wanted and reply is not NOTHING:
             self.out.put(reply, self.protocol)
-
-    def check_rights(self, entry: CommandEntry, command: list[bytes]) -> None:
-        """Check that the client has authenticated, if needed, and may run this command."""
-        if not entry.needs_login:
-            return
-        if self.user is None:
-            # RESP-16: only authentication is allowed.
-            raise CommandError("NOAUTH Authentication required.")
-        if not self.user.is_unrestricted:
-            check_access(self, self.user, entry, command)
-
-    def _check(self, entry: CommandEntry, command: list[bytes]) -> None:
-        name = entry.name
-        self.check_rights(entry, command)
-        if self.hub.cluster is not None:
-            check_slots(self, entry, command)
-        # RESP-32: a subscriber of RESP2 may do little else.
-        if self.is_subscriber and not entry.while_subscribed:
-            raise CommandError(
-                f"ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING /"
-                " QUIT / RESET are allowed in this context"
-            )
 
     def _is_answered(self) -> bool:
         """Whether CLIENT REPLY lets this answer through. Called once for each command."""

@@ -67,7 +67,7 @@ class Responses:
         answer."""
         transmission = ENCODERS[type(effect)](self, effect)
         if len(transmission) > TRANSMISSION:
-            return self.encode(request_of(getattr(effect, "ref", None)), r.Err("LARGE_MSG"))
+            return self.encode(request_of(e.ref_of(effect)), r.Err("LARGE_MSG"))
         return transmission
 
     def _event(self, entity: bytes, reply: r.Reply) -> bytes:

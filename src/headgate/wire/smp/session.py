@@ -200,7 +200,7 @@ class SmpSession:
             if isinstance(effect, GRANTED):
                 lost += [answers.encode_effect(each) for each in (*self._host.deferred(), *later)]
                 later = []
-            if getattr(effect, "ref", None) is None:
+            if e.ref_of(effect) is None:
                 events.append(answers.encode_effect(effect))
             else:
                 if self._held:

@@ -351,6 +351,20 @@ def test_counting_in_fractions() -> None:
     """)
 
 
+def test_a_value_does_not_grow_beyond_what_can_be_set() -> None:
+    """Each APPEND of a byte to a value of hundreds of megabytes would copy it."""
+    check(
+        """
+        SET k 123456 -> +OK
+        APPEND k 78 -> :8
+        APPEND k 9 -> -ERR string exceeds maximum allowed size (proto-max-bulk-len)
+        APPEND k 90 -> -ERR string exceeds maximum allowed size (proto-max-bulk-len)
+        GET k -> 12345678
+        """,
+        Desk(Limits(bulk_bytes=8)),
+    )
+
+
 def test_fractions_that_are_none_or_too_large_are_refused() -> None:
     desk = check("""
         SET n 1.7e308 -> +OK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -320,3 +321,31 @@ def test_what_streams_do_cannot_depend_on_watched_keys() -> None:
 )
 def test_keys_are_where_they_are_read(words: str, keys: str) -> None:
     assert streams_in(words.encode().split()) == keys.encode().split()
+
+
+@pytest.mark.parametrize("verb", ["DEL", "UNLINK", "EXISTS", "WATCH"])
+def test_keys_that_may_be_streams_are_charged(verb: str) -> None:
+    """Whether a key is a stream is looked up in the patterns of all domains."""
+    domains = [Domain.fanout(f"d{n}", "g", streams=(f"s{n}*",)) for n in range(40)]
+    house = house_with(*domains, command_steps=1000)
+    guest = house.guest()
+    limit = "ERR limit command_steps of 1000 reached"
+    assert guest.ask(verb, *[f"s39{n}" for n in range(30)]).startswith(limit)
+    assert guest.ask(verb, *[f"a/{n}" for n in range(30)]).startswith(limit)
+    assert not str(guest.ask(verb, *[f"other{n}" for n in range(600)])).startswith("ERR")
+
+
+@pytest.mark.parametrize("verb", ["EXISTS", "DEL"])
+def test_a_command_of_too_many_words_is_refused_before_its_words_are_looked_at(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = house_with(command_steps=100)
+    asked: list[int] = []
+
+    def weigh(self: StreamKeys, keys: Sequence[bytes]) -> int:
+        asked.append(len(keys))
+        return 0
+
+    monkeypatch.setattr(StreamKeys, "weigh", weigh)
+    assert house.guest().ask(verb, *map(str, range(200))).startswith("ERR limit command_steps")
+    assert asked == []

@@ -63,7 +63,7 @@ class CommandOptions(Answer, frozen=True, kw_only=True):
 
 
 class MeAnswer(Answer, frozen=True, kw_only=True):
-    """Who asks."""
+    """The viewer who asks."""
 
     operator: bool
     """Whether actions may be asked for."""

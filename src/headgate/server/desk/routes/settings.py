@@ -25,7 +25,7 @@ async def settings(desk: Desk, request: Request) -> SettingsAnswer:
 
 
 async def me(desk: Desk, request: Request) -> MeAnswer:
-    """Who asks, and what it may do."""
+    """The viewer who asks, and what it may do."""
     return MeAnswer(
         operator=bool(request.scope.get(OPERATOR)),
         actions=desk.has_actions,

@@ -171,7 +171,7 @@ def unpad(data: Buffer) -> bytes:
 
 
 def unpadded(data: Buffer, end: int) -> int:
-    """Where the padding of data that ends here begins."""
+    """The place where the padding of data that ends here begins."""
     count = data[end - 1] if end else 0
     if not 1 <= count <= min(WORD, end):
         raise Malformed("padding of a wrong length")

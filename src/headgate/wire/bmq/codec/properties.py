@@ -119,7 +119,7 @@ def _layout(headers: bytes, end: int, is_new: bool) -> tuple[Struct, bytes, byte
             raise BadData("a property without a name")
         format.append(f"{name}s{_code(kind, length)}")
         types.append(kind)
-        lengths += (name, length if kind >= STRING else 0)
+        lengths += (name, 0 if kind in FIXED else length)
         start += name + length
     if start != end:
         raise BadData("the lengths of the properties are wrong")
@@ -171,7 +171,7 @@ def encode_area(properties: Properties) -> bytes:
         if kind == STRING:
             item = item.encode()
         fields += (encoded, item)
-        lengths += (len(encoded), len(item) if kind >= STRING else 0)
+        lengths += (len(encoded), 0 if kind in FIXED else len(item))
     headers, layout, padding = _headers(declared, tuple(lengths))
     return b"".join((headers, layout.pack(*fields), padding))
 

@@ -115,7 +115,7 @@ def check_access(
         return
     shell = session.hub.shell
     shell.announce([AccessDenied(shell.clock(), session.id, user.name, entry.name)])
-    session.hub.note_denial(session, denial.kind, denial.name, user.name)
+    session.hub.logins.note_denial(session, denial.kind, denial.name, user.name)
     if denial.kind == "command":
         raise CommandError(f"NOPERM this user has no permissions to run the '{entry.name}' command")
     raise CommandError(
@@ -284,7 +284,7 @@ def log(session: RespSession, args: list[bytes]) -> Reply:
     _at_most_one("LOG", args)
     hub = session.hub
     if args and len(args[0]) == len(b"RESET") and args[0].upper() == b"RESET":
-        hub.denials.reset()
+        hub.logins.denials.reset()
         return OK
     now = hub.shell.clock()
     return [
@@ -300,7 +300,7 @@ def log(session: RespSession, args: list[bytes]) -> Reply:
             "timestamp-created": int(denial.created * 1000),
             "timestamp-last-updated": int(denial.updated * 1000),
         }
-        for denial in hub.denials.last(integer(args[0]) if args else SHOWN)
+        for denial in hub.logins.denials.last(integer(args[0]) if args else SHOWN)
     ]
 
 

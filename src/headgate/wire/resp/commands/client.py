@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from headgate.core.model.ids import SessionId
+from headgate.core.redis.acl import DEFAULT_USER
 from headgate.errors import LimitReached
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import (
@@ -21,7 +22,7 @@ from headgate.wire.resp.codec.replies import (
     text_of,
 )
 from headgate.wire.resp.command_cost import HELP_STEPS, portions
-from headgate.wire.resp.commands.connection import DEFAULT_USER, checked_name
+from headgate.wire.resp.commands.connection import checked_name
 from headgate.wire.resp.commands.table import CommandTable, quoted
 from headgate.wire.resp.reply_mode import ReplyMode
 from headgate.wire.resp.session import RespSession

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from headgate.core.redis.keyspace import DATABASES
 from headgate.wire.resp import settings as values
 from headgate.wire.resp.codec.replies import OK, CommandError, Reply, Simple, text_of
 from headgate.wire.resp.command_cost import HELP_STEPS, glob_of
-from headgate.wire.resp.commands.connection import DATABASES
 from headgate.wire.resp.commands.table import CommandTable, quoted
 from headgate.wire.resp.settings import OutputLimit, SlowPolicy
 

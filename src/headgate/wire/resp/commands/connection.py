@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headgate.core.redis.acl import User
+from headgate.core.redis.acl import DEFAULT_USER, User
+from headgate.core.redis.keyspace import DATABASES
 from headgate.errors import LimitReached
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.message_frames import FORMS
@@ -29,9 +30,7 @@ table = CommandTable()
 
 VERSION = "7.2.4"
 """The Redis version whose behaviour clients may expect."""
-DATABASES = 16
 INT32 = range(-(2**31), 2**31)
-DEFAULT_USER = b"default"
 
 WRONG_PASSWORD = "WRONGPASS invalid username-password pair or user is disabled."
 NO_PASSWORD = (
@@ -107,7 +106,7 @@ def authenticate(session: RespSession, command: bytes, name: bytes, password: by
         if user is not None:
             return user
     session.failures += 1
-    session.delay(hub.note_failure(session, command, name))
+    session.delay(hub.logins.note_failure(session, command, name))
     raise CommandError(WRONG_PASSWORD)
 
 

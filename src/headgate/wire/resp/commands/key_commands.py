@@ -93,12 +93,24 @@ def keyed(
                 hub.publish_expired()
             return reply if not streams else _with_streams(reply, streams)
 
-        table.command(name, arity, flags=flags, categories=categories, keys=keys, answer=answer)(
-            run
-        )
+        steps = stream_steps if has_care and keys == ALL else 0
+        table.command(
+            *(name, arity),
+            flags=flags,
+            categories=categories,
+            keys=keys,
+            steps=steps,
+            answer=answer,
+        )(run)
         return work
 
     return register
+
+
+def stream_steps(session: RespSession, keys: list[bytes]) -> int:
+    """The steps of finding streams among keys."""
+    stream_keys = session.hub.stream_keys
+    return stream_keys.weigh(keys) if stream_keys.is_used else 0
 
 
 def _with_streams(reply: Reply, streams: int) -> Reply:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.errors import HeadgateError, LimitReached
+from headgate.wire.resp.checks import check_rights
 from headgate.wire.resp.codec.replies import (
     NOTHING,
     OK,
@@ -19,6 +20,7 @@ from headgate.wire.resp.codec.replies import (
     encode,
 )
 from headgate.wire.resp.command_cost import Allowance, refusal, steps_of
+from headgate.wire.resp.commands.key_commands import stream_steps
 from headgate.wire.resp.commands.table import CommandEntry, CommandTable
 from headgate.wire.resp.reply_mode import SILENT, is_confirmation
 from headgate.wire.resp.streams.awaited import STORE_FAILED, Asked, AskedTogether, ReplyRoom
@@ -186,7 +188,7 @@ def _attempt(
     """Carry out one command of a transaction. Its cost depends on those before it, so each is
     charged when its turn comes; a refusal is the answer in its place."""
     try:
-        session.check_rights(entry, command)  # they may have changed since it was queued
+        check_rights(session, entry, command)  # they may have changed since it was queued
         allowance.take(session, entry, command)
     except CommandError as refused:
         return refused
@@ -212,7 +214,14 @@ def discard(session: RespSession, args: list[bytes]) -> Reply:
     return OK
 
 
-@table.command("watch", -2, flags=FLAGS, categories=CATEGORIES, keys=(1, -1, 1), is_queued=False)
+@table.command(
+    *("watch", -2),
+    flags=FLAGS,
+    categories=CATEGORIES,
+    keys=(1, -1, 1),
+    steps=stream_steps,
+    is_queued=False,
+)
 def watch(session: RespSession, args: list[bytes]) -> Reply:
     if session.queued is not None:
         raise CommandError("ERR WATCH inside MULTI is not allowed")

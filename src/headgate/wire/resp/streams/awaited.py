@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.core.commands import Command
-from headgate.core.effects import Deliver, Effect, Failed
+from headgate.core.effects import Deliver, Effect, Failed, ref_of
 from headgate.core.model.limits import MiB
 from headgate.core.reader_commands import Block, ReaderRequest, Withdraw
 from headgate.core.reader_effects import Fed
@@ -79,8 +79,8 @@ class Asked(Deferred):
 
 
 class AskedTogether(Deferred):
-    """The same for a transaction: its stream commands are one block, and its other commands follow
-    when that is settled."""
+    """The awaited answers of a transaction: its stream commands are one block, and its other
+    commands follow when that is settled."""
 
     __slots__ = ("finish", "parts", "room")
 
@@ -237,7 +237,7 @@ class Awaited:
     def take(self, effects: Sequence[Effect]) -> None:
         """Take the effects of the core for commands of this session."""
         for effect in effects:
-            pending = getattr(effect, "ref", None)
+            pending = ref_of(effect)
             if isinstance(pending, PendingAnswer):
                 pending.take(effect)
 

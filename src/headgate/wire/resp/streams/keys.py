@@ -13,10 +13,13 @@ from headgate.core.model.value import value
 from headgate.wire.resp.codec.replies import CommandError, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 KNOWN_MAX = 10_000
 """Keys remembered with their queues."""
+
+FIND_STEPS = 5
+"""Work of making the name of a queue of a key, besides a step for each pattern."""
 
 SPELLED = re.compile(rb"[^-a-zA-Z0-9_.]")
 """Characters that are written as digits in the address of a queue."""
@@ -47,6 +50,21 @@ class StreamKeys:
     def is_used(self) -> bool:
         """Whether any domain takes keys by a pattern."""
         return any(domain.streams for domain in self._domains.values())
+
+    def candidates(self, keys: Sequence[bytes]) -> list[bytes]:
+        """The keys that may be streams: they begin as one of the patterns does, or name a
+        domain."""
+        begins = tuple({self._glob(pattern).test[0] for pattern in self._patterns()})
+        return [key for key in keys if key.startswith(begins) or b"/" in key]
+
+    def weigh(self, keys: Sequence[bytes]) -> int:
+        """Steps of finding the streams among keys: half a one for each that is ruled out."""
+        candidates = self.candidates(keys)
+        found = len(candidates) * (FIND_STEPS + len(self._patterns())) if candidates else 0
+        return len(keys) // 2 + found
+
+    def _patterns(self) -> list[str]:
+        return [pattern for domain in self._domains.values() for pattern in domain.streams]
 
     def find(self, key: bytes) -> StreamName:
         """The stream of a key; raise if no domain takes it."""

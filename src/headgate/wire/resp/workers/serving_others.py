@@ -247,7 +247,7 @@ class ServingOthers:
         reason, context, object, user, client, now = msgspec.msgpack.decode(
             words[0], type=tuple[str, str, bytes, str, bytes, float]
         )
-        self._hub.denials.add(reason, context, object, user, client.decode(), now)
+        self._hub.logins.denials.add(reason, context, object, user, client.decode(), now)
         reply(b"")
 
 

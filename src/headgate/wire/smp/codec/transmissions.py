@@ -81,7 +81,7 @@ def encode(transmission: Transmission, version: int) -> bytes:
 
 
 def encode_unsigned(correlation: bytes, entity: bytes, command: bytes) -> bytes:
-    """The same without an authorization, as the router sends all of its own, with the least
+    """Encode without an authorization, as the router sends all of its own, with the least
     work."""
     return b"".join((b"\0", string(correlation), string(entity), command))
 
