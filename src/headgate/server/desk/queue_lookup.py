@@ -99,16 +99,15 @@ async def _shared(desk: Desk, name: str) -> QueueAnswer:
     here = desk.router.broker.shard.shared.queues.get(queue)
     if here is not None:
         return _open(uri.canonical, here)
-    before = QueueId(queue[:-1] + bytes([max(0, queue[-1] - 1)]))
-    page = Listing(uri.domain, before, 100)
+    page = Listing(uri.domain, _before(queue), 1)
     loaded = await _asked(desk, Load(listings={page}))
-    found = next((each for each in loaded.listings[page] if each.queue == queue), None)
-    if found is None:
+    found = next(iter(loaded.listings[page]), None)
+    if found is None or found.queue != queue:
         raise Refusal(
             404,
             f"{uri.domain} has no queue {shown(local_name(uri.canonical))}",
             "no_such_queue",
-            "a queue is made when a client opens it first; domains lists those there are",
+            "a queue is made when a client opens it first; see domains",
         )
     return QueueAnswer(
         queue=uri.canonical,
@@ -124,6 +123,11 @@ async def _shared(desk: Desk, name: str) -> QueueAnswer:
         in_memory=False,
         apps=[app for app in domain.apps if app],
     )
+
+
+def _before(queue: QueueId) -> QueueId:
+    """After all names that come before this one: no name has a byte above 127."""
+    return QueueId(queue[:-1] + bytes([queue[-1] - 1, 0xFF]))
 
 
 def _open(name: str, queue: SharedQueue) -> QueueAnswer:
