@@ -37,6 +37,7 @@ from headgate.server.desk.names import short_name
 from headgate.server.desk.pace import Pace
 from headgate.server.desk.routes.path import Path
 from headgate.server.desk.routes.sessions import find_session, session_number
+from headgate.server.desk.words import some_do
 from headgate.server.in_process import InProcessSession
 from headgate.server.net.connection import Connection
 
@@ -266,7 +267,10 @@ async def _removed(desk: Desk, request: Request, action: str, *, removes: bool) 
     before = asked.count
     if before is not None and abs((count or 0) - before) > COUNT_CHANGED * max(1, before):
         raise Refusal(
-            409, f"there are {count or 0} messages now", "changed", "look again, say that count"
+            409,
+            f"{some_do(count or 0, 'message', 'is', 'are')} there now",
+            "changed",
+            "look again, say that count",
         )
 
     async def work() -> ActionAnswer:
