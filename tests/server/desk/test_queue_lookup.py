@@ -13,7 +13,7 @@ from headgate.core.model.domain import Domain, Mode
 from headgate.core.model.ids import QueueId
 from headgate.core.model.limits import Limits
 from headgate.server.admin.responses import Refusal
-from headgate.server.desk.queue_lookup import look_up
+from headgate.server.desk.queue_lookup import listed, look_up
 from headgate.server.in_process import InProcessSession
 from headgate.server.router import Router
 from headgate.store.memory import MemoryStore
@@ -29,7 +29,7 @@ async def started(store: MemoryStore) -> Router:
     return router
 
 
-async def test_a_queue_is_found_among_names_that_begin_alike() -> None:
+async def test_queues_are_found_and_listed_among_names_that_begin_alike() -> None:
     store = MemoryStore()
     before = await started(store)
     session = InProcessSession(before, "maker")
@@ -44,6 +44,13 @@ async def test_a_queue_is_found_among_names_that_begin_alike() -> None:
         assert (found.queue, found.in_memory) == (f"bmq://work/{name}", False)
     with pytest.raises(Refusal, match="work has no queue q6"):
         await look_up(desk, "work/q6")
+    names: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        page = await listed(desk, "work", after, 100)
+        names += [row.queue.rpartition("/")[2] for row in page.rows]
+        after = page.next
+    assert names == sorted(["q4", "q5", *(f"q4-{n}" for n in range(OTHERS))])
     desk.sampler.busy = 0.9
     with pytest.raises(Refusal, match="the store has no time"):
         await look_up(desk, "work/q5")

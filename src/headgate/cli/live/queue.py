@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlencode
 
 import click
 
@@ -13,7 +12,7 @@ from headgate.cli.confirming import confirm_by_name, reason_option, yes_option
 from headgate.cli.lazy import LazyGroup
 from headgate.cli.live.actions import print_action
 from headgate.cli.live.known import LATER, naming
-from headgate.cli.live.pages import paged
+from headgate.cli.live.pages import PAGE, paged
 from headgate.cli.live.reasons import sampled, why_undecided
 from headgate.cli.output import json_option, print_page
 from headgate.cli.queue_name import QueueName, path_of, queue_argument
@@ -299,11 +298,8 @@ def look_again(queue: str, app: str, reason: str, asked: Asked, as_json: bool) -
 
 def listed(admin: Admin, domain: str) -> Iterator[dict[str, Any]]:
     """All queues of a domain, a page at a time."""
-    after = ""
-    while True:
-        path = f"/queues/{part(domain)}?{urlencode({'after': after})}"
-        rows = admin.plain("GET", path)["queues"]
-        yield from rows
-        if not rows:
-            return
-        after = rows[-1]["queue"]
+    after: str | None = ""
+    while after is not None:
+        found = admin.get(f"/domains/{part(domain)}/queues", after=after, limit=PAGE)
+        yield from found["rows"]
+        after = found["next"]
