@@ -113,6 +113,27 @@ def test_a_router_that_is_busy_is_asked_again(look: Look, shop: Shop) -> None:
     look.clean("status of 503", "status of 429")
 
 
+FULL = {"error": "32 look already", "code": "too_many_viewers", "hint": "close a page"}
+
+
+def test_who_finds_all_places_of_viewers_taken_is_told_so(look: Look, shop: Shop) -> None:
+    """And gets news as soon as one is free."""
+    taken = [True]
+    page = look.page
+    page.route(
+        "**/api/v1/live",
+        lambda route: route.fulfill(status=503, json=FULL) if taken else route.continue_(),
+    )
+    look.go("")
+    expect(page.get_by_role("alert")).to_contain_text("no news: 32 look already; close a page")
+    look.fits()
+    look.accessible()
+    taken.clear()
+    expect(page.locator("#state")).to_have_text("live")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    look.clean("status of 503")
+
+
 def requested(page: Page) -> list[str]:
     """The streams that a tab asks for from now on."""
     found: list[str] = []
