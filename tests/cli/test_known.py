@@ -9,13 +9,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headgate.cli.live.domain import domain_fields
 from headgate.cli.live.known import app_problem, domain_problem
-from headgate.cli.live.queue import exclusive_fields
-from headgate.cli.live.reasons import why_undecided
+from headgate.cli.live.queue import exclusive_fields, shared_fields
+from headgate.cli.live.reasons import why_never_decided, why_undecided
 from tests.support.cli_router import CliRouter, cli_router
 
 
@@ -131,6 +132,17 @@ def test_why_an_expression_has_no_value_is_told_by_name(router: CliRouter) -> No
         assert "jobs          2  49 B            2          1          0\n" in domain
 
 
+def test_an_expression_without_a_value_for_what_came_is_warned_of(router: CliRouter) -> None:
+    """By the property that it lacks; not if it has a value for one of the messages."""
+    with reading(router, "bmq://work/jobs", "--where", "amount > 5") as lines:
+        pass
+    told = "warning: amount > 5 has no value for the last 2 messages that came: the message lacks"
+    assert lines[0] == f"{told} amount\n"
+    with reading(router, "bmq://work/jobs", "--where", 'kind == "none" || n > 5') as lines:
+        pass
+    assert lines[0].startswith("subscribed to ")
+
+
 def test_sizes_are_for_people_and_exact_for_programs(router: CliRouter) -> None:
     shown = router.run("domain", "show", "work").stdout
     assert " of 1,000,000, " in shown
@@ -148,10 +160,11 @@ def test_a_domain_of_exclusive_queues_says_that_they_are_not_counted() -> None:
         "opened": None,
     }
     row |= {"messages": None, "bytes": None, "capacity": None, "max_messages": 128}
-    assert domain_fields(row | {"max_bytes": None}) == {
+    row |= {"max_bytes": None, "streams": [], "groups": "", "feeds": [], "speaks": ""}
+    shown = domain_fields(row)
+    assert {name: text for name, text in shown.items() if text is not None} == {
         "domain": "smp",
         "mode": "exclusive",
-        "apps": None,
         "queues": "exclusive, and not counted; headgate queue show ID looks one up",
         "per queue": "at most 128 messages",
     }
@@ -180,11 +193,34 @@ def test_a_queue_of_one_recipient_is_shown_for_people() -> None:
     assert (shown["subscriber"], shown["holds"], shown["oldest"]) == ("nobody", "1 message", None)
 
 
+def test_a_queue_that_nobody_made_is_said_to_be_missing(router: CliRouter) -> None:
+    done = router.run("queue", "show", "work/none")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("headgate: work has no queue none; a queue is made when a client")
+    assert done.stderr.endswith("; headgate domain ls lists what there is\n")
+
+
+def test_a_queue_that_nobody_opened_holds_what_the_store_says() -> None:
+    found: dict[str, Any] = {
+        "queue": "bmq://work/old", "mode": "priority", "capacity": "normal", "producers": 0,
+        "opened": False, "messages": 1, "max_messages": 10, "bytes": 2048, "max_bytes": 4096,
+    }  # fmt: skip
+    shown = shared_fields(found)
+    assert shown["holds"] == "1 message of 10, 2.0 KiB of 4.0 KiB"
+    assert shown["state"] == "nobody has opened it since the router started"
+    busy = shared_fields(found | {"messages": None, "bytes": None})
+    assert busy["holds"] == "unknown: the store has no time"
+    assert shared_fields(found | {"opened": True})["state"] is None
+
+
 def test_the_commonest_reason_comes_first() -> None:
     messages = [{"properties": each} for each in ({"b": 1}, {}, {}, {"a": {"hex": "00"}}, {"a": 6})]
     assert why_undecided("a > 5", messages) == (
         "the message lacks a; a value is of a type that does not fit"
     )
+    assert why_never_decided("a > 5", messages) == ""
+    assert why_never_decided("a > 5", messages[:3]) == "the message lacks a"
+    assert why_never_decided("a > 5", []) == ""
     assert why_undecided(None, messages) == ""
     assert why_undecided("a >", messages) == ""
 

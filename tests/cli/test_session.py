@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def test_a_session_is_closed_by_who_types_its_name(router: CliRouter) -> None:
         )
         done = router.run("session", "close", number, "--reason", "asleep", answer="closed\n")
         assert done.exit_code == 0, done.output
-        assert done.stdout.startswith(f"{number}: closed")
+        assert done.stdout == f"session {number}: closed, 0 unconfirmed messages\n"
         gone = router.run("session", "show", number)
         assert (gone.exit_code, "there is no such session" in gone.stderr) == (1, True)
         last = router.run("session", "ls", "--closed").stdout
@@ -104,6 +105,8 @@ def test_a_session_is_relieved_of_the_oldest(router: CliRouter) -> None:
         done = router.run("session", "trim", number, "--yes", "--json", HEADGATE_TOKEN=OPERATOR)
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout)["count"] > 0
+        done = router.run("session", "trim", number, "--yes", HEADGATE_TOKEN=OPERATOR)
+        assert re.fullmatch(rf"session {number}: \d+ messages? dropped\n", done.stdout)
 
 
 def test_watching_ends_quietly_with_ctrl_c(router: CliRouter) -> None:

@@ -90,6 +90,14 @@ def test_the_overview_begins_with_what_needs_attention() -> None:
     assert "holds up 1 (" in text
 
 
+def test_the_worker_of_a_session_is_shown_where_there_are_several() -> None:
+    titles = ["session", "wire", "mailbox", "state"]
+    assert titles in [line.split() for line in lines()]
+    spread = TICK | {"slow": [SESSION, WAITS | {"worker": 2}]}
+    titles.insert(2, "worker")
+    assert titles in [line.split() for line in lines(spread)]
+
+
 def test_names_are_text_and_lines_fit() -> None:
     assert "\x1b" not in "\n".join(lines())
     assert max(map(len, lines(width=40))) <= 40

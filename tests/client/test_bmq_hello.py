@@ -88,7 +88,9 @@ async def test_a_router_that_says_nothing_takes_too_long() -> None:
 
 
 async def test_nobody_there_says_what_to_look_at() -> None:
-    with pytest.raises(NotConnected, match=r"127\.0\.0\.1:1: .*\[listen\.bmq\]"):
+    with pytest.raises(
+        NotConnected, match=r"127\.0\.0\.1:1: Connection refused; .*\[listen\.bmq\]"
+    ):
         await Client.connect("tcp://127.0.0.1:1")
 
 

@@ -228,6 +228,12 @@ DESK_CASES = [
         many_aside,
         covers=f"{QUEUE}/aside",
     ),
+    looked(
+        "domains/work/queues?limit=100",
+        f"{QUEUES:,} queues",
+        many_queues,
+        covers=f"{API}/domains/{{domain}}/queues",
+    ),
     looked("domains/work/queues/q?", "1,000 expressions that lack one", many_aside, covers=QUEUE),
     looked("recent?queue=bmq://work/q&aside=&limit=100", "200 put aside", many_aside),
     looked("channels", "1,000 channels", many_patterns),
@@ -356,12 +362,6 @@ CASES = [
         asked("GET", "/journal/segments/" + "s" * 60_000),
         SEGMENT,
         shares=True,
-    ),
-    case(
-        "/queues of a domain",
-        f"{QUEUES:,} queues",
-        asked("GET", "/queues/work", prepare=many_queues),
-        "/queues/{domain}",
     ),
     case(
         "/static",

@@ -90,6 +90,26 @@ def test_a_queue_is_removed_once_its_name_was_typed(
     look.accessible()
 
 
+def test_a_queue_that_changed_meanwhile_is_emptied_by_whoever_presses_again(
+    open_look: Open, operator_cookies: StorageState, shop: Shop
+) -> None:
+    look = open_look(state=operator_cookies)
+    shop.post("bmq://jobs/growing", {"kind": "new"})
+    page = look.go("domains/jobs/growing")
+    holds = page.locator(".numbers div", has_text="messages").first
+    expect(holds).to_contain_text("1 of")
+    page.get_by_role("button", name="Purge…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("to confirm").fill("bmq://jobs/growing")
+    shop.post("bmq://jobs/growing", {"kind": "new"})
+    dialog.get_by_role("button", name="Empty it").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("2 messages are there now")
+    expect(dialog.get_by_role("alert")).to_contain_text("Press again to remove what it has by then")
+    dialog.get_by_role("button", name="Empty it").click()
+    expect(dialog.get_by_role("status")).to_contain_text("messages removed (2)")
+    look.clean("status of 409")
+
+
 def test_a_queue_that_is_open_stays(
     open_look: Open, operator_cookies: StorageState, shop: Shop
 ) -> None:

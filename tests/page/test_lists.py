@@ -3,6 +3,8 @@ and changes."""
 
 from __future__ import annotations
 
+import time
+
 from playwright.sync_api import expect
 
 from tests.support.page_browser import Look
@@ -105,6 +107,33 @@ def test_a_queue_is_found_by_its_name(look: Look, shop: Shop) -> None:
     page.keyboard.press("Enter")
     expect(found).to_contain_text("There is no such queue: orders has no queue nothing.")
     look.clean("status of 404")
+
+
+LARGE = {
+    "service": "a41f00112233", "role": "rcv", "session": 1, "queues_counted": 1_000_000,
+    "queues_said": 999_999, "drift": "count", "swept": 771_000, "sweep_total": 1_000_000,
+    "sweep_started": 0.0, "sweep_ended": None,
+}  # fmt: skip
+
+
+def test_a_service_with_a_million_queues_is_one_row(look: Look, shop: Shop) -> None:
+    """However many there are, they are counted and not listed."""
+    row = LARGE | {"sweep_started": time.time() - 60}
+    services = {
+        "rows": [row], "total": 1, "queues_in_memory": 1_000_000, "notices_waiting": 12_345,
+    }  # fmt: skip
+    page = look.page
+    page.route("**/api/v1/services", lambda route: route.fulfill(json=services))
+    look.go("queues")
+    expect(page.get_by_label("In all")).to_contain_text("exclusive queues in memory1,000,000")
+    expect(page.get_by_label("In all")).to_contain_text("12,345")
+    shown = page.locator("tbody tr")
+    expect(shown).to_have_count(1)
+    expect(shown).to_contain_text("771,000 of 1,000,000")
+    expect(shown).to_contain_text("999,999")
+    expect(shown.locator(".pill.warning")).to_contain_text("count")
+    look.fits()
+    look.accessible()
 
 
 def test_channels_say_how_many_they_are(look: Look, shop: Shop) -> None:

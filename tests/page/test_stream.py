@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, StorageState, expect
+from playwright.sync_api import Browser, Page, Route, StorageState, expect
 
 from tests.support.page_browser import Look, looking
 from tests.support.page_shop import TOKEN, PageRouter, Shop
@@ -84,6 +84,54 @@ def test_a_list_says_that_nobody_answers_and_asks_again(browser: Browser, tmp_pa
         # A router that was started again knows no cookies.
         expect(page.get_by_text("You were logged out")).to_be_visible()
         look.clean(*AWAY)
+
+
+def busy_at_first(route: Route, status: int, left: list[int]) -> None:
+    """Refuse as a router that is busy, until nothing is left; then let the router answer."""
+    if not left:
+        route.continue_()
+        return
+    left.pop()
+    body = {"error": "the store has no time", "code": "busy", "hint": "ask again soon"}
+    route.fulfill(status=status, json=body)
+
+
+def test_a_router_that_is_busy_is_asked_again(look: Look, shop: Shop) -> None:
+    """A list says so meanwhile; the playground only waits."""
+    page, refusals = look.page, [1]
+    page.route("**/api/v1/sessions?*", lambda route: busy_at_first(route, 503, refusals))
+    page.route("**/api/v1/expression", lambda route: busy_at_first(route, 429, refusals))
+    look.go("sessions")
+    expect(page.get_by_role("alert")).to_contain_text("the store has no time ask again soon")
+    look.accessible()
+    expect(page.get_by_label("Sessions").locator("tbody tr").first).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    refusals += [1, 1]
+    look.go("playground?queue=bmq://orders/incoming&app=shipping")
+    expect(page.get_by_text("Looked up by")).to_be_visible()
+    assert refusals == []
+    look.clean("status of 503", "status of 429")
+
+
+FULL = {"error": "32 look already", "code": "too_many_viewers", "hint": "close a page"}
+
+
+def test_who_finds_all_places_of_viewers_taken_is_told_so(look: Look, shop: Shop) -> None:
+    """And gets news as soon as one is free."""
+    taken = [True]
+    page = look.page
+    page.route(
+        "**/api/v1/live",
+        lambda route: route.fulfill(status=503, json=FULL) if taken else route.continue_(),
+    )
+    look.go("")
+    expect(page.get_by_role("alert")).to_contain_text("no news: 32 look already; close a page")
+    look.fits()
+    look.accessible()
+    taken.clear()
+    expect(page.locator("#state")).to_have_text("live")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    look.clean("status of 503")
 
 
 def requested(page: Page) -> list[str]:

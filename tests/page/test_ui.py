@@ -106,7 +106,8 @@ def test_attributes_go_and_what_belongs_to_others_stays(run: Any) -> None:  # no
 
 
 SHOWN = {
-    "count(1234)": "1,234", "count(2500000)": "2.5M", "rate(0)": "0", "rate(3.14)": "3.1",
+    "count(1234)": "1,234", "count(2500000)": "2.5M", "exact(2500000)": "2,500,000",
+    "rate(0)": "0", "rate(3.14)": "3.1",
     "rate(123456)": "123.5K", "bytes(0)": "0 B", "bytes(1536)": "1.5 KiB",
     "bytes(1048576)": "1.0 MiB", "lasted(0.0123)": "12 ms", "lasted(0.0031)": "3.1 ms",
     "lasted(66)": "66 s", "lasted(600)": "10 min", "lasted(200000)": "2 d",

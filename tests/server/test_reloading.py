@@ -29,3 +29,19 @@ def test_every_secret_that_was_changed_waits_for_a_restart(
         configs.append(load_config(path, {}))
     assert waits_for_restart(configs[0], configs[1]) == []
     assert waits_for_restart(configs[1], configs[2]) == [key]
+
+
+def test_the_mode_of_a_domain_waits_for_a_restart_and_what_else_it_has_does_not(
+    tmp_path: Path,
+) -> None:
+    """That of a new domain does not wait either."""
+    configs = []
+    for text in (
+        '[domains.work]\nmode = "priority"\n',
+        '[domains.work]\nmode = "broadcast"\nmax_messages = 5\n[domains.more]\nmode = "fanout"\n'
+        'apps = ["a"]\n',
+    ):
+        path = tmp_path / "headgate.toml"
+        path.write_text(text)
+        configs.append(load_config(path, {}))
+    assert waits_for_restart(*configs) == ["domains.work.mode"]

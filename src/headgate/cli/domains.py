@@ -11,12 +11,13 @@ import click
 from headgate.cli.address import QUEUES, Identity, Where, place_of, trusted
 from headgate.cli.config_file import load
 from headgate.cli.live.known import Known, app_problem, domain_problem, domains_wherever
+from headgate.cli.live.reasons import MESSAGES, why_never_decided
 from headgate.cli.output import emit
 from headgate.cli.which_router import Asked
 from headgate.client.bmq import Change, Client, Delivery, Lost, Subscription
 from headgate.core.model.message import Properties, PropertyValue
 from headgate.core.model.queue_uri import parse_uri
-from headgate.errors import ExpressionError, Refused
+from headgate.errors import ExpressionError, HeadgateError, Refused
 from headgate.expr.explain import caret, explain
 from headgate.server.config.sections import ListenBmq
 
@@ -55,6 +56,7 @@ async def follow(
         with _named(config, where, uri):
             queue = await client.open(uri, read=True, subscriptions=subscriptions)
         _warn_of_app(config, where, uri)
+        _warn_of_missing(config, where, uri, subscriptions)
         click.echo(f"subscribed to {uri}", err=True)
         printed = 0
         async for delivery in queue:
@@ -95,6 +97,25 @@ def _warn_of_app(config: Path | None, where: Where, uri: str) -> None:
     known = _known(config, where)
     if parts.domain in known and (problem := app_problem(parts.domain, parts.app, known)):
         click.echo(f"warning: {problem}. Nothing will come", err=True)
+
+
+def _warn_of_missing(
+    config: Path | None, where: Where, uri: str, subscriptions: Sequence[Subscription]
+) -> None:
+    """An expression that has no value for any message that came lately gets nothing either: most
+    often it names a property that is not there."""
+    texts = [each.expression for each in subscriptions if each.expression is not None]
+    if not texts or where.address is not None:
+        return
+    try:
+        admin = Asked(context=where.context, config=config).admin()
+        found = admin.get("/recent", queue=parse_uri(uri).canonical, limit=MESSAGES)["rows"]
+    except HeadgateError:
+        return  # nobody can be asked
+    for text in texts:
+        if why := why_never_decided(text, found):
+            lately = "message that came" if len(found) == 1 else f"{len(found)} messages that came"
+            click.echo(f"warning: {text} has no value for the last {lately}: {why}", err=True)
 
 
 @contextmanager

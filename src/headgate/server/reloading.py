@@ -80,10 +80,17 @@ def counts(config: Config) -> dict[str, object]:
     return {"domains": len(config.domains), "directory": str(config.directory)}
 
 
+def is_reloadable(key: str) -> bool:
+    """Whether a router that runs takes over a new value. The mode of a domain is not changed under
+    its messages."""
+    return key == "log.level" or (key.startswith("domains.") and not key.endswith(".mode"))
+
+
 def waits_for_restart(running: ServerConfig, new: ServerConfig) -> list[str]:
     """The keys whose new values a router takes over only when it starts again."""
-    changed = changed_keys(running, new)
-    return [k for k in changed if not k.startswith(("domains.", "log.level"))]
+    known = {entry.key for entry in running.entries}
+    changed = [key for key in changed_keys(running, new) if not is_reloadable(key)]
+    return [key for key in changed if key in known or not key.startswith("domains.")]
 
 
 def changed_keys(running: ServerConfig, new: ServerConfig) -> list[str]:

@@ -33,7 +33,6 @@ from headgate.server.admin.app import make_app
 from headgate.server.admin.guard import Names, Visitors
 from headgate.server.admin.http_server import serving
 from headgate.server.admin.metrics import Metrics
-from headgate.server.admin.queues import QueueAdmin
 from headgate.server.admin.sinks import SinkAdmin
 from headgate.server.admin.tokens import Token
 from headgate.server.clock import Clock
@@ -285,7 +284,6 @@ class RouterService(Service):
             journal=None if journal is None else journal.directory,
             sinks=sinks,
             explain=self.router.explaining,
-            queues=QueueAdmin(self.router),
             rows=config.limits.status_rows,
             token=token.text,
             operator_token=None if operator is None else operator.reveal(),

@@ -190,6 +190,9 @@ def test_a_counter_with_labels_that_are_known_is_there_before_anything_happened(
     for drift in ("more", "fewer", "different"):
         assert value(metrics, "service_drift_total", kind=drift) == 0
     assert value(metrics, "service_drift_total", kind="none") is None
+    for wire in ("bmq", "resp", "smp"):
+        assert value(metrics, "sessions_opened_total", wire=wire) == 0
+        assert value(metrics, "authentications_failed_total", wire=wire) == 0
 
 
 def test_what_is_running_is_a_metric() -> None:

@@ -340,7 +340,8 @@ def test_settings_hide_secrets_and_show_what_was_changed_first(busy: Busy) -> No
     rows = {row["key"]: row for row in found["rows"]}
     assert rows["admin.operator_token"]["value"] == '"(hidden)"'
     assert "what operators know" not in str(found)
-    assert rows["domains.orders.mode"]["reloadable"]
+    assert rows["domains.orders.max_messages"]["reloadable"]
+    assert not rows["domains.orders.mode"]["reloadable"]
     assert rows["domains.orders.mode"]["meaning"]
     changed = [row["changed"] for row in found["rows"]]
     assert changed == sorted(changed, reverse=True)

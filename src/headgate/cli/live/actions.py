@@ -29,14 +29,26 @@ ABOUT_THE_ROUTER = ("drain", "undrain", "reload", "log-level")
 
 
 def _line(done: Mapping[str, Any]) -> str:
-    action = done["action"]
-    target = "" if action in ABOUT_THE_ROUTER else f"{done['target']}: "
-    count = ""
-    if done.get("count") is not None and action in COUNTED:
-        count = f", {counted(done['count'], COUNTED[action])}"
-    more = [f"{target}{done['outcome']}{count}"]
+    lines = [f"{_target(done)}{_outcome(done)}"]
     if done.get("changed"):
-        more.append(f"changed: {', '.join(done['changed'])}")
+        lines.append(f"changed: {', '.join(done['changed'])}")
     if done.get("after_restart"):
-        more.append(f"after a restart: {', '.join(done['after_restart'])}")
-    return "\n".join(more)
+        lines.append(f"after a restart: {', '.join(done['after_restart'])}")
+    return "\n".join(lines)
+
+
+def _target(done: Mapping[str, Any]) -> str:
+    if done["action"] in ABOUT_THE_ROUTER:
+        return ""
+    kind = "session " if done["action"].startswith("session/") else ""
+    return f"{kind}{done['target']}: "
+
+
+def _outcome(done: Mapping[str, Any]) -> str:
+    """What was done, and to how many: ``2 messages removed``, or ``draining, 2 sessions``."""
+    outcome: str = done["outcome"]
+    if done.get("count") is None or done["action"] not in COUNTED:
+        return outcome
+    number = counted(done["count"], COUNTED[done["action"]])
+    noun, _, verb = outcome.partition(" ")
+    return f"{number} {verb}" if noun == "messages" else f"{outcome}, {number}"

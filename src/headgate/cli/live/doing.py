@@ -7,6 +7,7 @@ import click
 from headgate.cli.confirming import confirm, reason_option, yes_option
 from headgate.cli.live.actions import print_action
 from headgate.cli.output import json_option
+from headgate.cli.units import counted
 from headgate.cli.which_router import Asked, router_options
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -24,7 +25,8 @@ def drain(reason: str, yes: bool, asked: Asked, as_json: bool) -> None:
     back.
     """
     admin = asked.operator()
-    confirm(yes, f"Let the router at {admin.url} take no new sessions?")
+    left = counted(admin.act("/drain", {"dry_run": True})["count"], "session")
+    confirm(yes, f"Let the router at {admin.url} take no new sessions, and keep {left}?")
     print_action(admin.act("/drain", {"confirm": "drain", "reason": reason}), as_json)
 
 

@@ -96,10 +96,10 @@ def domain_fields(row: Mapping[str, Any]) -> dict[str, object]:
         "apps": row["apps"] or None,
         **(_holding(row) if row["queues"] is not None else EXCLUSIVE),
         "per queue": f"at most {', '.join(per_queue)}" if per_queue else None,
-        "streams": row.get("streams") or None,
-        "groups": "clients make more" if row.get("groups") == "open" else None,
-        "fed by": row.get("feeds") or None,
-        "speaks on": row.get("speaks") or None,
+        "streams": row["streams"] or None,
+        "groups": "clients make more" if row["groups"] == "open" else None,
+        "fed by": row["feeds"] or None,
+        "speaks on": row["speaks"] or None,
     }
 
 

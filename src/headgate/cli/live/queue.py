@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlencode
 
 import click
 
@@ -12,8 +11,8 @@ from headgate.cli.admin import Admin, part
 from headgate.cli.confirming import confirm_by_name, reason_option, yes_option
 from headgate.cli.lazy import LazyGroup
 from headgate.cli.live.actions import print_action
-from headgate.cli.live.known import naming
-from headgate.cli.live.pages import paged
+from headgate.cli.live.known import LATER, naming
+from headgate.cli.live.pages import PAGE, paged
 from headgate.cli.live.reasons import sampled, why_undecided
 from headgate.cli.output import json_option, print_page
 from headgate.cli.queue_name import QueueName, path_of, queue_argument
@@ -21,6 +20,7 @@ from headgate.cli.table import Column, Listing, list_options
 from headgate.cli.terminal import clean
 from headgate.cli.units import count, counted, limited, moment, since, size
 from headgate.cli.which_router import Asked, router_options
+from headgate.errors import RouterError
 
 HERE = "headgate.cli.live.queue"
 
@@ -93,18 +93,32 @@ def show(queue: str, asked: Asked, as_json: bool) -> None:
         found = admin.get(f"/queues/{part(queue)}")
         print_page(found if as_json else exclusive_fields(found), as_json=as_json)
         return
+    name = QueueName().convert(queue, None, None)
     with naming(admin, queue):
-        found = admin.get(path_of(QueueName().convert(queue, None, None)))
+        found = admin.get(path_of(name))
+        if not found["opened"]:
+            found |= _stored(admin, name)
     if as_json:
         print_page(found, as_json=True)
         return
-    print_page(_fields(found))
+    print_page(shared_fields(found))
     for app in found["apps"]:
         click.echo(f"\n{clean(_app(app))}")
         if app["groups"]:
             messages = sampled(admin, found["queue"], app) if _is_undecided(app) else ()
             for line in Listing(GROUPS).lines([_group(each, messages) for each in app["groups"]]):
                 click.echo(f"  {line}")
+
+
+def _stored(admin: Admin, name: str) -> dict[str, Any]:
+    """What the store has of a queue that nobody opened; an error if there is no such queue."""
+    try:
+        found = admin.get(f"/queues/{part(name)}")
+    except RouterError as error:
+        if error.status not in LATER:
+            raise
+        return {"messages": None, "bytes": None}
+    return {"messages": found["backlog_messages"], "bytes": found["backlog_bytes"]}
 
 
 def exclusive_fields(found: Mapping[str, Any]) -> dict[str, object]:
@@ -122,19 +136,19 @@ def exclusive_fields(found: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _fields(found: Mapping[str, Any]) -> dict[str, object]:
-    holds = limited(counted(found["messages"], "message"), found["max_messages"], count)
-    fields = {name: found[name] for name in ("queue", "mode", "capacity")}
-    fields |= {
-        "holds": f"{holds}, {limited(size(found['bytes']), found['max_bytes'], size)}",
+def shared_fields(found: Mapping[str, Any]) -> dict[str, object]:
+    """A shared queue, for people."""
+    return {
+        **{name: found[name] for name in ("queue", "mode", "capacity")},
+        "holds": "unknown: the store has no time" if found["messages"] is None else _holds(found),
         "producers": count(found["producers"]),
+        "state": None if found["opened"] else "nobody has opened it since the router started",
     }
-    if not found["opened"]:
-        fields |= {
-            "holds": "not counted; headgate queue ls asks the store",
-            "state": "nobody has opened it since the router started",
-        }
-    return fields
+
+
+def _holds(found: Mapping[str, Any]) -> str:
+    messages = limited(counted(found["messages"], "message"), found["max_messages"], count)
+    return f"{messages}, {limited(size(found['bytes']), found['max_bytes'], size)}"
 
 
 def _app(app: Mapping[str, Any]) -> str:
@@ -284,11 +298,8 @@ def look_again(queue: str, app: str, reason: str, asked: Asked, as_json: bool) -
 
 def listed(admin: Admin, domain: str) -> Iterator[dict[str, Any]]:
     """All queues of a domain, a page at a time."""
-    after = ""
-    while True:
-        path = f"/queues/{part(domain)}?{urlencode({'after': after})}"
-        rows = admin.plain("GET", path)["queues"]
-        yield from rows
-        if not rows:
-            return
-        after = rows[-1]["queue"]
+    after: str | None = ""
+    while after is not None:
+        found = admin.get(f"/domains/{part(domain)}/queues", after=after, limit=PAGE)
+        yield from found["rows"]
+        after = found["next"]

@@ -36,17 +36,28 @@ def sampled(admin: Admin, queue: str, app: Mapping[str, Any]) -> Sequence[Mappin
 def why_undecided(expression: str | None, messages: Iterable[Mapping[str, Any]]) -> str:
     """Why an expression has no value for some of these messages, the most frequent reason first;
     nothing if it has one for all."""
+    return "; ".join(reason for reason, _ in _reasons(expression, messages).most_common())
+
+
+def why_never_decided(expression: str | None, messages: Sequence[Mapping[str, Any]]) -> str:
+    """The same if it has a value for none of them, else nothing."""
+    reasons = _reasons(expression, messages)
+    is_never = bool(messages) and reasons.total() == len(messages)
+    return "; ".join(reason for reason, _ in reasons.most_common()) if is_never else ""
+
+
+def _reasons(expression: str | None, messages: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    reasons: Counter[str] = Counter()
     try:
         predicate = compile_expression(expression or "")
     except ExpressionError:  # none, or it was cut
-        return ""
-    reasons: Counter[str] = Counter()
+        return reasons
     for message in messages:
         properties = {name: _value(item) for name, item in message["properties"].items()}
         result = predicate.evaluate(properties)
         if isinstance(result, Failure):
             reasons[failure_reason(predicate, properties, result)] += 1
-    return "; ".join(reason for reason, _ in reasons.most_common())
+    return reasons
 
 
 def _value(item: Any) -> Value:  # noqa: ANN401

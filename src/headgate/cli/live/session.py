@@ -137,8 +137,7 @@ def show(who: str, asked: Asked, as_json: bool) -> None:
         "in, out": f"{size(row['in_per_s'])}/s, {size(row['out_per_s'])}/s",
         "unconfirmed": row["unconfirmed"],
         "idle": duration(row["idle"]),
-        "worker": row["worker"],
-        **{name: row[name] or None for name in ("user", "peer", "agent")},
+        **{name: row[name] or None for name in ("worker", "user", "peer", "agent")},
         "waited for by": [f"{s['session']} {s['name']}" for s in found["waited_for_by"]] or None,
     }
     print_page(

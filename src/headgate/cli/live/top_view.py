@@ -137,20 +137,16 @@ def _sentences(sentences: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
 
 
 def _sessions(rows: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
-    return _table(
-        ("session", "wire", "worker", "mailbox", "state"),
-        (False, False, True, True, False),
-        [
-            (
-                f"{r['session']} {r['name']}",
-                r["wire"],
-                str(r["worker"]),
-                size(r["mailbox_bytes"]),
-                state(r),
-            )
-            for r in rows
-        ],
-    )
+    titles, to_the_right = ["session", "wire", "mailbox", "state"], [False, False, True, False]
+    shown = [
+        [f"{r['session']} {r['name']}", r["wire"], size(r["mailbox_bytes"]), state(r)] for r in rows
+    ]
+    if any(row["worker"] for row in rows):
+        titles.insert(2, "worker")
+        to_the_right.insert(2, True)
+        for cells, row in zip(shown, rows, strict=True):
+            cells.insert(2, str(row["worker"]))
+    return _table(titles, to_the_right, shown)
 
 
 def _apps(rows: Sequence[Mapping[str, Any]]) -> Iterator[Line]:

@@ -7,6 +7,7 @@ confirmations.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
@@ -140,7 +141,7 @@ class Link:
             )
         except OSError as error:
             raise NotConnected(
-                f"no router answers on {address}: {error.strerror or error};"
+                f"no router answers on {address}: {_why(error)};"
                 " is [listen.bmq] in its configuration?"
             ) from error
         link = cls(reader, writer, numbers, receiver)
@@ -357,3 +358,10 @@ def _batches(puts: Sequence[Put]) -> Iterator[Sequence[Put]]:
         size += len(put.data)
     if start < len(puts):
         yield puts[start:]
+
+
+def _why(error: OSError) -> str:
+    """The system's words; asyncio's own name the address once more."""
+    if isinstance(error, ConnectionError) and error.errno is not None:
+        return os.strerror(error.errno)
+    return error.strerror or str(error)

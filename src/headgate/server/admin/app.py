@@ -7,7 +7,7 @@ keeps.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from headgate.server.admin.bodies import property_of, read_body
 from headgate.server.admin.common import COMMON_PATHS, LOOPBACK, CommonPages, guarded
 from headgate.server.admin.guard import Names, Tokens, Visitors
 from headgate.server.admin.login import Login
-from headgate.server.admin.queues import QueueAdmin
 from headgate.server.admin.responses import answer
 from headgate.server.admin.sinks import COMMIT_BYTES, SinkAdmin, checked
 from headgate.server.admin.staging import Place
@@ -59,7 +58,6 @@ def make_app(
     journal: Path | None = None,
     sinks: SinkAdmin | None = None,
     explain: Callable[[str, Mapping[str, PropertyValue]], Slices[object] | object] | None = None,
-    queues: QueueAdmin | None = None,
     token: str,
     operator_token: str | None = None,
     names: Names = LOOPBACK,
@@ -96,27 +94,8 @@ def make_app(
         Route("/sinks", sinks_json),
         *([] if explain is None else [Route("/explain", explained, methods=["POST"])]),
         *([] if sinks is None else _sink_routes(sinks)),
-        *([] if queues is None else _queue_routes(queues, problems)),
     ]
     return guarded(routes, LISTED, tokens, names, visitors)
-
-
-def _queue_routes(queues: QueueAdmin, problems: Callable[[], list[str]]) -> list[Route]:
-    """The routes of shared queues; ``headgate queue ls`` is the other end."""
-
-    async def asked(work: Callable[[], Awaitable[object]]) -> Response:
-        if found := problems():
-            raise HTTPException(503, "; ".join(found))
-        try:
-            return answer(await work())
-        except HeadgateError as error:
-            raise HTTPException(409, str(error)) from None
-
-    async def listing(request: Request) -> Response:
-        domain, after = request.path_params["domain"], request.query_params.get("after", "")
-        return await asked(lambda: queues.listing(domain, after))
-
-    return [Route("/queues/{domain}", listing)]
 
 
 def _sink_routes(sinks: SinkAdmin) -> list[Route]:

@@ -64,7 +64,10 @@ COUNTED: Mapping[type[Fact], Described] = {
 }
 """Counters that are the number of facts of a kind."""
 
+WIRES = (("bmq",), ("resp",), ("smp",))
 KNOWN_LABELS: Mapping[Described, Sequence[tuple[str, ...]]] = {
+    **dict.fromkeys(FACT_KINDS[f.SessionOpened].counters, WIRES),
+    **dict.fromkeys(FACT_KINDS[f.AuthenticationFailed].counters, WIRES),
     f.DISPLACEMENTS: (("queue",), ("notifier",), ("service",)),
     f.SERVICE_DRIFT: tuple((each.value,) for each in Drift if each is not Drift.NONE),
 }

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from starlette.requests import Request
 
-from headgate.core.commands import LookAgain, Tick
+from headgate.core.commands import LookAgain, Purge, Tick
 from headgate.core.delivery.sessions import Session
+from headgate.core.effects import PurgeDone
 from headgate.core.facts import AdminActed, MessagesDiscarded
 from headgate.core.model.ids import QueueId, SessionId
 from headgate.core.model.queue_uri import parse_uri
 from headgate.core.shared.queue import SharedQueue
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, Refused
 from headgate.server.admin.guard import OPERATOR
-from headgate.server.admin.queues import QueueAdmin
 from headgate.server.admin.responses import Refusal
 from headgate.server.desk.answers import ActionAnswer, SessionRow
 from headgate.server.desk.asking import (
@@ -33,10 +33,12 @@ from headgate.server.desk.asking import (
     question,
     shown,
 )
+from headgate.server.desk.kept import is_shared
 from headgate.server.desk.names import short_name
 from headgate.server.desk.pace import Pace
 from headgate.server.desk.routes.path import Path
 from headgate.server.desk.routes.sessions import find_session, session_number
+from headgate.server.desk.words import some_do
 from headgate.server.in_process import InProcessSession
 from headgate.server.net.connection import Connection
 
@@ -266,18 +268,32 @@ async def _removed(desk: Desk, request: Request, action: str, *, removes: bool) 
     before = asked.count
     if before is not None and abs((count or 0) - before) > COUNT_CHANGED * max(1, before):
         raise Refusal(
-            409, f"there are {count or 0} messages now", "changed", "look again, say that count"
+            409,
+            f"{some_do(count or 0, 'message', 'is', 'are')} there now",
+            "changed",
+            "look again, say that count",
         )
 
     async def work() -> ActionAnswer:
-        queues = QueueAdmin(desk.router)
-        done = await queues.purge(uri, removes=removes, forced=asked.forced)
-        went = done["messages"]
-        assert isinstance(went, int), "messages are counted"
+        went = await _purged(desk, uri, removes=removes, forced=asked.forced)
         outcome = "removed" if removes else "messages removed"
         return ActionAnswer(action=action, target=uri, outcome=outcome, count=went)
 
     return await desk.actions.act(request, asked, action, uri, work)
+
+
+async def _purged(desk: Desk, uri: str, *, removes: bool, forced: bool) -> int:
+    """Empty a queue, or remove it; how many messages went."""
+    domain = desk.router.broker.shard.domains.get(name := parse_uri(uri).domain)
+    if domain is None or not is_shared(domain):
+        raise Refused(f"no domain {name} has shared queues")
+    session = InProcessSession(desk.router, "operator")
+    try:
+        done = await session.ask(Purge, QueueId(uri.encode()), name, removes, forced)
+    finally:
+        session.close()
+    assert isinstance(done, PurgeDone), "a purge that did not fail was done"
+    return done.messages
 
 
 async def look_again(desk: Desk, request: Request) -> ActionAnswer:

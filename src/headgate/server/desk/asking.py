@@ -118,12 +118,10 @@ class Asked:
             if len(request.query_params.getlist(name)) > 1:
                 raise Refusal(400, f"{name} is given twice", "bad_parameter", "give it once")
 
-    def text(self, name: str, default: str = "") -> str:
+    def text(self, name: str, default: str = "", most: int = TEXT_CHARS_MAX) -> str:
         text = self._query.get(name, default)
-        if len(text) > TEXT_CHARS_MAX:
-            raise Refusal(
-                400, f"{name} has more than {TEXT_CHARS_MAX} characters", "bad_parameter", "cut it"
-            )
+        if len(text) > most:
+            raise Refusal(400, f"{name} has more than {most} characters", "bad_parameter", "cut it")
         return text
 
     def choice(self, name: str, *choices: str) -> str:

@@ -1,4 +1,4 @@
-"""Two sets of subscriptions on the messages of late: who gets what before, and who after."""
+"""Two sets of subscriptions on recent messages: who gets what before, and who after."""
 
 from __future__ import annotations
 

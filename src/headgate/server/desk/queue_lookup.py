@@ -1,4 +1,4 @@
-"""One queue by its name: from memory, or else with one question to the store, if that has time."""
+"""Queues by their names: from memory, or else with one question to the store, if that has time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from headgate.core.model.ids import QueueId, ServiceId, SessionId
 from headgate.core.model.parties import QueueRecord
 from headgate.core.model.queue_uri import SCHEME, parse_uri
 from headgate.core.shared.queue import SharedQueue
-from headgate.core.turn.store_requests import Listing, Load, Loaded
+from headgate.core.turn.store_requests import Listed, Listing, Load, Loaded
 from headgate.errors import HeadgateError
 from headgate.server.admin.responses import Refusal
-from headgate.server.desk.answers import Blocker, QueueAnswer
+from headgate.server.desk.answers import (
+    Blocker,
+    QueueAnswer,
+    StoredQueueRow,
+    StoredQueuesAnswer,
+)
 from headgate.server.desk.asking import shown
 from headgate.server.desk.kept import is_shared
 from headgate.server.desk.names import digest, local_name, short_name
@@ -44,6 +49,26 @@ async def look_up(desk: Desk, name: str) -> QueueAnswer:
     if head is None:
         raise Refusal(404, "there is no queue with this id", "no_such_queue", ID_HINT)
     return _exclusive(desk, head.record, head.messages, CachedQueue(head), in_memory=False)
+
+
+async def listed(desk: Desk, domain: str, after: str, limit: int) -> StoredQueuesAnswer:
+    """Shared queues of a domain that come after a name, open or not."""
+    page = Listing(domain, QueueId(after.encode()), limit)
+    found = (await _asked(desk, Load(listings={page}))).listings[page]
+    here = desk.router.broker.shard.shared.queues
+    rows = [_stored(domain, each, here.get(each.queue)) for each in found]
+    return StoredQueuesAnswer(rows=rows, next=rows[-1].queue if len(rows) == limit else None)
+
+
+def _stored(domain: str, listed: Listed, here: SharedQueue | None) -> StoredQueueRow:
+    return StoredQueueRow(
+        queue=listed.queue.decode(errors="backslashreplace"),
+        domain=domain,
+        messages=listed.messages,
+        bytes=listed.bytes,
+        consumers=0 if here is None else len(here.readers()),
+        producers=0 if here is None else len(here.producers),
+    )
 
 
 def _id(name: str) -> QueueId:
@@ -99,16 +124,15 @@ async def _shared(desk: Desk, name: str) -> QueueAnswer:
     here = desk.router.broker.shard.shared.queues.get(queue)
     if here is not None:
         return _open(uri.canonical, here)
-    before = QueueId(queue[:-1] + bytes([max(0, queue[-1] - 1)]))
-    page = Listing(uri.domain, before, 100)
+    page = Listing(uri.domain, _before(queue), 1)
     loaded = await _asked(desk, Load(listings={page}))
-    found = next((each for each in loaded.listings[page] if each.queue == queue), None)
-    if found is None:
+    found = next(iter(loaded.listings[page]), None)
+    if found is None or found.queue != queue:
         raise Refusal(
             404,
             f"{uri.domain} has no queue {shown(local_name(uri.canonical))}",
             "no_such_queue",
-            "a queue is made when a client opens it first; domains lists those there are",
+            "a queue is made when a client opens it first; see domains",
         )
     return QueueAnswer(
         queue=uri.canonical,
@@ -124,6 +148,11 @@ async def _shared(desk: Desk, name: str) -> QueueAnswer:
         in_memory=False,
         apps=[app for app in domain.apps if app],
     )
+
+
+def _before(queue: QueueId) -> QueueId:
+    """After all names that come before this one: no name has a byte above 127."""
+    return QueueId(queue[:-1] + bytes([queue[-1] - 1, 0xFF]))
 
 
 def _open(name: str, queue: SharedQueue) -> QueueAnswer:

@@ -17,7 +17,7 @@ from headgate.server.config.sections import Config
 from headgate.server.config.tree import Group, Key
 from headgate.server.desk.answers import Build, SettingRow, SettingsAnswer
 from headgate.server.desk.asking import shown
-from headgate.server.reloading import waits_for_restart
+from headgate.server.reloading import is_reloadable, waits_for_restart
 
 EXTRAS = {"pyarrow": "journal", "psycopg": "postgres", "pyspark": "spark", "rich": "rich"}
 """Packages that are not always there, and what they are for."""
@@ -53,7 +53,7 @@ def _row(key: str, value: str | None, origin: str) -> SettingRow:
         origin=origin,
         default=default,
         meaning=meaning,
-        reloadable=key.startswith("domains.") or key == "log.level",
+        reloadable=is_reloadable(key),
         changed=origin != DEFAULT,
     )
 

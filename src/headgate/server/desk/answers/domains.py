@@ -95,6 +95,25 @@ class DomainAnswer(Answer, frozen=True, kw_only=True):
     total: int
 
 
+class StoredQueueRow(Answer, frozen=True, kw_only=True):
+    """A shared queue, open or not."""
+
+    queue: str
+    domain: str
+    messages: int
+    bytes: int
+    consumers: int
+    producers: int
+
+
+class StoredQueuesAnswer(Answer, frozen=True, kw_only=True):
+    """Queues of a domain in the order of their names."""
+
+    rows: list[StoredQueueRow]
+    next: str | None
+    """What `after` is for those that follow; null if these are the last."""
+
+
 class Undecided(Answer, frozen=True, kw_only=True):
     """Of how many messages an expression had no value, and why; of those it was sampled on."""
 

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from headgate.server.desk.asking import CompareQuestion, ExplainQuestion, ExpressionQuestion
 from headgate.server.desk.routes.channels import channels, patterns, tail
-from headgate.server.desk.routes.domains import aside, domain, domains, shared_queue
+from headgate.server.desk.routes.domains import (
+    aside,
+    domain,
+    domains,
+    shared_queue,
+    stored_queues,
+)
 from headgate.server.desk.routes.expressions import compare, explain, expression, recent
 from headgate.server.desk.routes.history import audit, facts, journal, pipeline
 from headgate.server.desk.routes.live import attention, live, series
@@ -24,6 +30,7 @@ PATHS = [
     Path("/sessions/{session}", session),
     Path("/domains", domains, "q", "sort", *PAGE),
     Path("/domains/{domain}", domain, "q", "sort", *PAGE),
+    Path("/domains/{domain}/queues", stored_queues, "after", "limit"),
     Path("/domains/{domain}/queues/{queue}", shared_queue),
     Path("/expression", expression, body=ExpressionQuestion),
     Path("/explain", explain, body=ExplainQuestion),

@@ -29,17 +29,18 @@ from headgate.server.desk.answers import (
     DomainAnswer,
     DomainsAnswer,
     SharedQueueAnswer,
+    StoredQueuesAnswer,
 )
-from headgate.server.desk.asking import (
-    Asked,
-    shown,
-)
+from headgate.server.desk.asking import ROWS_DEFAULT, ROWS_MAX, Asked, shown
 from headgate.server.desk.kept import is_shared, message_row
+from headgate.server.desk.queue_lookup import listed
 from headgate.server.desk.routes.path import PAGE
 
 if TYPE_CHECKING:
     from headgate.server.desk.desk import Desk
 
+ADDRESS_CHARS_MAX = 1000
+"""Of a queue."""
 APPS_SHOWN = 50
 ASIDE_GROUPS = 100
 EVALUATION_UNITS = 100
@@ -98,6 +99,17 @@ def _domain(desk: Desk, found: Domain, asked: Asked) -> Slices[DomainAnswer]:
     )
 
 
+async def stored_queues(desk: Desk, request: Request) -> StoredQueuesAnswer:
+    """Shared queues of a domain in the order of their names, open or not, with one question to the
+    store."""
+    found = find_domain(desk, request)
+    if not is_shared(found):
+        raise _not_shared()
+    asked = Asked(request, "after", "limit")
+    after = asked.text("after", most=ADDRESS_CHARS_MAX)
+    return await listed(desk, found.name, after, asked.number("limit", ROWS_DEFAULT, 1, ROWS_MAX))
+
+
 async def shared_queue(desk: Desk, request: Request) -> Slices[SharedQueueAnswer]:
     """A shared queue with its apps, their expressions and how these do."""
     found, uri, queue = find_queue(desk, request)
@@ -116,14 +128,18 @@ def find_queue(desk: Desk, request: Request) -> tuple[Domain, str, SharedQueue |
     """The shared queue of a path, if it is in memory."""
     found = find_domain(desk, request)
     if not is_shared(found):
-        raise Refusal(
-            404, "the domain has no shared queues", "no_such_queue", "see queues/{name} instead"
-        )
+        raise _not_shared()
     try:
         uri = parse_uri(f"bmq://{found.name}/{request.path_params['queue']}").canonical
     except HeadgateError as error:
         raise Refusal(400, str(error), "bad_name") from None
     return found, uri, desk.router.broker.shard.shared.queues.get(QueueId(uri.encode()))
+
+
+def _not_shared() -> Refusal:
+    return Refusal(
+        404, "the domain has no shared queues", "no_such_queue", "see queues/{name} instead"
+    )
 
 
 async def aside(desk: Desk, request: Request) -> Slices[AsideAnswer]:

@@ -83,7 +83,7 @@ def _aside(desk: Desk, name: str, app: str, limit: int) -> list[MessageRow]:
 
 
 async def compare(desk: Desk, request: Request) -> Slices[CompareAnswer]:
-    """Two sets of subscriptions on the messages of late: who gets what before, and who after."""
+    """Two sets of subscriptions on recent messages: who gets what before, and who after."""
     desk.check_pace(request, counts=True)
     asked = await question(request, CompareQuestion)
     return compared(asked, list(desk.sampler.recent.of(asked.domain)))

@@ -21,6 +21,7 @@ export const mayShowBodies = () => Boolean(rights?.bodies);
 /** Have something done after the name was typed. `then` is called when it was. */
 export function act(path, { title, text, confirm, verb, level = "primary", fields = {}, then }) {
   const said = h("div", {});
+  const sent = { ...fields };
   const name = h("input", { id: "confirm-name", autocomplete: "off", spellcheck: "false", oninput: () => { go.disabled = name.value !== confirm; } });
   const reason = h("input", { id: "confirm-reason", maxlength: 200 });
   const go = h("button", { class: level, disabled: true }, verb);
@@ -29,12 +30,16 @@ export function act(path, { title, text, confirm, verb, level = "primary", field
       event.preventDefault();
       go.disabled = true;
       try {
-        const done = await post(path, { confirm: name.value, reason: reason.value, ...fields });
+        const done = await post(path, { confirm: name.value, reason: reason.value, ...sent });
         morph(said, h("p", { class: "notice good", role: "status" }, told(done)));
         go.hidden = true;
         close.textContent = "Close";
         then?.();
       } catch (error) {
+        if (error.code === "changed") { // while the name was typed; whoever presses again has read that
+          delete sent.count;
+          error.hint = "Press again to remove what it has by then.";
+        }
         morph(said, trouble(error));
         go.disabled = false;
       }

@@ -30,6 +30,20 @@ export function address(path, parameters) {
   return `/api/v1/${path}${said.length ? `?${query}` : ""}`;
 }
 
+/** Why a stream was refused, which an EventSource does not tell: the same is asked for in a plain way. */
+export async function whyRefused(url) {
+  const stop = new AbortController();
+  try {
+    const response = await fetch(url, { signal: stop.signal });
+    if (response.status === 401) logIn();
+    return response.ok ? null : new Refused(response.status, await response.json().catch(() => null));
+  } catch {
+    return new Away();
+  } finally {
+    stop.abort();
+  }
+}
+
 export function logIn() { location.replace(`/login?expired${location.hash}`); }
 
 async function asked(url, options) {

@@ -20,6 +20,7 @@ const SILENT_MS = 4_000;
 
 const main = document.getElementById("main");
 const state = document.getElementById("state");
+const refused = document.getElementById("refused");
 const stream = new Stream();
 const started = Date.now();
 let page = null;
@@ -71,7 +72,14 @@ function showRights() {
   shown.title = isOperator() ? "You logged in with the operator's token" : "Log in with the operator's token (admin.operator_token) to act";
 }
 
+/** Why there is no news, if the router says it: as many look already as may. */
+stream.addEventListener("refused", ({ detail: { error, hint } }) => {
+  refused.hidden = false;
+  refused.textContent = `✕ The router sends no news: ${error}${hint ? `; ${hint}` : ""}. It is asked again every two seconds.`;
+});
+
 stream.addEventListener("tick", ({ detail }) => {
+  refused.hidden = true;
   if (page === null) return; // nothing is shown yet; the first page takes it from the stream
   showAbout(detail);
   showPages(holding(detail));

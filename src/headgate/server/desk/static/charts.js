@@ -23,6 +23,7 @@ export function spark(values, least) {
     line ? [h("path", { class: "area", d: `${line}L100 28L0 28Z` }), h("path", { class: "line", d: line })] : null);
 }
 
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600]; // seconds from one label to the next, as labels have no parts of them
 const time = (span) => ({ hour: "2-digit", minute: "2-digit", second: span < 240 ? "2-digit" : undefined });
 
 /** What a line is at a place; a dash where nothing was measured. */
@@ -71,7 +72,7 @@ export class TimeChart {
       cursor: { sync: { key: "time" }, y: false, points: { size: 6 }, drag: { x: false, y: false } },
       scales: { y: { range: (plot, low, high) => [0, Math.max(high * 1.08, this.least)] } },
       axes: [
-        { ...axis, space: 90, size: 26, values: (plot, all) => all.map((at) => new Date(at * 1000).toLocaleTimeString("en-GB", time(plot.scales.x.max - plot.scales.x.min))) },
+        { ...axis, space: 90, size: 26, incrs: STEPS, values: (plot, all) => all.map((at) => new Date(at * 1000).toLocaleTimeString("en-GB", time(plot.scales.x.max - plot.scales.x.min))) },
         { ...axis, size: 58, values: (plot, all) => all.map(this.format) },
       ],
       series: [{}, ...this.series.map(({ label, hue, fill }) => ({

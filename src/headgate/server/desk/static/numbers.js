@@ -5,6 +5,8 @@ const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 export const count = (n) => (Math.abs(n) >= 1_000_000 ? compact.format(n) : plain.format(n ?? 0));
+/** All digits, where two numbers are compared. */
+export const exact = (n) => plain.format(n);
 export const some = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 /** One matches, many match. */
 export const verb = (n, one, many) => (n === 1 ? one : many);

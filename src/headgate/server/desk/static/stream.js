@@ -1,12 +1,13 @@
 // News of every second. One stream is enough for all tabs: whoever has the lock listens to the
 // router and tells the others. A tab that nobody looks at for a minute lets go of it.
 
-import { get, logIn, Refused } from "./api.js";
+import { address, Refused, whyRefused } from "./api.js";
 
 const NAME = "headgate-live";
 const HIDDEN_MS = 60_000;
 const AGAIN_MS = 2_000;
 const EVENTS = ["tick"];
+const LIVE = address("live", {});
 
 export class Stream extends EventTarget {
   constructor() {
@@ -55,7 +56,7 @@ export class Stream extends EventTarget {
   }
 
   #open() {
-    this.source = new EventSource("/api/v1/live");
+    this.source = new EventSource(LIVE);
     for (const name of EVENTS) {
       this.source.addEventListener(name, ({ data }) => {
         const news = { name, data: JSON.parse(data) };
@@ -66,12 +67,15 @@ export class Stream extends EventTarget {
     this.source.addEventListener("error", () => this.#broken(this.source));
   }
 
-  /** It tries again by itself unless the router refused it. */
+  /** It tries again by itself unless the router refused it; then all tabs are told why. */
   async #broken(source) {
     if (source?.readyState !== EventSource.CLOSED) return;
-    await get("attention").catch((error) => {
-      if (error instanceof Refused && error.status === 401) logIn();
-    });
+    const why = await whyRefused(LIVE);
+    if (why instanceof Refused) {
+      const news = { name: "refused", data: { error: why.message, hint: why.hint } };
+      this.others.postMessage(news);
+      this.#told(news);
+    }
     setTimeout(() => { if (this.source === source) this.#open(); }, AGAIN_MS);
   }
 

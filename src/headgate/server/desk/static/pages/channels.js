@@ -1,7 +1,7 @@
 // Channels by what is published, patterns, and a tail of what goes through: a sample that says so.
 
 import { mayShowBodies } from "../actions.js";
-import { address, get } from "../api.js";
+import { address, get, whyRefused } from "../api.js";
 import { bytes, clock, count, rate, some, verb } from "../numbers.js";
 import { bar, card, head, pager, pick, pill, search, table, trouble, unmeasured } from "../parts.js";
 import { Refresh } from "../refresh.js";
@@ -94,19 +94,12 @@ class Tail {
     this.state.textContent = why;
   }
 
-  /** Why, a stream does not tell: ask for the same in a plain way. */
   async #broken() {
     const url = this.source?.url;
     this.end("");
     if (!url) return;
-    const stop = new AbortController();
-    const response = await fetch(url, { signal: stop.signal }).catch(() => null);
-    if (!response) this.state.textContent = "✕ The router does not answer.";
-    else if (!response.ok) {
-      const body = await response.json().catch(() => ({}));
-      this.state.textContent = `✕ ${body.error ?? response.status} ${body.hint ?? ""}`;
-    } else this.state.textContent = "It ended. Begin again if you still look.";
-    stop.abort();
+    const why = await whyRefused(url);
+    this.state.textContent = why ? `✕ ${why.message} ${why.hint ?? ""}` : "It ended. Begin again if you still look.";
   }
 
   #add({ at, channel, queue, size, properties, body }) {

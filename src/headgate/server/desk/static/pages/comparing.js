@@ -1,4 +1,4 @@
-// Two sets of subscriptions on the messages of late: who gets what before, and who after.
+// Two sets of subscriptions on recent messages: who gets what before, and who after.
 
 import { get, post } from "../api.js";
 import { count } from "../numbers.js";
@@ -29,7 +29,7 @@ const writtenSet = ({ apps }) => apps.flatMap(({ app, groups }) => groups.map((g
 /** Which queue is meant, where the address does not say it. */
 function openChoice(main) {
   const body = h("div", {}, empty("Looking for queues …"));
-  main.append(head("Compare", { text: "two sets of subscriptions, on the messages of late" }),
+  main.append(head("Compare", { text: "two sets of subscriptions, on recent messages" }),
     h("section", { class: "card stack" }, h("h2", {}, "Subscriptions of which queue?"), body));
   get("domains").then((domains) => openQueues(domains, KNOWN)).then((paths) => morph(body, paths.length
     ? h("ul", { class: "chips" }, paths.map((path) => h("li", {}, h("a", { href: `#/playground/compare?${new URLSearchParams({ queue: `bmq://${path}` })}` }, path))))
@@ -47,12 +47,12 @@ export function openComparing(main, query) {
   const path = state.queue.replace("bmq://", "");
   let timer, number = 0, isOver = false;
   main.append(
-    head("Compare", { text: `subscriptions of ${path}, on the messages of late` }),
+    head("Compare", { text: `subscriptions of ${path}, on recent messages` }),
     h("p", {}, h("a", { href: `#/playground?${new URLSearchParams({ queue: state.queue })}` }, "‹ playground")),
     h("div", { class: "halves" },
       h("section", { class: "card stack" }, h("h2", {}, "Before", h("span", { class: "quiet" }, "as it is now, or as you write it")), before),
       h("section", { class: "card stack" }, h("h2", {}, "After", h("span", { class: "quiet" }, "an app, a priority, an expression; one a line")), after)),
-    h("section", { class: "card stack" }, h("h2", {}, "What would change", h("span", { class: "quiet" }, "nothing is changed")), answer));
+    h("section", { class: "card stack" }, h("h2", {}, "What would change", h("span", { class: "quiet" }, "a preview, on recent messages")), answer));
 
   const later = () => { clearTimeout(timer); timer = setTimeout(look, TYPING_MS); };
 
@@ -92,7 +92,7 @@ function changes({ recent, unchanged, moved, orphaned, newly_matched: matched })
   if (!recent) return empty("No message of this domain is remembered yet. Send some with properties, and the sets are tried on them.");
   const to = (text) => (text === null ? h("span", { class: "warn" }, "nobody") : h("code", {}, text));
   return [
-    numbers(["messages of late", count(recent)], ["stay where they are", count(unchanged)], ["go elsewhere", count(recent - unchanged), recent > unchanged ? "warn" : ""],
+    numbers(["recent messages", count(recent)], ["stay where they are", count(unchanged)], ["go elsewhere", count(recent - unchanged), recent > unchanged ? "warn" : ""],
       ["reach nobody any more", count(orphaned), orphaned ? "bad" : ""], ["reach somebody now", count(matched), matched ? "good" : ""]),
     table([
       { name: "messages", number: true, cell: (row) => count(row.count) },

@@ -2,7 +2,7 @@
 
 import { act, isOperator } from "../actions.js";
 import { get } from "../api.js";
-import { bytes, clock, count, lasted, rate, since, some, verb } from "../numbers.js";
+import { bytes, clock, count, exact, lasted, rate, since, some, verb } from "../numbers.js";
 import { bar, card, commandLine, empty, head, numbers, pill, table, trouble, unmeasured } from "../parts.js";
 import { Refresh } from "../refresh.js";
 import { h, morph } from "../ui.js";
@@ -25,7 +25,7 @@ function journalCard(journal) {
   return h("section", { class: "card", "data-key": "journal" },
     h("h2", {}, "Journal", journal.problem ? pill(journal.problem, "error") : pill("sealing", "good"), h("span", { class: "quiet" }, journal.directory)),
     numbers(
-      ["facts sealed", count(journal.sealed)], ["a second", rate(journal.sealed_per_s)],
+      ["facts sealed", exact(journal.sealed)], ["a second", rate(journal.sealed_per_s)],
       ["not sealed yet", count(journal.lag), journal.lag > 100_000 ? "warn" : ""], ["outbox", bytes(journal.outbox_bytes)],
       ["segments", count(journal.segments)],
       ["on disk", journal.max_bytes ? [bar(journal.bytes, journal.max_bytes), ` ${bytes(journal.bytes)} of ${bytes(journal.max_bytes)}`] : bytes(journal.bytes)],
@@ -74,8 +74,8 @@ function audited(audit) {
   const told = `${some(audit.services, "service")} counted at ${clock(audit.ended)}, in ${lasted(audit.ended - audit.started)}: ${audit.drifting ? `${count(audit.drifting)} ${verb(audit.drifting, "drifts", "drift")}` : "none drifts"}.`;
   return [h("p", { class: audit.drifting ? "warn" : "good" }, told), audit.rows.length ? table([
     { name: "service", cell: (row) => h("code", {}, row.service.slice(0, 16)) },
-    { name: "queues in the store", number: true, cell: (row) => count(row.counted) },
-    { name: "in its tally", number: true, cell: (row) => count(row.told) },
+    { name: "queues in the store", number: true, cell: (row) => exact(row.counted) },
+    { name: "in its tally", number: true, cell: (row) => exact(row.told) },
     { name: "drift", cell: (row) => pill(row.drift, "warning") },
   ], audit.rows, "", { key: (row) => row.service }) : null];
 }

@@ -259,9 +259,9 @@ function appOf(app) {
   return h("div", { class: `app ${level}`.trim(), "data-key": app.app },
     h("h3", {}, app.app || "(whole queue)", pill(`${verb} ${people.slice(0, 3).join(", ")}${more ? ` and ${more} more` : ""}`.trim(), level)),
     h("p", { class: "quiet" }, app.reason),
-    app.filters.map((filter) => h("p", {}, h("span", { class: "quiet" }, "filter "), h("code", {}, filter.expression), answered(filter))),
+    app.filters.map((filter) => h("p", {}, h("span", { class: "quiet" }, "filter"), h("span", {}, h("code", {}, filter.expression), " ", answered(filter)))),
     app.groups.map((group) => h("div", { class: `group ${group.answer.result === true ? "" : "no"}`.trim() },
-      h("p", {}, h("span", { class: "priority", title: "priority" }, String(group.priority)), h("code", {}, group.answer.expression ?? "(every message)"), answered(group.answer)),
+      h("p", {}, h("span", { class: "priority", title: "priority" }, String(group.priority)), h("span", {}, h("code", {}, group.answer.expression ?? "(every message)"), " ", answered(group.answer))),
       group.answer.result === true ? group.members.map(member) : null,
       group.left_out ? h("p", { class: "quiet" }, `and ${count(group.left_out)} more`) : null)),
     app.left_out ? h("p", { class: "quiet" }, `and ${some(app.left_out, "more expression")}`) : null);

@@ -1,7 +1,7 @@
 // Services with their sweeps and their drift, and one queue by its name.
 
 import { get } from "../api.js";
-import { ago, bytes, clock, count, lasted, rate, since } from "../numbers.js";
+import { ago, bytes, clock, count, exact, lasted, rate, since } from "../numbers.js";
 import { openQueues } from "../open_queues.js";
 import { bar, called, card, empty, head, numbers, pill, sessionLink, table, trouble, unmeasured } from "../parts.js";
 import { Refresh } from "../refresh.js";
@@ -41,13 +41,13 @@ function open(main, { of }) {
 function services({ rows, total, queues_in_memory: inMemory, notices_waiting: notices }) {
   return [
     h("section", { class: "card", "aria-label": "In all", "data-key": "all" }, numbers(
-      ["services subscribed", count(total)], ["exclusive queues in memory", count(inMemory)], ["notices waiting", count(notices)])),
+      ["services subscribed", count(total)], ["exclusive queues in memory", exact(inMemory)], ["notices waiting", count(notices)])),
     card("Services", table([
       { name: "service", cell: (row) => h("code", {}, row.service) },
       { name: "role", cell: (row) => (row.role ? pill(row.role) : unmeasured("It was first seen before this router started")) },
       { name: "session", cell: (row) => sessionLink({ session: row.session }) },
-      { name: "queues here", number: true, cell: (row) => count(row.queues_counted) },
-      { name: "queues said", number: true, cell: (row) => (row.queues_said === null ? unmeasured("It did not say") : count(row.queues_said)) },
+      { name: "queues here", number: true, cell: (row) => exact(row.queues_counted) },
+      { name: "queues said", number: true, cell: (row) => (row.queues_said === null ? unmeasured("It did not say") : exact(row.queues_said)) },
       { name: "drift", cell: (row) => (row.drift && row.drift !== "none" ? pill(row.drift, "warning") : h("span", { class: "quiet" }, "none")) },
       { name: "sweep", class: "meter", cell: sweep },
       { name: "oldest message", number: true, cell: (row) => (row.oldest ? lasted(since(row.oldest)) : "–") },
@@ -60,7 +60,7 @@ function sweep(row) {
   if (!row.sweep_started) return unmeasured("It did not subscribe as a whole");
   if (row.sweep_ended) return `done ${clock(row.sweep_ended)}, ${lasted(row.sweep_ended - row.sweep_started)}`;
   const took = Math.max(since(row.sweep_started), 0.001);
-  return [bar(row.swept, row.sweep_total), ` ${count(row.swept)} of ${count(row.sweep_total)}, ${rate(row.swept / took)}/s`];
+  return [bar(row.swept, row.sweep_total), ` ${exact(row.swept)} of ${exact(row.sweep_total)}, ${rate(row.swept / took)}/s`];
 }
 
 const CLOSED = "Nobody has opened it since the router started";

@@ -45,7 +45,7 @@ function list({ rows, total, wires, closed }, { q, wire, offset }, set) {
       { name: "session", cell: (row) => [h("b", {}, sessionLink(row)), h("small", {}, ` ${[hasName(row) && row.session, row.peer !== called(row) && row.peer].filter(Boolean).join(" · ")}`)] },
       { name: "wire", cell: (row) => pill(row.wire) },
       { name: "mailbox", class: "meter", cell: (row) => [mailbox(row), bytes(row.mailbox_bytes)] },
-      { name: "state", cell: stateOf },
+      { name: "state", class: "whole", cell: stateOf },
       { name: "subscriptions", number: true, cell: (row) => count(row.subscriptions + row.queues) },
       { name: "unconfirmed", number: true, cell: (row) => count(row.unconfirmed) },
       { name: "in", number: true, cell: (row) => `${bytes(row.in_per_s)}/s` },
@@ -109,7 +109,7 @@ function one(found, again) {
     subscribed(found),
     heard("Channels", found.channels, found.channels_total),
     heard("Patterns", found.patterns, found.patterns_total),
-    heard("Queues", found.queues, found.queues_total),
+    heard("Queues", found.queues, found.queues_total, queueNamed),
     card("What happened to it", found.facts.length ? factLines(found.facts) : empty("Nothing that is worth a line.")),
   ];
 }
@@ -137,9 +137,12 @@ function subscribed({ subscriptions }) {
   ], subscriptions, "", { key: (each) => `${each.queue} ${each.app} ${each.expression} ${each.priority}` }));
 }
 
-function heard(title, names, total) {
+const named = (name) => h("code", {}, name);
+const queueNamed = (name) => (name.startsWith("bmq://") ? h("a", { href: `#/domains/${name.slice(6)}` }, named(name)) : named(name));
+
+function heard(title, names, total, shown = named) {
   if (!total) return null;
-  return card(title, h("ul", { class: "names" }, names.map((name) => h("li", { "data-key": name }, h("code", {}, name)))),
+  return card(title, h("ul", { class: "names" }, names.map((name) => h("li", { "data-key": name }, shown(name)))),
     { beside: h("span", { class: "quiet" }, total > names.length ? `the first ${names.length} of ${count(total)}` : count(total)) });
 }
 

@@ -44,7 +44,7 @@ function parts({ rows, warnings, after_restart: later, source, build }, wanted, 
       { name: "value", cell: (row) => [h("code", {}, row.value ?? "–"), row.changed && row.default !== null && row.default !== row.value ? h("small", {}, ` default ${row.default}`) : null] },
       { name: "from", cell: (row) => (row.changed ? pill(row.origin, "") : h("span", { class: "quiet" }, row.origin)) },
       { name: "meaning", class: "whole", cell: (row) => row.meaning },
-      { name: "reload", class: "still", cell: (row) => (row.reloadable ? "at once" : h("span", { class: "quiet" }, "restart")) },
+      { name: "takes effect", class: "still", cell: (row) => (row.reloadable ? "at a reload" : h("span", { class: "quiet" }, "at a restart")) },
     ], fits, empty("No key fits."), { key: (row) => row.key, mark: (row) => (row.changed ? "changed" : null) })),
     { beside: h("span", { class: "quiet" }, `${count(changed)} changed of ${count(rows.length)} keys; changed ones first`) }),
   ];
