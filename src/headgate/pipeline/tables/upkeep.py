@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.core.model.limits import MiB
@@ -158,17 +158,23 @@ def compact(session: SparkSession, archive: Archive, group: Group) -> bool:
         assert table.fold is not None, "it is planned for those that have one"
         assert table.lasting is not None, "what is not over lasts"
         parts = {attempt_of("over"): table.fold(rows), attempt_of("tidy"): table.lasting(rows)}
-    after = min(file.after for file in group.files)
-    upto = max(file.upto for file in group.files)
     made: list[File] = []
     for attempt, part in parts.items():
-        archive.write(table, attempt, part.coalesce(1))
-        made += archive.written(table, attempt, after, upto)
+        made += _written(archive, table, attempt, part, group.files)
     try:
         archive.commit({table.name: made}, {table.name: [file.path for file in group.files]})
     except Outdated:
         return False
     return True
+
+
+def _written(
+    archive: Archive, table: Table, attempt: str, rows: DataFrame, of: list[File]
+) -> list[File]:
+    """Write what becomes of the rows of some files, in one task; it is made of the same facts."""
+    archive.write(table, attempt, rows.coalesce(1))
+    after, upto = min(file.after for file in of), max(file.upto for file in of)
+    return archive.written(table, attempt, after, upto)
 
 
 def _by_day(files: Iterable[File]) -> Iterator[tuple[str, list[File]]]:
@@ -225,9 +231,7 @@ def expire(session: SparkSession, archive: Archive, keep_days: int) -> int:
             lasting = table.lasting(rows).where(F.col("day") < F.lit(oldest).cast("date"))
             if lasting.count() == archive.stored(session, table, old).count():
                 continue  # nothing of it is over
-            attempt = attempt_of("lasting")
-            archive.write(table, attempt, lasting.coalesce(1))
-            added[name] = archive.written(table, attempt, old[0].after, old[-1].upto)
+            added[name] = _written(archive, table, attempt_of("lasting"), lasting, old)
         removed[name] = [file.path for file in old]
     if not any(removed.values()):
         return 0
