@@ -28,9 +28,9 @@ from headgate.pipeline.tables.archive import (
     ENTRY,
     LOG,
     STATE,
+    WISHES,
     Archive,
     attempt_of,
-    entry_path,
 )
 from headgate.pipeline.tables.background import in_background
 from headgate.pipeline.tables.manifests import File, Outdated, State, decode_manifest
@@ -252,30 +252,40 @@ def _day(archive: Archive, ago: int) -> str:
 
 def clean(archive: Archive) -> int:
     """Remove files that count no more, after their grace, and the log from before the last but
-    one state; say how many files."""
+    one state, except for what says since when files count no more; say how many files."""
     storage, state, now = archive.storage, archive.state(), archive.clock()
     names = storage.names(LOG)
-    numbers = [int(match[1]) for name in names if (match := ENTRY.fullmatch(name))]
     states = [int(match[1]) for name in names if (match := STATE.fullmatch(name))]
+    oldest = states[-2] if len(states) > 1 else 0
     gone: dict[str, float] = {}
-    for number in numbers:
-        data = storage.read(entry_path(number))
-        if data is not None:
+    done = [name for name in names if (match := STATE.fullmatch(name)) and int(match[1]) < oldest]
+    for name in names:
+        if match := ENTRY.fullmatch(name):
+            data = storage.read(f"{LOG}/{name}")
+            if data is None:
+                continue
             manifest = decode_manifest(data)
-            gone |= {path: manifest.at for paths in manifest.removed.values() for path in paths}
+            removed = [path for paths in manifest.removed.values() for path in paths]
+            gone |= dict.fromkeys(removed, manifest.at)
+            is_needed = removed and now - manifest.at <= GRACE_SECONDS
+            if manifest.number < oldest and not is_needed:
+                done.append(name)
     counts = {path for files in state.files.values() for path in files}
-    if state.batch is not None and state.batch.wishes is not None:
-        counts.add(state.batch.wishes)
+    wishes = state.batch.wishes if state.batch is not None else None
+    found = storage.walk(DATA)
+    since = next((each.written for each in found if each.path == wishes), 0.0)
     deleted = 0
-    for found in storage.walk(DATA):
-        if found.path in counts or found.path.rpartition("/")[2].startswith("."):
+    for each in found:
+        if each.path in counts or each.path == wishes:
             continue
-        is_gone = now - gone.get(found.path, now) > GRACE_SECONDS
-        if is_gone or now - found.written > ORPHAN_SECONDS:
-            storage.delete(found.path)
+        if each.path.rpartition("/")[2].startswith("."):
+            continue
+        gone_at = gone.get(each.path, now)
+        if each.path.startswith(WISHES) and each.written < since:
+            gone_at = each.written  # a batch after the last one writes its own later
+        if now - gone_at > GRACE_SECONDS or now - each.written > ORPHAN_SECONDS:
+            storage.delete(each.path)
             deleted += 1
-    for name in names if len(states) > 1 else ():
-        match = ENTRY.fullmatch(name) or STATE.fullmatch(name)
-        if match is not None and int(match[1]) < states[-2]:
-            storage.delete(f"{LOG}/{name}")
+    for name in done:
+        storage.delete(f"{LOG}/{name}")
     return deleted
