@@ -145,7 +145,7 @@ def test_a_run_takes_the_options_of_the_source(tmp_path: Path) -> None:
     assert "(`pipeline run --on-expired skip`)" in shorter.stderr
     run(tmp_path, "run", "--once", "--on-expired", "skip")
     again = run(tmp_path, "rebuild", "--table", "minutes", "--source", "facts")
-    assert again.stdout.startswith("made the rows of facts 1 to 119 again:")
+    assert again.stdout.startswith("made the rows of facts 1 to 119 again")
     for wrong in (("--table", "nothing"), ("--source", "facts", "--table", "facts")):
         run(tmp_path, "rebuild", *wrong, code=1)
 

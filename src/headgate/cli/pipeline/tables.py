@@ -138,10 +138,12 @@ def tidy(keep_days: int | None, place: Place, spark: Spark) -> None:
 
     with one_line():
         done = upkeep.tidy(session, Archive(place.tables), keep_days)
-    click.echo(
-        f"merged {counted(done.merged, 'file')} into {done.made}, let go of {done.expired} that"
-        f" are too old, deleted {done.deleted}"
-    )
+    parts = [
+        f"merged {counted(done.merged, 'file')} into {done.made}" if done.merged else "",
+        f"let go of {counted(done.expired, 'file')} of older days" if done.expired else "",
+        f"deleted {counted(done.deleted, 'file')}" if done.deleted else "",
+    ]
+    click.echo(", ".join(filter(None, parts)) or "nothing to merge, and nothing to remove")
 
 
 @click.command()
@@ -192,8 +194,8 @@ def rebuild(
         done = rebuilt(session, source, place.tables, chosen, Range(first - 1, last or END))
         mirrors.bring_along(Archive(place.tables))
     click.echo(
-        f"made the rows of facts {done.facts.after + 1} to {done.facts.upto} again:"
-        f" {done.replaced} files were replaced by {done.made}"
+        f"made the rows of facts {done.facts.after + 1} to {done.facts.upto} again, in all files"
+        f" that touch the range: {counted(done.replaced, 'file')} replaced by {done.made}"
     )
 
 
