@@ -3,8 +3,8 @@
     headgate pipeline sql --json "$(cat examples/minutes.sql)" |
         python examples/plot_minutes.py > minutes.html
 
-A minute that is far from the usual is marked: its distance from the median is more than six times
-what such distances usually are. Nothing but Python is needed, and the page loads nothing.
+Nothing but Python is needed, and the page loads nothing. Unusual minutes of each queue are what
+`anomalies.sql` and `plot_anomalies.py` are for.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import html
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import Any
 
 WIDTH, HEIGHT, EDGE = 900, 220, 40
@@ -22,26 +21,8 @@ PLOTS = {
     "messages by minute": ("accepted", "confirmed"),
     "seconds to confirm": ("p50", "p95", "p99"),
 }
-FAR = 6.0
-"""Times the usual distance from the median."""
-USUAL = 1.4826
-"""The usual distance of normally distributed numbers is so many times the median of distances."""
 
 Row = Mapping[str, Any]
-
-
-def strange(values: Sequence[float | None]) -> list[int]:
-    """The places of the numbers that are far from the others."""
-    known = [value for value in values if value is not None]
-    if len(known) < 10:
-        return []
-    middle = median(known)
-    usual = USUAL * median(abs(value - middle) for value in known) or 1e-9
-    return [
-        place
-        for place, value in enumerate(values)
-        if value is not None and abs(value - middle) / usual > FAR
-    ]
 
 
 def plot(title: str, rows: Sequence[Row], columns: Sequence[str]) -> str:
@@ -60,11 +41,6 @@ def plot(title: str, rows: Sequence[Row], columns: Sequence[str]) -> str:
         parts.append(f'<polyline points="{line}" fill="none" stroke="{color}"/>')
         label = EDGE + 90 * columns.index(name)
         parts.append(f'<text x="{label}" y="{HEIGHT - 8}" fill="{color}">{name}</text>')
-        for place in strange(held):
-            x, y = at(place, held[place] or 0)
-            minute = html.escape(str(rows[place]["minute"]))
-            parts.append(f'<circle cx="{x}" cy="{y}" r="4" fill="none" stroke="black">')
-            parts.append(f"<title>{minute}: {name} {held[place]:.6g}</title></circle>")
     return f'<svg width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif">{"".join(parts)}</svg>'
 
 

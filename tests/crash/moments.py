@@ -74,11 +74,12 @@ def _around_commit(is_batch: bool, is_after: bool) -> Callable[[Callable[[], Non
             added: Files,
             removed: Mapping[str, list[str]] | None = None,
             batch: Batch | None = None,
+            revises: bool = False,
         ) -> State:
             is_meant = batch is not None if is_batch else removed is not None
             if is_meant and not is_after:
                 passed()
-            state = commit(self, added, removed, batch)
+            state = commit(self, added, removed, batch, revises)
             if is_meant and is_after:
                 passed()
             return state

@@ -24,8 +24,21 @@ from headgate.journal.segments import last_number
 from headgate.store.base import Extent
 from headgate.store.sqlite import SqliteStore
 from headgate.testing.rig import at_once
-from tests.conformance.store import parties
-from tests.support.exclusive_queues import Q1, Q2, Q3, Desk, S, T, delete, new, queues, sub
+from tests.conformance.store import parties, stored
+from tests.support.exclusive_queues import (
+    Q1,
+    Q2,
+    Q3,
+    Desk,
+    S,
+    T,
+    delete,
+    mid,
+    new,
+    queues,
+    send,
+    sub,
+)
 
 
 class AtOnce:
@@ -168,6 +181,27 @@ def test_messages_and_records_are_not_touched(place: Place) -> None:
     assert len(plans) == 2
     for [(*_, step)] in plans:
         assert "USING COVERING INDEX" in step
+
+
+def test_messages_have_the_name_of_their_queue_in_facts_and_the_apps_that_they_wait_for(
+    place: Place,
+) -> None:
+    place.desk.do(new(place.s, Q1), send(place.s, Q1, "m1"))
+    sealed = place.seal()
+    shared = QueueId(b"bmq://shop/q")
+    messages = [stored(8, shared, apps=("a", "b")), stored(9, shared, apps=())]
+    more = Batch(
+        create={shared: QueueRecord(shared, "shop")}, append={each.seq: each for each in messages}
+    )
+    at_once(place.store.apply(more))
+    number = snapshot.take_messages(place.database, place.folder, journal=place.journal)
+    assert number == sealed
+    found = {(row["queue"], row["message"]): row["apps"] for row in place.rows("messages")}
+    assert found == {
+        (name_of(Q1), mid("m1")): '[""]',
+        (shared, messages[0].message.id): '["a","b"]',
+        (shared, messages[1].message.id): "[]",
+    }
 
 
 def test_associations_that_are_not_sealed_come_along_with_the_last_number(place: Place) -> None:

@@ -84,7 +84,11 @@ def test_tables_are_kept_shown_asked_and_told_of(history: Path, first_run: Resul
     rows = [json.loads(line) for line in run(history, "sql", query, "--json").stdout.splitlines()]
     assert {row["outcome"]: row["n"] for row in rows} == {"confirmed": 4, "auto-confirmed": 2}
     checked = run(history, "check", "--all", "--json")
-    assert {json.loads(line)["is_right"] for line in checked.stdout.splitlines()} == {True}
+    results = {
+        row["check"]: row["is_right"] for row in map(json.loads, checked.stdout.splitlines())
+    }
+    assert set(results.values()) == {True}
+    assert "what is accepted is stored until it ends" in results, "of the store, too"
     assert "checks, 0 of them found something" in checked.stderr
     target = history / "out"
     run(history, "sql", "select 1 one", "--to", str(target))
@@ -141,7 +145,7 @@ def test_a_run_takes_the_options_of_the_source(tmp_path: Path) -> None:
     assert "(`pipeline run --on-expired skip`)" in shorter.stderr
     run(tmp_path, "run", "--once", "--on-expired", "skip")
     again = run(tmp_path, "rebuild", "--table", "minutes", "--source", "facts")
-    assert again.stdout.startswith("made the rows of facts 1 to 119 again:")
+    assert again.stdout.startswith("made the rows of facts 1 to 119 again")
     for wrong in (("--table", "nothing"), ("--source", "facts", "--table", "facts")):
         run(tmp_path, "rebuild", *wrong, code=1)
 
@@ -172,6 +176,15 @@ def test_a_table_is_routed_and_listed_without_the_files_that_were_replaced(
     )
 
 
+@pytest.mark.usefixtures("at_hand", "spark")
+def test_a_store_that_is_ahead_of_the_tables_is_not_compared(tmp_path: Path) -> None:
+    asyncio.run(live_in(tmp_path))
+    write_journal(tmp_path / "other", facts_of_a_day(2)[:3], per_segment=3)
+    run(tmp_path, "run", "--once", "--journal", str(tmp_path / "other"))
+    assert "the store was not compared: it is at fact" in run(tmp_path, "check").stderr
+    assert "compared" not in run(tmp_path, "check", "--journal", str(tmp_path / "other")).stderr
+
+
 def test_whoever_keeps_the_tables_can_be_asked_to_stop(tmp_path: Path) -> None:
     assert "there are no tables in" in run(tmp_path, "stop", code=1).stderr
     archive = Archive(str(tmp_path / "var" / "pipeline"))
@@ -195,8 +208,9 @@ QUEUES = [QueueId(b"q%d" % number) for number in range(4)]
 SERVICE = ServiceId(b"\xaa" * 4)
 
 
-async def live(folder: Path) -> None:
+async def live_in(folder: Path) -> None:
     """A router's life in which a service gets four queues and loses one."""
+    (folder / "var").mkdir()
     router = Router(
         store=SqliteStore(folder / "var" / "queues.db"),
         domains={"line": Domain("line", Mode.EXCLUSIVE)},
@@ -214,8 +228,7 @@ async def live(folder: Path) -> None:
 
 @pytest.mark.usefixtures("at_hand", "spark")
 def test_an_audit_finds_nothing_until_something_is_wrong(tmp_path: Path) -> None:
-    (tmp_path / "var").mkdir()
-    asyncio.run(live(tmp_path))
+    asyncio.run(live_in(tmp_path))
     for options in ((), ("--from", "facts"), ("--incremental",)):
         done = run(tmp_path, "audit", "--all", *options)
         assert "3 queues counted, 3 in its tally, drift: none" in done.stdout

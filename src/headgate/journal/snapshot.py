@@ -10,6 +10,11 @@ All of it is read in one transaction, so the three agree with each other. While 
 router's write-ahead log cannot be shortened; so it only reads, hashes and writes, and skips the
 messages. Ids do not leave the store: a queue or a notifier is named by its digest, as in tallies
 and facts.
+
+What a check compares with the tables of the pipeline is read likewise, without bodies:
+
+    messages/part-0.parquet ... queue, message, apps: the messages that are stored, and the apps
+                                that each waits for, as JSON; none, if it is only history
 """
 
 from __future__ import annotations
@@ -42,6 +47,7 @@ Row: TypeAlias = tuple[Any, ...]
 DIGEST = pa.binary(16)
 QUEUES = pa.schema([("service", pa.binary()), ("digest", DIGEST)])
 TALLIES = pa.schema([("service", pa.binary()), ("count", pa.int64()), ("hash", DIGEST)])
+MESSAGES = pa.schema([("queue", pa.binary()), ("message", pa.binary()), ("apps", pa.string())])
 UNSEALED = pa.schema(
     [
         ("number", pa.int64()),
@@ -51,10 +57,13 @@ UNSEALED = pa.schema(
     ]
 )
 
+ONE_APP = '[""]'
+"""The apps that a message waits for whose queue has none."""
+
 PAGE_ROWS = 65_536
 """Rows in memory at a time, and in a row group of the files."""
 PART_ROWS = 64 * PAGE_ROWS
-"""Rows of one file of queues: 70 MB."""
+"""Rows of one file: 70 MB of queues."""
 
 ASSOCIATED = Associated.__name__
 QUEUE, SERVICE = (1 + FIELD_NAMES[ASSOCIATED].index(name) for name in ("queue", "service"))
@@ -84,13 +93,31 @@ def take(
     called with the number of queues so far. The folder is made as a whole or not at all."""
     if folder.exists():
         raise StoreError(f"{folder}: it exists already; name a folder that does not")
+    with _whole(folder) as part, _moment(database, journal) as (db, number):
+        _write(part / "unsealed.parquet", UNSEALED, _unsealed(db, number))
+        tallies = db.execute("SELECT id, count, hash FROM services ORDER BY id")
+        _write(part / "tallies.parquet", TALLIES, tallies)
+        queues = _write_parts(part / "queues", QUEUES, _queues(db), progress)
+    return Snapshot(folder, number, queues)
+
+
+def take_messages(database: Path, folder: Path, *, journal: Path) -> int:
+    """Copy to a new folder which messages a store has, running or not; return the number of the
+    last fact before that moment."""
+    with _whole(folder) as part, _moment(database, journal) as (db, number):
+        _write_parts(part / "messages", MESSAGES, _messages(db))
+    assert number is not None, "the journal knows it"
+    return number
+
+
+@contextmanager
+def _moment(
+    database: Path, journal: Path | None
+) -> Iterator[tuple[sqlite3.Connection, int | None]]:
+    """A store at one moment, and the number of the last fact before it."""
     try:
-        with _whole(folder) as part, closing(_connected(database)) as db:
-            number = _begin(db, journal)
-            _write(part / "unsealed.parquet", UNSEALED, _unsealed(db, number))
-            tallies = db.execute("SELECT id, count, hash FROM services ORDER BY id")
-            _write(part / "tallies.parquet", TALLIES, tallies)
-            queues = _write_queues(part / "queues", _queues(db), progress)
+        with closing(_connected(database)) as db:
+            yield db, _begin(db, journal)
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         advice = ADVICE.get(code & 0xFF, "it cannot be read")
@@ -99,7 +126,6 @@ def take(
         raise StoreError(
             f"{database}: a value cannot be read; put back a copy ({error})"
         ) from error
-    return Snapshot(folder, number, queues)
 
 
 @contextmanager
@@ -176,14 +202,30 @@ def _queues(db: sqlite3.Connection) -> Iterator[Row]:
     return ((service, name_of(id)) for service, id in chain(queues, notifiers))
 
 
-def _write_queues(folder: Path, rows: Iterator[Row], progress: Callable[[int], None]) -> int:
+def _messages(db: sqlite3.Connection) -> Iterator[Row]:
+    """The messages, with the names that queues have in facts."""
+    messages = db.execute(
+        "SELECT queues.id, domain, messages.id, apps"
+        " FROM messages JOIN queues ON number = queue LEFT JOIN holds ON holds.seq = messages.seq"
+    )
+    for queue, domain, message, apps in messages:
+        is_shared = queue.startswith(f"bmq://{domain}/".encode())
+        yield queue if is_shared else name_of(queue), message, apps or ONE_APP
+
+
+def _write_parts(
+    folder: Path,
+    schema: pa.Schema,
+    rows: Iterator[Row],
+    progress: Callable[[int], None] = lambda rows: None,
+) -> int:
     """Write one file after the other; at least one, even if it is empty."""
     folder.mkdir(mode=FOLDER)
     done = part = 0
     while True:
         before = done
         for count in _written(
-            folder / f"part-{part}.parquet", QUEUES, islice(rows, PART_ROWS), done
+            folder / f"part-{part}.parquet", schema, islice(rows, PART_ROWS), done
         ):
             done = count
             progress(done)

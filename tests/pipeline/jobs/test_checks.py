@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from headgate.core import facts as f
 from headgate.core.facts import Fact
 from headgate.core.model.ids import AppId, MessageId, QueueId, ServiceId, SessionId
-from headgate.pipeline.jobs.checks import checks
+from headgate.pipeline.jobs.checks import Kept, checks
 from headgate.pipeline.tables.archive import Archive
 from headgate.pipeline.tables.keeper import Keeper
 from tests.support.journals import facts_of_a_day
@@ -20,8 +20,10 @@ FACTS = facts_of_a_day(20)
 QUEUE, APP = QueueId(b"bmq://d/q"), AppId("")
 
 
-def wrong(spark: SparkSession, archive: Archive, unreadable: int = 0) -> dict[str, tuple[int, int]]:
-    rows = checks(spark, archive, unreadable).where("not is_right").collect()
+def wrong(
+    spark: SparkSession, archive: Archive, unreadable: int = 0, kept: Kept | None = None
+) -> dict[str, tuple[int, int]]:
+    rows = checks(spark, archive, unreadable, kept).where("not is_right").collect()
     return {row.check: (row.expected, row.found) for row in rows}
 
 
@@ -44,4 +46,44 @@ def test_what_does_not_add_up_is_found(spark: SparkSession, tmp_path: Path) -> N
         "a row for each fact": (accepted, 0),
         "a message ends once": (0, 1),
         "tallies of services agree": (0, 1),
+    }
+
+
+def test_messages_that_the_store_and_the_facts_do_not_agree_on_are_found(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What was accepted is what has ended and what waits, and a store says what waits."""
+    emptied = QueueId(b"bmq://d/emptied")
+
+    def came(name: bytes, queue: QueueId = QUEUE) -> Fact:
+        return f.Accepted(1.0, queue, MessageId(name), 1, {})
+
+    def ended(name: bytes, app: str = "") -> Fact:
+        return f.Confirmed(2.0, QUEUE, AppId(app), MessageId(name), SessionId(1), 0.1, 0.1)
+
+    told: list[Fact] = [
+        *(came(name) for name in (b"waits", b"half", b"history", b"done", b"again")),
+        *(ended(name, app) for name in (b"half", b"history") for app in ("a", "b")),
+        *(ended(name) for name in (b"done", b"again")),
+        came(b"again"),
+        came(b"together", emptied),
+        f.QueueDeleted(3.0, emptied, 1),
+    ]
+    stored = {"waits": '[""]', "half": '["b"]', "history": "[]", "again": '[""]'}
+    later: list[Fact] = [came(b"later"), ended(b"waits")]
+
+    def kept() -> Kept:
+        rows = [(QUEUE, name.encode(), apps) for name, apps in stored.items()]
+        held = spark.createDataFrame(rows, "queue binary, message binary, apps string")
+        return Kept(held, len(told))
+
+    Keeper(str(tmp_path))(frame(spark, [*told, *later]), 0)
+    archive = Archive(str(tmp_path))
+    assert wrong(spark, archive, kept=kept()) == {}
+    del stored["waits"]
+    stored |= {"done": '[""]', "unknown": '["a"]'}
+    assert wrong(spark, archive, kept=kept()) == {
+        "what is accepted is stored until it ends": (0, 1),
+        "what has ended does not wait": (0, 1),
+        "what the store has was accepted": (0, 1),
     }

@@ -7,15 +7,21 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.core import facts as f
+from headgate.core.facts import Fact
+from headgate.core.model.ids import AppId, MessageId, QueueId, SessionId
 from headgate.errors import PipelineError
 from headgate.pipeline.tables import lease, upkeep
 from headgate.pipeline.tables.archive import Archive
+from headgate.pipeline.tables.keeper import Keeper
 from headgate.pipeline.tables.manifests import END, Batch, File, Manifest, State
 from headgate.pipeline.tables.rebuild import Range, rebuild, widened
 from headgate.pipeline.tables.tables import TABLES
 from tests.pipeline.tables.test_keeper import catch_up, contents, numbers
 from tests.support.journals import facts_of_a_day, write_journal, write_segment
+from tests.support.spark_frames import frame
 
+Q = QueueId(b"bmq://d/q")
 FACTS = list(facts_of_a_day(40))
 
 
@@ -76,6 +82,43 @@ def test_what_could_not_be_read_comes_back(
     write_segment(root / "journal", 3 * third + 1, FACTS[:5])
     catch_up(spark, root)
     assert len(numbers(spark, root)) == 3 * third + 5, "and batches go on"
+
+
+def test_who_wanted_what_comes_back_for_the_batches_after_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """D8, too: a batch knows who wants what from the batch before it."""
+
+    def message(x: int) -> Fact:
+        return f.Accepted(3600.0, Q, MessageId(b"m%d" % x), 1, {"x": x})
+
+    def wants(session: int, expression: str) -> Fact:
+        return f.Interested(1.0, Q, AppId(""), SessionId(session), 0, 1, expression, 0)
+
+    parts: list[list[Fact]] = [
+        [f.RouterStarted(0.0, "1"), wants(1, "x > 1"), wants(2, "x > 2"), message(1)],
+        [f.Unsubscribed(2.0, Q, AppId(""), SessionId(1)), wants(3, "x > 3")],
+        [message(2)],
+        [wants(4, "x > 4"), message(3)],
+        [message(4)],
+    ]
+    root, whole = str(tmp_path / "tables"), str(tmp_path / "whole")
+    lost, first = Range(4, 6), 1
+    for batch, part in enumerate(parts):
+        write_segment(tmp_path / "journal", first, part)
+        Keeper(whole)(frame(spark, part, first=first), batch)
+        if batch != 1:
+            Keeper(root)(frame(spark, part, first=first), batch)
+        if batch == 2:
+            source = {"path": str(tmp_path / "journal")}
+            rebuild(spark, source, root, TABLES.keys(), lost)
+        first += len(part)
+    for name, table in TABLES.items():
+        rows = [
+            sorted(str(row) for row in Archive(each).read(spark, table).collect())
+            for each in (root, whole)
+        ]
+        assert rows[0] == rows[1], name
 
 
 def test_tables_are_made_again_of_the_facts_when_the_journal_has_dropped_them(

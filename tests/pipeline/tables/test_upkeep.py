@@ -15,7 +15,7 @@ from headgate.core.model.ids import AppId, QueueId, SessionId
 from headgate.pipeline.tables import lease, upkeep
 from headgate.pipeline.tables.archive import DATA, LOG, STATE_EVERY, Archive
 from headgate.pipeline.tables.keeper import Keeper
-from headgate.pipeline.tables.manifests import File, Manifest, State
+from headgate.pipeline.tables.manifests import Batch, File, Manifest, State
 from headgate.pipeline.tables.tables import TABLES
 from headgate.pipeline.tables.upkeep import (
     GRACE_SECONDS,
@@ -25,6 +25,7 @@ from headgate.pipeline.tables.upkeep import (
     TOGETHER_LATE,
     Group,
 )
+from headgate.pipeline.tables.wanted import WANTED
 from tests.support.journals import DAY, facts_of_a_day
 from tests.support.spark_frames import frame, rows
 
@@ -263,6 +264,45 @@ def test_files_go_after_their_grace_and_those_that_nobody_names_after_a_day(tmp_
     moment[0] += ORPHAN_SECONDS
     upkeep.clean(archive)
     assert left() == [1]
+
+
+def test_what_a_stream_replaced_goes_after_its_grace_though_the_log_is_short(
+    tmp_path: Path,
+) -> None:
+    """Batches come each second, so the manifests of minutes ago are not needed to know what counts;
+    those that removed something are, until it is gone."""
+    moment = [NOW]
+    archive = Archive(str(tmp_path), clock=lambda: moment[0])
+    path = f"{DATA}/messages/batches=0.x/on={TODAY}/a.parquet"
+    archive.storage.put(path, b"rows")
+    age(tmp_path / path, 60)
+    archive.commit({"messages": [File(path, 4, 0, 1)]})
+    archive.commit({}, {"messages": [path]})
+    for number in range(3 * STATE_EVERY):
+        archive.commit({"messages": [File(f"m{number}", 1, number, number + 1)]})
+    upkeep.clean(archive)
+    assert (tmp_path / path).exists(), "for who planned with it"
+    assert archive.storage.names(LOG)[0] == f"{1:020}.json"
+    moment[0] += GRACE_SECONDS + 1
+    upkeep.clean(archive)
+    assert not (tmp_path / path).exists()
+    upkeep.clean(archive)
+    assert archive.storage.names(LOG)[0] > f"{STATE_EVERY:020}.json"
+
+
+def test_who_wanted_what_before_the_last_batch_goes_after_the_grace(tmp_path: Path) -> None:
+    """With a hundred thousand subscribers each batch that changes one writes hundreds of KB."""
+    archive = Archive(str(tmp_path), clock=lambda: NOW)
+    kept = []
+    for batch, seconds in enumerate((GRACE_SECONDS + 60, GRACE_SECONDS + 30, 0.0)):
+        kept.append(archive.wish(f"{batch}.x", WANTED.empty_table()))
+        age(tmp_path / kept[-1], seconds)
+    slow = archive.wish("3.x", WANTED.empty_table())
+    age(tmp_path / slow, GRACE_SECONDS + 10)
+    archive.commit({}, batch=Batch(0, "q", "", 0, 1, 1, NOW, NOW, 1.0, wishes=kept[1]))
+    assert upkeep.clean(archive) == 1
+    assert [(tmp_path / path).exists() for path in kept] == [False, True, True]
+    assert (tmp_path / slow).exists(), "its batch may be at work"
 
 
 def test_the_log_from_before_the_last_but_one_state_goes(tmp_path: Path) -> None:

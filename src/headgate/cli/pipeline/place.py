@@ -25,7 +25,7 @@ from headgate.expr.explain import caret
 from headgate.expr.predicate import Predicate, compile_expression
 from headgate.server.admin import tokens
 from headgate.server.config import Config, load_config
-from headgate.server.state_directory import journal_settings
+from headgate.server.state_directory import database, journal_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +54,15 @@ class Place:
     def sink(self) -> dict[str, str]:
         """Options of the sink, but for the queue."""
         return {"router": self.router, **self.reach}
+
+    @property
+    def store(self) -> Path | None:
+        """The file of the store that the journal is of, if both are of this configuration."""
+        settings, file = journal_settings(self.config), database(self.config)
+        if settings is None or file is None or not file.is_file():
+            return None
+        is_own = self.source == {"path": str(settings.directory.absolute())}
+        return file if is_own else None
 
     # What can be wrong, looked at before Spark starts.
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -136,10 +138,12 @@ def tidy(keep_days: int | None, place: Place, spark: Spark) -> None:
 
     with one_line():
         done = upkeep.tidy(session, Archive(place.tables), keep_days)
-    click.echo(
-        f"merged {counted(done.merged, 'file')} into {done.made}, let go of {done.expired} that"
-        f" are too old, deleted {done.deleted}"
-    )
+    parts = [
+        f"merged {counted(done.merged, 'file')} into {done.made}" if done.merged else "",
+        f"let go of {counted(done.expired, 'file')} of older days" if done.expired else "",
+        f"deleted {counted(done.deleted, 'file')}" if done.deleted else "",
+    ]
+    click.echo(", ".join(filter(None, parts)) or "nothing to merge, and nothing to remove")
 
 
 @click.command()
@@ -190,8 +194,8 @@ def rebuild(
         done = rebuilt(session, source, place.tables, chosen, Range(first - 1, last or END))
         mirrors.bring_along(Archive(place.tables))
     click.echo(
-        f"made the rows of facts {done.facts.after + 1} to {done.facts.upto} again:"
-        f" {done.replaced} files were replaced by {done.made}"
+        f"made the rows of facts {done.facts.after + 1} to {done.facts.upto} again, in all files"
+        f" that touch the range: {counted(done.replaced, 'file')} replaced by {done.made}"
     )
 
 
@@ -246,21 +250,39 @@ def check(
 ) -> None:
     """See whether the tables add up: facts, each other, no gaps.
 
-    Exits with 3 if something does not.
+    Where the router's store is a file of this configuration, its messages are compared with the
+    tables. Exits with 3 if something does not add up.
     """
     place.check_tables()
+    from headgate.journal.snapshot import take_messages
     from headgate.pipeline.source.feed import feed_of
-
-    unreadable = len(feed_of(place.source).quarantined())
-    session = spark()
-    from headgate.pipeline.jobs.checks import checks
     from headgate.pipeline.tables.archive import Archive
 
-    with one_line():
-        found = checks(session, Archive(place.tables), unreadable).cache()
-        wrong = found.where("not is_right")
-        show(found if everything else wrong, **output)
-        count, differing = found.count(), wrong.count()
+    archive = Archive(place.tables)
+    unreadable = len(feed_of(place.source).quarantined())
+    # Beside the tables, which whoever runs Spark can read.
+    with TemporaryDirectory(prefix="_check-", dir=archive.storage.local) as folder:
+        upto = None
+        if place.store is not None:
+            taken = Path(folder) / "store"
+            upto = take_messages(place.store, taken, journal=Path(place.source["path"]))
+        session = spark()
+        from headgate.pipeline.jobs.checks import Kept, checks
+
+        with one_line():
+            kept = None
+            if upto is not None and upto <= archive.state().upto:
+                kept = Kept(session.read.parquet(f"{taken}/messages"), upto)
+            found = checks(session, archive, unreadable, kept).cache()
+            wrong = found.where("not is_right")
+            show(found if everything else wrong, **output)
+            count, differing = found.count(), wrong.count()
+    if upto is not None and kept is None:
+        click.echo(
+            f"the store was not compared: it is at fact {upto}, and the tables hold the facts up to"
+            f" {archive.state().upto}: headgate pipeline run --once, or a run that keeps up",
+            err=True,
+        )
     click.echo(f"{count} checks, {differing} of them found something", err=True)
     ctx.exit(FOUND if differing else 0)
 

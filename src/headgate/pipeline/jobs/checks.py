@@ -5,12 +5,15 @@ A check is a row: what was expected, what was found, and an address to look at f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from headgate.core import facts as f
 from headgate.core.model.drift import Drift
 from headgate.pipeline.tables import transforms as t
 from headgate.pipeline.tables.archive import Archive
@@ -23,9 +26,27 @@ ENDS = ("confirmed", "auto-confirmed", "poisoned", "expired", "purged")
 """Outcomes after which an app, or everybody, has done with a message."""
 
 
-def checks(session: SparkSession, archive: Archive, unreadable: int = 0) -> DataFrame:
+TOGETHER = (f.QueueDeleted, f.AppRemoved, f.GroupDropped, f.Skipped, f.Trimmed)
+"""Facts after which messages are gone that have no end of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The messages of a store at a moment, for comparison with the tables."""
+
+    rows: DataFrame
+    """Queue, message, and the apps that it waits for, as `take_messages` of the snapshot has
+    them."""
+    upto: int
+    """The last fact before that moment."""
+
+
+def checks(
+    session: SparkSession, archive: Archive, unreadable: int = 0, kept: Kept | None = None
+) -> DataFrame:
     """A row for each check: its name, the table, what was expected and found, whether that is
-    right, and an address if not. `unreadable` are segments of the journal that were left out."""
+    right, and an address if not. `unreadable` are segments of the journal that were left out;
+    `kept` is what the router's store has, if the tables are as far as that."""
     state = archive.state()
     frames = {name: archive.read(session, table, state) for name, table in TABLES.items()}
     rows = [
@@ -42,8 +63,11 @@ def checks(session: SparkSession, archive: Archive, unreadable: int = 0) -> Data
         _ended_once(frames["deliveries"]),
         _drift(frames["services"]),
     ]
-    if _is_from_the_beginning(state):
+    is_whole = _is_from_the_beginning(state)
+    if is_whole:
         rows.append(_ended_after_it_came(frames))
+    if kept is not None:
+        rows += _of_store(frames, kept, is_whole)
     both = reduce(DataFrame.unionByName, rows)
     is_right = F.col("expected") == F.col("found")
     return both.withColumn("is_right", is_right).orderBy("table", "check")
@@ -113,6 +137,35 @@ def _ended_after_it_came(frames: dict[str, DataFrame]) -> DataFrame:
     came = frames["messages"].select("address", "message")
     lost = _ended(frames["deliveries"]).join(came, ["address", "message"], "left_anti")
     return _none(lost, "what ended was accepted", "deliveries")
+
+
+def _of_store(frames: dict[str, DataFrame], kept: Kept, is_whole: bool) -> Iterator[DataFrame]:
+    """What was accepted is in the store, or has ended: in each queue, message by message."""
+    stored = kept.rows.select(
+        t.address_of(F.col("queue")).alias("address"),
+        "message",
+        F.from_json("apps", "array<string>").alias("apps"),
+    )
+    before = F.col("number") <= kept.upto
+    came = frames["messages"].where(before).select("address", "message", "number")
+    ended = _ended(frames["deliveries"]).where(before)
+    both = ["address", "message"]
+    if is_whole:
+        unknown = stored.join(came, both, "left_anti")
+        yield _none(unknown, "what the store has was accepted", "messages")
+    gone = came.join(stored, both, "left_anti").join(ended, both, "left_anti")
+    kinds = frozenset(kind.__name__ for kind in TOGETHER)
+    together = t.of_kinds(frames["facts"], kinds).select(
+        t.address_of(F.col("queue")).alias("address")
+    )
+    lost = gone.join(together, "address", "left_anti")
+    yield _none(lost, "what is accepted is stored until it ends", "messages")
+    # Of queues with apps, a group may be moved back to what it has had.
+    waiting = stored.where(F.array_contains("apps", ""))
+    last = came.groupBy(*both).agg(F.max("number").alias("came"))  # one may come again
+    done = ended.where(F.coalesce("app", F.lit("")) == "").join(last, both)
+    risen = done.where(F.col("number") > F.col("came")).join(waiting, both, "left_semi")
+    yield _none(risen, "what has ended does not wait", "messages")
 
 
 def _drift(services: DataFrame) -> DataFrame:

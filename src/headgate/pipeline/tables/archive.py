@@ -104,9 +104,11 @@ class Archive:
         added: Files,
         removed: Mapping[str, list[str]] | None = None,
         batch: Batch | None = None,
+        revises: bool = False,
     ) -> State:
         """Make these files count, and those not any more, all at once; raise if what was
-        committed meanwhile does not allow it."""
+        committed meanwhile does not allow it. `revises` is said of a batch's facts that come
+        late."""
         while True:
             state = self.state()
             state.check(batch, removed or {})
@@ -117,6 +119,7 @@ class Archive:
                 {table: files for table, files in added.items() if files},
                 {table: paths for table, paths in (removed or {}).items() if paths},
                 batch,
+                revises,
             )
             if self.storage.put(entry_path(manifest.number), encode(manifest)):
                 break

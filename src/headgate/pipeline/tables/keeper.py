@@ -25,11 +25,17 @@ from headgate.pipeline.source.weight import is_light
 from headgate.pipeline.tables import checkpoint, lease, stopping
 from headgate.pipeline.tables import transforms as t
 from headgate.pipeline.tables.archive import Archive, attempt_of
-from headgate.pipeline.tables.batch_facts import ACCEPTED, BatchFacts, HeldFacts, WrittenFacts
+from headgate.pipeline.tables.batch_facts import (
+    ACCEPTED,
+    FACTS,
+    BatchFacts,
+    HeldFacts,
+    WrittenFacts,
+)
 from headgate.pipeline.tables.checkpoint import Checkpoint
 from headgate.pipeline.tables.manifests import Batch, State
 from headgate.pipeline.tables.tables import TABLES
-from headgate.pipeline.tables.wishes import CHANGES, Wishes
+from headgate.pipeline.tables.wishes import CHANGES, Wishes, changes_since_start
 
 AT_ONCE = 4
 """Tables that are written at the same time: much of a small write is waiting."""
@@ -84,6 +90,7 @@ class Keeper:
                 started=started,
                 seconds=round(time.time() - started, 3),
                 wishes=wanted,
+                seen=state.number,
             ),
         )
 
@@ -98,8 +105,13 @@ def _write(archive: Archive, attempt: str, found: BatchFacts, state: State) -> s
     }
     kept = state.batch.wishes if state.batch is not None else None
     wishes = KNOWN.taken(archive, kept)
+    if state.is_revised:
+        stored = archive.stored(found.frame.sparkSession, FACTS, state.table(FACTS.name))
+        wishes.follow(changes_since_start(stored, state.upto))
+        wishes.go_on()
     if found.kinds.keys() & CHANGES:
         wishes.follow(found.changes())
+    if state.is_revised or found.kinds.keys() & CHANGES:
         kept = archive.wish(attempt, wishes.table())
     if wishes.spans and ACCEPTED in found.kinds:
         rows["matches"] = found.matches(wishes)

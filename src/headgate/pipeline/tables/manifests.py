@@ -75,6 +75,8 @@ class Batch(msgspec.Struct, frozen=True, omit_defaults=True):
     seconds: float
     wishes: str | None = None
     """The file that says who wants what after it."""
+    seen: int = -1
+    """The manifest that it began with."""
 
 
 Files: TypeAlias = Mapping[str, list[File]]
@@ -90,6 +92,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     added: dict[str, list[File]] = {}
     removed: dict[str, list[str]] = {}
     batch: Batch | None = None
+    revises: bool = False
+    """Whether facts from before the last batch have come to the tables."""
 
 
 class State(msgspec.Struct):
@@ -103,6 +107,8 @@ class State(msgspec.Struct):
     """By table and path."""
     recent: list[Batch] = []
     """The latest batches, oldest first."""
+    revised: int = -1
+    """The last manifest that revises; -1 if there is none."""
 
     @property
     def batch(self) -> Batch | None:
@@ -118,6 +124,11 @@ class State(msgspec.Struct):
     def journal(self) -> str:
         """The identity of the journal that the tables are made of, as far as it is known."""
         return self.batch.journal if self.batch is not None else ""
+
+    @property
+    def is_revised(self) -> bool:
+        """Whether facts have come to the tables that the last batch did not know of."""
+        return self.batch is not None and self.batch.seen < self.revised
 
     def has(self, query: str, batch: int) -> bool:
         """Whether a batch is in the tables: it, or one after it, is the last of its query."""
@@ -167,6 +178,8 @@ class State(msgspec.Struct):
             self.files.setdefault(table, {}).update({file.path: file for file in files})
         if manifest.batch is not None:
             self.recent = [*self.recent[1 - RECENT :], manifest.batch]
+        if manifest.revises:
+            self.revised = manifest.number
         self.number = manifest.number
 
 

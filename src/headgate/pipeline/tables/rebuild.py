@@ -22,7 +22,7 @@ from headgate.pipeline.tables import transforms as t
 from headgate.pipeline.tables.archive import Archive, attempt_of
 from headgate.pipeline.tables.manifests import File, Outdated, State
 from headgate.pipeline.tables.tables import TABLES
-from headgate.pipeline.tables.wishes import CHANGES, Wishes, changes_in
+from headgate.pipeline.tables.wishes import Wishes, changes_in, changes_since_start
 
 FACTS = TABLES["facts"]
 
@@ -109,7 +109,7 @@ def rebuild(
             for name in tables
         }
         try:
-            archive.commit(added, removed)
+            archive.commit(added, removed, revises=FACTS.name in tables)
         except Outdated as error:
             raise PipelineError(f"{error}: somebody else changed the tables; try again") from None
     return Rebuilt(chosen, sum(map(len, removed.values())), sum(map(len, added.values())))
@@ -151,12 +151,9 @@ def _write_matches(
     archive: Archive, attempt: str, facts: DataFrame, all_facts: DataFrame, chosen: Range
 ) -> None:
     """As the batches did it: with who wanted what before, since the router's last start."""
-    earlier = t.of_kinds(all_facts, CHANGES).where(F.col("number") <= chosen.after)
-    is_start = F.col("kind") == f.RouterStarted.__name__
-    (start,) = earlier.where(is_start).agg(F.max("number").alias("number")).collect()
     wishes = Wishes()
-    for part in (earlier.where(F.col("number") >= (start.number or 0)), facts):
-        wishes.follow(changes_in(part))
+    wishes.follow(changes_since_start(all_facts, chosen.after))
+    wishes.follow(changes_in(facts))
     if wishes.spans:
         accepted = facts.where(F.col("kind") == f.Accepted.__name__)
         archive.write(TABLES["matches"], attempt, match_counts.count(accepted, wishes))

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headgate.core.model.limits import MiB
@@ -28,9 +28,9 @@ from headgate.pipeline.tables.archive import (
     ENTRY,
     LOG,
     STATE,
+    WISHES,
     Archive,
     attempt_of,
-    entry_path,
 )
 from headgate.pipeline.tables.background import in_background
 from headgate.pipeline.tables.manifests import File, Outdated, State, decode_manifest
@@ -158,17 +158,23 @@ def compact(session: SparkSession, archive: Archive, group: Group) -> bool:
         assert table.fold is not None, "it is planned for those that have one"
         assert table.lasting is not None, "what is not over lasts"
         parts = {attempt_of("over"): table.fold(rows), attempt_of("tidy"): table.lasting(rows)}
-    after = min(file.after for file in group.files)
-    upto = max(file.upto for file in group.files)
     made: list[File] = []
     for attempt, part in parts.items():
-        archive.write(table, attempt, part.coalesce(1))
-        made += archive.written(table, attempt, after, upto)
+        made += _written(archive, table, attempt, part, group.files)
     try:
         archive.commit({table.name: made}, {table.name: [file.path for file in group.files]})
     except Outdated:
         return False
     return True
+
+
+def _written(
+    archive: Archive, table: Table, attempt: str, rows: DataFrame, of: list[File]
+) -> list[File]:
+    """Write what becomes of the rows of some files, in one task; it is made of the same facts."""
+    archive.write(table, attempt, rows.coalesce(1))
+    after, upto = min(file.after for file in of), max(file.upto for file in of)
+    return archive.written(table, attempt, after, upto)
 
 
 def _by_day(files: Iterable[File]) -> Iterator[tuple[str, list[File]]]:
@@ -225,9 +231,7 @@ def expire(session: SparkSession, archive: Archive, keep_days: int) -> int:
             lasting = table.lasting(rows).where(F.col("day") < F.lit(oldest).cast("date"))
             if lasting.count() == archive.stored(session, table, old).count():
                 continue  # nothing of it is over
-            attempt = attempt_of("lasting")
-            archive.write(table, attempt, lasting.coalesce(1))
-            added[name] = archive.written(table, attempt, old[0].after, old[-1].upto)
+            added[name] = _written(archive, table, attempt_of("lasting"), lasting, old)
         removed[name] = [file.path for file in old]
     if not any(removed.values()):
         return 0
@@ -248,30 +252,40 @@ def _day(archive: Archive, ago: int) -> str:
 
 def clean(archive: Archive) -> int:
     """Remove files that count no more, after their grace, and the log from before the last but
-    one state; say how many files."""
+    one state, except for what says since when files count no more; say how many files."""
     storage, state, now = archive.storage, archive.state(), archive.clock()
     names = storage.names(LOG)
-    numbers = [int(match[1]) for name in names if (match := ENTRY.fullmatch(name))]
     states = [int(match[1]) for name in names if (match := STATE.fullmatch(name))]
+    oldest = states[-2] if len(states) > 1 else 0
     gone: dict[str, float] = {}
-    for number in numbers:
-        data = storage.read(entry_path(number))
-        if data is not None:
+    done = [name for name in names if (match := STATE.fullmatch(name)) and int(match[1]) < oldest]
+    for name in names:
+        if match := ENTRY.fullmatch(name):
+            data = storage.read(f"{LOG}/{name}")
+            if data is None:
+                continue
             manifest = decode_manifest(data)
-            gone |= {path: manifest.at for paths in manifest.removed.values() for path in paths}
+            removed = [path for paths in manifest.removed.values() for path in paths]
+            gone |= dict.fromkeys(removed, manifest.at)
+            is_needed = removed and now - manifest.at <= GRACE_SECONDS
+            if manifest.number < oldest and not is_needed:
+                done.append(name)
     counts = {path for files in state.files.values() for path in files}
-    if state.batch is not None and state.batch.wishes is not None:
-        counts.add(state.batch.wishes)
+    wishes = state.batch.wishes if state.batch is not None else None
+    found = storage.walk(DATA)
+    since = next((each.written for each in found if each.path == wishes), 0.0)
     deleted = 0
-    for found in storage.walk(DATA):
-        if found.path in counts or found.path.rpartition("/")[2].startswith("."):
+    for each in found:
+        if each.path in counts or each.path == wishes:
             continue
-        is_gone = now - gone.get(found.path, now) > GRACE_SECONDS
-        if is_gone or now - found.written > ORPHAN_SECONDS:
-            storage.delete(found.path)
+        if each.path.rpartition("/")[2].startswith("."):
+            continue
+        gone_at = gone.get(each.path, now)
+        if each.path.startswith(WISHES) and each.written < since:
+            gone_at = each.written  # a batch after the last one writes its own later
+        if now - gone_at > GRACE_SECONDS or now - each.written > ORPHAN_SECONDS:
+            storage.delete(each.path)
             deleted += 1
-    for name in names if len(states) > 1 else ():
-        match = ENTRY.fullmatch(name) or STATE.fullmatch(name)
-        if match is not None and int(match[1]) < states[-2]:
-            storage.delete(f"{LOG}/{name}")
+    for name in done:
+        storage.delete(f"{LOG}/{name}")
     return deleted

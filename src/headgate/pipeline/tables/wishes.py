@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from headgate.core import facts as f
 from headgate.pipeline.tables import transforms as t
@@ -48,6 +49,14 @@ def changes_in(facts: DataFrame) -> Iterator[Change]:
     """The changes among some facts, in the order of their numbers. They come as Arrow, and only
     what is needed of them: there may be a hundred thousand, when a router starts anew."""
     yield from changes_of(t.of_kinds(facts, CHANGES).select(*Change._fields).toArrow())
+
+
+def changes_since_start(facts: DataFrame, upto: int) -> Iterator[Change]:
+    """The changes up to a fact that still matter: those since the router's last start."""
+    earlier = t.of_kinds(facts, CHANGES).where(F.col("number") <= upto)
+    is_start = F.col("kind") == f.RouterStarted.__name__
+    (start,) = earlier.where(is_start).agg(F.max("number").alias("number")).collect()
+    yield from changes_in(earlier.where(F.col("number") >= (start.number or 0)))
 
 
 def changes_of(facts: pa.Table) -> Iterator[Change]:
