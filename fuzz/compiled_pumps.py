@@ -8,11 +8,11 @@ from __future__ import annotations
 import random
 import socket
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from types import ModuleType
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from headgate.compiled import PARTS
 from headgate.core.channels.audience import Framing, PureFrameGroup, PureLine
@@ -22,8 +22,12 @@ from headgate.server.net.pump import (
     READABLE,
     PurePump,
     pure_deliver_all,
+    pure_let_go_all,
     pure_serve,
 )
+
+if TYPE_CHECKING:
+    from headgate.server.net.poller import Poller
 
 BLOBS = (b"", b"a", b"b" * 100, b"c" * (HELD_BYTES - 1), b"d" * (HELD_BYTES + 1))
 STATES = ("open", "open", "open", "full", "writing", "ending", "holding", "gone", "by pipe")
@@ -36,19 +40,22 @@ class PumpWay(NamedTuple):
 
     pump: Any
     serve: Any
+    let_go_all: Any
     deliver_all: Any
     log: Any
     group: Any
     line: Any
 
 
-PURE = PumpWay(PurePump, pure_serve, pure_deliver_all, PurePass, PureFrameGroup, PureLine)
+PURE = PumpWay(
+    PurePump, pure_serve, pure_let_go_all, pure_deliver_all, PurePass, PureFrameGroup, PureLine
+)
 BARE = Framing(lambda size: b"", b"")
 
 
 def way_of(module: ModuleType) -> PumpWay:
     passes = import_module(PARTS[0])
-    functions = module.Pump, module.serve, module.deliver_all
+    functions = module.Pump, module.serve, module.let_go_all, module.deliver_all
     return PumpWay(*functions, passes.Pass, passes.FrameGroup, passes.Line)
 
 
@@ -63,11 +70,18 @@ def passed(way: PumpWay, frames: Sequence[tuple[tuple[int, ...], bytes]]) -> Ite
 
 
 class QuietPoller:
-    """Whether everybody is being served, and what is to be done after it."""
+    """Whether everybody is being served, and who answers after it."""
 
     def __init__(self) -> None:
         self.is_serving = False
-        self.calls: list[Callable[[], None]] = []
+        self.answering: list[Any] = []
+
+
+class Refusing(list[tuple[Any, ...]]):
+    """What a connection was told, if it copes with nothing."""
+
+    def append(self, told: tuple[Any, ...]) -> None:
+        raise RuntimeError(told[0])
 
 
 class Heard:
@@ -120,7 +134,9 @@ def written_down(base: Any) -> Any:  # noqa: ANN401
 
 
 @contextmanager
-def pump(way: PumpWay, poller: QuietPoller, state: str) -> Iterator[tuple[Any, socket.socket]]:
+def pump(
+    way: PumpWay, poller: QuietPoller | Poller, state: str
+) -> Iterator[tuple[Any, socket.socket]]:
     """A pump in some state, and its client."""
     ours, client = socket.socketpair()
     with ours, client:
@@ -195,9 +211,13 @@ def frames(way: PumpWay, draw: random.Random) -> object:
 def answers(way: PumpWay, draw: random.Random) -> object:
     """Answers and messages in turns, while everybody is served and while not."""
     with ExitStack() as stack:
-        poller = QuietPoller()
-        one, client = stack.enter_context(pump(way, poller, draw.choice(STATES)))
-        for _ in range(draw.randint(1, 8)):
+        poller, failed = QuietPoller(), list[str]()
+        made = [
+            stack.enter_context(pump(way, poller, draw.choice(STATES)))
+            for _ in range(draw.choice((1, 1, 2, 4)))
+        ]
+        for _ in range(draw.randint(1, 8) * len(made)):
+            one, _ = draw.choice(made)
             poller.is_serving = draw.random() < 0.7
             if draw.random() < 0.7:
                 one.write(draw.choice(BLOBS))
@@ -205,10 +225,13 @@ def answers(way: PumpWay, draw: random.Random) -> object:
                 one.deliver(draw.choice(BLOBS), 1)
             if draw.random() < 0.2:
                 one._let_go()
-        count = len(poller.calls)
-        for call in poller.calls:
-            call()
-        return count, one._held, seen(one, client)
+        for one, _ in made:
+            if draw.random() < 0.1:
+                one.told = Refusing(one.told)
+        places = {id(one): place for place, (one, _) in enumerate(made)}
+        order = [places[id(each)] for each in poller.answering]
+        way.let_go_all(poller.answering, lambda error: failed.append(repr(error)))
+        return order, failed, [(one._held, seen(one, client)) for one, client in made]
 
 
 def reads(way: PumpWay, draw: random.Random) -> object:

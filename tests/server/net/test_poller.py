@@ -11,7 +11,9 @@ from typing import TypeAlias
 
 import pytest
 
+from fuzz.compiled_pumps import PURE, came, pump
 from headgate.server.net.poller import AT_ONCE, GONE, READ, WRITE, Loop, Poller, poller_of
+from headgate.server.net.pump import Pump
 
 Run: TypeAlias = Callable[[Callable[[Poller], Awaitable[None]]], None]
 
@@ -107,6 +109,28 @@ def test_what_is_to_be_done_soon_is_done_when_all_were_served(
         assert order[-1] == "soon"
         await asyncio.sleep(0)
         assert order[-1] == "outside"
+
+    run(scene)
+
+
+def test_answers_are_sent_before_what_is_to_be_done_soon(
+    run: Run, pairs: list[tuple[socket.socket, socket.socket]]
+) -> None:
+    """What was published is written soon: a publisher that has its answer may go on meanwhile."""
+
+    async def scene(poller: Poller) -> None:
+        seen: asyncio.Queue[bytes] = asyncio.Queue()
+        with pump(PURE._replace(pump=Pump), poller, "open") as (publisher, client):
+
+            def ready(events: int) -> None:
+                pairs[0][0].recv(10)
+                poller.soon(lambda: seen.put_nowait(came(client)))
+                publisher.write(b":1")
+
+            pairs[0][1].send(b"x")
+            poller.add(pairs[0][0].fileno(), ready, READ)
+            assert await seen.get() == b":1"
+            poller.remove(pairs[0][0].fileno())
 
     run(scene)
 

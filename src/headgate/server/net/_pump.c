@@ -1,5 +1,5 @@
-/* What a connection does nearly always, compiled: the twins of `PurePump`, `pure_serve` and
- * `pure_deliver_all` in pump.py, which say what each of them is. What happens seldom is a method of
+/* What a connection does nearly always, compiled: the twins of `PurePump`, `pure_serve`,
+ * `pure_let_go_all` and `pure_deliver_all` in pump.py, which say what each of them is. What happens seldom is a method of
  * the connection in Python and called by its name: mailboxes, limits, closing, broken sockets, TLS.
  *
  * A socket is read and written here only where the connection says that it is direct: a plain
@@ -48,11 +48,12 @@ struct Row {
 };
 
 /* Names of what is called in Python. */
-static PyObject *_by_pipe_deliver, *_by_pipe_ready, *_broken, *_calls, *_failed, *_fell_short,
-    *_hung_up, *_is_serving, *_keep, *_let_go, *_receive, *_unreadable, *_unusual;
+static PyObject *_by_pipe_deliver, *_by_pipe_ready, *_answering, *_broken, *_failed, *_fell_short,
+    *_hung_up, *_is_serving, *_keep, *_receive, *_unreadable, *_unusual;
 static PyObject *nothing; /* no bytes */
 static PyObject *answer;  /* how many messages an answer is */
 static const BlobsPort *blobs_port;
+static PyTypeObject *Pump_Type;
 
 static PyObject *
 Pump_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -231,19 +232,17 @@ Pump_let_go(Pump *self, PyObject *unused)
 
 /* Have a pump let go of what it holds when everybody was served. */
 static int
-call_then(Pump *self)
+let_go_then(Pump *self)
 {
-    PyObject *calls = PyObject_GetAttr(self->poller, _calls);
-    if (calls == NULL)
+    PyObject *answering = PyObject_GetAttr(self->poller, _answering);
+    if (answering == NULL)
         return -1;
-    PyObject *call = PyObject_GetAttr((PyObject *)self, _let_go);
     int failed = -1;
-    if (call != NULL && PyList_Check(calls))
-        failed = PyList_Append(calls, call);
-    else if (call != NULL)
-        PyErr_SetString(PyExc_TypeError, "the calls of a poller are a list");
-    Py_XDECREF(call);
-    Py_DECREF(calls);
+    if (PyList_Check(answering))
+        failed = PyList_Append(answering, (PyObject *)self);
+    else
+        PyErr_SetString(PyExc_TypeError, "who answers is in a list of the poller's");
+    Py_DECREF(answering);
     return failed;
 }
 
@@ -273,7 +272,7 @@ Pump_write(Pump *self, PyObject *blob)
         }
         Py_RETURN_NONE;
     }
-    if (call_then(self) < 0)
+    if (let_go_then(self) < 0)
         return NULL;
     Py_SETREF(self->held, Py_NewRef(PyBytes_GET_SIZE(blob) ? blob : nothing));
     Py_RETURN_NONE;
@@ -356,6 +355,18 @@ pump_of(PyObject *call, PyCFunction method)
     return NULL;
 }
 
+/* Tell somebody of the error that was set, if it is one that a call may raise. */
+static int
+tell_failed(PyObject *failed)
+{
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
+    PyObject *error = taken_error();
+    int is_bad = done(PyObject_CallOneArg(failed, error));
+    Py_DECREF(error);
+    return is_bad;
+}
+
 static PyObject *
 serve(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -386,17 +397,32 @@ serve(PyObject *module, PyObject *const *args, Py_ssize_t count)
                                   : done(PyObject_CallOneArg(call, events));
         Py_DECREF(pair);
         Py_DECREF(call);
-        if (!is_bad)
-            continue;
-        if (!PyErr_ExceptionMatches(PyExc_Exception))
-            return NULL;
-        PyObject *error = taken_error();
-        is_bad = done(PyObject_CallOneArg(failed, error));
-        Py_DECREF(error);
-        if (is_bad)
+        if (is_bad && tell_failed(failed) < 0)
             return NULL;
     }
     return PyBool_FromLong(has_others);
+}
+
+static PyObject *
+let_go_all(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 2 || !PyList_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "a list of pumps and a call");
+        return NULL;
+    }
+    for (Py_ssize_t at = 0; at < PyList_GET_SIZE(args[0]); at++) {
+        PyObject *each = PyList_GET_ITEM(args[0], at);
+        if (!PyObject_TypeCheck(each, Pump_Type)) {
+            PyErr_SetString(PyExc_TypeError, "who holds answers is a pump");
+            return NULL;
+        }
+        Py_INCREF(each);
+        int is_bad = pump_let_go((Pump *)each);
+        Py_DECREF(each);
+        if (is_bad && tell_failed(args[1]) < 0)
+            return NULL;
+    }
+    Py_RETURN_NONE;
 }
 
 static void
@@ -733,6 +759,8 @@ static PyType_Spec Pump_spec = {
 static PyMethodDef methods[] = {
     {"serve", (PyCFunction)(void (*)(void))serve, METH_FASTCALL,
      "Tell connections what they are ready for."},
+    {"let_go_all", (PyCFunction)(void (*)(void))let_go_all, METH_FASTCALL,
+     "Have pumps send the answers that they hold."},
     {"deliver_all", (PyCFunction)(void (*)(void))deliver_all, METH_FASTCALL,
      "Hand blobs to all who get them; return those for which there was no room."},
     {NULL},
@@ -757,9 +785,9 @@ PyInit__pump(void)
         const char *name;
     } names[] = {
         {&_by_pipe_deliver, "_deliver_by_pipe"}, {&_by_pipe_ready, "_ready_by_pipe"},
-        {&_broken, "_broken"},       {&_calls, "calls"},           {&_failed, "_failed"},
+        {&_answering, "answering"},  {&_broken, "_broken"},        {&_failed, "_failed"},
         {&_fell_short, "_fell_short"}, {&_hung_up, "_hung_up"},    {&_is_serving, "is_serving"},
-        {&_keep, "_keep"},           {&_let_go, "_let_go"},        {&_receive, "receive"},
+        {&_keep, "_keep"},           {&_receive, "receive"},
         {&_unreadable, "_unreadable"}, {&_unusual, "_unusual"},
     };
     for (size_t at = 0; at < sizeof(names) / sizeof(names[0]); at++)
@@ -773,8 +801,9 @@ PyInit__pump(void)
     PyObject *made = PyModule_Create(&module);
     PyObject *type = PyType_FromSpec(&Pump_spec);
     if (nothing == NULL || answer == NULL || made == NULL || type == NULL
-        || PyModule_AddObject(made, "Pump", type) < 0
+        || PyModule_AddObjectRef(made, "Pump", type) < 0
         || PyModule_AddStringConstant(made, "SOURCE", HEADGATE_SOURCE) < 0)
         Py_CLEAR(made);
+    Pump_Type = (PyTypeObject *)type;
     return made;
 }

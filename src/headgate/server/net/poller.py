@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, TypeAlias
 
-from headgate.server.net.pump import serve
+from headgate.server.net.pump import Pump, let_go_all, serve
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +49,10 @@ class Poller(selectors.BaseSelector):
         """Sockets that the loop watches besides: listeners, pipes, the admin port."""
         self._epoll = select.epoll()
         self._epoll.register(self._others.fileno(), READ)
+        self.answering: list[Pump] = []
+        """Connections that hold answers until all ready ones were served."""
         self.calls: list[Callable[[], None]] = []
-        """Calls to make when all ready connections were served."""
+        """Calls to make after these answers."""
         self.is_serving = False
         self.is_selector = False
         """Whether a loop uses it as its selector, in every pass."""
@@ -117,6 +119,10 @@ class Poller(selectors.BaseSelector):
         if later is not None:
             self.calls += later
         self.is_serving = False
+        if self.answering:
+            # Before what was published: the next commands may come while that is written.
+            answering, self.answering = self.answering, []
+            let_go_all(answering, _failed)
         calls, self.calls = self.calls, []
         for each in calls:
             try:

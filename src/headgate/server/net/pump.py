@@ -110,7 +110,7 @@ class PurePump:
         poller, held = self._poller, self._held
         if poller.is_serving and len(held) + len(blob) <= HELD_BYTES:
             if not held:
-                poller.calls.append(self._let_go)
+                poller.answering.append(self)
             self._held = held + blob
         else:
             self.deliver(blob, ANSWER)
@@ -226,6 +226,15 @@ def pure_serve(
     return has_others
 
 
+def pure_let_go_all(pumps: Sequence[PurePump], failed: Callable[[Exception], None]) -> None:
+    """Have connections send the answers that they hold."""
+    for pump in pumps:
+        try:
+            pump._let_go()
+        except Exception as error:
+            failed(error)
+
+
 def pure_deliver_all(
     blobs: Iterable[Blob], calls: Mapping[SessionId, Deliver], room: int
 ) -> list[Blob]:
@@ -250,4 +259,5 @@ if TYPE_CHECKING:
 else:
     Pump = part("headgate.server.net._pump", "Pump", PurePump)
 serve = part("headgate.server.net._pump", "serve", pure_serve)
+let_go_all = part("headgate.server.net._pump", "let_go_all", pure_let_go_all)
 deliver_all = part("headgate.server.net._pump", "deliver_all", pure_deliver_all)
