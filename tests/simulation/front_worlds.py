@@ -600,6 +600,12 @@ class FrontWorld:
                     raise Broken(f"{client.unread} bytes are under way to one client")
         self.confirmed |= {fact.message for fact in facts if isinstance(fact, Confirmed)}
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether everybody has finished, and all that sessions had was asked for again."""
+        has_finished = all(client.is_done for client in self.clients)
+        return has_finished and not any(front.remote._commands for front in self.fronts)
+
     def play(self) -> None:
         """Let things go wrong for a while, then let everybody finish."""
         end = self.clock.now + SECONDS
@@ -610,7 +616,7 @@ class FrontWorld:
             client.reading = 0.005
         steps = self.clock.steps + CALM_STEPS
         while self.clock.step():
-            if self.clock.steps > steps or all(client.is_done for client in self.clients):
+            if self.clock.steps > steps or self._is_over:
                 break
         if not all(client.is_done for client in self.clients):
             waiting = [type(each).__name__ for each in self.clients if not each.is_done]

@@ -33,6 +33,12 @@ def test_nothing_is_lost_stuck_or_counted(first: int) -> None:
     )
 
 
+def test_a_world_ends_when_all_that_sessions_had_was_asked_for_again() -> None:
+    """Its clients have finished before worker 0 was linked for the last time."""
+    [world] = play_all(FrontWorld, [13694])
+    assert world.homes == 5
+
+
 def test_a_seed_always_gives_the_same_world() -> None:
     [first], [second] = play_all(FrontWorld, [7]), play_all(FrontWorld, [7])
     assert (first.clock.steps, first.accepted) == (second.clock.steps, second.accepted)

@@ -20,6 +20,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import Never
 
 from starlette.applications import Starlette
 
@@ -263,7 +264,7 @@ class RouterService(Service):
             stack.enter_context(ready_file(self.ready_file, ready))
         self._announce_ready()
         if self.ownership is not None:
-            systemd.notify("STATUS=serving")
+            self._notify("STATUS=serving")
         given = {name: opened.public_url for name, opened in self.listening.items()}
         fields = {**self.addresses, **given, "store": masked(config.store.url), **counts(config)}
         logger.info("serving", extra={"fields": fields})
@@ -337,7 +338,7 @@ class RouterService(Service):
         if self.ownership is None or self.ownership.rival == self._logged_rival:
             return
         self._logged_rival, self.stage = self.ownership.rival, STANDBY
-        systemd.notify(f"READY=1\nSTATUS=standby: {self._logged_rival}")
+        self._notify(f"READY=1\nSTATUS=standby: {self._logged_rival}")
         fields = {"store": masked(self.config.store.url), "waits_for": self._logged_rival}
         logger.info("standby", extra={"fields": fields})
 
@@ -357,8 +358,16 @@ class RouterService(Service):
         logging.shutdown()
         if self.stage == "stopping":
             os._exit(1)
+        self._start_anew(child)
+
+    def _notify(self, state: str) -> None:
+        """Tell systemd a state of the router."""
+        systemd.notify(state)
+
+    def _start_anew(self, child: int | None) -> Never:
+        """Wait for the store again, with nothing remembered."""
         systemd.notify("STATUS=standby")
-        standby.start_anew(child)
+        standby.start_anew(() if child is None else (child,))
 
     def _keep_mark(self) -> None:
         if self.ownership is not None:
@@ -369,19 +378,6 @@ class RouterService(Service):
         file = {} if token.file is None else {"token_file": str(token.file)}
         login = f"{addresses['admin']}/login?code={self.visitors.invite()}"
         return {**addresses, **file, "login": login}
-
-    async def _unless_stopped(self, work: Awaitable[bool], stop: asyncio.Event) -> bool:
-        """Let something run, unless a signal comes first. Whether to go on, as it says itself."""
-        working = asyncio.ensure_future(work)
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not working.done():
-            working.cancel()
-            with suppress(asyncio.CancelledError):
-                await working
-            return False
-        return working.result()
 
     def _staging(self, stack: AsyncExitStack) -> Path:
         """Where sinks stage: in the state directory, or nowhere that lasts if nothing does."""

@@ -11,7 +11,8 @@ import logging
 import os
 import sys
 from abc import ABC, abstractmethod
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable
+from contextlib import AsyncExitStack, suppress
 
 from headgate.server import systemd
 from headgate.server.deadline import Deadline
@@ -59,6 +60,19 @@ class Service(ABC):
             fields = {"name": name, "advice": advice}
             logger.warning("a socket was passed that nobody listens on", extra={"fields": fields})
         systemd.notify(systemd.READY)
+
+    async def _unless_stopped(self, work: Awaitable[bool], stop: asyncio.Event) -> bool:
+        """Let something run, unless a signal comes first. Whether to go on, as it says itself."""
+        working = asyncio.ensure_future(work)
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not working.done():
+            working.cancel()
+            with suppress(asyncio.CancelledError):
+                await working
+            return False
+        return working.result()
 
     @abstractmethod
     def reload(self) -> None:

@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from base64 import urlsafe_b64encode
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -100,10 +101,11 @@ def keep_mark(config: Config, mark: int) -> None:
         part.replace(config.directory / FILE)
 
 
-def start_anew(child: int | None) -> Never:
+def start_anew(children: Iterable[int]) -> Never:
     """Be a new process under the same number: every connection is closed, every memory is gone;
-    only ports that were passed stay. The child was killed; nobody would know of its end later."""
-    if child is not None:
+    only ports that were passed stay. The children were killed; nobody would know of their end
+    later."""
+    for child in children:
         _reap(child)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -40,9 +40,9 @@ def test_what_is_sent_comes_in_its_order_with_its_sockets() -> None:
         one, two = map(End, control.pair())
         ours, theirs = socket.socketpair()
         sent: list[Message] = [
-            control.Welcome([1, 2], {"resp": ("127.0.0.1", 6379)}),
+            control.Welcome([1, 2]),
             control.Client("resp", "1.2.3.4:5"),
-            control.Ping(7),
+            control.Listening({"resp": ("127.0.0.1", 6379)}),
         ]
         one.control.send(sent[0])
         one.control.send(sent[1], theirs)

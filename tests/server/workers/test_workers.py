@@ -342,11 +342,6 @@ def test_a_stopped_worker_holds_no_more_than_a_mailbox(tmp_path: Path) -> None:
     [
         ("[workers]\ncount = 2\n[listen.resp]\nport = 0\ncluster = true", "cluster needs one"),
         (
-            '[workers]\ncount = 2\n[store]\nurl = "postgresql://x@h/d"\nstandby = true\n'
-            "[listen.resp]\nport = 0",
-            "store.standby needs one",
-        ),
-        (
             '[workers]\ncount = 2\n[listen.resp]\nport = 0\n[domains.jobs]\nspeaks = "x"',
             "channels of the domain jobs (feeds, speaks) need one process",
         ),

@@ -92,7 +92,7 @@ class _Reader(Reading):
             )
         for conflict in config.store.conflicts():
             raise self.error(("store", conflict.key), conflict.text)
-        for conflict in config.workers.conflicts(config.store, config.listen, config.domains):
+        for conflict in config.workers.conflicts(config.listen, config.domains):
             raise self.error(("workers", conflict.key), conflict.text)
         for name, listen in config.listen.each().items():
             for conflict in listen.conflicts(limits):

@@ -101,9 +101,7 @@ class Workers:
         """The number of workers."""
         return self.count if isinstance(self.count, int) else len(os.sched_getaffinity(0))
 
-    def conflicts(
-        self, store: Store, listen: Listen, domains: Mapping[str, Domain]
-    ) -> Iterator[Conflict]:
+    def conflicts(self, listen: Listen, domains: Mapping[str, Domain]) -> Iterator[Conflict]:
         """Settings that several workers do not support yet are refused, with advice."""
         if self.number == 1:
             return
@@ -113,9 +111,6 @@ class Workers:
                 yield Conflict("count", f"{text} them, or set it to 1")
         if listen.resp is not None and listen.resp.cluster:
             text = "listen.resp.cluster needs one process: switch it off, or set it to 1"
-            yield Conflict("count", text)
-        if store.standby:
-            text = "store.standby needs one process: switch it off, or set it to 1"
             yield Conflict("count", text)
 
 

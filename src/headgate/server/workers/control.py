@@ -23,11 +23,16 @@ AT_ONCE = 64
 
 
 class Welcome(msgspec.Struct, tag="welcome"):
-    """The first message to a worker: the workers it will be linked to before it is ready, and the
-    addresses where the supervisor listens for each wire. Worker 0 gets the socket of the admin port
-    with it."""
+    """The first message to a worker: the workers it will be linked to before it is ready. Worker 0
+    gets the socket of the admin port with it."""
 
     linked: list[int]
+
+
+class Listening(msgspec.Struct, tag="listening"):
+    """To a worker: the addresses where the supervisor listens for each wire, which it does once
+    worker 0 has the store."""
+
     addresses: dict[str, tuple[str, int]]
 
 
@@ -86,6 +91,16 @@ class Load(msgspec.Struct, tag="load"):
     given: int
 
 
+class Opened(msgspec.Struct, tag="opened"):
+    """From worker 0: it has the store."""
+
+
+class Notify(msgspec.Struct, tag="notify"):
+    """From worker 0: a state of the router for systemd."""
+
+    state: str
+
+
 class Lost(msgspec.Struct, tag="lost"):
     """From a worker: a link to another one ended, or holds more than it may."""
 
@@ -100,7 +115,21 @@ class Drain(msgspec.Struct, tag="drain"):
     is_draining: bool
 
 
-Message: TypeAlias = Welcome | Link | Client | Ping | Go | State | Ready | Load | Lost | Drain
+Message: TypeAlias = (
+    Welcome
+    | Listening
+    | Link
+    | Client
+    | Ping
+    | Go
+    | State
+    | Ready
+    | Load
+    | Opened
+    | Notify
+    | Lost
+    | Drain
+)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Message).decode

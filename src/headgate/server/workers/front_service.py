@@ -73,6 +73,8 @@ class FrontService(Service):
         stack.push_async_callback(router.stop)
         router.broker.sessions.spread(number + workers * IDS_PER_START * (start - 1), workers)
         await membership.welcomed()
+        if not await self._unless_stopped(membership.placed(), stop):
+            return
         remote = RemoteRouter(router, self._domains, workers, self._end)
         server = channel_server(router, config, membership)
         self._servers.append(server)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
+from typing import Never
 
 import msgspec
 
@@ -56,7 +58,7 @@ class HomeService(RouterService):
         _, number, workers, start = self._place
         first = number + workers * IDS_PER_START * (start - 1)
         self.router.broker.sessions.spread(first, workers)
-        return has_started
+        return has_started and await self._membership.opened()
 
     def _open_wire(self, wire: Wire) -> Listening:
         return wire.open(self.router, self.config, self._membership.listen)
@@ -78,6 +80,13 @@ class HomeService(RouterService):
         router.summed = self._reports.summed
         await self._membership.ready()
         await self._membership.went()
+
+    def _notify(self, state: str) -> None:
+        self._membership.notify(state)
+
+    def _start_anew(self, child: int | None) -> Never:
+        """End: the supervisor starts all workers anew."""
+        os._exit(1)
 
     def problems(self) -> list[str]:
         return super().problems() + self._membership.state.problems

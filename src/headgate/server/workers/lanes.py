@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from headgate.core.delivery.mailbox import PART
 from headgate.server.workers.front_sessions import FrontSessions
 from headgate.server.workers.membership import WorkerRouter
 from headgate.server.workers.remote_router import RemoteRouter
@@ -19,9 +22,7 @@ class HomeLane:
         router.turned = self._turned
 
     def joined(self, link: LinkSession) -> None:
-        self._fronts[link] = FrontSessions(
-            self._router, lambda blob: link.port.write(frames.lane(blob))
-        )
+        self._fronts[link] = FrontSessions(self._router, partial(_send, link))
 
     def left(self, link: LinkSession) -> None:
         self._fronts.pop(link).close()
@@ -42,7 +43,7 @@ class FrontLane:
 
     def joined(self, link: LinkSession) -> None:
         if link.worker == HOME:
-            self._remote.joined(lambda blob: link.port.write(frames.lane(blob)))
+            self._remote.joined(partial(_send, link))
 
     def left(self, link: LinkSession) -> None:
         if link.worker == HOME:
@@ -50,3 +51,9 @@ class FrontLane:
 
     def receive(self, link: LinkSession, blob: bytes) -> None:
         self._remote.receive(blob)
+
+
+def _send(link: LinkSession, blob: bytes) -> None:
+    """Send at once: the blob is all of a pass already, and another pass of the loop costs more than
+    the write."""
+    link.port.deliver(frames.lane(blob), PART)

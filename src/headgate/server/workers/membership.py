@@ -187,6 +187,7 @@ class Membership:
         self._given = 0
         self._is_stopping = False
         self._welcomed = asyncio.Event()
+        self._placed = asyncio.Event()
         self._synced = asyncio.Event()
         self._went = asyncio.Event()
         self._facts: list[Fact] = []
@@ -198,6 +199,15 @@ class Membership:
     async def welcomed(self) -> None:
         """Wait for the first message of the supervisor."""
         await self._welcomed.wait()
+
+    async def placed(self) -> bool:
+        """Wait until the supervisor listens for clients."""
+        return await self._placed.wait()
+
+    async def opened(self) -> bool:
+        """Report that worker 0 has the store, then wait for the same."""
+        self._control.send(control.Opened())
+        return await self.placed()
 
     def listen(
         self, section: str, host: str, port: int, welcome: Callable[[socket.socket, str], None]
@@ -260,6 +270,10 @@ class Membership:
             link.close("the worker stops")
         self._control.close()
 
+    def notify(self, state: str) -> None:
+        """Report a state of the router to systemd."""
+        self._control.send(control.Notify(state))
+
     def drain(self, is_draining: bool) -> None:
         self._control.send(control.Drain(is_draining))
 
@@ -300,8 +314,10 @@ class Membership:
             case control.Welcome():
                 self.admin = passed
                 self._awaited = set(message.linked)
-                self._addresses = message.addresses
                 self._welcomed.set()
+            case control.Listening():
+                self._addresses = message.addresses
+                self._placed.set()
             case control.Link() if passed is not None:
                 if self.relay is None:
                     self._early.append((message, passed))

@@ -19,9 +19,10 @@ from contextlib import AsyncExitStack, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Never
 
 from headgate.errors import ConfigError, HeadgateError
-from headgate.server import log, systemd
+from headgate.server import log, standby, systemd
 from headgate.server.config import Config
 from headgate.server.net.listener import Listener, bind
 from headgate.server.net.passed_sockets import passed_sockets
@@ -82,20 +83,19 @@ class Supervisor(Service):
         self._listeners: list[Listener] = []
         self._bound: dict[str, socket.socket] = {}
         self._is_draining = False
+        self._has_store = False
+        """Whether worker 0 has had the store: until then it may wait for another router."""
         self._has_started = False
         self._is_stopping = False
         self._reported: control.State | None = None
-        self._failed: str = ""
+        self._failed: HeadgateError | None = None
         """The reason why the router cannot start."""
         self._admin: socket.socket
         self._stand_in: StandIn
 
     async def _open(self, stack: AsyncExitStack, stop: asyncio.Event) -> None:
         self._refuse_passed()
-        for wire, section in self._config.listen.each().items():
-            listening = stack.enter_context(bind(f"listen.{wire}", section.host, section.port))
-            self._bound[wire] = listening
-            self._addresses[wire] = listening.getsockname()[:2]
+        stack.callback(self._unbind)
         admin = self._config.admin
         self._admin = bind("admin", admin.host, admin.port)
         self._stand_in = StandIn(self._admin)
@@ -112,8 +112,8 @@ class Supervisor(Service):
             if stop.is_set():
                 return
             self._look(number)
-            if self._failed:
-                raise HeadgateError(self._failed)
+            if self._failed is not None:
+                raise self._failed
 
     def _refuse_passed(self) -> None:
         """Refuse passed sockets: a socket unit of systemd is for one process."""
@@ -143,7 +143,9 @@ class Supervisor(Service):
             awaited = [other for other in range(self._count) if other != number]
         # Worker 0 has the admin port; it stays the same across restarts.
         passed = self._admin.dup() if number == HOME else None
-        worker.control.send(control.Welcome(awaited, self._addresses), passed)
+        worker.control.send(control.Welcome(awaited), passed)
+        if self._has_store:
+            worker.control.send(control.Listening(self._addresses))
         for other in others:
             self._link(worker, other)
         self._workers[number] = worker
@@ -173,6 +175,27 @@ class Supervisor(Service):
             assert mine.control is not None, "started"
             mine.control.send(control.Link(yours.number, yours.start), end)
 
+    def _bind(self) -> None:
+        """Listen for clients, now that worker 0 has the store. Clients of a standby would wait with
+        it."""
+        if self._has_store:
+            return
+        self._has_store = True
+        try:
+            for wire, section in self._config.listen.each().items():
+                bound = self._bound[wire] = bind(f"listen.{wire}", section.host, section.port)
+                self._addresses[wire] = bound.getsockname()[:2]
+        except HeadgateError as error:
+            self._failed = error
+            return
+        for worker in self._all():
+            assert worker.control is not None, "started"
+            worker.control.send(control.Listening(self._addresses))
+
+    def _unbind(self) -> None:
+        for bound in self._bound.values():
+            bound.close()
+
     # Regular work.
 
     def _look(self, number: int) -> None:
@@ -195,13 +218,28 @@ class Supervisor(Service):
         del self._workers[worker.number]
         if worker.control is not None:
             worker.control.close()
+        if worker.number == HOME and self._has_store and self._config.store.standby:
+            self._start_anew(code)
         pause = self._restarts[worker.number].died(now)
         if not self._has_started:
             # The worker printed the reason, and a restart would fail again.
-            self._failed = f"worker {worker.number} could not start; the log says why"
+            text = f"worker {worker.number} could not start; the log says why"
+            self._failed = HeadgateError(text)
             return
         fields = {"worker": worker.number, "code": code, "pause": pause}
         logger.error("a worker died", extra={"fields": fields})
+
+    def _start_anew(self, code: int) -> Never:
+        """Drop everything, with every connection: worker 0 was the owner of a store that a standby
+        takes now, or has taken."""
+        fields = {"code": code, "advice": "nothing has to be done: this router waits now"}
+        logger.error("worker 0 and the store are gone", extra={"fields": fields})
+        others = [worker.process for worker in self._all()]
+        for process in others:
+            process.kill()
+        systemd.notify("STATUS=standby")
+        logging.shutdown()
+        standby.start_anew(process.pid for process in others)
 
     def _ping(self) -> None:
         for worker in self._all():
@@ -260,6 +298,10 @@ class Supervisor(Service):
                 worker.clients, worker.taken = message.clients, message.given
                 if worker.is_ready:
                     self._restarts[worker.number].lives(self._loop_time())
+            case control.Opened():
+                self._bind()
+            case control.Notify():
+                systemd.notify(message.state)
             case control.Lost():
                 self._lost(message)
             case control.Drain():
