@@ -92,7 +92,8 @@ class Pulling:
                 for want, reader in zip(command.wants, known, strict=True)
             ]
             # Earlier messages go to the pulls that waited before.
-            yield from self._expiry.offering_now(turn)
+            if self._delivery.is_due:
+                yield from self._expiry.offering_now(turn)
             count = min(command.count or share.messages, share.messages)
             pull = OpenPull(
                 session,
