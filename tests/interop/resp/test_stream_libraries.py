@@ -4,6 +4,7 @@ worker. Checks 29 to 33, 42, 43, 58 of docs/design/streams.md."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from headgate.client.bmq import Client
 from tests.support.resp_servers import eventually
 from tests.support.stream_router import StreamRouter
 
@@ -220,5 +222,41 @@ properties = { kind = "kind" }
         consumer = 'w?where=kind == "express"'
         found = again.xreadgroup("g", consumer, {"shop/incoming": ">"}, block=20_000)
         assert found[0][1][0][1] == {"channel": "orders.new", "body": order}
+    finally:
+        router.stop()
+
+
+def test_a_broadcast_queue_is_a_channel(tmp_path: Path) -> None:
+    """Check 73: a subscriber of redis-py hears what is posted over BMQP and added with XADD, by an
+    expression."""
+    domains = '[domains.prices]\nmode = "broadcast"\nstreams = ["ticks"]\n'
+    router = StreamRouter(tmp_path, domains=domains, workers=1)
+    router.start()
+
+    async def post() -> None:
+        async with await Client.connect(router.bmq) as bmq:
+            queue = await bmq.open("bmq://prices/ticks", write=True)
+            await queue.post(b"cheap", {"symbol": "X", "price": 3})
+            await queue.post(b"posted", {"symbol": "X", "price": 12})
+
+    try:
+        client = router.client()
+        name = 'bmq://prices/ticks?where=symbol == "X" && price > 10'
+        with client.pubsub(  # type: ignore[no-untyped-call]
+            ignore_subscribe_messages=True
+        ) as hearing:
+            hearing.subscribe("news", name)
+            eventually(lambda: client.pubsub_numsub(name)[0][1] == 1, "a subscriber")
+            asyncio.run(post())
+            client.xadd("ticks", {"symbol": "Y", "price": "99", "data": "other"})
+            client.xadd("ticks", {"symbol": "X", "price": "11", "data": "added"})
+            client.publish("news", "end")
+            listening = hearing.listen()
+            heard = [next(listening) for _ in range(3)]
+            assert [(each["channel"], each["data"]) for each in heard] == [
+                (name, "posted"),
+                (name, "added"),
+                ("news", "end"),
+            ]
     finally:
         router.stop()

@@ -78,7 +78,8 @@ class Accepting:
             return stream_id(*repeated)
         if turn.outbox_is_full:
             raise LimitReached("outbox_bytes", self._context.limits.outbox_bytes)
-        message = replace(command.message, arrived=turn.now)
+        given = command.message
+        message = Message(given.id, given.body, turn.now, given.properties)
         entry = self.accept(queue, message, size, turn)
         if command.trim is not None:
             self._history.trim(queue, command.trim, turn)

@@ -209,13 +209,15 @@ class App:
         groups that now have room and messages waiting for it."""
         roomy = []
         for subscription in self.consumers.get(session, ()):
-            was_open = subscription.gate.is_open
-            undo.assign(subscription.gate, "held", held)
-            group = subscription.group
-            if subscription.is_active and subscription.gate.is_open != was_open:
+            gate = subscription.gate
+            if gate.held == held:
+                continue
+            undo.assign(gate, "held", held)
+            if not gate.full and subscription.is_active:
+                group = subscription.group
                 assert group is not None, "what is active is in a group"
-                undo.assign(self, "open", self.open + (1 if was_open is False else -1))
-                if group.waiting and not was_open:
+                undo.assign(self, "open", self.open + (-1 if held else 1))
+                if group.waiting and not held:
                     roomy.append(group)
         return roomy
 

@@ -128,7 +128,8 @@ class Claiming:
             found = self._find(command, turn)
             if found is None:
                 raise NoSuchApp(command.app)
-            predicate = self._pulling.predicate(command, turn)
+            reader = self._readers.find(command.queue, command.app, command.reader)
+            predicate = self._pulling.predicate(command, (reader,), turn)
             if predicate is None:
                 turn.again.append(command)
                 return

@@ -102,6 +102,11 @@ class SharedDelivery:
                 turn.again.append(Look(queue.id, app.id, tuple(group.text for group in roomy)))
         self._touched.clear()
 
+    @property
+    def is_due(self) -> bool:
+        """Whether anything is to be looked at."""
+        return bool(self._touched)
+
     def leave_out(self, queues: Container[QueueId]) -> list[QueueId]:
         """Skip these queues in this turn; return those that were to be looked at."""
         left_out = [app for app, (queue, _) in self._touched.items() if queue.id in queues]
@@ -130,7 +135,8 @@ class SharedDelivery:
         if app.open and line and line[0] in queue.entries:
             self._remember(app, queue.entries[line[0]], turn)
         # BMQ-50: messages given back go before all others.
-        yield from self._redelivering(queue, app, turn)
+        if app.back:
+            yield from self._redelivering(queue, app, turn)
         for group in roomy:
             yield from self._offering_waiting(queue, app, group, turn)
         run = self._run_of(queue, app) if len(app.again) + len(app.fresh) > 1 else None

@@ -8,7 +8,7 @@ first, and no message is lost in between.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from headgate.core.facts import Confirmed, Interested
 from headgate.core.model.ids import Seq, SessionId
@@ -81,16 +81,19 @@ class Pulling:
         try:
             if session in self.readers.pulls:
                 raise Prohibited("the session waits for messages already")
-            for want in command.wants:
-                self._check(want, command, turn)
-            predicate = self.predicate(command, turn)
+            known = [self._check(want, command, turn) for want in command.wants]
+            predicate = self.predicate(command, known, turn)
             if predicate is None:
                 turn.again.append(command)
                 return
             # All readers before any message is given: an error must leave nothing pending.
-            readers = [self._reader(want, command, turn) for want in command.wants]
+            readers = [
+                reader or self._reader(want, command, turn)
+                for want, reader in zip(command.wants, known, strict=True)
+            ]
             # Earlier messages go to the pulls that waited before.
-            yield from self._expiry.offering_now(turn)
+            if self._delivery.is_due:
+                yield from self._expiry.offering_now(turn)
             count = min(command.count or share.messages, share.messages)
             pull = OpenPull(
                 session,
@@ -117,27 +120,25 @@ class Pulling:
         else:
             turn.undo.put(self.readers.pulls, session, pull)
 
-    def predicate(self, command: Pull | TakeOver, turn: Turn) -> tuple[Predicate | None] | None:
+    def predicate(
+        self, command: Pull | TakeOver, readers: Iterable[Reader | None], turn: Turn
+    ) -> tuple[Predicate | None] | None:
         """The predicate of the reader's expression, if it has one, in a tuple; None alone if the
-        turn has no room to compile it. Raise if it is wrong."""
+        turn has no room to compile it. Raise if it is wrong. `readers` are those of its name that
+        are there already: every pull brings its expression, and compiling one costs as much as a
+        dozen messages."""
         text = command.interest.expression
         if text is None:
             return (None,)
-        found = command.compiled.get(text) or self._known(command, text)
+        for reader in readers:
+            if reader is not None and reader.subscription.text == text:
+                return (reader.subscription.predicate,)
+        found = command.compiled.get(text)
         if found is None:
             if turn.expression_bytes <= 0:
                 return None
             found = command.compiled[text] = self._compiler.compile(text, turn)
         return (found,)
-
-    def _known(self, command: Pull | TakeOver, text: str) -> Predicate | None:
-        """The predicate that its reader already has for the same text: every pull brings its
-        expression, and compiling one costs as much as a dozen messages."""
-        for place in command.wants if isinstance(command, Pull) else (command,):
-            reader = self.readers.find(place.queue, place.app, command.reader)
-            if reader is not None and reader.subscription.text == text:
-                return reader.subscription.predicate
-        return None
 
     def withdraw(self, command: Withdraw, turn: Turn) -> None:
         pull = self.readers.pulls.get(command.session)
@@ -149,10 +150,12 @@ class Pulling:
 
     def tick(self, turn: Turn) -> None:
         """Give those who wait and claim what readers have held for long enough by now."""
-        for pull in [each for each in self.readers.pulls.values() if each.claims is not None]:
+        for pull in list(self.readers.pulls.values()):
+            if pull.claims is None:
+                continue
             for reader in pull.readers:
                 if reader.pull is pull:
-                    for _ in self._claiming(reader, pull, turn):
+                    for _ in self._claiming(reader, pull, pull.claims, turn):
                         pass
 
     def finish(self, turn: Turn) -> None:
@@ -254,14 +257,16 @@ class Pulling:
 
     # Inside.
 
-    def _check(self, want: Want, command: Pull, turn: Turn) -> None:
-        """Raise before any reader is made."""
+    def _check(self, want: Want, command: Pull, turn: Turn) -> Reader | None:
+        """The reader of a pull, if it is there; raise before any is made."""
         domain = self._catalog.of_reader(want, command.client, "read")
         self._catalog.check_app(want, domain, turn)
         queue = self._catalog.find(want, turn)
         app = queue.apps.get(want.app) if queue is not None else None
-        if app is not None and self.readers.find(want.queue, want.app, command.reader) is None:
+        reader = self.readers.find(want.queue, want.app, command.reader)
+        if app is not None and reader is None:
             self._compiler.check(app, SessionId(0), (command.interest,))
+        return reader
 
     def _reader(self, want: Want, command: Pull, turn: Turn) -> Reader:
         queue, app = self.find(want, command.client, turn)
@@ -286,7 +291,8 @@ class Pulling:
         if want.after is not None:
             yield from self._repeat_held(reader, want.after, pull, turn)
             return
-        yield from self._grouping(reader, command.interest, predicate, turn)
+        if not (reader.is_grouped and _is_same(command.interest, reader.interest)):
+            yield from self._grouping(reader, command.interest, predicate, turn)
         if pull not in reader.pulls:
             pull.readers.append(reader)
             reader.pulls.append(pull)
@@ -294,16 +300,17 @@ class Pulling:
         undo.pop(self.readers.idle, reader.number)
         if reader.pull is pull:
             self._open(reader, pull, turn)
-            yield from self._claiming(reader, pull, turn)
+            if pull.claims is not None:
+                yield from self._claiming(reader, pull, pull.claims, turn)
 
-    def _claiming(self, reader: Reader, pull: OpenPull, turn: Turn) -> Iterator[None]:
-        """Have a reader given what readers have held for long, by a pull that claims: first what
+    def _claiming(
+        self, reader: Reader, pull: OpenPull, seconds: float, turn: Turn
+    ) -> Iterator[None]:
+        """Have a reader given what readers have held for so long, by a pull that claims: first what
         was given first. A message that a session of another wire holds is not taken from it."""
-        if pull.claims is None:
-            return
         queue, app, predicate = reader.queue, reader.app, reader.subscription.predicate
         turn.work += len(app.outstanding) // HELD_PER_LOOK
-        for at, seq in _held_since(app, turn.now - pull.claims):
+        for at, seq in _held_since(app, turn.now - seconds):
             if reader.left <= 0 or reader.bytes_left <= 0:
                 self._delivery.hold_reader(reader, held=True, turn=turn)
                 return
@@ -327,12 +334,8 @@ class Pulling:
     def _grouping(
         self, reader: Reader, interest: Interest, predicate: Predicate | None, turn: Turn
     ) -> Iterator[None]:
-        """Add the reader to the group of its present expression, to be sought for messages. The
-        expression is compared as text, and the same text changes nothing."""
+        """Add the reader to the group of its present expression, to be sought for messages."""
         undo, before = turn.undo, reader.interest
-        same = (interest.expression, interest.priority) == (before.expression, before.priority)
-        if reader.is_grouped and same:
-            return
         wanted = Interest(interest.expression, interest.priority, EVERYTHING)
         subscription = reader.subscription
         if interest.expression != before.expression:
@@ -411,6 +414,11 @@ class Pulling:
         turn.undo.assign(queue, "used", turn.now)
         if not queue.opens:
             self._context.chores.put(turn.now + queue.domain.queue_ttl, (queue.id, Chore.UNUSED))
+
+
+def _is_same(one: Interest, other: Interest) -> bool:
+    """Whether a change from one to the other changes nothing: expressions are compared as text."""
+    return one.expression == other.expression and one.priority == other.priority
 
 
 def _held_since(app: App, until: float) -> list[tuple[float, Seq]]:

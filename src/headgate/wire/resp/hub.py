@@ -40,6 +40,7 @@ from headgate.wire.resp.settings import Settings
 from headgate.wire.resp.streams.bodies import BodyReader
 from headgate.wire.resp.streams.feeds import ChannelFeeds
 from headgate.wire.resp.streams.keys import StreamKeys
+from headgate.wire.resp.streams.queue_channels import QueueChannels
 from headgate.wire.resp.streams.spoken import spoken_body
 
 COUNT_SECONDS = 1.0
@@ -92,6 +93,7 @@ class Hub(PlainHub):
         self.stream_keys = StreamKeys(broker.shard.domains)
         self.bodies = BodyReader(broker.limits)
         self.feeds = ChannelFeeds(broker.shard.domains, broker.limits.name_bytes)
+        self.queue_channels = QueueChannels(self)
         broker.speaker = self.speak
         self.names_fit = broker.limits.name_bytes >= NAME_BYTES
         self.waiting = broker.waiting
@@ -175,6 +177,7 @@ class Hub(PlainHub):
         session = self.sessions.pop(id)
         self.input_bytes -= session.held
         session.let_go()
+        self.queue_channels.forget(id)
         del self._deliver[id]
         self._held.pop(id, None)
         self.monitors.pop(id, None)
@@ -215,6 +218,8 @@ class Hub(PlainHub):
         gone = list(held) if names is None else [n for n in dict.fromkeys(names) if n in held]
         left = self.channels.unsubscribe(session.id, kind, names)
         self.shell.announce([ChannelUnsubscribed(now, session.id, kind.value, n) for n in gone])
+        if kind is Kind.EXACT:
+            self.queue_channels.unsubscribed(session.id, gone)
         if gone and self.waiting:
             self.wake_all()
         return left
@@ -224,6 +229,8 @@ class Hub(PlainHub):
         for kind in Kind:
             for names in portions(list(session.interests.of(kind))):
                 self.channels.unsubscribe(session.id, kind, names)
+                if kind is Kind.EXACT:
+                    self.queue_channels.unsubscribed(session.id, names)
                 yield NOTHING
         self.wake_all()
 
@@ -338,13 +345,14 @@ class Hub(PlainHub):
         self.shell.announce([PublisherWaited(self.shell.clock(), publisher, blocker)])
 
     def write_effects(self, effects: Sequence[Effect]) -> None:
-        """Pass the core's effects to their session: that it may go on, and answers to its stream
-        commands."""
+        """Pass the core's effects to their session: that it may go on, answers to its stream
+        commands, and messages of broadcast queues."""
         for effect in effects:
             if type(effect) is not GoOn:
                 session = self.sessions.get(effect.session)
                 if session is not None:
                     session.answer_awaited(effects)
+                    self.queue_channels.tell(session, effects)
                 break
         for effect in effects:
             if type(effect) is GoOn:

@@ -56,11 +56,12 @@ def is_fed(hub: Hub, command: list[bytes]) -> bool:
 def run_of_publishes(
     commands: list[list[bytes]], start: int, feeds: ChannelFeeds
 ) -> list[list[bytes]]:
-    """The well-formed PUBLISHes in a row from here, up to one on a channel that feeds a domain."""
+    """The well-formed PUBLISHes in a row from here, up to one on a channel that feeds a domain, or
+    is a queue."""
     end = start
     is_used = feeds.is_used
     while end < len(commands) and commands[end][0] in PUBLISH and len(commands[end]) == 3:
-        if is_used and feeds.of(Kind.EXACT, commands[end][1]):
+        if is_used and not feeds.has_none((commands[end][1],)):
             break
         end += 1
     return commands[start:end]

@@ -48,7 +48,10 @@ def _subscribing(word: str, kind: Kind) -> Handler:
         if session.is_executing and kind is Kind.SHARDED:
             # Redis lets the older two through, for the sake of those who relied on it.
             raise CommandError(f"ERR {word.upper()} isn't allowed for a DENY BLOCKING client")
-        session.hub.channels.check_names(session.id, kind, args)
+        hub = session.hub
+        hub.channels.check_names(session.id, kind, args)
+        if kind is Kind.EXACT and (asked := hub.queue_channels.subscribing(session, args)):
+            return asked
         if len(args) > PORTION:
             return Parts(_confirmed(session, args))
         return confirmations(session, args)
@@ -84,6 +87,8 @@ def _unsubscribing(word: str, kind: Kind) -> Handler:
 def _publishing(kind: Kind) -> Handler:
     def publish(session: RespSession, args: list[bytes]) -> Reply:
         feeds = session.hub.feeds
+        if feeds.is_used and kind is Kind.EXACT and feeds.is_queue(args[0]):
+            raise CommandError(f"ERR {text_of(args[0][:128])} is a queue: add to it with XADD")
         if feeds.is_used and (bound := feeds.of(kind, args[0])):
             session.hub.channels.check_name(args[0])
             return ask_to_feed(session, kind, bound, *args)

@@ -146,7 +146,10 @@ def _ask(session: RespSession, queued: Queued) -> Reply:
     reached = LimitReached("reply_bytes", limits.reply_bytes)
     room = ReplyRoom(limits.reply_bytes, lambda: refusal(session, reached))
     return AskedTogether(
-        parts, lambda found: _settled(session, queued, {**answered, **found}), room
+        parts,
+        lambda found: _settled(session, queued, {**answered, **found}),
+        room,
+        is_block=True,
     )
 
 

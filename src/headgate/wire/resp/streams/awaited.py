@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from headgate.core.commands import Command
+from headgate.core.commands import Command, Open
 from headgate.core.effects import Deliver, Effect, Failed, ref_of
 from headgate.core.model.limits import MiB
 from headgate.core.reader_commands import Block, ReaderRequest, Withdraw
@@ -62,7 +62,7 @@ class Asked(Deferred):
 
     def __init__(
         self,
-        make: Callable[[PendingAnswer], ReaderRequest],
+        make: Callable[[PendingAnswer], ReaderRequest | Open],
         answer: Answer,
         *,
         refusal: Refusal | None = None,
@@ -79,20 +79,25 @@ class Asked(Deferred):
 
 
 class AskedTogether(Deferred):
-    """The awaited answers of a transaction: its stream commands are one block, and its other
-    commands follow when that is settled."""
+    """Several requests with one answer: the requests of a transaction, whose other commands follow
+    when they are settled, or those of a command that names several queues."""
 
-    __slots__ = ("finish", "parts", "room")
+    __slots__ = ("finish", "is_block", "parts", "room")
 
     def __init__(
         self,
         parts: dict[int, Asked],
         finish: Callable[[dict[int, Reply]], Reply],
         room: ReplyRoom,
+        *,
+        is_block: bool,
     ) -> None:
         self.room = room
+        self.is_block = is_block
+        """Whether they are carried out in one turn."""
         self.parts = parts
-        """The requests by their places in the transaction."""
+        """The requests by their places among the commands of the transaction, or the names of the
+        command."""
         self.finish = finish
 
 
@@ -157,7 +162,7 @@ class PendingAnswer:
 
 
 class PendingTransaction(PendingAnswer):
-    """The place of a transaction's answer, which is made when all of its parts are."""
+    """The place of an answer that is made when all of its parts are."""
 
     __slots__ = ("finish", "parts")
 
@@ -209,8 +214,12 @@ class Awaited:
             self._unsent.append(reply.make(pending))
         elif isinstance(reply, AskedTogether):
             pending = whole = PendingTransaction(reply, is_wanted=is_wanted)
-            block = [reply.parts[place].make(part) for place, part in whole.parts.items()]
-            self._unsent.append(Block(tuple(block)))
+            made = [reply.parts[place].make(part) for place, part in whole.parts.items()]
+            if reply.is_block:
+                # Only commands on streams are asked for in a transaction.
+                self._unsent.append(Block(cast("tuple[ReaderRequest, ...]", tuple(made))))
+            else:
+                self._unsent += made
         else:
             pending = PendingAnswer(None, is_wanted=is_wanted)
             pending.settle(reply)

@@ -26,7 +26,7 @@ from headgate.core.reader_effects import Fed
 from headgate.errors import HeadgateError, QuotaReached
 from headgate.wire.resp.codec.replies import CommandError, Reply, text_of
 from headgate.wire.resp.streams.awaited import Asked, PendingAnswer
-from headgate.wire.resp.streams.keys import spelled
+from headgate.wire.resp.streams.keys import domain_in, spelled
 
 if TYPE_CHECKING:
     from headgate.wire.resp.session import RespSession
@@ -60,10 +60,12 @@ class ChannelFeeds:
         """Longest name of a queue in bytes; publishing to a longer channel is refused."""
         self._feeds: list[tuple[Domain, ChannelFeed, tuple[Glob, ...]]] = []
         self._bound: dict[tuple[Kind, bytes], tuple[BoundFeed, ...]] = {}
+        self._broadcast: set[str] = set()
+        """The domains with broadcast queues."""
         self.unfed: set[bytes] = set()
-        """Plain channels that are known to feed nothing."""
+        """Plain channels that are known to feed nothing, and to be no queue."""
         self.is_used = False
-        """Whether any domain has a feed."""
+        """Whether any domain has a feed, or broadcast queues."""
         self.look()
 
     def look(self) -> None:
@@ -74,17 +76,21 @@ class ChannelFeeds:
             if domain.mode is not Mode.EXCLUSIVE
             for feed in domain.feeds
         ]
+        broadcast = {name for name, d in self._domains.items() if d.mode is Mode.BROADCAST}
         before = [(domain, feed) for domain, feed, _ in self._feeds]
-        if len(now) == len(before) and all(
-            a is c and b is d for (a, b), (c, d) in zip(now, before, strict=True)
+        if (
+            broadcast == self._broadcast
+            and len(now) == len(before)
+            and all(a is c and b is d for (a, b), (c, d) in zip(now, before, strict=True))
         ):
             return
+        self._broadcast = broadcast
+        self.is_used = bool(now or broadcast)
         self._feeds = [
             (domain, feed, tuple(Glob(each.encode()) for each in feed.channels))
             for domain, feed in now
         ]
         self._bound, self.unfed = {}, set()
-        self.is_used = bool(now)
 
     def of(self, kind: Kind, channel: bytes) -> tuple[BoundFeed, ...]:
         """The feeds of a channel, one for each queue."""
@@ -95,15 +101,19 @@ class ChannelFeeds:
             if len(self._bound) >= KNOWN_MAX:
                 self._bound, self.unfed = {}, set()
             found = self._bound[kind, channel] = self._find(kind, channel)
-            if not found and kind is Kind.EXACT:
+            if not found and kind is Kind.EXACT and not self.is_queue(channel):
                 self.unfed.add(channel)
         return found
 
+    def is_queue(self, channel: bytes) -> bool:
+        """Whether a channel is a broadcast queue, to which nobody publishes."""
+        return domain_in(channel) in self._broadcast
+
     def has_none(self, names: Sequence[bytes]) -> bool:
-        """Whether none of these plain channels feeds anything."""
+        """Whether none of these plain channels feeds anything, or is a queue."""
         if self.unfed.issuperset(names):
             return True
-        return not any(self.of(Kind.EXACT, name) for name in {*names})
+        return not any(self.of(Kind.EXACT, name) or self.is_queue(name) for name in {*names})
 
     def _find(self, kind: Kind, channel: bytes) -> tuple[BoundFeed, ...]:
         found: dict[QueueId, BoundFeed] = {}

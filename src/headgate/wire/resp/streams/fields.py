@@ -73,8 +73,13 @@ def _name(name: bytes) -> str:
 
 def _body_of(domain: Domain, fields: dict[bytes, bytes]) -> bytes | None:
     """The field that becomes the body. An empty one does not."""
-    named = domain.body_field.encode()
-    found = next((name for name in (named, *BODY_NAMES) if name in fields), b"")
+    found = domain.body_field.encode()
+    if not found or found not in fields:
+        found = b""
+        for name in BODY_NAMES:
+            if name in fields:
+                found = name
+                break
     if not found and len(fields) == 1:
         [found] = fields
     if not found:

@@ -23,6 +23,8 @@ FIND_STEPS = 5
 
 SPELLED = re.compile(rb"[^-a-zA-Z0-9_.]")
 """Characters that are written as digits in the address of a queue."""
+ADDRESS = SCHEME.encode()
+"""How the address of a queue begins."""
 QUEUE_NAME = re.compile(rb"[-a-zA-Z0-9_~.]{1,%d}" % QUEUE_CHARS_MAX)
 
 
@@ -103,6 +105,12 @@ class StreamKeys:
         if found is None:
             found = self._globs[pattern] = Glob(pattern.encode())
         return found
+
+
+def domain_in(channel: bytes) -> str | None:
+    """The domain in the name of a channel that is written as the address of a queue."""
+    domain, slash, _ = channel.removeprefix(ADDRESS).partition(b"/")
+    return text_of(domain) if slash and channel.startswith(ADDRESS) else None
 
 
 def spelled(key: bytes) -> bytes:
