@@ -15,6 +15,7 @@ from headgate.core.delivery.mailbox import PART, Mailbox, Pressure
 from headgate.server.net.connection import Connection, SocketPipe
 from headgate.server.net.poller import poller_of
 from headgate.server.router_port import ChannelRouterPort
+from headgate.wire.resp.workers.link_frames import LONG_BYTES
 from headgate.wire.resp.workers.link_session import LinkSession
 from headgate.wire.resp.workers.relay import Relay
 
@@ -78,6 +79,10 @@ class Link:
         return self._held_bytes + self._mailbox.bytes
 
     def write(self, frame: bytes) -> None:
+        if len(frame) > LONG_BYTES:
+            self.deliver(frame, PART)
+            self._relay.questions.taken(self.session)
+            return
         if not self._held:
             self._poller.soon(self._let_go)
         self._held.append(frame)

@@ -55,6 +55,18 @@ def test_a_hello_is_read_as_it_was_written(worker: int, start: int) -> None:
     assert frames.read_hello(words) == (frames.VERSION, worker, start)
 
 
+@given(st.integers(0, 10**12), st.binary(), st.sampled_from((0, frames.LONG_BYTES)))
+def test_an_answer_is_read_as_it_was_written(question: int, content: bytes, more: int) -> None:
+    content += bytes(more)
+    [words] = parsed(b"".join(frames.answer(question, content)))
+    assert words == [frames.ANSWER, b"%d" % question, content]
+
+
+def test_a_long_answer_is_not_copied() -> None:
+    content = bytes(frames.LONG_BYTES + 1)
+    assert any(part is content for part in frames.answer(1, content))
+
+
 @given(st.sampled_from((Kind.EXACT, Kind.SHARDED)), NAMES, st.lists(st.binary(), min_size=1))
 def test_messages_are_the_commands_that_publish_them(
     kind: Kind, channel: bytes, bodies: list[bytes]

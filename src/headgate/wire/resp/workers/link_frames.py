@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from headgate.core.channels.audience import Framing, Kind
 from headgate.core.channels.peers import InterestChange, Name
 from headgate.core.model.ids import SessionId
+from headgate.core.model.limits import KiB
 from headgate.errors import ProtocolError
 from headgate.wire.resp.codec.replies import bulk
 
@@ -36,6 +37,9 @@ WORDS = {Kind.EXACT: PUBLISH, Kind.SHARDED: SPUBLISH}
 PUBLISHED = {word: kind for kind, word in WORDS.items()}
 LETTERS = {Kind.EXACT: b"e", Kind.PATTERN: b"p", Kind.SHARDED: b"s"}
 KINDS = {letter: kind for kind, letter in LETTERS.items()}
+
+LONG_BYTES = 64 * KiB
+"""Bytes of a frame that take longer to copy than to send by themselves."""
 
 NAMES_AT_ONCE = 1000
 """Names in one frame. A worker with very many of them sends several frames."""
@@ -135,8 +139,13 @@ def ask(question: int, words: Words) -> bytes:
     return frame(ASK, b"%d" % question, *words)
 
 
-def answer(question: int, content: bytes) -> bytes:
-    return frame(ANSWER, b"%d" % question, content)
+def answer(question: int, content: bytes) -> Iterator[bytes]:
+    """The frame of an answer, in parts if it is long: it is not copied then."""
+    head = b"*3\r\n" + bulk(ANSWER) + bulk(b"%d" % question) + b"$%d\r\n" % len(content)
+    if len(content) > LONG_BYTES:
+        yield from (head, content, b"\r\n")
+    else:
+        yield head + content + b"\r\n"
 
 
 def lane(blob: bytes) -> bytes:

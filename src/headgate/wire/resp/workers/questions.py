@@ -84,7 +84,8 @@ class Questions:
 
         def reply(content: bytes) -> None:
             if self._relay.links.get(link.worker) is link:
-                link.port.write(frames.answer(number, content))
+                for part in frames.answer(number, content):
+                    link.port.write(part)
 
         handler = self.handlers.get(word)
         if handler is None:
