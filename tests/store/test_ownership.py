@@ -11,6 +11,7 @@ from headgate.store.ownership import (
     GIVE_WAY_SECONDS,
     GONE,
     GRACE_SECONDS,
+    LEAVING_SECONDS,
     RELEASED,
     SILENT,
     Candidate,
@@ -75,6 +76,19 @@ def test_who_left_no_time_or_is_hidden_is_never_ended() -> None:
             assert not silence.is_over(holder)
             clock.now += 100
     assert not silence.is_over(HOLDER), "a new look begins from zero"
+
+
+def test_who_ends_in_order_is_not_silent_while_its_connection_is_still_there() -> None:
+    clock = Hands()
+    candidate = Candidate(clock)
+    candidate.connected()
+    leaving = replace(HOLDER, timeout=RELEASED)
+    assert [candidate.decide(each) for each in (HOLDER, leaving, leaving)] == [Move.WAIT] * 3
+    assert candidate.decide(None, RELEASED) is Move.TAKE
+    assert candidate.reason == GONE
+    assert candidate.decide(leaving) is Move.WAIT
+    clock.now += LEAVING_SECONDS
+    assert candidate.decide(leaving) is Move.END, "its process may have been stopped at that moment"
 
 
 def test_who_comes_first_takes_what_is_free() -> None:

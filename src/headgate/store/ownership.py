@@ -21,6 +21,9 @@ SILENT = "silent"
 RELEASED = 0.0
 """The timeout of a former owner that ended in order."""
 
+LEAVING_SECONDS = 5.0
+"""Seconds for an owner that ends in order, and has recorded it, to close its connection."""
+
 GIVE_WAY_SECONDS = 1.0
 """Seconds, at least, that a waiting router lets the owner go first after both lost their
 connections."""
@@ -65,7 +68,8 @@ class Silence:
         if holder.changed is None or holder.timeout is None:
             self._seen = ()
             return False
-        return self.seconds(holder) >= holder.timeout
+        most = LEAVING_SECONDS if holder.timeout == RELEASED else holder.timeout
+        return self.seconds(holder) >= most
 
 
 class Move(Enum):
