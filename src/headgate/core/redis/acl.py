@@ -76,8 +76,9 @@ class Patterns:
         if UNWANTED.search(pattern):
             raise AccessError(SYNTAX)
         if pattern not in self.globs:
+            # Parsed here, one by one: the user's first command would wait for all of them.
             glob = self.globs[pattern] = Glob(pattern)
-            self.steps += SLOW_STEPS if glob.literals().weight else 1
+            self.steps += SLOW_STEPS if glob.weigh() else 1
 
     def set(self, is_all: bool) -> None:
         self.is_all = is_all
