@@ -13,7 +13,7 @@ DEBIAN_TOOLS := strace:strace redis-server:redis-server redis-cli:redis-tools op
 
 # Tests of what decides: no process, no socket, no store on a disk; without the worlds that take long.
 QUICK := tests/core tests/expr tests/wire tests/crypto tests/notify tests/simulation tests/tools
-LONG_WORLDS := test_agents.py test_fronts.py test_groups.py
+LONG_WORLDS := test_agents.py test_fronts.py test_groups.py test_ntf.py
 # Of these, those of what is compiled: they have to pass without it, too.
 TWICE := tests/core/channels tests/server/net tests/wire/resp/codec tests/wire/resp/test_session.py
 # All but those that are run in one process each, or need the machine alone.
