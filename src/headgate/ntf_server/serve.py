@@ -185,26 +185,18 @@ class _NtfService(Service):
         config = self.config
         providers = open_providers(push_settings(config))
         self.metrics.times = {each: PushTimes() for each in providers}
-        opening = asyncio.create_task(
-            NtfServer.open(
-                self.host,
-                identity,
-                config.directory,
-                self._settings(providers),
-                timed(providers, self.metrics.times),
-                journal=self._journal(),
-                waits=self._wait_for_store,
-            )
+        opening = NtfServer.open(
+            self.host,
+            identity,
+            config.directory,
+            self._settings(providers),
+            timed(providers, self.metrics.times),
+            journal=self._journal(),
+            waits=self._wait_for_store,
         )
-        stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait([opening, stopping], return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not opening.done():
-            opening.cancel()
-            with suppress(asyncio.CancelledError):
-                await opening
+        server = await self._unless_stopped(opening, stop)
+        if server is None:
             return None
-        server = opening.result()
         self.server = server
         stack.push_async_callback(self._close, server)
         self.health = StoreHealth(server.records.probe)

@@ -13,6 +13,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
 from contextlib import AsyncExitStack, suppress
+from typing import TypeVar
 
 from headgate.server import systemd
 from headgate.server.deadline import Deadline
@@ -21,6 +22,8 @@ from headgate.server.net.poller import Loop
 from headgate.server.process import handling_signals
 
 logger = logging.getLogger("headgate")
+
+T = TypeVar("T")
 
 
 class Service(ABC):
@@ -61,8 +64,8 @@ class Service(ABC):
             logger.warning("a socket was passed that nobody listens on", extra={"fields": fields})
         systemd.notify(systemd.READY)
 
-    async def _unless_stopped(self, work: Awaitable[bool], stop: asyncio.Event) -> bool:
-        """Let something run, unless a signal comes first. Whether to go on, as it says itself."""
+    async def _unless_stopped(self, work: Awaitable[T], stop: asyncio.Event) -> T | None:
+        """Let something run, unless a signal comes first: then it is cancelled, and None."""
         working = asyncio.ensure_future(work)
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -71,7 +74,7 @@ class Service(ABC):
             working.cancel()
             with suppress(asyncio.CancelledError):
                 await working
-            return False
+            return None
         return working.result()
 
     @abstractmethod
