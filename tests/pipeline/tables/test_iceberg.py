@@ -329,3 +329,27 @@ def test_a_mirror_that_fails_is_told_of_once_and_tried_again(
             pass
     told = capsys.readouterr().err
     assert told == "headgate: the Iceberg tables are behind: the catalog is away\n"
+
+
+def test_the_last_look_shows_all_though_another_mirror_is_faster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = Archive(str(tmp_path))
+    mirror, other = turn_on(archive, Settings()), turn_on(archive, Settings())
+    archive.commit({"messages": [put(archive, 0)]})
+    older = archive.state()
+    follow = Mirror._follow
+
+    def overtaken(self: Mirror, table: Table, state: State) -> bool:
+        """Between what it has read and what it commits, another one commits an older state."""
+        if state.number > older.number and table.name == "messages":
+            monkeypatch.setattr(Mirror, "_follow", follow)
+            assert follow(other, table, older)
+        return follow(self, table, state)
+
+    mirror._make(TABLES["messages"])
+    monkeypatch.setattr(mirrors, "mirror_of", lambda archive: mirror)
+    monkeypatch.setattr(Mirror, "_follow", overtaken)
+    with mirrors.beside(archive, pause=60.0):
+        archive.commit({"messages": [put(archive, 1)]})
+    assert numbers(mirror) == [0, 1, 2, 3, 4, 5]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,8 @@ SETTINGS = "_iceberg.json"
 NAMESPACE = "headgate"
 PAUSE_SECONDS = 1.0
 """Between two looks at the log."""
+LOOKS = 10
+"""A look that is overtaken so often in a row is a failure: the others do commit, but it never."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -85,11 +87,21 @@ def bring_along(archive: Archive) -> bool:
     mirror = mirror_of(archive)
     if mirror is not None:
         try:
-            mirror.follow()
+            _caught_up(mirror)
             mirror.tidy()
         except Overtaken:
             return False
     return True
+
+
+def _caught_up(mirror: Mirror) -> None:
+    """Follow the log as far as it goes, again if another mirror was faster: what that one shows may
+    be older, and there may be no later look."""
+    for _ in range(LOOKS - 1):
+        with suppress(Overtaken):
+            mirror.follow()
+            return
+    mirror.follow()
 
 
 @contextmanager
@@ -111,10 +123,8 @@ def beside(
         while not is_last:
             is_last = over.wait(pause)
             try:
-                mirror.follow()
+                _caught_up(mirror)
                 printed = ""
-            except Overtaken:
-                pass
             except Exception as error:
                 failed("iceberg")
                 if reason(error) != printed:
