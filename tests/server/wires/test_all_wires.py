@@ -20,6 +20,7 @@ from headgate.server.router import Router
 from headgate.server.serve import serve
 from headgate.server.state_directory import open_store
 from headgate.server.wires.all_wires import WIRES
+from headgate.server.wires.names import NAMES
 from headgate.server.wires.wire import Wire
 from tests.support.certificates import make_certificate
 from tests.support.repository import DOCS
@@ -42,6 +43,8 @@ def test_its_section_is_in_the_configuration_and_its_documentation(wire: Wire) -
     assert isinstance(section, Group)
     assert section.make is wire.section
     assert [each.name for each in fields(Listen)] == [each.name for each in WIRES]
+    assert wire.name in NAMES
+    assert len(NAMES) == len(WIRES)
     page = (DOCS / "reference" / "config.md").read_text()
     for text in (default_text(), page):
         assert f"\n[listen.{wire.name}]\n# The address to listen on.\n" in text

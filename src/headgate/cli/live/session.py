@@ -17,6 +17,7 @@ from headgate.cli.output import json_option, print_page
 from headgate.cli.table import Column, Listing, list_options
 from headgate.cli.units import count, counted, duration, moment, since, size
 from headgate.cli.which_router import Asked, router_options
+from headgate.server.wires.names import NAMES
 
 HERE = "headgate.cli.live.session"
 
@@ -34,7 +35,6 @@ def session() -> None:
     """Look at sessions, and close one."""
 
 
-WIRES = ("resp", "smp", "bmq")
 COLUMNS = (
     Column("session", is_number=True),
     Column("name"),
@@ -68,7 +68,7 @@ CLOSED = (
 
 @click.command()
 @click.option("--slow", is_flag=True, help="Only those in trouble; exits with 3 if there is one.")
-@click.option("--wire", type=click.Choice(WIRES), help="Only those of a protocol.")
+@click.option("--wire", type=click.Choice(NAMES), help="Only those of a protocol.")
 @click.option("--search", metavar="TEXT", help="Only those whose name or user has this in it.")
 @click.option("--closed", is_flag=True, help="Those that ended last instead, and why.")
 @list_options(*COLUMNS)

@@ -32,6 +32,7 @@ from headgate.core.model.fact_kind import FACT_KINDS, FactCounter
 from headgate.core.model.value import EMPTY
 from headgate.server.admin.process_metrics import ProcessMetrics
 from headgate.server.log import NO_DRIFT
+from headgate.server.wires.names import NAMES
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -64,7 +65,7 @@ COUNTED: Mapping[type[Fact], Described] = {
 }
 """Counters that are the number of facts of a kind."""
 
-WIRES = (("bmq",), ("resp",), ("smp",))
+WIRES = tuple((name,) for name in NAMES)
 KNOWN_LABELS: Mapping[Described, Sequence[tuple[str, ...]]] = {
     **dict.fromkeys(FACT_KINDS[f.SessionOpened].counters, WIRES),
     **dict.fromkeys(FACT_KINDS[f.AuthenticationFailed].counters, WIRES),

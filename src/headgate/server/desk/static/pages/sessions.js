@@ -9,7 +9,6 @@ import { h, morph } from "../ui.js";
 import { factLines } from "./facts.js";
 
 const LIMIT = 20;
-const WIRES = { "": "every wire", resp: "resp", bmq: "bmq", smp: "smp" };
 const SORTS = { trouble: "trouble first", mailbox: "fullest mailbox", subscriptions: "most subscriptions", newest: "newest first", oldest: "oldest first" };
 
 function open(main, { of, query }) {
@@ -20,19 +19,26 @@ function open(main, { of, query }) {
 function openList(main) {
   const wanted = { sort: "trouble", wire: "", q: "", offset: 0 };
   const body = h("div", { class: "stack" });
+  const wires = pick("Wire", { "": "every wire" }, "", (wire) => set({ wire }));
   const set = (changes) => { Object.assign(wanted, { offset: 0 }, changes); refresh.now(); };
   main.append(
     head("Sessions", { command: "headgate session ls", json: "/api/v1/sessions" }),
     h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
       search("name or address", "", (q) => set({ q })),
-      pick("Wire", WIRES, "", (wire) => set({ wire })),
+      wires,
       pick("Order", SORTS, "trouble", (sort) => set({ sort }))),
     body);
   const refresh = new Refresh(async () => {
     const found = await get("sessions", { ...wanted, limit: LIMIT });
-    return () => morph(body, list(found, wanted, set));
+    return () => { offer(wires, Object.keys(found.wires)); morph(body, list(found, wanted, set)); };
   }, (error) => morph(body, trouble(error)));
   return { leave: () => refresh.stop() };
+}
+
+/** More to choose from: wires that have come to have sessions. */
+function offer(wires, names) {
+  const known = new Set(Array.from(wires.options, (each) => each.value));
+  wires.append(...names.filter((name) => !known.has(name)).sort().map((name) => h("option", { value: name }, name)));
 }
 
 function list({ rows, total, wires, closed }, { q, wire, offset }, set) {
