@@ -112,6 +112,8 @@ def test_a_worker_that_is_gone_hears_nothing() -> None:
     change(channels, peers, ONE, *(InterestChange(kind, name, 1) for kind, name in NAMES))
     channels.before_peers_change()
     peers.leave(ONE)
+    while peers.is_cluttered:
+        peers.clear_away(2)
     assert channels.publish_one(EXACT, b"news", b"1") == 0
     assert not any(list(channels.names(kind)) for kind in Kind)
 
@@ -159,6 +161,7 @@ def test_whatever_is_told_counts_are_the_sums_of_what_was_told_last(
         if leaves:
             channels.before_peers_change()
             peers.leave(link)
+            peers.clear_away(len(NAMES))
             peers.join(link)
             model = {key: n for key, n in model.items() if key[0] != link}
         change(channels, peers, link, InterestChange(kind, name, count))

@@ -8,12 +8,14 @@ when it is confirmed. In between, the announced count of a name is that of its s
 pending changes.
 
 All changes of one pass are one announcement with a number. Each link acknowledges the number of the
-last one it knows.
+last one it knows. One client may subscribe to very many names at once: an announcement has only so
+many, in the order in which they changed, and a session waits for the one with its last name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from headgate.core.channels.audience import Kind
 from headgate.core.channels.peers import InterestChange, Name
@@ -32,33 +34,35 @@ class Announcements:
         """Number of sessions of this worker that are subscribed to a name."""
         self._announced: dict[Name, int] = {}
         """The announced count of each name, where it is not 0."""
+        self._coming: dict[SessionId, Iterator[tuple[Name, int]]] = {}
+        """The changes of sessions that are still to become pending."""
         self._wishes: dict[SessionId, dict[Name, int]] = {}
         """The pending changes of each session: names it will be subscribed to (1) or taken off
         (-1)."""
+        self._dropped: list[dict[Name, int]] = []
+        """Pending changes that will not be made, still in the sums."""
         self._wished: dict[Name, int] = {}
         """The sum of all pending changes by name."""
         self._changed: dict[Name, None] = {}
-        """Names whose count may differ from the announced one."""
+        """Names whose count may differ from the announced one, the first one to change first."""
+        self._taken = 0
+        """How many names have been taken from there."""
         self.number = 0
         """Number of the last announcement."""
         self._known: dict[SessionId, int] = {}
         """The last announcement that each link has acknowledged."""
-        self._asking: dict[SessionId, None] = {}
-        """Sessions that wait for the next announcement."""
+        self._asking: dict[SessionId, int] = {}
+        """Sessions that wait for an announcement, and how many names are taken with it."""
         self._waiting: dict[SessionId, int] = {}
         """Sessions that wait for all workers to know an announcement, with its number."""
 
     # Sessions.
 
-    def wish(self, session: SessionId, changes: Mapping[Name, int]) -> None:
+    def wish(self, session: SessionId, changes: Iterable[tuple[Name, int]]) -> None:
         """Note that a session is about to subscribe (1) or unsubscribe (-1); it waits until all
-        workers know."""
-        mine = self._wishes.setdefault(session, {})
-        for name, change in changes.items():
-            if name not in mine:
-                mine[name] = change
-                self._add(name, change)
-        self._asking[session] = None
+        workers know. The changes are looked at when there is a turn for them."""
+        self._asking.pop(session, None)
+        self._coming[session] = iter(changes)
 
     def changed(self, session: SessionId, kind: Kind, names: Iterable[bytes]) -> None:
         """Note that a session was subscribed to names or taken off them: its pending change is
@@ -72,17 +76,38 @@ class Announcements:
 
     def forget(self, session: SessionId) -> None:
         """Drop the pending changes of a session: they will not be made, or were not needed."""
-        for name, change in self._wishes.pop(session, {}).items():
-            self._add(name, -change)
+        if wishes := self._wishes.pop(session, None):
+            self._dropped.append(wishes)
+        self._coming.pop(session, None)
         self._asking.pop(session, None)
         self._waiting.pop(session, None)
 
-    def asking(self) -> Iterator[SessionId]:
-        """The sessions that wait for the next announcement."""
-        return iter([*self._asking])
-
     def is_waiting(self, session: SessionId) -> bool:
-        return session in self._asking or session in self._waiting
+        return any(session in each for each in (self._coming, self._asking, self._waiting))
+
+    def _note(self, most: int) -> None:
+        """Undo what was dropped and make pending what is coming, so many names. A session with
+        more goes to the end."""
+        while self._dropped and most:
+            name, change = self._dropped[-1].popitem()
+            self._add(name, -change)
+            if not self._dropped[-1]:
+                self._dropped.pop()
+            most -= 1
+        while self._coming and most:
+            session = next(iter(self._coming))
+            coming = self._coming.pop(session)
+            mine = self._wishes.setdefault(session, {})
+            some = [*islice(coming, most)]
+            for name, change in some:
+                if name not in mine:
+                    mine[name] = change
+                    self._add(name, change)
+            if len(some) < most:
+                self._asking[session] = self._taken + len(self._changed)
+            else:
+                self._coming[session] = coming
+            most -= len(some)
 
     def _add(self, name: Name, change: int) -> None:
         self._changed[name] = None
@@ -95,13 +120,18 @@ class Announcements:
     @property
     def is_due(self) -> bool:
         """Whether there are changes to announce, or sessions that wait for an announcement."""
-        return bool(self._changed or self._asking)
+        return bool(self._changed or self._asking or self._coming or self._dropped)
 
-    def take(self) -> list[InterestChange]:
-        """The next announcement: every name whose count differs from the announced one. It may be
-        empty, for sessions that need to know that all earlier ones are known."""
+    def take(self, most: int) -> list[InterestChange]:
+        """The next announcement: names whose count differs from the announced one, among so many
+        that changed. It may be empty, for sessions that need to know that all earlier ones are
+        known."""
+        self._note(most)
         changes = []
-        for name in self._changed:
+        names = [*islice(self._changed, most)]
+        self._taken += len(names)
+        for name in names:
+            del self._changed[name]
             count = self._subscribers(*name) + self._wished.get(name, 0)
             if count != self._announced.get(name, 0):
                 changes.append(InterestChange(*name, count))
@@ -109,15 +139,21 @@ class Announcements:
                     self._announced[name] = count
                 else:
                     del self._announced[name]
-        self._changed.clear()
         self.number += 1
-        self._waiting.update(dict.fromkeys(self._asking, self.number))
-        self._asking.clear()
+        while self._asking:
+            session, last = next(iter(self._asking.items()))
+            if last > self._taken:
+                break
+            del self._asking[session]
+            self._waiting[session] = self.number
         return changes
 
-    def everything(self) -> list[InterestChange]:
-        """All announced names with their counts, for a new worker."""
-        return [InterestChange(*name, count) for name, count in self._announced.items()]
+    def everything(self) -> Iterator[InterestChange]:
+        """All announced names, for a new worker, with their counts when they are reached. What is
+        announced meanwhile it is sent as well."""
+        for name in [*self._announced]:
+            if count := self._announced.get(name):
+                yield InterestChange(*name, count)
 
     def join(self, link: SessionId) -> None:
         """Add the link to a new worker. It is sent everything first, and has no clients before

@@ -12,6 +12,7 @@ a full mailbox. So its publishers wait as for a session of this worker.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from headgate.core.channels.audience import Form, FrameLine, Kind, PeerAudience, PureLine
@@ -59,6 +60,8 @@ class Peers:
         """Called when sessions of this worker were subscribed to names, or taken off them."""
         self._links: dict[SessionId, dict[Name, None]] = {}
         """The names that each link is subscribed to."""
+        self._gone: dict[SessionId, dict[Name, None]] = {}
+        """The same of links that are gone, as far as it is still to be removed."""
         self._lines: dict[SessionId, PureLine] = {}
         self._counts: dict[Kind, dict[bytes, dict[SessionId, int]]] = {kind: {} for kind in Kind}
         self._patterns = PatternIndex()
@@ -75,10 +78,28 @@ class Peers:
         self._links[link] = {}
 
     def leave(self, link: SessionId) -> None:
-        """Remove the link to a worker that is gone, with its subscriptions."""
-        for kind, name in self._links.pop(link, {}):
-            self._remove(link, kind, name)
+        """Remove the link to a worker that is gone. Its subscriptions, which may be many, are for
+        `clear_away`; until then they are counted, and lead nowhere."""
+        names = self._links.pop(link, None)
+        if names:
+            self._gone[link] = names
         self._lines.pop(link, None)
+
+    @property
+    def is_cluttered(self) -> bool:
+        """Whether subscriptions of links that are gone are left."""
+        return bool(self._gone)
+
+    def clear_away(self, most: int) -> None:
+        """Remove so many subscriptions of links that are gone."""
+        while self._gone and most:
+            link, names = next(iter(self._gone.items()))
+            for kind, name in [*islice(names, most)]:
+                del names[kind, name]
+                self._remove(link, kind, name)
+                most -= 1
+            if not names:
+                del self._gone[link]
 
     def change(self, link: SessionId, changes: Iterable[InterestChange]) -> None:
         """Apply a worker's announced counts of its subscribers."""

@@ -13,7 +13,7 @@ from headgate.core.model.limits import Limits
 from headgate.wire.resp import session
 from headgate.wire.resp.codec.replies import bulk
 from headgate.wire.resp.workers import link_frames as frames
-from headgate.wire.resp.workers import questions
+from headgate.wire.resp.workers import questions, relay
 from tests.support.resp_crew import Crew, CrewGuest, CrewHouse, CrewLink
 
 # No two patterns match one channel: in which order their copies come is nobody's promise.
@@ -187,6 +187,58 @@ def test_a_long_pipeline_of_subscriptions_is_known_before_each_is_confirmed(
         known = sum(other.subscribers(Kind.EXACT, b"c%d" % n) for n in range(50))
         assert known >= confirmed
     assert client.received.count(b"subscribe") == 50
+
+
+NAMES = [f"c{n}" for n in range(9)]
+
+
+def test_many_names_are_known_elsewhere_before_they_are_confirmed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In several passes; and so they are gone before that is confirmed."""
+    monkeypatch.setattr(relay, "AT_ONCE", 2)
+    crew = Crew(2)
+    client, other = crew.guest(1), crew.houses[0].hub.channels
+
+    def known() -> int:
+        return sum(other.subscribers(Kind.EXACT, name.encode()) for name in NAMES)
+
+    for command, counted in (("SUBSCRIBE", 9), ("UNSUBSCRIBE", 0), ("SUBSCRIBE", 9), ("RESET", 0)):
+        client.heard()
+        words = NAMES if command == "SUBSCRIBE" else []
+        client.session.receive(" ".join([command, *words]).encode() + b"\r\n")
+        passes = 0
+        while crew.step():
+            passes += 1
+            assert not client.received or known() == counted
+        assert passes > len(NAMES) / 2
+        assert client.received
+        assert known() == counted
+
+
+def test_many_names_are_known_to_a_new_worker_in_several_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also those that change meanwhile, and a worker that is gone is not counted in the end."""
+    monkeypatch.setattr(relay, "AT_ONCE", 2)
+    crew = Crew(2)
+    client = crew.guest(0)
+    crew.guest(1).raw("SUBSCRIBE", *(f"gone{n}" for n in range(9)))
+    client.raw("SUBSCRIBE", *NAMES)
+    new = with_a_new_worker(crew)
+    link = new.links[1, 0].session
+    client.session.receive(b"UNSUBSCRIBE c8 c0\r\nSUBSCRIBE late\r\n")
+    counted = new.houses[1].hub.channels
+    passes = 0
+    while not link.is_synced:
+        assert new.step()
+        passes += 1
+    assert passes > 3
+    assert all(counted.subscribers(Kind.EXACT, name.encode()) for name in NAMES[1:8])
+    new.settle()
+    numbers = new.guest(1).ask("PUBSUB", "NUMSUB", "c0", "c1", "c7", "c8", "late")
+    assert numbers == ["c0", 0, "c1", 1, "c7", 1, "c8", 0, "late", 1]
+    assert sorted(new.guest(0).ask("PUBSUB", "CHANNELS")) == sorted([*NAMES[1:8], "late"])
 
 
 @pytest.mark.parametrize(
@@ -559,23 +611,28 @@ def test_users_are_the_same_everywhere_when_the_change_is_answered() -> None:
     assert "WRONGPASS" in crew.guest(0).ask("AUTH", "ann", "pw")
 
 
+def with_a_new_worker(crew: Crew) -> Crew:
+    """A crew of two whose worker 1 is gone, and another one linked."""
+    crew.links[0, 1].cut()
+    new = Crew(2)
+    new.houses[0] = crew.houses[0]
+    # Its life begins with what worker 0 says when they are linked.
+    ends = CrewLink(crew.houses[0], 1), CrewLink(new.houses[1], 0)
+    ends[0].other, ends[1].other = ends[1], ends[0]
+    new.links = {(0, 1): ends[0], (1, 0): ends[1]}
+    return new
+
+
 def test_a_worker_that_is_new_is_told_users_and_settings() -> None:
     crew = Crew(2)
     admin = crew.guest(0)
     admin.ask("ACL", "SETUSER", "ann", "on", ">pw", "+@all", "~*", "&*")
     admin.ask("CONFIG", "SET", "slow-timeout", "7")
-    crew.links[0, 1].cut()
-    new = Crew(2)
-    new.houses[0] = crew.houses[0]
-    # Its life begins with what worker 0 says when they are linked.
-    house = new.houses[1]
-    ends = CrewLink(crew.houses[0], 1), CrewLink(house, 0)
-    ends[0].other, ends[1].other = ends[1], ends[0]
-    new.links = {(0, 1): ends[0], (1, 0): ends[1]}
+    new = with_a_new_worker(crew)
     new.settle()
     client = new.guest(1)
     assert client.ask("AUTH", "ann", "pw") == "OK"
-    assert house.hub.settings.slow_timeout == 7.0
+    assert new.houses[1].hub.settings.slow_timeout == 7.0
 
 
 @pytest.mark.parametrize("command", [("CLIENT", "LIST"), ("CLIENT", "KILL", "ID", "1"), ("INFO",)])

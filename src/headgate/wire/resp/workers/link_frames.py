@@ -81,13 +81,14 @@ def read_hello(words: Words) -> Hello:
     return Hello(*map(number, words[1:]))
 
 
-def hear(announced: int, changes: Sequence[InterestChange]) -> Iterator[bytes]:
+def hear(announced: int | None, changes: Sequence[InterestChange]) -> Iterator[bytes]:
     """The frames of an announcement. Only the last one has its number, since the announcement is
-    known when that one is."""
+    known when that one is; none has, if the other worker lacks earlier ones."""
     while len(changes) > NAMES_AT_ONCE:
         yield frame(HEAR, b"", *_change_words(changes[:NAMES_AT_ONCE]))
         changes = changes[NAMES_AT_ONCE:]
-    yield frame(HEAR, b"%d" % announced, *_change_words(changes))
+    number = b"" if announced is None else b"%d" % announced
+    yield frame(HEAR, number, *_change_words(changes))
 
 
 def _change_words(changes: Iterable[InterestChange]) -> Iterator[bytes]:

@@ -7,7 +7,8 @@ core makes all decisions: `Peers`, `Announcements` and the budget.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from headgate.core.channels.announcements import Announcements
@@ -46,8 +47,22 @@ SUBSCRIBING = {
 """The commands of which every worker has to know first."""
 
 
+AT_ONCE = 2000
+"""Names that are looked at in one pass; others get a turn between two passes."""
+
 RUN = 1000
-"""Commands of a pipeline that are searched for more subscriptions."""
+"""Commands of a pipeline that are searched for more subscriptions, and the names in them."""
+
+
+def wishes_of_one(
+    session: RespSession, entry: CommandEntry, names: Sequence[bytes]
+) -> Iterator[tuple[Name, int]]:
+    """The same as `wishes_of` for one command, which may have very many names."""
+    kind, change = SUBSCRIBING[entry.name]
+    mine = session.interests.of(kind)
+    for name in names or [*mine]:
+        if (name in mine) != (change > 0):
+            yield (kind, name), change
 
 
 def wishes_of(
@@ -117,7 +132,11 @@ class Relay(OtherWorkers):
         self.serving = ServingOthers(self)
         self.placing = Placing(self)
         self.overhearing = Overhearing(self)
-        self._is_announcing = False
+        self._is_going_on = False
+        self._asked: dict[SessionId, None] = {}
+        """Sessions that wait since the last pass."""
+        self._unsynced: dict[SessionId, Iterator[InterestChange]] = {}
+        """Links to workers that lack earlier announcements, and what they are still to be sent."""
         self._granted: dict[SessionId, int] = {}
         """Sessions whose pending changes all workers know, about to be made; and the number of
         their commands."""
@@ -137,16 +156,14 @@ class Relay(OtherWorkers):
         known = self.links.get(worker)
         if known is not None:
             known.port.close("another of its lives is linked")
-        self._announce()  # a due announcement must not go to a worker that lacks the earlier ones
         link = self.links[worker] = LinkSession(self, port, worker, start)
         self.hub.channels.before_peers_change()
         self.peers.join(link.id)
         self.hub.add_link(link.id, port.deliver)
         port.write(frames.hello(self.number, self.start))
         self.announcements.join(link.id)
-        announced, everything = self.announcements.number, self.announcements.everything()
-        for blob in frames.hear(announced, everything):
-            port.write(blob)
+        self._unsynced[link.id] = self.announcements.everything()
+        self._sync(link)
         self.overhearing.join(link)
         self.serving.join(link)
         if self.lane is not None:
@@ -160,6 +177,9 @@ class Relay(OtherWorkers):
         self.hub.channels.before_peers_change()
         self.hub.remove_link(link.id)
         self.peers.leave(link.id)
+        self.peers.clear_away(AT_ONCE)
+        self._unsynced.pop(link.id, None)
+        self._go_on_soon()
         self.overhearing.leave(link)
         for session in self.peers.blocking_of(link.id):
             self.eased(session)
@@ -195,16 +215,17 @@ class Relay(OtherWorkers):
             kind, change = SUBSCRIBING[entry.name]
             if change > 0:
                 self.hub.channels.check_names(session.id, kind, command[1:])
-            return self._agree(session, [(entry, command)])
+            return self._agree(session, wishes_of_one(session, entry, command[1:]))
         if entry.name == "reset":
-            held = {(kind, name): -1 for kind in Kind for name in session.interests.of(kind)}
-            return self._agree(session, (), held)
+            mine = session.interests
+            held = [(kind, mine.of(kind)) for kind in Kind]
+            return self._agree(session, (((kind, n), -1) for kind, names in held for n in [*names]))
         if entry.name == "monitor":
             self.overhearing.begin(session.id)
             return self._agree(session, ())
         if entry.name == "exec" and session.queued and not session.broken:
             wanted = wishes_of(session, session.queued)
-            if wanted and self._agree(session, (), wanted) is WAIT:
+            if wanted and self._agree(session, wanted.items()) is WAIT:
                 return WAIT
         return self.placing.step(session, entry, command)
 
@@ -223,14 +244,9 @@ class Relay(OtherWorkers):
         self.placing.disconnect(session)
         self.unblock(session)
         if self.announcements.is_due:
-            self._announce_soon()
+            self._go_on_soon()
 
-    def _agree(
-        self,
-        session: RespSession,
-        commands: Iterable[tuple[CommandEntry, list[bytes]]],
-        wishes: Mapping[Name, int] | None = None,
-    ) -> Reply:
+    def _agree(self, session: RespSession, wishes: Iterable[tuple[Name, int]]) -> Reply:
         """Have a session wait until every worker knows of its coming changes."""
         left = self._granted.pop(session.id, 0)
         if left:
@@ -242,9 +258,9 @@ class Relay(OtherWorkers):
             self.announcements.forget(session.id)
             self._settling.pop(session.id, None)
             self._running.pop(session.id, None)
-            known = wishes_of(session, commands) if wishes is None else wishes
-            self.announcements.wish(session.id, known)
-            self._announce_soon()
+            self.announcements.wish(session.id, wishes)
+            self._asked[session.id] = None
+            self._go_on_soon()
         session.outlet.pause(may_leave=False)
         return WAIT
 
@@ -252,7 +268,11 @@ class Relay(OtherWorkers):
         """Wish for all subscriptions that follow one another in a pipeline and will not be refused,
         so that their session waits once for all of them."""
         run: list[tuple[CommandEntry, list[bytes]]] = []
+        names = 0
         for command in session.pending[:RUN]:
+            names += len(command)
+            if names > 2 * RUN:
+                break
             try:
                 entry = self.hub.table.find(command)
                 if entry.name not in SUBSCRIBING or not is_allowed(session, entry, command):
@@ -263,7 +283,7 @@ class Relay(OtherWorkers):
             run.append((entry, command))
         if len(run) > 1:
             self.announcements.forget(session.id)
-            self.announcements.wish(session.id, wishes_of(session, run))
+            self.announcements.wish(session.id, wishes_of(session, run).items())
             self._running[session.id] = len(run)
 
     def settle(self) -> None:
@@ -277,7 +297,7 @@ class Relay(OtherWorkers):
                 self._granted.pop(id, None)
                 self.announcements.forget(id)
         if self.announcements.is_due:
-            self._announce_soon()
+            self._go_on_soon()
         self.overhearing.settle()
         self.relieved()
 
@@ -285,28 +305,52 @@ class Relay(OtherWorkers):
 
     def _changed(self, session: SessionId, kind: Kind, names: Sequence[bytes]) -> None:
         self.announcements.changed(session, kind, names)
-        self._announce_soon()
+        self._go_on_soon()
         if session in self._blocks:
             self.unblock(session)
 
-    def _announce_soon(self) -> None:
-        if not self._is_announcing:
-            self._is_announcing = True
-            self.hub.shell.soon(self._announce)
+    def _go_on_soon(self) -> None:
+        if not self._is_going_on:
+            self._is_going_on = True
+            self.hub.shell.soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Announce some changes, and go on with what is too much for one pass."""
+        self._is_going_on = False
+        if self.announcements.is_due:
+            self._announce()
+        for link in [each for each in self.others() if each.id in self._unsynced]:
+            self._sync(link)
+        if self.peers.is_cluttered:
+            self.hub.channels.before_peers_change()
+            self.peers.clear_away(AT_ONCE)
+        if self.announcements.is_due or self._unsynced or self.peers.is_cluttered:
+            self._go_on_soon()
 
     def _announce(self) -> None:
-        self._is_announcing = False
-        if not self.announcements.is_due:
-            return
-        for id in self.announcements.asking():
+        for id in self._asked:
             session = self.hub.sessions.get(id)
             if session is not None and len(session.pending) > 1 and session.queued is None:
                 self._look_ahead(session)
-        changes = self.announcements.take()
+        self._asked.clear()
+        changes = self.announcements.take(AT_ONCE)
         for link in self.links.values():
-            for blob in frames.hear(self.announcements.number, changes):
+            number = None if link.id in self._unsynced else self.announcements.number
+            for blob in frames.hear(number, changes):
                 link.port.write(blob)
         self._grant(self.announcements.free())
+
+    def _sync(self, link: LinkSession) -> None:
+        """Send a new worker more of the earlier announcements. The last frame has the number of
+        all that it knows then."""
+        some = [*islice(self._unsynced[link.id], AT_ONCE)]
+        is_last = len(some) < AT_ONCE
+        for blob in frames.hear(self.announcements.number if is_last else None, some):
+            link.port.write(blob)
+        if is_last:
+            del self._unsynced[link.id]
+        else:
+            self._go_on_soon()
 
     def _grant(self, sessions: Iterable[SessionId]) -> None:
         for session in sessions:
