@@ -34,7 +34,7 @@ class Sent:
 
 def linked() -> tuple[Channels, Peers]:
     channels = Channels(Limits())
-    peers = Peers(Sent(), lambda session, kind, names: None)
+    peers = Peers(Sent(), lambda session, kind, names: None, channels.subscribers_here)
     channels.link_up(peers)
     for link in (ONE, TWO):
         peers.join(link)
@@ -181,3 +181,19 @@ def test_whatever_is_told_counts_are_the_sums_of_what_was_told_last(
             sharded = {of: n for (of, key), n in model.items() if key == (SHARDED, channel) and n}
             assert channels.publish_one(SHARDED, channel, b".") == sum(sharded.values())
             assert set(heard(channels)) == set(sharded)
+
+
+@given(st.lists(st.tuples(st.sampled_from((A, ONE, TWO)), st.sampled_from(NAMES), st.booleans())))
+def test_a_name_is_counted_once_wherever_its_subscribers_are(
+    steps: list[tuple[SessionId, Name, bool]],
+) -> None:
+    channels, peers = linked()
+    for who, (kind, name), is_subscribed in steps:
+        if who != A:
+            change(channels, peers, who, InterestChange(kind, name, int(is_subscribed)))
+        elif is_subscribed:
+            channels.subscribe(A, kind, [name], BARE)
+        else:
+            channels.unsubscribe(A, kind, [name])
+        for each in Kind:
+            assert channels.count(each) == len([*channels.names(each)])

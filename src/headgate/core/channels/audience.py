@@ -89,6 +89,10 @@ class PeerPort(Protocol):
         """The names that sessions of other workers are subscribed to."""
         ...
 
+    def names_only_there(self, kind: Kind) -> Collection[bytes]:
+        """The same without those that sessions of this worker are subscribed to."""
+        ...
+
     def blocking(self, kind: Kind, channel: bytes) -> Iterator[SessionId]:
         """The sessions of other workers that block the publishers of a channel."""
         ...

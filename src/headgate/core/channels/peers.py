@@ -53,17 +53,21 @@ class Peers:
     """Subscriptions of the other workers. Owned by the channels of a worker, which ask it when they
     look for an audience; each link is known by the number of its mailbox here."""
 
-    def __init__(self, form: Form, changed: Changed) -> None:
+    def __init__(self, form: Form, changed: Changed, here: Callable[[Kind, bytes], int]) -> None:
         self._form = form
         """How a message is sent over a link."""
-        self.changed = changed
+        self._report = changed
         """Called when sessions of this worker were subscribed to names, or taken off them."""
+        self._here = here
+        """The number of this worker's sessions that are subscribed to a name."""
         self._links: dict[SessionId, dict[Name, None]] = {}
         """The names that each link is subscribed to."""
         self._gone: dict[SessionId, dict[Name, None]] = {}
         """The same of links that are gone, as far as it is still to be removed."""
         self._lines: dict[SessionId, PureLine] = {}
         self._counts: dict[Kind, dict[bytes, dict[SessionId, int]]] = {kind: {} for kind in Kind}
+        self._only_there: dict[Kind, set[bytes]] = {kind: set() for kind in Kind}
+        """Names with subscribers of other workers, and none here."""
         self._patterns = PatternIndex()
         self._blocking: dict[SessionId, tuple[SessionId, dict[Name, None]]] = {}
         """Sessions of other workers that block publishers: by which link, and by which names."""
@@ -106,7 +110,10 @@ class Peers:
         names = self._links[link]
         for kind, name, count in changes:
             if count:
-                self._counts[kind].setdefault(name, {})[link] = count
+                links = self._counts[kind].setdefault(name, {})
+                if not links and not self._here(kind, name):
+                    self._only_there[kind].add(name)
+                links[link] = count
                 names[kind, name] = None
                 if kind is Kind.PATTERN:
                     self._patterns.add(name)
@@ -119,6 +126,7 @@ class Peers:
         del links[link]
         if not links:
             del self._counts[kind][name]
+            self._only_there[kind].discard(name)
             if kind is Kind.PATTERN:
                 self._patterns.remove(name)
 
@@ -144,6 +152,18 @@ class Peers:
     def names(self, kind: Kind) -> Collection[bytes]:
         """The names that sessions of other workers are subscribed to."""
         return self._counts[kind].keys()
+
+    def names_only_there(self, kind: Kind) -> Collection[bytes]:
+        """The same without those that sessions of this worker are subscribed to."""
+        return self._only_there[kind]
+
+    def changed(self, session: SessionId, kind: Kind, names: Sequence[bytes]) -> None:
+        """Note that a session of this worker was subscribed to names, or taken off them."""
+        known, only_there = self._counts[kind], self._only_there[kind]
+        for name in names:
+            if name in known:
+                (only_there.discard if self._here(kind, name) else only_there.add)(name)
+        self._report(session, kind, names)
 
     def line(self, link: SessionId) -> PureLine:
         """The buffer for the frames of a link."""

@@ -217,7 +217,7 @@ class ChannelSubscriptions:
         registry = self._registries[kind]
         if self._peers is None:
             return len(registry)
-        return len(registry) + sum(not registry.count(name) for name in self._peers.names(kind))
+        return len(registry) + len(self._peers.names_only_there(kind))
 
     def _rosters(self, kind: Kind, channel: bytes, *, is_new: bool = False) -> tuple[Named, ...]:
         """The rosters of a channel: its own first, then those of its patterns."""

@@ -43,6 +43,8 @@ IDS_PER_START = 10_000_000
 NOWHERE = ("", 0)
 """The address of a wire without a listener."""
 FACTS = b"facts"
+FACTS_AT_ONCE = 1000
+"""They are sent when there are so many, and ten times a second."""
 KINDS = {kind.__name__: kind for kind in f.KINDS}
 
 logger = logging.getLogger("headgate")
@@ -364,6 +366,8 @@ class Membership:
 
     def _forward(self, facts: Sequence[Fact]) -> None:
         self._facts += facts
+        if len(self._facts) >= FACTS_AT_ONCE:
+            self._send_facts()
 
     def _send_facts(self) -> None:
         if not self._facts or self.relay is None:

@@ -41,8 +41,9 @@ KINDS = {letter: kind for kind, letter in LETTERS.items()}
 LONG_BYTES = 64 * KiB
 """Bytes of a frame that take longer to copy than to send by themselves."""
 
-NAMES_AT_ONCE = 1000
-"""Names in one frame. A worker with very many of them sends several frames."""
+NAMES_AT_ONCE = 100
+"""Names in one frame. There is a frame for each part of very many, and a turn for others between
+two of them at the other end."""
 
 Words: TypeAlias = Sequence[bytes]
 

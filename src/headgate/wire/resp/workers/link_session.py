@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 NO_LIMIT = 2**31
 """No limit: another worker is trusted, and its data was within the limits when clients sent it."""
 
+SLICE_SECONDS = 0.005
+"""After so long others get a turn, between two frames."""
+
 CUT_BYTES = 64 * KiB
 """The longest beginning of a message that is kept; the parser keeps a longer one, without copying
 it again for each read."""
@@ -83,7 +86,7 @@ class LinkSession:
         self.slice_end: float | None = None
         """The time until which its questions are answered in this pass."""
         self._waiting: list[list[bytes]] = []
-        """Frames that came while there was no room for messages."""
+        """Frames that came while there was no room for messages, or that took too long."""
         self._cut = b""
         """The beginning of a message whose rest has not come. Nothing waits then, and the parser
         has nothing."""
@@ -91,7 +94,8 @@ class LinkSession:
     owes_answers = False
 
     def let_go(self) -> None:
-        """Drop the reference to the relay."""
+        """Drop what waits: the link is over."""
+        self._waiting = []
 
     def receive(self, data: bytes) -> None:
         """Take data of the other worker."""
@@ -131,45 +135,56 @@ class LinkSession:
         return end, False
 
     def go_on(self) -> None:
-        """Go on with waiting frames: there is room for messages again."""
+        """Go on with waiting frames: there is room for messages again, or others had a turn."""
         waiting, self._waiting = self._waiting, []
         self._take(waiting)
         if not self._waiting:
             self.port.resume()
 
     def _take(self, commands: list[list[bytes]]) -> None:
-        position = 0
+        position, clock = 0, self.relay.hub.shell.clock
+        end = clock() + SLICE_SECONDS
         for kind, run in groupby(commands, _kind_of):
-            alike = list(run)
             if kind is not None and self.relay.is_full:
-                self._waiting = commands[position:]
-                self.port.pause()
+                self._wait(commands[position:])
                 self.relay.call_when_written(self.go_on)
                 return
             try:
-                self._handle(kind, alike)
+                if kind is not None and self.is_known:
+                    position += self._publish_all(kind, list(run))
+                    continue
+                for words in run:
+                    self._handle(words)
+                    position += 1
+                    if clock() > end and position < len(commands):
+                        self._wait(commands[position:])
+                        self.relay.hub.shell.soon(self.go_on)
+                        return
             except ProtocolError as wrong:
                 self.port.close(f"not the words of a worker: {wrong}")
                 return
-            position += len(alike)
         if self._requests.error is not None:
             self.port.close(f"not the words of a worker: {self._requests.error}")
 
-    def _handle(self, kind: Kind | None, commands: list[list[bytes]]) -> None:
-        if kind is not None and self.is_known:
-            if any(len(words) != 3 for words in commands):
-                raise ProtocolError("a message has a channel and a body")
-            _, names, bodies = zip(*commands, strict=True)
-            self._publish(kind, names, bodies)
+    def _wait(self, commands: list[list[bytes]]) -> None:
+        self._waiting = commands
+        self.port.pause()
+
+    def _publish_all(self, kind: Kind, commands: list[list[bytes]]) -> int:
+        if any(len(words) != 3 for words in commands):
+            raise ProtocolError("a message has a channel and a body")
+        _, names, bodies = zip(*commands, strict=True)
+        self._publish(kind, names, bodies)
+        return len(commands)
+
+    def _handle(self, words: list[bytes]) -> None:
+        if not self.is_known:
+            self._greet(words)
             return
-        for words in commands:
-            if not self.is_known:
-                self._greet(words)
-                continue
-            handle = HANDLERS.get(words[0])
-            if handle is None:
-                raise ProtocolError("an unknown word")
-            handle(self, words)
+        handle = HANDLERS.get(words[0])
+        if handle is None:
+            raise ProtocolError("an unknown word")
+        handle(self, words)
 
     def _greet(self, words: list[bytes]) -> None:
         hello = frames.read_hello(words)

@@ -127,7 +127,7 @@ class Relay(OtherWorkers):
         self.links: dict[int, LinkSession] = {}
         """By the number of the worker at the other end."""
         self.announcements = Announcements(hub.channels.subscribers_here)
-        self.peers = Peers(frames.PUBLISH_FORM, self._changed)
+        self.peers = Peers(frames.PUBLISH_FORM, self._changed, hub.channels.subscribers_here)
         self.questions = Questions(self)
         self.serving = ServingOthers(self)
         self.placing = Placing(self)
