@@ -196,4 +196,5 @@ def test_a_name_is_counted_once_wherever_its_subscribers_are(
         else:
             channels.unsubscribe(A, kind, [name])
         for each in Kind:
-            assert channels.count(each) == len([*channels.names(each)])
+            names = [*channels.names(each)]
+            assert len({*names}) == len(names) == channels.count(each)

@@ -85,12 +85,8 @@ class PeerPort(Protocol):
         """Subscriptions of other workers' sessions to a name."""
         ...
 
-    def names(self, kind: Kind) -> Collection[bytes]:
-        """The names that sessions of other workers are subscribed to."""
-        ...
-
     def names_only_there(self, kind: Kind) -> Collection[bytes]:
-        """The same without those that sessions of this worker are subscribed to."""
+        """The names that sessions of other workers are subscribed to, and none of this one."""
         ...
 
     def blocking(self, kind: Kind, channel: bytes) -> Iterator[SessionId]:

@@ -149,12 +149,8 @@ class Peers:
         """Subscriptions of other workers' sessions to a name."""
         return sum(self._counts[kind].get(name, {}).values())
 
-    def names(self, kind: Kind) -> Collection[bytes]:
-        """The names that sessions of other workers are subscribed to."""
-        return self._counts[kind].keys()
-
     def names_only_there(self, kind: Kind) -> Collection[bytes]:
-        """The same without those that sessions of this worker are subscribed to."""
+        """The names that sessions of other workers are subscribed to, and none of this one."""
         return self._only_there[kind]
 
     def changed(self, session: SessionId, kind: Kind, names: Sequence[bytes]) -> None:

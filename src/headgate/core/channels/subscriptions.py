@@ -206,7 +206,7 @@ class ChannelSubscriptions:
         here = iter(self._registries[kind])
         if self._peers is None:
             return here
-        return iter(dict.fromkeys(chain(here, self._peers.names(kind))))
+        return chain(here, self._peers.names_only_there(kind))
 
     def patterns_of(self, channel: bytes) -> tuple[bytes, ...]:
         """The patterns that match a channel."""

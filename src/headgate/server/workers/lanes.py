@@ -56,4 +56,5 @@ class FrontLane:
 def _send(link: LinkSession, blob: bytes) -> None:
     """Send at once: the blob is all of a pass already, and another pass of the loop costs more than
     the write."""
-    link.port.deliver(frames.lane(blob), PART)
+    for part in frames.lane(blob):
+        link.port.deliver(part, PART)

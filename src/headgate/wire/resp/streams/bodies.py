@@ -9,7 +9,7 @@ from headgate.core.model.limits import Limits
 from headgate.core.model.message import PropertyValue
 from headgate.errors import LimitReached
 
-JSON_BYTES_A_STEP = 64
+JSON_BYTES_A_STEP = 48
 """Bytes of a body read in one step, for the slowest kind: empty lists."""
 
 

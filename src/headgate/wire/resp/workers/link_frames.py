@@ -142,18 +142,23 @@ def ask(question: int, words: Words) -> bytes:
 
 
 def answer(question: int, content: bytes) -> Iterator[bytes]:
-    """The frame of an answer, in parts if it is long: it is not copied then."""
-    head = b"*3\r\n" + bulk(ANSWER) + bulk(b"%d" % question) + b"$%d\r\n" % len(content)
+    """The frame of an answer."""
+    return _in_parts(b"*3\r\n" + bulk(ANSWER) + bulk(b"%d" % question), content)
+
+
+def lane(blob: bytes) -> Iterator[bytes]:
+    """A frame with commands of a front's sessions, or effects for them. The lane knows its
+    contents."""
+    return _in_parts(b"*2\r\n" + bulk(LANE), blob)
+
+
+def _in_parts(head: bytes, content: bytes) -> Iterator[bytes]:
+    """A frame that ends with this content, in parts if it is long: it is not copied then."""
+    head += b"$%d\r\n" % len(content)
     if len(content) > LONG_BYTES:
         yield from (head, content, b"\r\n")
     else:
         yield head + content + b"\r\n"
-
-
-def lane(blob: bytes) -> bytes:
-    """A frame with commands of a front's sessions, or effects for them. The lane knows its
-    contents."""
-    return frame(LANE, blob)
 
 
 def number(word: bytes) -> int:
