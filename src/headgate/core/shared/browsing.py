@@ -53,6 +53,8 @@ class Browsing:
 
     def range(self, command: Range, turn: Turn) -> Parts:
         limits = self._context.limits
+        if command.session not in self._context.session_states.sessions:
+            return
         if turn.sent_bytes > limits.range_bytes:
             turn.again.append(command)
             return

@@ -335,6 +335,8 @@ class RespSession(PlainSession):
         self.out.write()
         if awaited.is_over:
             self.awaited = None
+            if self.outlet.is_full:
+                return  # it goes on when the client has read
             if self.pending or self.requests.error is not None:
                 self.hub.go_on_soon(self.id)
             else:

@@ -12,6 +12,7 @@ from headgate.core.model.binding import ChannelFeed
 from headgate.core.model.body_paths import read_path
 from headgate.core.model.domain import Domain
 from headgate.core.model.limits import Limits
+from headgate.core.shared.browsing import Browsing
 from headgate.core.turn.store_requests import TurnOutcome
 from headgate.wire.resp.commands.stream_reading import streams_in
 from headgate.wire.resp.streams.feeds import ChannelFeeds
@@ -162,24 +163,80 @@ def test_a_read_of_many_streams_has_as_much_as_a_range() -> None:
     assert len(guest.ask(*read, "k1", ">")[0][1]) == 3
 
 
-def test_what_a_turn_tells_is_in_memory_together_so_more_is_another_turn(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    guest = house_with(range_bytes=100).guest()
-    fill(guest, 2, "k", "x" * 40)
-    one = b"*4\r\n$6\r\nXRANGE\r\n$1\r\nk\r\n$1\r\n-\r\n$1\r\n+\r\n"
-    rig, turns = guest.house.rig, []
-    take_turn = rig.turn
+ALL = b"*4\r\n$6\r\nXRANGE\r\n$1\r\nk\r\n$1\r\n-\r\n$1\r\n+\r\n"
+ENTRY = b"*2\r\n*2\r\n"
+
+
+def turns_of(house: House, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many commands each turn from now on has."""
+    turns, take_turn = [], house.rig.turn
 
     def turn(commands: list[Command]) -> TurnOutcome:
         turns.append(len(commands))
         return take_turn(commands)
 
-    monkeypatch.setattr(rig, "turn", turn)
-    guest.session.receive(one * 3)
-    guest.house.end_pass()
-    assert guest.received.count(b"*2\r\n*2\r\n") == 3
+    monkeypatch.setattr(house.rig, "turn", turn)
+    return turns
+
+
+def test_what_a_turn_tells_is_in_memory_together_so_more_is_another_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house = house_with(range_bytes=100)
+    guests = [house.guest() for _ in range(3)]
+    fill(guests[0], 2, "k", "x" * 40)
+    turns = turns_of(house, monkeypatch)
+    for guest in guests:
+        guest.session.receive(ALL)
+    house.end_pass()
+    assert [guest.received.count(ENTRY) for guest in guests] == [1, 1, 1]
     assert turns == [3, 2, 1]
+
+
+def test_entries_are_read_only_when_the_client_took_those_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever it asks for in one pipeline."""
+    house = house_with()
+    guest = house.guest()
+    fill(guest, 2, "k", "x" * 40)
+    turns = turns_of(house, monkeypatch)
+    guest.session.receive(ALL * 3)
+    house.end_pass()
+    assert turns == [1, 1, 1]
+    assert guest.received.count(ENTRY) == 3
+    guest.is_stuck, guest.answers_max = True, 10
+    guest.session.receive(ALL * 3 + b"PING\r\n")
+    house.end_pass()
+    assert turns == [1] * 4
+    guest.is_stuck = False
+    while guest.mailbox.answers:
+        guest.mailbox.take(house.now)
+    guest.session.go_on()
+    house.end_pass()
+    assert turns == [1] * 6
+    assert guest.received.count(ENTRY) == 5
+    assert guest.received.endswith(b"+PONG\r\n")
+
+
+def test_nothing_is_read_for_a_client_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    house = house_with()
+    guest = house.guest()
+    fill(guest, 2, "k")
+    guest.session.receive(ALL)
+    guest.close("gone")
+    monkeypatch.setattr(Browsing, "_entries", pytest.fail)
+    house.end_pass()
+    assert guest.received == b""
+
+
+def test_reads_are_charged_to_a_transaction() -> None:
+    """There it cannot wait until the client takes them."""
+    guest = house_with(command_steps=1100).guest()
+    guest.ask("MULTI")
+    said = [guest.ask("XRANGE", "k", "-", "+") for _ in range(5)]
+    assert said[:4] == ["QUEUED"] * 4
+    assert "command_steps of 1100 reached" in said[4]
 
 
 def test_a_transaction_of_ranges_answers_no_more_than_one_command() -> None:

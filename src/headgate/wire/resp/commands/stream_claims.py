@@ -12,6 +12,7 @@ from headgate.core.reader_effects import ClaimDone, PendingListed, Surveyed
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, NoArray, Reply
 from headgate.wire.resp.commands.stream_commands import (
+    ENTRIES_STEPS,
     ID_STEPS,
     READ,
     READING,
@@ -144,7 +145,15 @@ def _summary(session: RespSession, key: bytes, group: bytes) -> Reply:
 # Claiming.
 
 
-@table.command("xclaim", -6, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE, each=ID_STEPS)
+@table.command(
+    "xclaim",
+    -6,
+    flags=WRITE_FAST,
+    categories=WRITING_FAST,
+    keys=ONE,
+    each=ID_STEPS,
+    steps=ENTRIES_STEPS,
+)
 def xclaim(session: RespSession, args: list[bytes]) -> Reply:
     key, group, consumer, least, *rest = args
     stream, app = _group(session, key, group)
@@ -204,10 +213,17 @@ def xclaim(session: RespSession, args: list[bytes]) -> Reply:
         assert isinstance(effect, ClaimDone), "it was claimed"
         return list(map(write_id, effect.ids)) if only_ids else entries(delivered)
 
-    return Asked(make, answer, refusal=GroupRefusal(key, group))
+    return Asked(make, answer, refusal=GroupRefusal(key, group), has_entries=True)
 
 
-@table.command("xautoclaim", -6, flags=WRITE_FAST, categories=WRITING_FAST, keys=ONE)
+@table.command(
+    "xautoclaim",
+    -6,
+    flags=WRITE_FAST,
+    categories=WRITING_FAST,
+    keys=ONE,
+    steps=ENTRIES_STEPS,
+)
 def xautoclaim(session: RespSession, args: list[bytes]) -> Reply:
     key, group, consumer, least, start_text, *rest = args
     idle = integer(least, "ERR Invalid min-idle-time argument for XAUTOCLAIM")
@@ -249,4 +265,4 @@ def xautoclaim(session: RespSession, args: list[bytes]) -> Reply:
         found = list(map(write_id, effect.ids)) if only_ids else entries(delivered)
         return [write_id(effect.next), found, list(map(write_id, effect.poisoned))]
 
-    return Asked(make, answer, refusal=GroupRefusal(key, group))
+    return Asked(make, answer, refusal=GroupRefusal(key, group), has_entries=True)

@@ -31,6 +31,8 @@ READING, READING_FAST = ("read", "stream", "slow"), ("read", "stream", "fast")
 WRITING, WRITING_FAST = ("write", "stream", "slow"), ("write", "stream", "fast")
 ID_STEPS = 3
 """Of an id that a command names: it is read, and looked for."""
+ENTRIES_STEPS = 250
+"""Of reading entries in a transaction, where it cannot wait until the client takes them."""
 SYNTAX = "ERR syntax error"
 NO_PAST: Final[Past] = {}
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"

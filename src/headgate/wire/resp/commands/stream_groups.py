@@ -269,7 +269,7 @@ def _survey(
         assert isinstance(effect, Surveyed), "it was surveyed"
         return shown(effect, delivered) if shows else shown(effect)  # type: ignore[call-arg]
 
-    return Asked(make, answer, refusal=refusal)
+    return Asked(make, answer, refusal=refusal, has_entries=bool(shows))
 
 
 @table.command("xinfo|stream", -3, flags=READ, categories=READING, keys=SECOND)

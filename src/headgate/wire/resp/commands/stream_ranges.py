@@ -10,6 +10,7 @@ from headgate.core.reader_effects import BrowseDone
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, NoArray, Reply
 from headgate.wire.resp.commands.stream_commands import (
+    ENTRIES_STEPS,
     READ,
     READING,
     SYNTAX,
@@ -30,12 +31,12 @@ table = CommandTable()
 ONE = (1, 1, 1)
 
 
-@table.command("xrange", -4, flags=READ, categories=READING, keys=ONE)
+@table.command("xrange", -4, flags=READ, categories=READING, keys=ONE, steps=ENTRIES_STEPS)
 def xrange(session: RespSession, args: list[bytes]) -> Reply:
     return _range(session, args, newest_first=False)
 
 
-@table.command("xrevrange", -4, flags=READ, categories=READING, keys=ONE)
+@table.command("xrevrange", -4, flags=READ, categories=READING, keys=ONE, steps=ENTRIES_STEPS)
 def xrevrange(session: RespSession, args: list[bytes]) -> Reply:
     key, end, start, *rest = args
     return _range(session, [key, start, end, *rest], newest_first=True)
@@ -68,7 +69,7 @@ def _range(session: RespSession, args: list[bytes], *, newest_first: bool) -> Re
             client_of(session),
         )
 
-    return Asked(make, _answer, refusal=refusal)
+    return Asked(make, _answer, refusal=refusal, has_entries=True)
 
 
 def _answer(delivered: list[Deliver], effect: Effect) -> Reply:

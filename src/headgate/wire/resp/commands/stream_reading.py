@@ -14,6 +14,7 @@ from headgate.errors import AppGone, HeadgateError, NoSuchApp, NoSuchQueue
 from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import CommandError, NoArray, Pairs, Reply
 from headgate.wire.resp.commands.stream_commands import (
+    ENTRIES_STEPS,
     NO_PAST,
     SYNTAX,
     app_of,
@@ -180,6 +181,7 @@ def _timeout(text: bytes) -> int:
     flags=("write", "blocking", "movablekeys"),
     categories=("write", "stream", "slow", "blocking"),
     find_keys=streams_in,
+    steps=ENTRIES_STEPS,
 )
 def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
     reading = Reading(args, by_group=True)
@@ -230,7 +232,7 @@ def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
     seconds = None
     if is_blocking and reading.block is not None and all(w.after is None for w in wants):
         seconds = reading.block / 1000
-    return Asked(make, answer, refusal=refused, seconds=seconds)
+    return Asked(make, answer, refusal=refused, seconds=seconds, has_entries=True)
 
 
 @table.command(
@@ -239,6 +241,7 @@ def xreadgroup(session: RespSession, args: list[bytes]) -> Reply:
     flags=("readonly", "blocking", "movablekeys"),
     categories=("read", "stream", "slow", "blocking"),
     find_keys=streams_in,
+    steps=ENTRIES_STEPS,
 )
 def xread(session: RespSession, args: list[bytes]) -> Reply:
     """Read streams without a group. Of a domain that keeps nothing this is refused: silently
@@ -263,7 +266,7 @@ def xread(session: RespSession, args: list[bytes]) -> Reply:
         return _by_stream(keys, delivered, set())
 
     seconds = None if reading.block is None or not is_blocking else reading.block / 1000
-    return Asked(make, answer, refusal=refusal, seconds=seconds)
+    return Asked(make, answer, refusal=refusal, seconds=seconds, has_entries=True)
 
 
 def _by_stream(

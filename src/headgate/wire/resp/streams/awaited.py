@@ -58,7 +58,7 @@ class Asked(Deferred):
     A handler returns it instead of a reply.
     """
 
-    __slots__ = ("answer", "command", "make", "refusal", "seconds")
+    __slots__ = ("answer", "command", "has_entries", "make", "refusal", "seconds")
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class Asked(Deferred):
         *,
         refusal: Refusal | None = None,
         seconds: float | None = None,
+        has_entries: bool = False,
     ) -> None:
         self.make = make
         """Makes the command, given its `ref`."""
@@ -74,6 +75,9 @@ class Asked(Deferred):
         self.refusal = refusal
         self.seconds = seconds
         """Seconds that it may wait for messages; 0 is for ever, and None not at all."""
+        self.has_entries = has_entries
+        """Whether the answer has entries, which may be megabytes: the next command waits for it, so
+        that it is made only if the client reads."""
         self.command: tuple[CommandEntry, list[bytes]] | None = None
         """Its stream command, if it waits: the rights to it may be withdrawn meanwhile."""
 
@@ -202,7 +206,8 @@ class Awaited:
     def may_follow(self, size: int) -> bool:
         """Whether another stream command of so many bytes may be submitted before these are
         answered."""
-        if self.waiting is not None:
+        last = self._pending[-1].asked if self._pending else None
+        if self.waiting is not None or (last is not None and last.has_entries):
             return False
         self._bytes += size
         return len(self._pending) < UNDER_WAY_MAX and self._bytes < UNDER_WAY_BYTES
