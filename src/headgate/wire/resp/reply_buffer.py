@@ -6,10 +6,10 @@ joined; large ones are not copied again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headgate.wire.resp.codec.replies import Decided, Reply, array_of, encode
+from headgate.wire.resp.codec.replies import Decided, Pairs, Pieces, Reply, encode, pieces_of
 from headgate.wire.resp.port import RespPort
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 FULL_BYTES = 16 * 1024
 """So many bytes of answers are written before the next command: a read may have thousands of
 commands whose answers are megabytes each."""
+IN_PIECES = (list, Pieces, Pairs, Decided)
+"""Replies whose parts may be megabytes each."""
 JOINED_BYTES = 256 * 1024
 """Answers are joined up to so many bytes. To copy a large one takes as long as to make it."""
 
@@ -46,20 +48,14 @@ class ReplyBuffer:
 
     def put(self, reply: Reply, protocol: int) -> None:
         """Add a reply, encoded for a version of the protocol."""
-        if type(reply) is Decided:
-            self._put_all(reply)
-            return
-        if type(reply) is list and reply:
-            # Each may be megabytes, and is copied once less than if they were joined here.
-            self._put_all([array_of(len(reply)), *(encode(each, protocol) for each in reply)])
+        if type(reply) in IN_PIECES:
+            pieces = pieces_of(reply, protocol)
+            self.blobs += pieces
+            self.bytes += sum(map(len, pieces))
             return
         blob = encode(reply, protocol)
         self.blobs.append(blob)
         self.bytes += len(blob)
-
-    def _put_all(self, blobs: Sequence[bytes]) -> None:
-        self.blobs += blobs
-        self.bytes += sum(map(len, blobs))
 
     def write(self) -> None:
         """Hand the answers so far to the shell."""

@@ -26,7 +26,7 @@ def read(*words: bytes, domain: Domain = PLAIN) -> Message:
 
 def written(message: Message) -> list[bytes]:
     reader = hiredis.Reader()
-    reader.feed(write_entry(b"1-1", message))
+    reader.feed(b"".join(write_entry(b"1-1", message)))
     id, fields = reader.gets()
     assert id == b"1-1"
     found: list[bytes] = fields

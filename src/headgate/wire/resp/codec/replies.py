@@ -72,9 +72,14 @@ class Encoded(bytes):
     __slots__ = ()
 
 
-class Decided(tuple[bytes, ...]):
-    """The pieces of a reply, as they are sent whatever CLIENT REPLY says: it has been asked about
-    each of them. They are not joined, since each may be megabytes."""
+class Pieces(tuple[bytes, ...]):
+    """The pieces of a reply as they are sent. They are not joined, since each may be megabytes."""
+
+    __slots__ = ()
+
+
+class Decided(Pieces):
+    """The same, to be sent whatever CLIENT REPLY says: it has been asked about each of them."""
 
     __slots__ = ()
 
@@ -124,6 +129,28 @@ INTEGERS = [b":%d\r\n" % n for n in range(1024)]
 
 def encode(reply: Reply, protocol: int) -> bytes:
     return ENCODERS[type(reply)](reply, protocol)
+
+
+def pieces_of(reply: Reply, protocol: int) -> Sequence[bytes]:
+    """A reply as it is sent, in pieces if it has some, or its parts do."""
+    if isinstance(reply, Pieces):
+        return reply
+    if type(reply) is list and reply:
+        found, parts = [bytes(array_of(len(reply)))], reply
+    elif type(reply) is Pairs and protocol == 3:
+        found = [b"%%%d\r\n" % len(reply)]
+        parts = [part for pair in reply for part in pair]
+    elif type(reply) is Pairs:
+        found = [array_of(len(reply))]
+        parts = [part for pair in reply for part in (array_of(len(pair)), *pair)]
+    else:
+        return (encode(reply, protocol),)
+    for part in parts:
+        if type(part) is Pieces:
+            found += part
+        else:
+            found.append(encode(part, protocol))
+    return found
 
 
 def array_of(count: int) -> Encoded:
@@ -223,6 +250,7 @@ ENCODERS: dict[type, Callable[..., bytes]] = {
     PushReply: lambda reply, protocol: (_push if protocol == 3 else _array)(reply, protocol),
     Several: lambda reply, protocol: b"".join([encode(frame, protocol) for frame in reply]),
     Encoded: lambda reply, protocol: bytes(reply),
+    Pieces: lambda reply, protocol: b"".join(reply),
     Decided: lambda reply, protocol: b"".join(reply),
     # Inside of a transaction nobody gets a turn.
     Parts: lambda reply, protocol: b"".join([encode(part, protocol) for part in reply]),

@@ -18,7 +18,7 @@ from headgate.errors import (
     NoSuchQueue,
     QuotaReached,
 )
-from headgate.wire.resp.codec.replies import CommandError, Encoded, Reply, text_of
+from headgate.wire.resp.codec.replies import CommandError, Pieces, Reply, text_of
 from headgate.wire.resp.streams.fields import write_entry
 from headgate.wire.resp.streams.ids import write_id
 from headgate.wire.resp.streams.keys import StreamName
@@ -107,14 +107,16 @@ def counted(delivered: list[Deliver], effect: Effect) -> Reply:
     return effect.count
 
 
-def entry_of(delivery: Deliver, past: Past = NO_PAST) -> bytes:
-    """A message as it is answered, with what is told of its past."""
+def entry_of(delivery: Deliver, past: Past = NO_PAST) -> tuple[bytes, ...]:
+    """The pieces of a message as it is answered, with what is told of its past."""
     message, seq = delivery.message, delivery.seq
     id = write_id(stream_id(message.arrived, seq))
     return write_entry(id, message, past.get((delivery.queue, seq)) if past else None)
 
 
-def entries(deliveries: list[Deliver], past: Past = NO_PAST) -> Encoded:
+def entries(deliveries: list[Deliver], past: Past = NO_PAST) -> Pieces:
     """A list of entries; it is the same in both versions of the protocol."""
-    found = [entry_of(each, past) for each in deliveries]
-    return Encoded(b"*%d\r\n" % len(found) + b"".join(found))
+    found = [b"*%d\r\n" % len(deliveries)]
+    for each in deliveries:
+        found += entry_of(each, past)
+    return Pieces(found)

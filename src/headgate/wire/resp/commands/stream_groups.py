@@ -28,8 +28,8 @@ from headgate.wire.resp.codec.integers import integer
 from headgate.wire.resp.codec.replies import (
     OK,
     CommandError,
-    Encoded,
     NoArray,
+    Pieces,
     Reply,
     Simple,
     text_of,
@@ -282,7 +282,7 @@ def stream_(session: RespSession, args: list[bytes]) -> Reply:
     def shown(found: Surveyed, delivered: list[Deliver]) -> Reply:
         if not found.exists:
             return CommandError("ERR no such key")
-        ends = [Encoded(entry_of(each)) for each in delivered]
+        ends = [Pieces(entry_of(each)) for each in delivered]
         return {
             **_about(found),
             "groups": found.groups,

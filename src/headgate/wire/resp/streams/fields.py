@@ -28,6 +28,8 @@ BODY_BYTES: Final = 1024
 NO_NAME: Final = "body"
 """The name of a body that came over another wire."""
 
+COPIED_BYTES = 4096
+"""Bytes of a body that are copied sooner than sent as a piece."""
 INTEGER = re.compile(rb"-?[1-9][0-9]{0,18}|0")
 """An integer that is written back unchanged: no leading zeros, no plus, no minus zero."""
 BOOLEANS: Final[dict[bytes, bool]] = {b"true": True, b"false": False}
@@ -127,9 +129,12 @@ READERS: Final[dict[type, Callable[[bytes], PropertyValue | None]]] = {
 }
 
 
-def write_entry(id: bytes, message: Message, past: tuple[float, int] | None = None) -> bytes:
-    """An entry as it is answered: its id, its names and values, and where that is asked for the
-    milliseconds for which it was held, and how often it was given to somebody before."""
+def write_entry(
+    id: bytes, message: Message, past: tuple[float, int] | None = None
+) -> tuple[bytes, ...]:
+    """The pieces of an entry as it is answered: its id, its names and values, and where that is
+    asked for the milliseconds for which it was held, and how often it was given to somebody
+    before. A large body is a piece by itself, and not copied."""
     properties, body = message.properties, message.body
     parts, fields = [], properties.items()
     if isinstance(properties, Fields):
@@ -141,13 +146,16 @@ def write_entry(id: bytes, message: Message, past: tuple[float, int] | None = No
     for name, value in fields:
         parts.append(bulk(name.encode()))
         parts.append(bulk(_text(value)))
-    if body or not parts:
-        parts.append(bulk((named or NO_NAME).encode()))
-        parts.append(bulk(body))
-    content = b"%b*%d\r\n%b" % (bulk(id), len(parts), b"".join(parts))
-    if past is None:
-        return b"*2\r\n" + content
-    return b"*4\r\n%b:%d\r\n:%d\r\n" % (content, past[0] * 1000, past[1])
+    tail = b"" if past is None else b":%d\r\n:%d\r\n" % (past[0] * 1000, past[1])
+    count = 2 if past is None else 4
+    if not body and parts:
+        return (b"*%d\r\n%b*%d\r\n%b%b" % (count, bulk(id), len(parts), b"".join(parts), tail),)
+    parts.append(bulk((named or NO_NAME).encode()))
+    lead = b"*%d\r\n%b*%d\r\n%b" % (count, bulk(id), len(parts) + 1, b"".join(parts))
+    lead += b"$%d\r\n" % len(body)
+    if len(body) > COPIED_BYTES:
+        return lead, body, b"\r\n" + tail
+    return (b"%b%b\r\n%b" % (lead, body, tail),)
 
 
 def _text(value: PropertyValue) -> bytes:
