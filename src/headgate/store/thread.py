@@ -37,13 +37,15 @@ class Worker:
         self._close = close
         """Closes the connection, in the thread."""
         self._jobs: Jobs | None = None
+        self._thread: Thread | None = None
 
     async def open(self, job: Callable[[], T]) -> T:
         """Start the thread with its first job, which opens the connection."""
         assert self._jobs is None, "open() of a store that is open"
         jobs: Jobs = SimpleQueue()
         # A daemon: a program that ends without closing its store ends as in a crash.
-        Thread(target=_work, args=(jobs,), name="headgate-store", daemon=True).start()
+        thread = Thread(target=_work, args=(jobs,), name="headgate-store", daemon=True)
+        thread.start()
         try:
             done: T = await _put(jobs, job)
         except BaseException:
@@ -51,7 +53,7 @@ class Worker:
             jobs.put(Job(self._close, None))
             jobs.put(None)
             raise
-        self._jobs = jobs
+        self._jobs, self._thread = jobs, thread
         return done
 
     async def run(self, job: Callable[[], T]) -> T:
@@ -63,12 +65,14 @@ class Worker:
         return done
 
     async def close(self) -> None:
-        jobs, self._jobs = self._jobs, None
-        if jobs is None:
+        jobs, thread = self._jobs, self._thread
+        self._jobs = self._thread = None
+        if jobs is None or thread is None:
             return
         closing = _put(jobs, self._close)  # behind the jobs that wait
         jobs.put(None)
         await asyncio.shield(closing)
+        thread.join()  # which was its last job
 
 
 def _put(jobs: Jobs, do: Callable[[], Any]) -> asyncio.Future[Any]:
