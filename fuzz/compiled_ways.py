@@ -179,7 +179,7 @@ def check_passes(draw: random.Random, other: Ways) -> None:
                 world.add(name, bodies)
         if draw.random() < 0.2:
             for world in worlds:
-                for each in world.passes:
+                for each in world.passes[:-1]:  # the last one is open
                     each.prepare(world.line)
     assert worlds[0].counts == worlds[1].counts
     assert worlds[0].counted() == worlds[1].counted()
