@@ -25,7 +25,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import truediv
 from pathlib import Path
@@ -55,14 +55,17 @@ class Cell:
     beyond: float | None = None
     by_wall: bool = False
     """Whether time is compared, not CPU."""
+    p99_goal: float | None = None
+    """The same of the slowest hundredth of the operations, where each is timed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One server's rounds of a cell, microseconds per operation."""
 
-    cpu: list[float]
-    wall: list[float]
+    cpu: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+    p99: list[float] = field(default_factory=list)
 
 
 def fan_out(
@@ -100,7 +103,7 @@ CELLS = (
     fan_out("kilobyte-100", Shape(subscribers=100, depth=100, body_bytes=1024, messages=3_000)),
     Cell(
         "latency", "p50", lambda server, share: Latency(server.address, int(10_000 * share)),
-        1.5, by_wall=True,
+        1.5, by_wall=True, p99_goal=1.3,
     ),
     *(
         matching(size, name, repeated, goals[repeated])
@@ -161,7 +164,9 @@ def parsed(
         parser.error(f"no such cell: {', '.join(unknown)}; there are {', '.join(known)}")
     options.cells = [known[name] for name in names]
     if options.against:  # the goals are about Redis
-        options.cells = [replace(cell, goal=None, beyond=None) for cell in options.cells]
+        options.cells = [
+            replace(cell, goal=None, beyond=None, p99_goal=None) for cell in options.cells
+        ]
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     return options
 
@@ -178,7 +183,7 @@ def measured(cell: Cell, options: argparse.Namespace) -> tuple[Measured, Measure
         for start in (first, second):
             server = stack.enter_context(start())
             scene = stack.enter_context(closing(cell.make(server, share)))
-            sides.append((server, scene, Measured([], [])))
+            sides.append((server, scene, Measured()))
         for turn in range(WARM_UP_ROUNDS + options.rounds):
             # Who comes first takes turns, too.
             for server, scene, seen in sides if turn % 2 else reversed(sides):
@@ -189,6 +194,7 @@ def measured(cell: Cell, options: argparse.Namespace) -> tuple[Measured, Measure
                 if turn >= WARM_UP_ROUNDS:
                     seen.cpu.append(cpu)
                     seen.wall.append(work.wall_us)
+                    seen.p99.append(work.p99_us)
         (_, theirs, redis), (_, own, ours) = sides
         assert own.check() == theirs.check(), "the servers delivered different things"
     return redis, ours
@@ -211,7 +217,25 @@ def print_row(cell: Cell, redis: Measured, ours: Measured) -> float:
         f"{c:>10.3f} {d:>9.3f} {times(wall):>6}",
         flush=True,
     )
+    if all(redis.p99):
+        print_p99(cell, redis, ours)
     return ratio
+
+
+def print_p99(cell: Cell, redis: Measured, ours: Measured) -> None:
+    """A line for the slowest hundredth of the operations, in time."""
+    ratios = sorted(map(truediv, ours.p99, redis.p99))
+    ratio = statistics.median(ratios)
+    verdict = ""
+    if cell.p99_goal is not None:
+        verdict = "met" if ratio <= cell.p99_goal else "MISSED"
+    span = f"{times(ratios[0])} - {times(ratios[-1])}"
+    theirs, own = map(statistics.median, (redis.p99, ours.p99))
+    print(
+        f"{cell.name:<25} {'p99':<8} {'':>10} {'':>9} {'':>6} {span:>13} {times(cell.p99_goal):>6}"
+        f"  {verdict:<7} {theirs:>10.3f} {own:>9.3f} {times(ratio):>6}",
+        flush=True,
+    )
 
 
 def print_losses(lost: list[tuple[float, Cell]]) -> None:

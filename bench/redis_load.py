@@ -39,6 +39,8 @@ class Work(NamedTuple):
     operations: int
     wall_us: float
     """Of one operation."""
+    p99_us: float = 0.0
+    """Of the slowest hundredth, where each operation is timed."""
 
 
 class Scene(Protocol):
@@ -267,7 +269,9 @@ class Latency:
             size = receive(buffer)
             times.append(clock() - began)
             assert (size, answer(buffer)) == (wanted, 4), "a message or a reply came in pieces"
-        return Work(self.messages, statistics.median(times) / 1000)
+        times.sort()
+        p99 = times[self.messages * 99 // 100]
+        return Work(self.messages, statistics.median(times) / 1000, p99 / 1000)
 
     def check(self) -> object:
         for n in range(CHECKED_MESSAGES):

@@ -179,7 +179,7 @@ def check_passes(draw: random.Random, other: Ways) -> None:
                 world.add(name, bodies)
         if draw.random() < 0.2:
             for world in worlds:
-                for each in world.passes:
+                for each in world.passes[:-1]:  # the last one is open
                     each.prepare(world.line)
     assert worlds[0].counts == worlds[1].counts
     assert worlds[0].counted() == worlds[1].counted()
@@ -214,16 +214,14 @@ def check_read(data: bytes, codec: ModuleType) -> None:
     whole, end = codec.pipeline(data)
     assert whole == expected.requests[: len(whole)]
     assert outcome([data[:end]], Limits(), is_trusted=True) == (whole, None, 0)
-    run = codec.run_in(data)
-    if run is not None:
-        names, bodies, end = run
+    runs = [codec.run_in(data)]
+    if data.startswith(publish_runs.STARTS):
+        runs.append(publish_runs.pure_run_in(data))  # which may end earlier
+    for names, bodies, end in filter(None, runs):
         pairs = list(map(list, zip(names, bodies, strict=True)))
         assert pairs == [each[1:] for each in expected.requests[: len(pairs)]]
         taken = outcome([data[:end]], Limits(), is_trusted=True)
         assert (len(taken.requests), taken.held) == (len(pairs), 0)
-        pure = publish_runs.pure_run_in(data) if data.startswith(publish_runs.STARTS) else None
-        if pure is not None:
-            assert pure == run
     few, end = requests.pure_short(data)
     if end:
         assert (few, end) == codec.pipeline(data)

@@ -341,6 +341,22 @@ def test_who_leaves_everything_still_gets_what_it_heard_on_several_channels() ->
     assert heard(channels) == {A: b"news:3;sport:4;", B: b"news:3;news:5;"}
 
 
+def test_who_leaves_while_it_is_written_to_still_has_its_place_in_later_passes() -> None:
+    """S002-40: the others get what they heard in the same passes."""
+    names = [Channel(b"c%d" % n) for n in range(4)]
+    channels = Channels(Limits(publish_frames=1))
+    channels.subscribe(A, EXACT, names, FORM)
+    for name in names[::2]:
+        channels.subscribe(B, EXACT, [name], FORM)
+    channels.publish(EXACT, [(name, b"1") for name in names])
+    received: dict[SessionId, bytes] = {A: b"", B: b""}
+    for number, (blob, [session], _) in enumerate(channels.take()):
+        received[session] += blob
+        if not number:
+            channels.disconnect(B)
+    assert received == {A: b"c0:1;c1:1;c2:1;c3:1;", B: b"c0:1;c2:1;"}
+
+
 def test_those_who_hear_the_same_share_a_blob_and_others_have_their_own() -> None:
     """S002-30: what is handed over does not grow with those who hear it alike."""
     channels = Channels(Limits())

@@ -322,6 +322,9 @@ class Channels(ChannelSubscriptions, OpenPass):
                     self._counts.add(channel, audience)
 
     def _all_blobs(self, passes: Sequence[PurePass]) -> Iterator[Blob]:
+        for each in passes:
+            # While the blobs of one are written, a receiver may be lost that hears the next, too.
+            each.prepare(self._line)
         return chain.from_iterable(each.blobs(self._line) for each in passes)
 
     def _line(self, session: SessionId) -> PureLine:

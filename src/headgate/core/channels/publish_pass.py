@@ -7,7 +7,7 @@ shared frames.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -34,7 +34,16 @@ class PurePass:
     """Messages published in a row to the same rosters, in their order. Owned by the channels, which
     begin another pass when it is full."""
 
-    __slots__ = ("_bytes", "_bytes_most", "_frames", "_frames_most", "_groups", "_log", "number")
+    __slots__ = (
+        "_bytes",
+        "_bytes_most",
+        "_frames",
+        "_frames_most",
+        "_groups",
+        "_lines",
+        "_log",
+        "number",
+    )
 
     def __init__(self, number: int, frames_most: int, bytes_most: int) -> None:
         self.number = number
@@ -44,6 +53,8 @@ class PurePass:
         self._groups: list[PureFrameGroup] = []
         """Each group with a frame in the log, once."""
         self._log: list[Logged] = []
+        self._lines: dict[SessionId, PureLine] | None = None
+        """The buffers of all receivers, if they were made before a change of rosters."""
 
     def __len__(self) -> int:
         """Entries of its log."""
@@ -113,11 +124,18 @@ class PurePass:
     # Writing.
 
     def prepare(self, line_of: LineOf) -> None:
-        """Make the buffers of all receivers, while their sessions are known."""
-        if len(self._groups) > 1:
-            for frame_group in self._groups:
-                if not frame_group.lines:
-                    frame_group.lines = list(map(line_of, frame_group.sessions))
+        """Make the buffers of all receivers, while their sessions are known. Nothing is published
+        to the pass from then on."""
+        if len(self._groups) > 1 and self._lines is None:
+            hearing = dict.fromkeys(chain.from_iterable([each.sessions for each in self._groups]))
+            self._lines = self._found(line_of, hearing)
+
+    def _found(self, line_of: LineOf, hearing: Iterable[SessionId]) -> dict[SessionId, PureLine]:
+        """The buffers of all receivers. Most hear several groups, and are looked up once."""
+        for frame_group in self._groups:
+            if not frame_group.lines:
+                frame_group.lines = list(map(line_of, frame_group.sessions))
+        return {session: line_of(session) for session in hearing}
 
     def blobs(self, line_of: LineOf) -> Iterator[Blob]:
         """The blobs of this pass. Each is made when the iterator reaches it."""
@@ -131,7 +149,7 @@ class PurePass:
         hearing = dict.fromkeys(chain.from_iterable(sharing))
         if len(hearing) == sum(map(len, sharing)):
             return self._shared(sharing)
-        return self._one_by_one(line_of)
+        return self._one_by_one(line_of, hearing)
 
     def _shared(self, sharing: dict[tuple[SessionId, ...], list[PureFrameGroup]]) -> Iterator[Blob]:
         """One blob for all receivers, if none of them gets anything else."""
@@ -144,12 +162,9 @@ class PurePass:
         for sessions, frame_groups in sharing.items():
             yield _blob(logs[frame_groups[0]], sessions)
 
-    def _one_by_one(self, line_of: LineOf) -> Iterator[Blob]:
+    def _one_by_one(self, line_of: LineOf, hearing: Iterable[SessionId]) -> Iterator[Blob]:
         """A blob for each session, put together from its frames."""
-        self.prepare(line_of)
-        lines: dict[SessionId, PureLine] = {}
-        for frame_group in self._groups:
-            lines.update(zip(frame_group.sessions, frame_group.lines, strict=True))
+        lines = self._lines or self._found(line_of, hearing)
         more: dict[SessionId, int] = {}
         # S002-40, RESP-43: in the order of publishing.
         for frame_group, frames, count in self._log:

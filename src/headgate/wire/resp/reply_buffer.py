@@ -40,11 +40,12 @@ class ReplyBuffer:
         self._outlet = outlet
         self.blobs: list[bytes] = []
         self.bytes = 0
-        """Of those that were put; what was appended is small."""
+        """Of these, but for integers that say how many got messages."""
 
     def append(self, blob: bytes) -> None:
-        """Add a short answer that is encoded already."""
+        """Add an answer that is encoded already."""
         self.blobs.append(blob)
+        self.bytes += len(blob)
 
     def put(self, reply: Reply, protocol: int) -> None:
         """Add a reply, encoded for a version of the protocol."""

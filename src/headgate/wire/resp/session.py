@@ -272,7 +272,8 @@ class RespSession(PlainSession):
                     self.pending = commands[position:]
                     break
                 continue
-            if not self._execute(commands[position]):
+            command = commands[position]
+            if not self._answer_at_once(command) and not self._execute(command):
                 self.pending = commands[position:]
                 break
             position += 1
@@ -385,6 +386,21 @@ class RespSession(PlainSession):
         if self.pending:
             held += sum(map(size_of, self.pending))
         return held == self.held or self.hub.may_hold(self, held)
+
+    def _answer_at_once(self, command: list[bytes]) -> bool:
+        """Carry out a command that needs one call, if nothing stands between it and its answer."""
+        hub = self.hub
+        call = hub.at_once.get(command[0])
+        if (
+            call is None
+            or hub.elsewhere is not None
+            or self.awaited is not None
+            or not is_plain(self)
+            or (answer := call(self, command)) is None
+        ):
+            return False
+        self.out.append(answer)
+        return True
 
     def _execute(self, command: list[bytes]) -> bool:
         """Carry out one command; false if it has to wait."""

@@ -30,6 +30,21 @@ def test_a_run_is_its_channels_and_its_bodies(name: bytes, count: int) -> None:
     assert run_in(sent) == (channels, bodies, len(sent))
 
 
+@pytest.mark.parametrize(
+    "other", [b"*1\r\n$4\r\nPING\r\n", b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n", b"PING\r\n"]
+)
+@pytest.mark.parametrize("count", [1, 2, 7, 100])
+def test_a_run_ends_before_another_command(other: bytes, count: int) -> None:
+    """RESP-9."""
+    some = b"".join([publish(b"c%d" % n, b"x" * n) for n in range(count)])
+    for more in (b"", some, other * 2):
+        for way in (run_in, pure_run_in):
+            run = way(some + other + more)
+            agree(some + other + more, run)
+            assert run is not None
+            assert run[2] == len(some)
+
+
 @pytest.mark.parametrize("body", [b"", b"reading", b"x" * 5000])
 def test_many_that_are_alike_need_no_short_bodies(body: bytes) -> None:
     one = publish(b"c", body)

@@ -1,19 +1,20 @@
-"""A read that is nothing but PUBLISHes, taken apart at once: all channels, all bodies.
+"""The PUBLISHes that a read begins with, taken apart at once: all channels, all bodies.
 
-It is what busy publishers send, and what those send who wait for each answer. There are three
-ways, by what is in the read; each gives up where it is not sure, and then `requests.py` takes the
-read apart, which is exact about everything.
+Nothing else is what busy publishers send, and those who wait for each answer. There are three ways,
+by what is in the read; each gives up where it is not sure, and then `requests.py` takes the read
+apart, which is exact about everything.
 
 * One alone has eight lines.
 * Many on one channel with bodies of one size, as readings are, differ in nothing but their bodies:
   what comes between two bodies is always the same, and one `split` finds them all.
-* Any others are cut at every line end, and the lengths have to be right.
+* Any others are cut at every line end, up to another command, and the lengths have to be right.
 
 Compiled there is one way: byte by byte, while they follow one another.
 """
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TypeAlias
 
 from headgate.compiled import part
@@ -36,7 +37,8 @@ Run: TypeAlias = tuple[list[bytes], list[bytes], int]
 
 
 def pure_run_in(data: bytes) -> Run | None:
-    """The PUBLISHes of a read that begins with one, if all that are whole are PUBLISHes."""
+    """The PUBLISHes that a read begins with, up to something else. None if one of them is not as
+    plain."""
     if len(data) >= MANY_BYTES:
         first = data.split(CRLF, LINES - 1)
         size = SIZES.get(first[5]) if len(first) == LINES else None
@@ -54,15 +56,16 @@ def pure_run_in(data: bytes) -> Run | None:
             if named == HEADERS[len(channel)] and filled == HEADERS[len(body)] and not rest:
                 return [channel], [body], len(data)
             return None
-        count = len(lines) // LINES
+        count = (len(lines) - 1) // LINES
+        if not count:
+            return None
+        end = count * LINES
+        starts, marks, names = lines[:end:LINES], lines[1:end:LINES], lines[2:end:LINES]
+        if not count == starts.count(lines[0]) == marks.count(lines[1]) == names.count(lines[2]):
+            heads = zip(starts, marks, names, strict=True)
+            count = sum(1 for _ in takewhile(tuple(lines[:3]).__eq__, heads))
         rests = lines[count * LINES :]
-        if not count or not rests:
-            return None  # none is whole, or the last one lacks its line end
         del lines[count * LINES :]
-        if not count == lines[::LINES].count(lines[0]) == lines[2::LINES].count(lines[2]):
-            return None
-        if lines[1::LINES].count(lines[1]) != count:
-            return None
         channels, bodies = lines[4::LINES], lines[6::LINES]
         header = HEADERS.__getitem__
         if list(map(header, map(len, channels))) != lines[3::LINES]:
@@ -71,8 +74,8 @@ def pure_run_in(data: bytes) -> Run | None:
             return None
     except IndexError:  # longer than any header that is at hand
         return None
-    end = len(data) - sum(map(len, rests)) - len(CRLF) * (len(rests) - 1)
-    return channels, bodies, end
+    size = len(data) - sum(map(len, rests)) - len(CRLF) * (len(rests) - 1)
+    return channels, bodies, size
 
 
 run_in = part("headgate.wire.resp.codec._requests", "run_in", pure_run_in)

@@ -321,27 +321,44 @@ def _read(data: bytes) -> list[list[bytes]] | None:
 
 
 def _cut(data: bytes) -> tuple[list[list[bytes]], int]:
-    """The requests with as many arguments as the first one, and where they end."""
+    """The requests that no argument with a line end stands in front of, and where they end."""
     lines = data.split(CRLF)
+    requests = _alike(lines)
+    if requests is None:
+        requests = _different(lines)
+    rest = lines[len(requests) + 2 * sum(map(len, requests)) :]
+    return requests, len(data) - sum(map(len, rest)) - len(CRLF) * (len(rest) - 1)
+
+
+def _alike(lines: list[bytes]) -> list[list[bytes]] | None:
+    """The requests, if all have as many arguments as the first one."""
     first = lines[0]
     count = COUNTS.get(first)
     if count is None:
-        return [], 0
+        return []
     step = 1 + 2 * count
     number = (len(lines) - 1) // step
-    rest = lines[number * step :]
-    end = len(data) - sum(map(len, rest)) - len(CRLF) * (len(rest) - 1)
-    del lines[number * step :]
-    if number == 1:
-        arguments = lines[2::2]
-        return ([arguments], end) if _headers(arguments) == lines[1::2] else ([], 0)
-    if lines[::step].count(first) != number:
-        return [], 0
-    del lines[::step]
-    arguments = lines[1::2]
-    if _headers(arguments) != lines[::2]:
-        return [], 0
-    return [arguments[at : at + count] for at in range(0, len(arguments), count)], end
+    whole = lines[: number * step]
+    if whole[::step].count(first) != number:
+        return None
+    del whole[::step]
+    arguments = whole[1::2]
+    if _headers(arguments) != whole[::2]:
+        return None
+    return [arguments[at : at + count] for at in range(0, len(arguments), count)]
+
+
+def _different(lines: list[bytes]) -> list[list[bytes]]:
+    """The requests, one after another, up to the first that is not as plain."""
+    requests = []
+    at = 0
+    while (count := COUNTS.get(lines[at])) is not None and (end := at + 1 + 2 * count) < len(lines):
+        arguments = lines[at + 2 : end : 2]
+        if _headers(arguments) != lines[at + 1 : end : 2]:
+            break
+        requests.append(arguments)
+        at = end
+    return requests
 
 
 def _headers(arguments: list[bytes]) -> list[bytes]:

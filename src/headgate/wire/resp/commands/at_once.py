@@ -1,8 +1,8 @@
 """Commands that often stand between PUBLISHes, each carried out in one call.
 
-They are asked for where a read is plain (`_plain.c`): the client may do everything, hears nothing
-itself, has no transaction, and nobody looks on. So nothing is left of a command's checks but those
-of its own limits.
+They are asked for where nothing stands in a command's way: the client may do everything, hears
+nothing itself, has no transaction, and nobody looks on. So nothing is left of a command's checks
+but those of its own limits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from headgate.errors import LimitReached
-from headgate.wire.resp.codec.replies import OK, encode
+from headgate.wire.resp.codec.replies import OK, Simple, encode
 
 if TYPE_CHECKING:
     from headgate.wire.resp.session import RespSession
@@ -22,6 +22,14 @@ VALUE_BYTES = 1024
 AtOnce: TypeAlias = "Callable[[RespSession, list[bytes]], bytes | None]"
 """Carries a command out and returns its answer in bytes; or None, with nothing done, if that is
 left to the usual steps."""
+
+
+def ping_at_once(session: RespSession, command: list[bytes]) -> bytes | None:
+    """PING without a text."""
+    if len(command) != 1:
+        return None
+    session.last_command = "ping"
+    return PONG
 
 
 def set_at_once(session: RespSession, command: list[bytes]) -> bytes | None:
@@ -53,7 +61,10 @@ def get_at_once(session: RespSession, command: list[bytes]) -> bytes | None:
 
 
 DONE = encode(OK, 2)
+PONG = encode(Simple("PONG"), 2)
 AT_ONCE: Mapping[bytes, AtOnce] = {
+    b"PING": ping_at_once,
+    b"ping": ping_at_once,
     b"SET": set_at_once,
     b"set": set_at_once,
     b"GET": get_at_once,
