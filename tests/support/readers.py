@@ -116,11 +116,12 @@ class Patron:
     def withdraw(self, command: Pull) -> list[Effect]:
         return self.shop.do(Withdraw(self.session, command.ref))
 
+    def acknowledging(self, *ids: StreamId) -> Acknowledge:
+        """The command that acknowledges, not yet done."""
+        return Acknowledge(self.session, self.shop.ref(), Q, self.shop.domain.name, self.app, ids)
+
     def acknowledge(self, *ids: StreamId) -> int:
-        command = Acknowledge(
-            self.session, self.shop.ref(), Q, self.shop.domain.name, self.app, ids
-        )
-        return self._count(self.shop.do(command))
+        return self._count(self.shop.do(self.acknowledging(*ids)))
 
     def done(self, *numbers: int) -> int:
         """Acknowledge messages that it was told."""

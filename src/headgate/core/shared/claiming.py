@@ -21,6 +21,7 @@ from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.reader import Reader
 from headgate.core.shared.releasing import Releasing
 from headgate.core.shared.returning import Returning
+from headgate.core.shared.runs import AcknowledgedRun
 from headgate.core.turn.session_state import SessionStates
 from headgate.core.turn.turn import Turn
 from headgate.errors import HeadgateError, NoSuchApp
@@ -67,15 +68,24 @@ class Claiming:
         count = 0
         if found is not None:
             queue, app = found
-            for id in command.messages:
+            ids, place = command.messages, 0
+            run: AcknowledgedRun | None = AcknowledgedRun(queue, app)
+            while place < len(ids):
                 turn.work += 1
                 if turn.take_breath():
                     app.prune(queue.entries, turn.undo)
                     yield
-                entry = _entry(queue, app, id)
+                if run is not None and run.is_plain() and (done := run.confirm(ids, place, turn)):
+                    self._delivery.touch(queue, app)
+                    count += done
+                    place += done
+                    continue
+                run = None
+                entry = _entry(queue, app, ids[place])
                 if entry is not None:
                     self._confirm(queue, app, entry, turn)
                     count += 1
+                place += 1
             app.prune(queue.entries, turn.undo)
         turn.effects.append(Counted(command.session, command.ref, count))
 

@@ -28,7 +28,7 @@ from headgate.core.shared.dispatch import Group, Groups, Subscription, by_priori
 from headgate.core.shared.expression_stats import SAMPLE_APPS
 from headgate.core.shared.queue import SharedQueue
 from headgate.core.shared.reader import Reader, Readers
-from headgate.core.shared.runs import GivenRun
+from headgate.core.shared.runs import GivenRun, PulledRun
 from headgate.core.turn.session_state import SessionStates
 from headgate.core.turn.turn import BREATH_WORK, TESTS_PER_LOOK, Turn
 
@@ -155,7 +155,7 @@ class SharedDelivery:
                 return Look(queue.id, app.id, behind)
         return None
 
-    def _run_of(self, queue: SharedQueue, app: App) -> GivenRun | None:
+    def _run_of(self, queue: SharedQueue, app: App) -> GivenRun | PulledRun | None:
         """Runs for the only consumer of an app. None if there are several, and where more has to be
         noted of a message than that it was given."""
         redelivery = app.redelivery
@@ -168,8 +168,16 @@ class SharedDelivery:
         ):
             return None
         taker = next(iter(app.subscriptions()))
-        alive = self._session_states.sessions.get(taker.session)
-        return None if alive is None else GivenRun(queue, app, taker, alive.mailbox, self._bodies)
+        sessions, bodies = self._session_states.sessions, self._bodies
+        if taker.session < 0:
+            reader = self._readers.by_number[taker.session]
+            pull = reader.pull
+            alive = None if pull is None else sessions.get(pull.session)
+            if pull is None or alive is None or pull.claims is not None:
+                return None
+            return PulledRun(queue, app, reader, pull, alive.mailbox, bodies, self._readers)
+        alive = sessions.get(taker.session)
+        return None if alive is None else GivenRun(queue, app, taker, alive.mailbox, bodies)
 
     def _remember(self, app: App, entry: MessageEntry, turn: Turn) -> None:
         """Keep a message for sampling the app's expressions."""

@@ -8,6 +8,8 @@ again. So it takes turns with the other consumers of its app.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headgate.core.delivery.gate import Gate
 from headgate.core.model.ids import AppId, QueueId, Ref, Seq, SessionId
 from headgate.core.model.interest import Interest
@@ -214,6 +216,25 @@ class Readers:
         if pull.session in self.pulls:
             self.served[pull.session] = pull
         return pull
+
+    def give_all(
+        self,
+        reader: Reader,
+        pull: OpenPull,
+        entries: Sequence[MessageEntry],
+        size: int,
+        undo: Undo,
+    ) -> None:
+        """Messages of so many bytes go out of the line to a reader, by its pull, which claims
+        none."""
+        self._count(reader, pull, len(entries), size)
+        undo.note(self._count, reader, pull, -len(entries), -size)
+        if pull.confirms:
+            place = len(pull.gave)
+            pull.gave += [(reader, entry.seq) for entry in entries]
+            undo.note(pull.gave.__delitem__, slice(place, None))
+        if pull.session in self.pulls:
+            self.served[pull.session] = pull
 
     @staticmethod
     def _count(reader: Reader, pull: OpenPull, messages: int, size: int) -> None:
