@@ -179,3 +179,15 @@ def test_a_body_brings_no_more_properties_than_a_message_has() -> None:
     bodies = BodyReader(Limits(message_properties=1))
     message = read_fields(TASKS, b"id", (b"data", TASK), bodies)
     assert message.properties == {"task": "mail"}
+
+
+@pytest.mark.parametrize("past", [None, (1.5, 2)])
+def test_a_large_body_is_sent_as_it_is(past: tuple[float, int] | None) -> None:
+    """And not copied, whatever stands around it."""
+    body = b"x" * 100_000
+    message = read(b"n", b"1", b"data", body)
+    pieces = write_entry(b"1-1", message, past)
+    assert any(piece is message.body for piece in pieces)
+    reader = hiredis.Reader()
+    reader.feed(b"".join(pieces))
+    assert reader.gets() == [b"1-1", [b"n", b"1", b"data", body], *([1500, 2] if past else [])]
