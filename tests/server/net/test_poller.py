@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from threading import Thread
 from typing import TypeAlias
 
 import pytest
@@ -253,3 +254,33 @@ def test_a_crowd_is_served_in_several_passes() -> None:
     for ours, _ in crowd:
         ours.close()
     poller.close()
+
+
+def test_another_thread_wakes_a_loop_that_waits() -> None:
+    """A call from a thread is made at once, each time, and the loop waits again after it."""
+
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        for number in range(3):
+            waiting: asyncio.Future[int] = loop.create_future()
+            thread = Thread(
+                target=lambda: loop.call_soon_threadsafe(waiting.set_result, number)  # noqa: B023
+            )
+            loop.call_soon(thread.start)
+            async with asyncio.timeout(10):
+                assert await waiting == number
+
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        runner.run(scene())
+
+
+def test_a_thread_that_is_too_late_for_a_loop_rings_nobody() -> None:
+    """Its number may be another file's by now, which is not written to."""
+    loop = Loop()
+    loop.close()
+    first, second = socket.socketpair()
+    with first, second:
+        loop._write_to_self()
+        second.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            second.recv(1)
