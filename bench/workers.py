@@ -2,6 +2,7 @@
 
     make bench-workers
     python -m bench.workers --quick
+    python -m bench.workers --smp
 
 CPU of all processes of a router for each delivery, and for each SMP cycle (SEND, MSG, ACK with both
 OKs), with two workers over one process, in turns and in one run. Publishers and subscribers of a
@@ -202,6 +203,7 @@ def main(arguments: Sequence[str]) -> None:
         "python -m bench.workers", None, __doc__, formatter_class=shown
     )
     parser.add_argument("--quick", action="store_true", help="one short round")
+    parser.add_argument("--smp", action="store_true", help="only SMP cycles")
     parser.add_argument("--clients", type=int, default=50, metavar="N", help="of the SMP cycles")
     options = parser.parse_args(arguments)
     rounds, seconds = (1, 1.0) if options.quick else (3, 4.0)
@@ -210,36 +212,52 @@ def main(arguments: Sequence[str]) -> None:
     crowd = Crowd("pairs", options.clients)
     ones: dict[str, list[float]] = {}
     twos: dict[str, list[float]] = {}
-    owners: list[float] = []
-    busiest: list[float] = []
+    cycles = Cycles([], [])
     with place("sqlite", crowd) as found:
         for _ in range(rounds):
             for count, into in ((1, ones), (2, twos)):
                 with running(count, found) as router:
-                    for fan_out in (1, 10, 100):
-                        name = f"us a delivery, fan-out {fan_out}"
-                        into.setdefault(name, []).append(deliveries(router, fan_out, seconds))
-                    name = "us a PUBLISH one by one that nobody hears"
-                    into.setdefault(name, []).append(alone(router, seconds))
-                    each = asyncio.run(cycle(router, crowd, options.clients, seconds))
-                    into.setdefault("us an SMP cycle, all workers", []).append(sum(each))
-                    if count == 2:
-                        owners.append(each[0])
-                        busiest.append(max(each))
-    goals = (1.6, 1.3, 1.1, 1.05, 1.15)
-    for (name, one), goal in zip(ones.items(), goals, strict=True):
+                    if not options.smp:
+                        measure_channels(router, into, seconds)
+                    cycles.add(asyncio.run(cycle(router, crowd, options.clients, seconds)))
+    for (name, one), goal in zip(ones.items(), (1.6, 1.3, 1.1, 1.05), strict=False):
         print_row(name, one, twos[name], f"at most {goal}")
-    one = ones["us an SMP cycle, all workers"]
-    # Worker 0 has a third of the clients, and of the other cycles a part.
-    parts = [(mine - whole / 3) * 1.5 for mine, whole in zip(owners, one, strict=True)]
-    print_row(
-        "us of worker 0, an SMP cycle of another worker's clients", one, parts, "at most 0.35"
-    )
-    first, second = statistics.median(one), statistics.median(busiest)
-    print(
-        f"{'SMP cycles/s, if each worker has a core':<58} {1e6 / first:>8.0f} {1e6 / second:>8.0f}"
-        f" {first / second:>7.2f}  at least 1.5"
-    )
+    cycles.print()
+
+
+@dataclass(frozen=True, slots=True)
+class Cycles:
+    """CPU of SMP cycles in each round: of one process, and of each of two workers."""
+
+    one: list[float]
+    two: list[list[float]]
+
+    def add(self, each: list[float]) -> None:
+        if len(each) == 1:
+            self.one.append(each[0])
+        else:
+            self.two.append(each)
+
+    def print(self) -> None:
+        print_row(
+            "us an SMP cycle, all workers", self.one, list(map(sum, self.two)), "at most 1.15"
+        )
+        # Worker 0 has a third of the clients, and of the other cycles a part.
+        parts = [(home - one / 3) * 1.5 for one, (home, _) in zip(self.one, self.two, strict=True)]
+        name = "us of worker 0, an SMP cycle of another worker's clients"
+        print_row(name, self.one, parts, "at most 0.35")
+        first, second = statistics.median(self.one), statistics.median(map(max, self.two))
+        name = "SMP cycles/s, if each worker has a core"
+        rates = f"{1e6 / first:>8.0f} {1e6 / second:>8.0f} {first / second:>7.2f}"
+        print(f"{name:<58} {rates}  at least 1.5")
+
+
+def measure_channels(router: Router, into: dict[str, list[float]], seconds: float) -> None:
+    for fan_out in (1, 10, 100):
+        name = f"us a delivery, fan-out {fan_out}"
+        into.setdefault(name, []).append(deliveries(router, fan_out, seconds))
+    name = "us a PUBLISH one by one that nobody hears"
+    into.setdefault(name, []).append(alone(router, seconds))
 
 
 def print_row(name: str, one: list[float], two: list[float], goal: str) -> None:
