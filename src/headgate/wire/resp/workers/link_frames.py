@@ -151,7 +151,7 @@ def answer(question: int, content: bytes) -> Iterator[bytes]:
 def lane(blob: bytes) -> bytes:
     """A frame with commands of a front's sessions, or effects for them. The lane knows its
     contents."""
-    return frame(LANE, blob)
+    return b"*2\r\n%b$%d\r\n%b\r\n" % (bulk(LANE), len(blob), blob)  # which is copied once
 
 
 def number(word: bytes) -> int:
