@@ -11,10 +11,6 @@ processes take when nobody is connected is measured first and subtracted: on a b
 makes few deliveries a second, and timers are no part of them. The load is a process of its own: on
 two cores it takes its part of them, so cycles a second are computed from the CPU of the worker that
 is the busiest, as if each had a core.
-
-SMP cycles are measured twice. First the load has the second core, as elsewhere, and shares it with
-the other worker: worker 0 is idle most of the time, and wakes up for one command. Then the load may
-use both cores and goes before the workers, as clients on other machines do: all workers are busy.
 """
 
 from __future__ import annotations
@@ -30,20 +26,18 @@ import tempfile
 import time
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.queues_load import pairs
-from bench.queues_store import ALLOWED, Crowd, Place, place
+from bench.queues_store import Crowd, Place, place
 from bench.redis_load import command, connect, delivery, publish, read_exactly, subscribe
 from bench.servers import Server, _running, _wait, describe, headgate_program
 
 BODY = b"x" * 64
 PIPELINE = 100
 CHANNELS = 8
-WORKERS_NICE = 10
-"""What workers are told to be where clients go first."""
 START_SECONDS = 1.0
 IDLE_SECONDS = 2.0
 """Seconds in which a router is idle, once the work of its start is done."""
@@ -190,18 +184,6 @@ def alone(router: Router, seconds: float) -> float:
         return sum(meter.spent_us()) / count
 
 
-@contextmanager
-def clients_first(router: Router) -> Iterator[None]:
-    """Let this process go before the workers, on any core."""
-    mine = os.sched_getaffinity(0)
-    for worker in router.workers:
-        for thread in os.listdir(f"/proc/{worker.pid}/task"):
-            os.setpriority(os.PRIO_PROCESS, int(thread), WORKERS_NICE)
-    os.sched_setaffinity(0, ALLOWED)
-    yield
-    os.sched_setaffinity(0, mine)
-
-
 async def cycle(router: Router, crowd: Crowd, clients: int, seconds: float) -> list[float]:
     """CPU of each worker for each SMP cycle."""
     smp = router.ready["smp"]
@@ -230,23 +212,17 @@ def main(arguments: Sequence[str]) -> None:
     crowd = Crowd("pairs", options.clients)
     ones: dict[str, list[float]] = {}
     twos: dict[str, list[float]] = {}
-    beside, before = Cycles([], []), Cycles([], [])
+    cycles = Cycles([], [])
     with place("sqlite", crowd) as found:
         for _ in range(rounds):
             for count, into in ((1, ones), (2, twos)):
                 with running(count, found) as router:
                     if not options.smp:
                         measure_channels(router, into, seconds)
-                    for cycles, kind in ((beside, nullcontext()), (before, clients_first(router))):
-                        with kind:
-                            each = asyncio.run(cycle(router, crowd, options.clients, seconds))
-                        cycles.add(each)
+                    cycles.add(asyncio.run(cycle(router, crowd, options.clients, seconds)))
     for (name, one), goal in zip(ones.items(), (1.6, 1.3, 1.1, 1.05), strict=False):
         print_row(name, one, twos[name], f"at most {goal}")
-    print("SMP, clients beside the second worker:")
-    beside.print()
-    print("SMP, clients go first, on both cores:")
-    before.print()
+    cycles.print()
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +239,15 @@ class Cycles:
             self.two.append(each)
 
     def print(self) -> None:
-        print_row("us a cycle, all workers", self.one, list(map(sum, self.two)), "at most 1.15")
+        print_row(
+            "us an SMP cycle, all workers", self.one, list(map(sum, self.two)), "at most 1.15"
+        )
         # Worker 0 has a third of the clients, and of the other cycles a part.
         parts = [(home - one / 3) * 1.5 for one, (home, _) in zip(self.one, self.two, strict=True)]
-        name = "us of worker 0, a cycle of another worker's clients"
+        name = "us of worker 0, an SMP cycle of another worker's clients"
         print_row(name, self.one, parts, "at most 0.35")
         first, second = statistics.median(self.one), statistics.median(map(max, self.two))
-        name = "cycles/s, if each worker has a core"
+        name = "SMP cycles/s, if each worker has a core"
         rates = f"{1e6 / first:>8.0f} {1e6 / second:>8.0f} {first / second:>7.2f}"
         print(f"{name:<58} {rates}  at least 1.5")
 

@@ -198,6 +198,25 @@ async def test_a_failing_store_fails_the_senders_and_serving_goes_on_when_it_rec
         assert router.problems() == []
 
 
+async def test_a_failure_is_a_problem_until_a_turn_succeeds() -> None:
+    """A turn that is under way has not shown that the store is back."""
+    store = SlowStore()
+    async with running(store) as router:
+        session = InProcessSession(router, "s")
+        await session.ask(Create, QUEUE, "line")
+        store.failing = True
+        with pytest.raises(StoreError):
+            await session.ask(Send, QUEUE, message(0))
+        store.failing = False
+        store.gate.clear()
+        sent = session.ask(Send, QUEUE, message(1))
+        await until(lambda: router.turns.under_way > 0)
+        assert router.problems() == ["store: disk full"]
+        store.gate.set()
+        await sent
+        await until(lambda: router.problems() == [])
+
+
 async def test_turns_move_unless_one_hangs() -> None:
     """What systemd's watchdog is fed with."""
     store = SlowStore()

@@ -64,7 +64,9 @@ class TurnDriver:
         self.commands = 0
         self.seconds = 0.0
         self.problem: str | None = None
-        """The reason why the last turn failed; None if it did not."""
+        """The reason why the last turn failed that is over; None if it did not."""
+        self._has_failed = False
+        """Whether the present turn failed, as far as it got."""
         self._began: float | None = None
         """When the present turn began."""
         self._steps = 0
@@ -119,7 +121,7 @@ class TurnDriver:
 
     async def _turn(self, commands: list[Command]) -> float:
         """Run a turn; return the seconds until the next."""
-        self.problem = None
+        self._has_failed = False
         started = self._began = self._clock()
         self._served = self._loop.time()
         try:
@@ -132,7 +134,9 @@ class TurnDriver:
         self.count += 1
         self.commands += len(commands)
         self.seconds += self._clock() - started
-        pause = self.inbox.settle(outcome, has_failed=self.problem is not None)
+        if not self._has_failed:
+            self.problem = None
+        pause = self.inbox.settle(outcome, has_failed=self._has_failed)
         if self._watch is not None:
             await self._may_leave(self._watch)
         for _ in self._settle(outcome):
@@ -145,7 +149,7 @@ class TurnDriver:
     async def _may_leave(self, watch: OwnershipWatch) -> None:
         """Wait until the store is certainly still ours. A failed turn has only errors to send,
         which are true unless another router is known to have the store."""
-        has_failed = self.problem is not None and watch.ownership.lost is None
+        has_failed = self._has_failed and watch.ownership.lost is None
         if not has_failed and not watch.is_assured:
             await watch.assured()
 
@@ -176,7 +180,7 @@ class TurnDriver:
                         asked = step.send(await self._store.load(asked))
                     self._steps += 1
                 except StoreError as error:
-                    self.problem = str(error)
+                    self.problem, self._has_failed = str(error), True
                     asked = step.throw(error)
         except StopIteration as done:
             outcome: TurnOutcome = done.value
