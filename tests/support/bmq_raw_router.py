@@ -59,6 +59,7 @@ class Rig:
         self._clock = clock
         self._settings = ListenBmq(port=0, **settings)  # type: ignore[arg-type]
         self._clients: list[RawClient] = []
+        self._gates: list[asyncio.Event] = []
         self._told = asyncio.Event()
         self._is_running = False
         self.facts: list[Fact] = []
@@ -82,6 +83,8 @@ class Rig:
         if not self._is_running:
             return
         self._is_running = False
+        for gate in self._gates:
+            gate.set()  # a test that failed may have left it shut
         self.server.close()
         await self.router.stop()
         for client in self._clients:
@@ -97,6 +100,7 @@ class Rig:
     def stall(self) -> asyncio.Event:
         """Have the store take nothing until the event is set."""
         gate, apply = asyncio.Event(), self.store.apply
+        self._gates.append(gate)
 
         async def wait(batch: Batch) -> None:
             await gate.wait()

@@ -810,7 +810,8 @@ async def test_an_event_that_waits_takes_a_small_multiple_of_its_size(
     gate = rig.stall()
     before = memory()
     client.send(sent)
-    await client.until("all sent", lambda: True if not client.unsent else None)
+    shells = rig.server._clients.values()
+    await rig.until("the pause", lambda: True if any(s.is_paused for s in shells) else None)
     await asyncio.sleep(0.3)
     used = memory() - before
     gate.set()
