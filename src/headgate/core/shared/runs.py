@@ -162,6 +162,7 @@ class PulledRun:
         while left > 0 and room > 0 and line:
             seq = line[0]
             entry = find_entry(seq)
+            # S003-14, S003-44: only a message that matches is given, by its properties alone.
             if (
                 entry is None
                 or app_id not in entry.apps
@@ -171,6 +172,7 @@ class PulledRun:
                 break
             if not given:
                 turn.undo.note(_take_back_given, line, app, taker, given)
+            # S003-32: messages are given in the order of their arrival.
             line.popleft()
             given.append(entry)
             size = entry.size
@@ -305,6 +307,7 @@ class AcknowledgedRun:
             gate.confirm(seq)
             del outstanding[seq], entries[seq], by_id[entry.id]
             taken.append((entry, held, delivery, False))
+            # S003-10, BMQ-72: the last app that is done with a message deletes it.
             gone.add(seq)
             size += entry.size
             seconds, age = now - delivery[1], now - entry.arrived

@@ -245,6 +245,8 @@ INSERT INTO messages (seq, queue, id, arrived, size, properties, body)
 VALUES (?, (SELECT number FROM queues WHERE queues.id = ?), ?, ?, ?, ?, ?)
 """
 
+HOLD_NEW = "INSERT INTO holds (apps, seq) VALUES (?, ?)"
+
 HOLD = """
 INSERT INTO holds (apps, seq) SELECT ?, seq FROM messages WHERE seq = ?
 ON CONFLICT (seq) DO UPDATE SET apps = excluded.apps

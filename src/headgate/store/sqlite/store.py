@@ -159,13 +159,16 @@ class SqliteStore(SqlStore):
             self._put_records(batch)
             if batch.append:
                 many(sql.APPEND, map(rows.message_row, batch.append.values()))
-            holds = {
-                stored.seq: stored.apps
-                for stored in batch.append.values()
-                if stored.apps != (WHOLE,)
-            } | batch.hold
-            if holds:
-                many(sql.HOLD, ((encode_apps(apps).decode(), seq) for seq, apps in holds.items()))
+            held = [
+                (encode_apps(stored.apps).decode(), seq)
+                for seq, stored in batch.append.items()
+                if stored.apps != (WHOLE,) and seq not in batch.hold
+            ]
+            if held:
+                many(sql.HOLD_NEW, held)
+            if batch.hold:
+                changed = ((encode_apps(apps).decode(), seq) for seq, apps in batch.hold.items())
+                many(sql.HOLD, changed)
             if batch.delete:
                 gone = rows.runs(batch.delete)
                 for text in sql.DELETE:
