@@ -105,10 +105,10 @@ class Surveying:
                     continue
                 if most:
                     self._check_rows(queue, names, most)
+                views.append(self._view(queue, app, most, turn))
                 turn.work += self._work(queue, app)
                 if turn.take_breath():
                     yield None
-                views.append(self._view(queue, app, most, turn))
             if command.shows and first is not None and last is not None:
                 yield from self._browsing.showing(
                     queue, first, last, command.shows, command.session, command.ref, turn

@@ -7,6 +7,7 @@ maps, sets, pushes or verbatim texts, and gets the nearest thing it has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from headgate.errors import Refused
@@ -200,8 +201,16 @@ _set = _sequence(b"~")
 
 def _map(reply: Mapping[str, Reply], protocol: int) -> bytes:
     head = b"%%%d\r\n" % len(reply) if protocol == 3 else b"*%d\r\n" % (2 * len(reply))
-    items = [bulk(key.encode()) + encode(item, protocol) for key, item in reply.items()]
-    return head + b"".join(items)
+    items = [head]
+    for key, item in reply.items():
+        items += (_name(key), ENCODERS[type(item)](item, protocol))
+    return b"".join(items)
+
+
+@lru_cache
+def _name(key: str) -> bytes:
+    """A key of a map. There are few, and each is written often."""
+    return bulk(key.encode())
 
 
 def _pairs(reply: Pairs, protocol: int) -> bytes:
