@@ -208,7 +208,7 @@ def blow(server: Server, size: int) -> bool:
         f" ({growth / MB:+.1f} since the first wave), descriptors {held} and"
         f" {found}, NUMSUB {listening[0]}, NUMPAT {listening[1]}"
     )
-    return found != held or listening != (0, 0) or growth > GROWTH_MOST
+    return found > held or listening != (0, 0) or growth > GROWTH_MOST
 
 
 def come_and_go(address: Address, some: Sequence[Came]) -> None:

@@ -14,7 +14,7 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -76,14 +76,16 @@ def run(folder: Path, rounds: int, seed: int, patience: float = PATIENCE_SECONDS
     moments = _drawn(draw)
     router = start(target)
     try:
-        with Onlooker(folder) as onlooker:
+        with Onlooker(folder) as onlooker, ExitStack() as lives:
             for number in range(rounds):
                 playing = threading.Thread(
                     target=_play, args=(folder, ledger, seed + 1 + 100 * number)
                 )
                 first, second = Life(folder, url, *next(moments)), None
+                lives.callback(first.kill)
                 if draw.random() < 0.5:
                     second = Life(folder, "--second", *next(moments))
+                    lives.callback(second.kill)
                 first.wait_until_ready()
                 playing.start()
                 time.sleep(draw.uniform(0.0, 3.0))
@@ -175,6 +177,12 @@ class Life:
         """Until it is at work, or came to its moment before that."""
         assert self._process.stdout is not None
         assert self._process.stdout.readline() in ("ready\n", "")
+
+    def kill(self) -> None:
+        """Leave nothing of it, if the test was broken off before its end."""
+        with self._process:
+            if self._process.poll() is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def is_done(self) -> bool:
         """Wait until it ends by itself; whether it has done what it was for."""
