@@ -254,7 +254,7 @@ def test_a_flood_does_not_starve_the_subscriber(
     client.ask("SUBSCRIBE", name + "other")
     floods = [Flood(dial(headgate), name, size=1000) for _ in range(3)]
     try:
-        for _ in range(20):
+        for _ in range(3):  # each has to read what its mailbox holds
             client.send("PING", "still there?")
             while is_message(frame := client.read()):
                 pass
